@@ -1,0 +1,4 @@
+"""Who may see and call what, and how much at once."""
+
+from dragoman.access.limits import Limits as Limits
+from dragoman.access.rules import Access as Access

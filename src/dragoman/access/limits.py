@@ -1,0 +1,88 @@
+"""How many calls of one connector run at once. First come, first served; free room costs next to nothing."""
+
+import asyncio
+from collections import deque
+
+from dragoman.connector import Connector
+from dragoman.errors import LimitReached
+
+
+class Gate:
+    """The room of one connector. Who has entered must leave."""
+
+    __slots__ = ("_running", "_waiting")
+
+    def __init__(self) -> None:
+        self._running = 0
+        self._waiting: deque[asyncio.Future[None]] = deque()
+
+    @property
+    def running(self) -> int:
+        return self._running
+
+    def try_enter(self, limit: int) -> bool:
+        """Without waiting, and never ahead of somebody who waits."""
+        if self._waiting or self._running >= limit:
+            return False
+        self._running += 1
+        return True
+
+    async def enter(self, connector: Connector, deadline: float) -> None:
+        """Waits for room until the deadline on the event loop's clock, then `LimitReached`."""
+        if self.try_enter(connector.configuration.max_concurrency):
+            return
+        loop = asyncio.get_running_loop()
+        turn = loop.create_future()
+        alarm = loop.call_at(deadline, _end, turn)
+        self._waiting.append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled() and turn.exception() is None:
+                self.leave(connector)
+            raise
+        except TimeoutError:
+            raise LimitReached(
+                f"{self._running} calls of {connector.slug!r} were running and none ended in time",
+                hint="call again later, allow more time, or raise max_concurrency of the connector",
+            ) from None
+        finally:
+            alarm.cancel()
+            if not turn.done() or turn.cancelled() or turn.exception() is not None:
+                self._withdraw(turn)
+
+    def leave(self, connector: Connector) -> None:
+        """Gives the room to whoever has waited longest. A raised limit lets several in."""
+        self._running -= 1
+        limit = connector.configuration.max_concurrency
+        while self._waiting and self._running < limit:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                self._running += 1
+                turn.set_result(None)
+
+    def _withdraw(self, turn: "asyncio.Future[None]") -> None:
+        if turn in self._waiting:
+            self._waiting.remove(turn)
+
+
+class Limits:
+    """One gate per connector."""
+
+    def __init__(self) -> None:
+        self._gates: dict[str, Gate] = {}
+
+    def gate(self, connector: Connector) -> Gate:
+        gate = self._gates.get(connector.id)
+        if gate is None:
+            gate = self._gates[connector.id] = Gate()
+        return gate
+
+    def forget(self, connector_id: str) -> None:
+        """For a connector that is gone. Calls under way keep the gate they entered."""
+        self._gates.pop(connector_id, None)
+
+
+def _end(turn: "asyncio.Future[None]") -> None:
+    if not turn.done():
+        turn.set_exception(TimeoutError())

@@ -1,0 +1,36 @@
+"""Whether this caller may make this call. A simple rule for now: workspace, owner, way, and the pin.
+
+Knows neither arguments nor connections.
+"""
+
+from dragoman.catalog.shelf import is_visible, unknown_tool
+from dragoman.connector import Connector
+from dragoman.errors import Denied, ToolChanged, ToolDisabled
+from dragoman.scope import Caller
+from dragoman.tool import Tool
+
+
+class Access:
+    def check(self, tool: Tool, connector: Connector, caller: Caller) -> None:
+        """Returns when the call may go on. What the caller may not see is `NotFound`, never `Denied`."""
+        if tool.workspace != caller.workspace or not is_visible(connector, caller):
+            raise unknown_tool(tool.name)
+        if not connector.enabled:
+            raise ToolDisabled(
+                f"the connector {connector.slug!r} is disabled",
+                hint=f"enable it first: dragoman connectors enable {connector.slug}",
+            )
+        if not tool.enabled:
+            raise ToolDisabled(f"the tool {tool.name!r} is disabled", hint="enable the tool first")
+        if caller.way not in tool.allowed_callers:
+            allowed = ", ".join(sorted(tool.allowed_callers)) or "nobody"
+            raise Denied(
+                f"the tool {tool.name!r} may not be called by way of {caller.way!r}",
+                hint=f"it may be called by way of: {allowed}",
+            )
+        if tool.version != tool.accepted_version and connector.configuration.pin == "block":
+            what = "changed the definition of" if tool.accepted_version else "newly offered the tool"
+            raise ToolChanged(
+                f"the server has {what} {tool.name!r}, and nobody has accepted that yet",
+                hint=f"look at what changed (dragoman tools show {tool.name}), then accept it",
+            )

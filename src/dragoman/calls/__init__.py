@@ -1,0 +1,8 @@
+"""THE ROAD: every tool call, from every door, is found, allowed, checked, made, shaped and recorded here."""
+
+from dragoman.calls.arguments import Arguments as Arguments
+from dragoman.calls.cache import Cache as Cache
+from dragoman.calls.kept import Keeping as Keeping
+from dragoman.calls.records import Recorder as Recorder
+from dragoman.calls.records import open_recorder as open_recorder
+from dragoman.calls.road import Road as Road

@@ -1,0 +1,142 @@
+"""Whether arguments may leave: JSON, not too large, not too deep, and what the tool's schema asks for.
+
+A schema is compiled once per version of a tool. Nothing here opens a connection or a file.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any, cast
+
+import orjson
+from jsonschema_rs import Validator
+
+from dragoman.calls.complaints import complaint, hint_for, known_names
+from dragoman.catalog.schemas import compiled
+from dragoman.errors import InvalidArguments, ProtocolFault
+from dragoman.names import did_you_mean
+from dragoman.tool import Tool
+
+MAX_BYTES = 4 * 1024 * 1024
+MAX_DEPTH = 100
+_STRICT = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_SUBCLASS
+_OPEN_ENDED = frozenset(
+    {"patternProperties", "$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "if", "dependentSchemas"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rules:
+    """One tool's schema, ready to use. `known` is None where any name may be right."""
+
+    validator: Validator | None
+    known: frozenset[str] | None
+    warnings: tuple[str, ...] = ()
+    fault: str | None = None
+
+
+class Arguments:
+    def __init__(self, max_bytes: int = MAX_BYTES, max_schemas: int = 4096) -> None:
+        self._max_bytes = max_bytes
+        self._max_schemas = max_schemas
+        self._rules: dict[str, _Rules] = {}
+
+    def check(self, tool: Tool, arguments: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+        """The arguments as they may be sent, and warnings. `InvalidArguments` says what to change."""
+        plain = _as_dict(arguments)
+        self._check_json(plain)
+        rules = self._rules.get(tool.fingerprint) or self._compile(tool)
+        if rules.fault:
+            raise ProtocolFault(rules.fault, hint="the tool's server must mend its schema")
+        if rules.validator is not None and not rules.validator.is_valid(plain):
+            schema = tool.definition.input_schema
+            raise InvalidArguments(
+                complaint(rules.validator.iter_errors(plain)), hint=hint_for(plain, schema, tool.name)
+            )
+        if rules.known is None or rules.known.issuperset(plain):
+            return plain, rules.warnings
+        return plain, (*rules.warnings, *_unknown(plain, rules.known))
+
+    def _check_json(self, arguments: dict[str, Any]) -> None:
+        for value in arguments.values():
+            # Spares writing out a huge text only to learn that it is huge.
+            if type(value) is str and len(value) > self._max_bytes:
+                raise self._too_large(len(value))
+        try:
+            text = orjson.dumps(arguments, option=_STRICT)
+        except (TypeError, RecursionError) as error:
+            raise InvalidArguments(
+                f"the arguments cannot be written as JSON: {error!s:.200}",
+                hint="use text, numbers, true, false, null, lists and objects with text keys,"
+                f" at most {MAX_DEPTH} levels deep",
+            ) from None
+        if len(text) > self._max_bytes:
+            raise self._too_large(len(text))
+        # Both can only be wrong when the text shows it, and it nearly never does.
+        if text.count(b"{") + text.count(b"[") > MAX_DEPTH or b"null" in text:
+            _check_within(arguments)
+
+    def _too_large(self, size: int) -> InvalidArguments:
+        return InvalidArguments(
+            f"the arguments have {size:,} bytes; at most {self._max_bytes:,} are sent",
+            hint="send less, or give the tool a path or address to read from",
+        )
+
+    def _compile(self, tool: Tool) -> _Rules:
+        schema = tool.definition.input_schema
+        result = compiled(schema)
+        fault = None
+        warnings: tuple[str, ...] = ()
+        if result.fault == "external":
+            fault = (
+                f"the schema of {tool.name!r} points outside itself, to {result.reason!r};"
+                " such references are never followed, so its arguments cannot be checked"
+            )
+        elif result.fault:
+            warnings = (f"the arguments were not checked: the tool's schema is unusable: {result.reason}",)
+        rules = _Rules(result.validator, _known(schema), warnings, fault)
+        if len(self._rules) >= self._max_schemas:
+            del self._rules[next(iter(self._rules))]
+        self._rules[tool.fingerprint] = rules
+        return rules
+
+
+def _as_dict(arguments: object) -> dict[str, Any]:
+    if type(arguments) is dict:
+        return cast("dict[str, Any]", arguments)
+    if isinstance(arguments, Mapping):
+        return dict(cast("Mapping[str, Any]", arguments))
+    raise InvalidArguments(
+        f"the arguments must be an object, not {type(arguments).__name__}",
+        hint='for example {"timezone": "Europe/Rome"}',
+    )
+
+
+def _check_within(value: Any, depth: int = 1) -> None:
+    if depth > MAX_DEPTH:
+        raise InvalidArguments(
+            f"the arguments are nested more than {MAX_DEPTH} levels deep", hint="send a flatter structure"
+        )
+    if isinstance(value, dict):
+        for item in cast("dict[str, Any]", value).values():
+            _check_within(item, depth + 1)
+    elif isinstance(value, list | tuple):
+        for item in cast("list[Any]", value):
+            _check_within(item, depth + 1)
+    elif isinstance(value, float) and not isfinite(value):
+        raise InvalidArguments("JSON has no NaN and no infinity", hint="send null or a text instead")
+
+
+def _known(schema: Mapping[str, Any]) -> frozenset[str] | None:
+    names = known_names(schema)
+    is_plain = schema.get("additionalProperties", True) is True
+    return frozenset(names) if names and is_plain and not _OPEN_ENDED.intersection(schema) else None
+
+
+def _unknown(arguments: Mapping[str, Any], known: frozenset[str]) -> list[str]:
+    warnings: list[str] = []
+    for name in list(arguments)[:50]:
+        if name not in known:
+            near = did_you_mean(name[:100], sorted(known))
+            warnings.append(f"unknown argument {name[:100]!r}" + (f": {near}" if near else ""))
+    return warnings

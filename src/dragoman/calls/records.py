@@ -1,0 +1,236 @@
+"""What is remembered of calls: numbers per connector, and one record each. Never in the way of a call.
+
+Everything is counted in memory and written in batches about once a second: after `kill -9` at most
+the last second is lost. A store that fails or lags costs records, which are counted, never calls.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import structlog
+
+from dragoman.connector import Connector
+from dragoman.errors import DragomanError
+from dragoman.scope import Caller
+from dragoman.store.protocols import CallRecord, Store
+from dragoman.telemetry.metrics import ConnectorMetrics, Tally
+
+_EVERY = 1.0
+_BATCH = 500
+_MOST_WAITING = 20_000
+_LAST_WORDS = 3.0  # seconds that closing may take
+
+
+@dataclass(slots=True)
+class Finished:
+    """One finished call, cheap to note down. Neither arguments nor result: they may be large."""
+
+    id: str
+    caller: Caller
+    tool: str
+    connector: Connector | None
+    was_sent: bool
+    ok: bool
+    code: str | None
+    message: str | None
+    duration_ms: float
+    attempts: int
+    started_at: float
+
+
+class Recorder:
+    """Made by `open_recorder`, which also ends it."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._tallies: dict[str, Tally] = {}
+        self._changed: set[str] = set()
+        self._waiting: deque[Finished] = deque()
+        self._something = asyncio.Event()
+        self._plenty = asyncio.Event()
+        self._closing = asyncio.Event()
+        self._writing = asyncio.Lock()
+        self._dropped = 0
+
+    @property
+    def dropped(self) -> int:
+        """Records lost since the start."""
+        return self._dropped
+
+    def finished(self, finished: Finished) -> None:
+        if finished.connector is not None:
+            tally = self._tally(finished.connector)
+            if finished.was_sent:
+                error = None if finished.ok else f"{finished.code}: {finished.message}"
+                tally.finished(finished.ok, finished.duration_ms, finished.started_at, error)
+            elif finished.ok:
+                tally.cached += 1
+            else:
+                tally.rejected += 1
+        waiting = self._waiting
+        if len(waiting) >= _MOST_WAITING:
+            self._dropped += 1
+            return
+        waiting.append(finished)
+        if len(waiting) == 1:
+            self._something.set()
+        elif len(waiting) == _BATCH:
+            self._plenty.set()
+
+    def connected(self, connector: Connector, seconds: float, is_reconnect: bool) -> None:
+        self._tally(connector).connected(seconds * 1000, is_reconnect)
+        self._something.set()
+
+    def reused(self, connector: Connector) -> None:
+        self._tally(connector).reused += 1
+
+    def metrics(self, connector: Connector) -> ConnectorMetrics:
+        tally = self._tallies.get(connector.id) or Tally(connector.workspace, connector.slug)
+        return tally.view(connector.id)
+
+    def list_metrics(self) -> list[ConnectorMetrics]:
+        return [tally.view(connector_id) for connector_id, tally in sorted(self._tallies.items())]
+
+    def forget(self, connector_id: str) -> None:
+        """The connector is gone, and so are its numbers."""
+        self._tallies.pop(connector_id, None)
+        self._changed.discard(connector_id)
+
+    async def flush(self) -> None:
+        """Writes what there is now; what cannot be written stays for the next time or is counted as lost."""
+        async with self._writing:
+            self._something.clear()
+            self._plenty.clear()
+            while self._waiting:
+                batch = [self._waiting.popleft() for _ in range(min(_BATCH, len(self._waiting)))]
+                if not await self._write(batch):
+                    break
+            await self._write_numbers()
+
+    async def _write(self, batch: Sequence[Finished]) -> bool:
+        is_written = False
+        try:
+            is_written = await self._write_records([_record(finished) for finished in batch])
+        finally:
+            if not is_written:
+                self._put_back(batch)
+        return is_written
+
+    async def load(self) -> None:
+        for connector_id, numbers in (await self._store.metrics.load()).items():
+            self._tallies[connector_id] = Tally.restored(numbers)
+
+    async def write_batches(self) -> None:
+        """Until `close`; the last batch is written then."""
+        while not self._closing.is_set():
+            await self._something.wait()
+            await _within(_EVERY, self._plenty)
+            await self.flush()
+            if self._waiting or self._changed:
+                # The store failed just now: leave it alone for a moment.
+                self._something.set()
+                await _within(_EVERY, self._closing)
+
+    def close(self) -> None:
+        self._closing.set()
+        self._something.set()
+        self._plenty.set()
+
+    async def _write_records(self, records: Sequence[CallRecord]) -> bool:
+        try:
+            await self._store.calls.add(records)
+        except DragomanError as error:
+            if error.retryable:
+                structlog.get_logger().warning("records.delayed", cause=error.message, waiting=len(records))
+                return False
+            return await self._write_singly(records)
+        except Exception:  # noqa: BLE001
+            # boundary: whatever one record or the store does, calls go on
+            return await self._write_singly(records)
+        return True
+
+    async def _write_singly(self, records: Sequence[CallRecord]) -> bool:
+        """One record that the store refuses must not take the others of its batch along."""
+        for record in records:
+            try:
+                await self._store.calls.add([record])
+            except Exception:  # noqa: BLE001
+                # boundary: the record is lost, and counted
+                self._dropped += 1
+                structlog.get_logger().warning("records.lost", call=record.id, exc_info=True)
+        return True
+
+    async def _write_numbers(self) -> None:
+        changed = {key: self._tallies[key].numbers() for key in self._changed if key in self._tallies}
+        self._changed.clear()
+        if not changed:
+            return
+        try:
+            await self._store.metrics.save(changed)
+        except Exception:  # noqa: BLE001
+            # boundary: the numbers are still in memory, and written with the next batch
+            self._changed.update(key for key in changed if key in self._tallies)
+            structlog.get_logger().warning("metrics.delayed", exc_info=True)
+
+    def _put_back(self, batch: Sequence[Finished]) -> None:
+        room = _MOST_WAITING - len(self._waiting)
+        self._waiting.extendleft(reversed(batch[:room]))
+        self._dropped += max(len(batch) - room, 0)
+
+    def _tally(self, connector: Connector) -> Tally:
+        tally = self._tallies.get(connector.id)
+        if tally is None:
+            tally = self._tallies[connector.id] = Tally(connector.workspace, connector.slug)
+        self._changed.add(connector.id)
+        return tally
+
+
+@asynccontextmanager
+async def open_recorder(store: Store) -> AsyncGenerator[Recorder]:
+    """Reads the old numbers, writes while the block runs, and writes the rest within a bound at its end."""
+    recorder = Recorder(store)
+    await recorder.load()
+    failure: Exception | None = None
+    async with asyncio.TaskGroup() as tasks:
+        writer = tasks.create_task(recorder.write_batches())
+        try:
+            yield recorder
+        except Exception as error:  # noqa: BLE001
+            # boundary: a task group would wrap the error of the block, which is not its own
+            failure = error
+        finally:
+            recorder.close()
+            await asyncio.wait([writer], timeout=_LAST_WORDS)
+            writer.cancel()
+    if failure is not None:
+        raise failure
+
+
+async def _within(seconds: float, event: asyncio.Event) -> None:
+    with suppress(TimeoutError):
+        await asyncio.wait_for(event.wait(), seconds)
+
+
+def _record(finished: Finished) -> CallRecord:
+    caller, connector = finished.caller, finished.connector
+    return CallRecord(
+        id=finished.id,
+        workspace=caller.workspace,
+        user=caller.user,
+        thread=caller.thread,
+        agent=caller.agent,
+        way=caller.way,
+        tool=finished.tool,
+        connector_id=connector.id if connector else None,
+        slug=connector.slug if connector else None,
+        ok=finished.ok,
+        code=finished.code,
+        message=finished.message,
+        duration_ms=finished.duration_ms,
+        attempts=finished.attempts,
+        started_at=datetime.fromtimestamp(finished.started_at, UTC),
+    )

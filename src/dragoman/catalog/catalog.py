@@ -1,0 +1,271 @@
+"""What exists: every tool that is known, connected or not. Answers from memory, remembers in the store.
+
+Knows no connection: who has a listing hands it over. Changes of one connector happen one after another.
+"""
+
+import asyncio
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+from dragoman.catalog.changes import Changes, Plan, Planner
+from dragoman.catalog.index import Index
+from dragoman.catalog.naming import Naming
+from dragoman.catalog.shelf import COMMON, CatalogState, Shelf, is_visible, unknown_tool
+from dragoman.connections.source import Listing
+from dragoman.connector import Connector
+from dragoman.errors import NotFound
+from dragoman.events import Event, Events
+from dragoman.names import alias_name
+from dragoman.scope import Caller
+from dragoman.store.protocols import Store, ToolRows, ToolVersion
+from dragoman.tool import Definition, Tool, ToolState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolInfo:
+    """One tool with what stands around it."""
+
+    tool: Tool
+    connector: Connector
+    state: ToolState
+    catalog: CatalogState
+    alias: str
+
+
+class Catalog:
+    def __init__(self, rows: ToolRows, events: Events) -> None:
+        self._rows = rows
+        self._events = events
+        self._shelves: dict[str, Shelf] = {}
+        self._gone: set[str] = set()
+        self._locks: dict[str, asyncio.Lock] = {}
+        self._index = Index()
+        self._naming = Naming()
+
+    @classmethod
+    async def load(cls, store: Store, events: Events) -> "Catalog":
+        """Everything that was known when the store was last written."""
+        catalog = cls(store.tools, events)
+        for connector in await store.connectors.list():
+            was_listed = connector.era is not None or connector.server is not None
+            catalog._shelves[connector.id] = Shelf(connector, is_new=not was_listed)
+        lists: dict[tuple[str, str], dict[str, Tool]] = {}
+        for tool in await store.tools.list():
+            if shelf := catalog._shelves.get(tool.connector_id):
+                catalog._naming.hold(shelf.connector, tool.original_name, tool.name)
+                lists.setdefault((tool.connector_id, tool.identity), {})[tool.original_name] = tool
+        for (connector_id, identity), tools in lists.items():
+            shelf = catalog._shelves[connector_id]
+            shelf.replace(identity, tools)
+            shelf.state, shelf.is_new = "ready", False
+        for shelf in catalog._shelves.values():
+            catalog._index.put(shelf, ())
+        catalog._index.index_aliases(catalog._shelves.values())
+        return catalog
+
+    def find(self, name: str, caller: Caller) -> Tool | None:
+        """By public name, `<slug>__<tool>`, the same with an alias of the connector, or a native name."""
+        return self._index.find(name, caller)
+
+    def get(self, name: str, caller: Caller) -> Tool:
+        tool = self._index.find(name, caller)
+        if tool is None:
+            raise unknown_tool(name, self._index.hint(name, self.list(caller)))
+        return tool
+
+    def list(self, caller: Caller, connector_id: str | None = None) -> list[Tool]:
+        """What the caller may see, by connector and name."""
+        shelves = [
+            shelf
+            for shelf in self._shelves.values()
+            if is_visible(shelf.connector, caller) and connector_id in (None, shelf.connector.id)
+        ]
+        shelves.sort(key=lambda shelf: shelf.connector.slug)
+        return [tool for shelf in shelves for tool in shelf.list(caller)]
+
+    def info(self, name: str, caller: Caller) -> ToolInfo:
+        tool = self.get(name, caller)
+        shelf = self._shelves[tool.connector_id]
+        return ToolInfo(
+            tool=tool,
+            connector=shelf.connector,
+            state=_state_of(tool, shelf.connector),
+            catalog=shelf.state,
+            alias=alias_name(tool.slug, tool.original_name),
+        )
+
+    def is_mcp(self, name: str, caller: Caller) -> bool:
+        tool = self._index.find(name, caller)
+        return tool is not None and tool.is_mcp
+
+    def connector_of(self, tool: Tool) -> Connector:
+        shelf = self._shelves.get(tool.connector_id)
+        if shelf is None:
+            raise unknown_tool(tool.name)
+        return shelf.connector
+
+    def state(self, connector_id: str) -> CatalogState:
+        shelf = self._shelves.get(connector_id)
+        return shelf.state if shelf else "empty"
+
+    def adopt(self, connector: Connector) -> None:
+        """Takes in a connector that is new, or the new record of one that is known."""
+        shelf = self._shelf(connector)
+        if shelf.connector.revision != connector.revision and shelf.all_tools():
+            shelf.state = "stale"
+        needs_index = shelf.connector.aliases != connector.aliases
+        shelf.connector = connector
+        if needs_index:
+            self._index.put(shelf, self._shelves.values())
+
+    def forget(self, connector_id: str) -> None:
+        """The connector is gone; the store has already let go of its rows."""
+        self._gone.add(connector_id)
+        shelf = self._shelves.pop(connector_id, None)
+        self._locks.pop(connector_id, None)
+        if shelf is not None:
+            self._index.drop(shelf, self._shelves.values())
+            for tool in shelf.all_tools():
+                self._naming.release(shelf.connector, tool.name)
+
+    def mark_stale(self, connector_id: str) -> None:
+        """Its tools may have changed since they were listed."""
+        if (shelf := self._shelves.get(connector_id)) and shelf.state != "empty":
+            shelf.state = "stale"
+
+    @contextmanager
+    def populating(self, connector: Connector) -> Generator[None]:
+        """While a listing is fetched and taken in: populating if nothing is known, stale if it fails."""
+        shelf = self._shelf(connector)
+        before = shelf.state
+        if not shelf.all_tools():
+            shelf.state = "populating"
+        try:
+            yield
+        except BaseException:
+            shelf.state = "stale" if shelf.all_tools() else "empty"
+            raise
+        if shelf.state == "populating":
+            shelf.state = before
+
+    async def refresh(
+        self, connector: Connector, listing: Listing, identity: str = COMMON, user: str = ""
+    ) -> Changes:
+        """Takes in one listing, writes it, then shows it. When the write fails, nothing has changed.
+
+        `identity` is given when the list is for that identity only; `user` is then who hears of it.
+        """
+        async with self._lock(connector.id):
+            shelf = self._shelf(connector)
+            if connector.revision > shelf.connector.revision:
+                self.adopt(connector)
+            plan = await Planner(shelf, identity, self._naming, self._rows).plan(listing)
+            try:
+                if plan.saved or plan.removed:
+                    await self._rows.save(plan.saved, plan.versions, plan.removed)
+            except BaseException:
+                self._release(shelf, plan.added)
+                raise
+            if self._shelves.get(connector.id) is not shelf:
+                self._release(shelf, plan.added)
+                raise _removed(connector)
+            return self._show(shelf, identity, plan, user)
+
+    def declare(self, connector: Connector, definitions: Sequence[Definition]) -> Changes:
+        """Takes in tools that live in this process: in memory only, the code itself is their record."""
+        shelf = self._shelves.get(connector.id)
+        if shelf is None:
+            shelf = self._shelves[connector.id] = Shelf(connector, is_new=True, is_stored=False)
+        shelf.connector = connector
+        plan = Planner(shelf, COMMON, self._naming, self._rows).plan_at_once(definitions)
+        plan.tools = {**shelf.tools(), **plan.tools}
+        return self._show(shelf, COMMON, plan, "")
+
+    async def enable(self, name: str, caller: Caller) -> Tool:
+        return await self._rewrite(name, caller, enabled=True)
+
+    async def disable(self, name: str, caller: Caller) -> Tool:
+        return await self._rewrite(name, caller, enabled=False)
+
+    async def accept(self, name: str, caller: Caller) -> Tool:
+        """A person has read the change of a pinned tool and wants it called as it is now."""
+        return await self._rewrite(name, caller, accepted_version=self.get(name, caller).version)
+
+    async def versions(self, name: str, caller: Caller) -> Sequence[ToolVersion]:
+        """Every definition the tool has had, oldest first."""
+        tool = self.get(name, caller)
+        return await self._rows.versions(tool) if self._shelves[tool.connector_id].is_stored else ()
+
+    async def _rewrite(self, name: str, caller: Caller, **settings: Any) -> Tool:
+        async with self._lock(self.get(name, caller).connector_id):
+            tool = self.get(name, caller)
+            shelf = self._shelves[tool.connector_id]
+            changed = replace(tool, **settings)
+            if changed == tool:
+                return tool
+            if shelf.is_stored:
+                await self._rows.save([changed], [], [])
+            shelf.replace(tool.identity, {**shelf.tools(tool.identity), tool.original_name: changed})
+            self._index.put(shelf, self._shelves.values())
+            return changed
+
+    def _show(self, shelf: Shelf, identity: str, plan: Plan, user: str) -> Changes:
+        shelf.replace(identity, plan.tools)
+        shelf.state, shelf.is_new = "ready", False
+        self._release(shelf, plan.removed)
+        self._index.put(shelf, self._shelves.values())
+        changes = plan.changes(shelf, identity)
+        if changes and self._events.has_listeners:
+            self._events.publish(_event(shelf.connector, changes, user))
+        return changes
+
+    def _release(self, shelf: Shelf, tools: Sequence[Tool]) -> None:
+        """Frees the names that no list of the shelf shows."""
+        shown = {tool.name for tool in shelf.all_tools()} if tools else set[str]()
+        for tool in tools:
+            if tool.name not in shown:
+                self._naming.release(shelf.connector, tool.name)
+
+    def _shelf(self, connector: Connector) -> Shelf:
+        shelf = self._shelves.get(connector.id)
+        if shelf is None:
+            # A listing that arrives late must not bring back what was removed.
+            if connector.id in self._gone:
+                raise _removed(connector)
+            shelf = self._shelves[connector.id] = Shelf(connector, is_new=True)
+        return shelf
+
+    def _lock(self, connector_id: str) -> asyncio.Lock:
+        return self._locks.setdefault(connector_id, asyncio.Lock())
+
+
+def _removed(connector: Connector) -> NotFound:
+    return NotFound(f"the connector {connector.slug!r} has been removed")
+
+
+def _state_of(tool: Tool, connector: Connector) -> ToolState:
+    if not (tool.enabled and connector.enabled):
+        return "disabled"
+    is_blocked = connector.configuration.pin == "block" and tool.version != tool.accepted_version
+    return "changed" if is_blocked else "ready"
+
+
+def _event(connector: Connector, changes: Changes, user: str) -> Event:
+    return Event(
+        kind="tools.changed",
+        workspace=connector.workspace,
+        user=user or connector.owner,
+        connector=connector.slug,
+        data={
+            "added": [tool.name for tool in changes.added],
+            "changed": [
+                {"tool": change.tool.name, "version": change.tool.version, "diff": change.diff}
+                for change in changes.changed
+            ],
+            "blocked": [tool.name for tool in changes.blocked],
+            "removed": [tool.name for tool in changes.removed],
+            "skipped": list(changes.skipped),
+        },
+    )

@@ -1,0 +1,247 @@
+"""What one listing changes in what is known. Computed first, written later, all or nothing."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from time import perf_counter
+from typing import Protocol
+
+from dragoman.catalog.differences import readable_diff
+from dragoman.catalog.naming import Naming
+from dragoman.catalog.schemas import problem_with
+from dragoman.catalog.shelf import Shelf
+from dragoman.connections.source import Listing
+from dragoman.store.protocols import ToolVersion
+from dragoman.tool import Definition, Tool
+
+_SLICE = 0.01  # seconds of work between two looks at what else waits
+_MAX_TOOL_NAME = 1000
+NEVER_ACCEPTED = 0
+
+
+class History(Protocol):
+    """What is remembered of a tool that came and went."""
+
+    async def versions(self, tool: Tool) -> Sequence[ToolVersion]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One tool whose definition is another than before. `is_blocked` until a person accepts it."""
+
+    tool: Tool
+    diff: str
+    is_blocked: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changes:
+    """What a refresh found. `skipped` says which tools cannot be offered, and why."""
+
+    connector_id: str
+    slug: str
+    identity: str = ""
+    added: tuple[Tool, ...] = ()
+    changed: tuple[Change, ...] = ()
+    removed: tuple[Tool, ...] = ()
+    unchanged: int = 0
+    skipped: tuple[str, ...] = ()
+
+    @property
+    def blocked(self) -> tuple[Tool, ...]:
+        """What a pinned connector refuses to call until a person accepts it."""
+        new = (tool for tool in self.added if tool.accepted_version == NEVER_ACCEPTED)
+        return tuple(
+            {tool.name: tool for tool in (*new, *(c.tool for c in self.changed if c.is_blocked))}.values()
+        )
+
+    def __bool__(self) -> bool:
+        return bool(self.added or self.changed or self.removed)
+
+
+@dataclass(slots=True)
+class Plan:
+    """A listing compared with a shelf: what to write, what to show afterwards, what to report."""
+
+    tools: dict[str, Tool] = field(default_factory=dict[str, Tool])
+    saved: list[Tool] = field(default_factory=list[Tool])
+    versions: list[ToolVersion] = field(default_factory=list[ToolVersion])
+    added: list[Tool] = field(default_factory=list[Tool])
+    changed: list[Change] = field(default_factory=list[Change])
+    removed: list[Tool] = field(default_factory=list[Tool])
+    skipped: list[str] = field(default_factory=list[str])
+    unchanged: int = 0
+
+    def changes(self, shelf: Shelf, identity: str) -> Changes:
+        return Changes(
+            connector_id=shelf.connector.id,
+            slug=shelf.connector.slug,
+            identity=identity,
+            added=tuple(self.added),
+            changed=tuple(self.changed),
+            removed=tuple(self.removed),
+            unchanged=self.unchanged,
+            skipped=tuple(self.skipped),
+        )
+
+
+class Planner:
+    """Compares one listing with one shelf. Changes nothing but the names that it has given out."""
+
+    def __init__(self, shelf: Shelf, identity: str, naming: Naming, history: History) -> None:
+        self._shelf = shelf
+        self._identity = identity
+        self._naming = naming
+        self._history = history
+        self._known = shelf.tools(identity)
+        self._is_blocking = shelf.connector.configuration.pin == "block"
+        self._plan = Plan()
+
+    async def plan(self, listing: Listing) -> Plan:
+        plan = self._plan
+        plan.skipped.extend(listing.skipped)
+        breath = _Breath()
+        for definition in listing.tools:
+            await breath.take()
+            tool = self._judged(definition)
+            if tool is None:
+                continue
+            known = self._known.get(definition.original_name)
+            await (self._add(tool) if known is None else self._compare(known, tool))
+        plan.removed.extend(tool for name, tool in self._known.items() if name not in plan.tools)
+        return plan
+
+    def plan_at_once(self, definitions: Sequence[Definition]) -> Plan:
+        """For tools of this process: no history, no versions, nothing to wait for."""
+        for definition in definitions:
+            tool = self._judged(definition)
+            if tool is None:
+                continue
+            known = self._known.get(definition.original_name)
+            if known is None:
+                self._plan.added.append(tool)
+            else:
+                tool = replace(tool, enabled=known.enabled, cache_ttl=known.cache_ttl)
+            self._plan.tools[definition.original_name] = tool
+        return self._plan
+
+    def _judged(self, definition: Definition) -> Tool | None:
+        """The tool as if it had never been seen, or None and a reason among the skipped."""
+        try:
+            reason = self._reason_to_skip(definition)
+            fingerprint = "" if reason else definition.fingerprint
+        except (TypeError, ValueError, RecursionError) as error:
+            reason, fingerprint = f"its definition is no JSON: {error!s:.200}", ""
+        connector = self._shelf.connector
+        name = None if reason else self._naming.name_for(connector, definition.original_name)
+        if name is None:
+            reason = reason or "the name is taken, or not legal for a native tool"
+            self._plan.skipped.append(f"{definition.original_name!r:.120}: {reason}")
+            return None
+        return Tool(
+            name=name,
+            workspace=connector.workspace,
+            connector_id=connector.id,
+            slug=connector.slug,
+            definition=definition,
+            fingerprint=fingerprint,
+            identity=self._identity,
+            is_mcp=connector.kind == "mcp",
+        )
+
+    def _reason_to_skip(self, definition: Definition) -> str | None:
+        name = definition.original_name
+        if not name or len(name) > _MAX_TOOL_NAME:
+            return f"a name must have 1 to {_MAX_TOOL_NAME} characters, this one has {len(name)}"
+        if name in self._plan.tools:
+            return "the server lists this name twice; the first one is kept"
+        known = self._known.get(name)
+        # The same object twice in a row, or an equal one, was judged before.
+        if known is not None and known.definition.input_schema == definition.input_schema:
+            return None
+        return problem_with(definition.input_schema)
+
+    async def _add(self, tool: Tool) -> None:
+        past = () if self._shelf.is_new else await self._history.versions(tool)
+        if past:
+            tool = self._returned(tool, past)
+        else:
+            if self._is_blocking and not self._shelf.is_new:
+                # Else a server could change a pinned tool by taking it away and offering it anew.
+                tool = replace(tool, accepted_version=NEVER_ACCEPTED)
+            self._plan.versions.append(_version(tool, ""))
+        self._keep(tool)
+        self._plan.added.append(tool)
+
+    def _returned(self, tool: Tool, past: Sequence[ToolVersion]) -> Tool:
+        """A tool that was gone goes on where it was: going and coming back accepts nothing."""
+        last = past[-1]
+        is_same = last.fingerprint == tool.fingerprint
+        version = last.version if is_same else last.version + 1
+        is_accepted = not self._is_blocking or (is_same and len(past) == 1)
+        tool = replace(tool, version=version, accepted_version=version if is_accepted else NEVER_ACCEPTED)
+        if not is_same:
+            diff = readable_diff(last.definition, tool.definition)
+            self._plan.versions.append(_version(tool, diff))
+            self._plan.changed.append(Change(tool=tool, diff=diff, is_blocked=not is_accepted))
+        return tool
+
+    async def _compare(self, known: Tool, listed: Tool) -> None:
+        definition = listed.definition
+        if listed.fingerprint == known.fingerprint:
+            self._plan.unchanged += 1
+            if definition.meta == known.definition.meta:
+                self._plan.tools[known.original_name] = known
+            else:
+                self._keep(replace(known, definition=definition))
+            return
+        version = known.version + 1
+        is_blocked = self._is_blocking and not await self._was_accepted(known, listed.fingerprint)
+        tool = replace(
+            known,
+            definition=definition,
+            fingerprint=listed.fingerprint,
+            version=version,
+            accepted_version=known.accepted_version if is_blocked else version,
+        )
+        diff = readable_diff(known.definition, definition)
+        self._plan.versions.append(_version(tool, diff))
+        self._plan.changed.append(Change(tool=tool, diff=diff, is_blocked=is_blocked))
+        self._keep(tool)
+
+    async def _was_accepted(self, known: Tool, fingerprint: str) -> bool:
+        """A server that takes its change back offers again what a person has accepted."""
+        past = await self._history.versions(known)
+        return any(
+            version.fingerprint == fingerprint
+            for version in past
+            if version.version == known.accepted_version
+        )
+
+    def _keep(self, tool: Tool) -> None:
+        self._plan.tools[tool.original_name] = tool
+        self._plan.saved.append(tool)
+
+
+def _version(tool: Tool, diff: str) -> ToolVersion:
+    return ToolVersion(
+        tool=tool.name,
+        version=tool.version,
+        fingerprint=tool.fingerprint,
+        definition=tool.definition,
+        diff=diff,
+        seen_at=datetime.now(UTC),
+    )
+
+
+class _Breath:
+    """Lets others run now and then, however long the list is."""
+
+    def __init__(self) -> None:
+        self._since = perf_counter()
+
+    async def take(self) -> None:
+        if perf_counter() - self._since > _SLICE:
+            await asyncio.sleep(0)
+            self._since = perf_counter()

@@ -1,0 +1,100 @@
+"""Every name by which a tool can be asked for. One dictionary lookup for the usual one.
+
+A public name wins over `<slug>__<tool>`, and that wins over the same with an alias of the connector.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from heapq import nlargest
+
+from dragoman.catalog.shelf import COMMON, Shelf, is_visible
+from dragoman.names import alias_name, did_you_mean
+from dragoman.scope import Caller
+from dragoman.tool import Tool
+
+_Key = tuple[str, str]
+# Comparing a word with thousands of names letter by letter would hold up every other call.
+_MOST_COMPARED = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One tool of one connector, whoever lists it. `common` spares the second lookup."""
+
+    shelf: Shelf
+    original_name: str
+    common: Tool | None
+
+
+class Index:
+    def __init__(self) -> None:
+        self._names: dict[_Key, Entry] = {}
+        self._spellings: dict[_Key, Entry] = {}
+        self._aliases: dict[_Key, Entry] = {}
+        self._keys: dict[str, tuple[list[_Key], list[_Key]]] = {}
+
+    def find(self, name: str, caller: Caller) -> Tool | None:
+        key = (caller.workspace, name)
+        entry = self._names.get(key) or self._spellings.get(key) or self._aliases.get(key)
+        if entry is None:
+            return None
+        shelf = entry.shelf
+        if shelf.connector.owner and not is_visible(shelf.connector, caller):
+            return None
+        return shelf.find(entry.original_name, caller) if shelf.has_own_lists else entry.common
+
+    def put(self, shelf: Shelf, shelves: Iterable[Shelf]) -> None:
+        """Indexes one shelf anew; `shelves` are all that there are."""
+        self._drop_keys(shelf.connector.id)
+        workspace = shelf.connector.workspace
+        common = shelf.tools(COMMON)
+        names: list[_Key] = []
+        spellings: list[_Key] = []
+        for tool in shelf.all_tools():
+            original = tool.original_name
+            entry = Entry(shelf, original, common.get(original))
+            self._names[workspace, tool.name] = entry
+            names.append((workspace, tool.name))
+            if shelf.connector.kind != "native":
+                spelling = (workspace, alias_name(shelf.connector.slug, original))
+                self._spellings[spelling] = entry
+                spellings.append(spelling)
+        self._keys[shelf.connector.id] = (names, spellings)
+        self.index_aliases(shelves)
+
+    def drop(self, shelf: Shelf, shelves: Iterable[Shelf]) -> None:
+        self._drop_keys(shelf.connector.id)
+        self.index_aliases(shelves)
+
+    def hint(self, word: str, tools: Iterable[Tool]) -> str | None:
+        """Names near to one that does not exist, out of the tools that the caller may see."""
+        names = [tool.name for tool in tools]
+        word = word[:100]
+        if len(names) > _MOST_COMPARED:
+            parts = _parts(word)
+            names = nlargest(_MOST_COMPARED, names, key=lambda name: len(parts & _parts(name)))
+        return did_you_mean(word, names)
+
+    def _drop_keys(self, connector_id: str) -> None:
+        names, spellings = self._keys.pop(connector_id, ([], []))
+        for key in names:
+            self._names.pop(key, None)
+        for key in spellings:
+            self._spellings.pop(key, None)
+
+    def index_aliases(self, shelves: Iterable[Shelf]) -> None:
+        """From nothing each time: aliases are few, and one that is freed may belong to another."""
+        self._aliases = {}
+        for shelf in shelves:
+            connector = shelf.connector
+            for alias in connector.aliases:
+                for tool in shelf.all_tools():
+                    entry = self._names[connector.workspace, tool.name]
+                    spelling = alias_name(alias, tool.original_name)
+                    self._aliases.setdefault((connector.workspace, spelling), entry)
+
+
+def _parts(name: str) -> set[str]:
+    """Runs of three letters: cheap to compare, and near words share most of theirs."""
+    name = name.lower()
+    return {name[start : start + 3] for start in range(max(len(name) - 2, 1))}

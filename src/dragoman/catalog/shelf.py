@@ -1,0 +1,68 @@
+"""The tools of one connector as they are known now: one list for all, or one per identity."""
+
+from collections.abc import Mapping
+from typing import Literal
+
+from dragoman.connector import Connector
+from dragoman.errors import NotFound
+from dragoman.scope import Caller, identity_of
+from dragoman.tool import Tool
+
+CatalogState = Literal["empty", "populating", "ready", "stale"]
+COMMON = ""
+
+
+def is_visible(connector: Connector, caller: Caller) -> bool:
+    """Same workspace, and either the workspace's own or the caller's. What is not, does not exist."""
+    return connector.workspace == caller.workspace and connector.owner in ("", caller.user)
+
+
+def unknown_tool(name: str, hint: str | None = None) -> NotFound:
+    return NotFound(
+        f"there is no tool {name[:100]!r}", hint=hint or "list the tools that exist: dragoman tools list"
+    )
+
+
+class Shelf:
+    """Lists are replaced whole, never changed: a reader always sees one refresh, not half of two."""
+
+    def __init__(self, connector: Connector, *, is_new: bool, is_stored: bool = True) -> None:
+        self.connector = connector
+        self.is_new = is_new
+        self.is_stored = is_stored
+        self.state: CatalogState = "empty"
+        self.has_own_lists = False
+        self._lists: dict[str, Mapping[str, Tool]] = {}
+        self._ordered: dict[str, tuple[Tool, ...]] = {}
+
+    def tools(self, identity: str = COMMON) -> Mapping[str, Tool]:
+        """By original name."""
+        return self._lists.get(identity, {})
+
+    def all_tools(self) -> list[Tool]:
+        return [tool for tools in self._lists.values() for tool in tools.values()]
+
+    def replace(self, identity: str, tools: Mapping[str, Tool]) -> None:
+        if tools or identity == COMMON:
+            self._lists[identity] = tools
+            self._ordered[identity] = tuple(sorted(tools.values(), key=lambda tool: tool.name))
+        else:
+            self._lists.pop(identity, None)
+            self._ordered.pop(identity, None)
+        self.has_own_lists = any(key != COMMON for key in self._lists)
+
+    def find(self, original_name: str, caller: Caller) -> Tool | None:
+        return self.tools(self._identity(caller)).get(original_name)
+
+    def list(self, caller: Caller) -> tuple[Tool, ...]:
+        return self._ordered.get(self._identity(caller), ())
+
+    def _identity(self, caller: Caller) -> str:
+        """Whose list the caller reads: that of the own connection, else the user's, else the common one."""
+        if not self.has_own_lists:
+            return COMMON
+        own = identity_of(caller, self.connector.configuration.isolation)
+        if own in self._lists:
+            return own
+        user = identity_of(caller, "user")
+        return user if user in self._lists else COMMON

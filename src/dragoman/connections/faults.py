@@ -1,0 +1,102 @@
+"""What can befall one request on the wire, and what the caller is told of it.
+
+The one question that matters is whether the request may have been executed. The table says what
+each fault means for a tool that is safe to repeat and for one that is not.
+"""
+
+from collections.abc import Callable
+from typing import Literal
+
+from dragoman.errors import (
+    DragomanError,
+    Forbidden,
+    NeedsAuth,
+    ProtocolFault,
+    RateLimited,
+    ServerError,
+    Timeout,
+    Uncertain,
+    Unreachable,
+)
+
+FaultKind = Literal[
+    "refused",  # no connection could be made
+    "lost",  # the connection went away before the answer came
+    "timeout",  # no answer in time
+    "unauthorized",
+    "forbidden",
+    "session_unknown",  # the server forgot our session: the request never ran
+    "rate_limited",
+    "server_error",
+    "garbled",  # an answer came, and nobody can read it
+]
+
+_NEVER_RAN: frozenset[FaultKind] = frozenset(
+    {"refused", "unauthorized", "forbidden", "session_unknown", "rate_limited"}
+)
+_WORTH_REPEATING: frozenset[FaultKind] = frozenset(
+    {"refused", "lost", "session_unknown", "rate_limited", "server_error", "garbled"}
+)
+_AT_ONCE: frozenset[FaultKind] = frozenset({"lost", "session_unknown"})
+
+_ERRORS: dict[FaultKind, Callable[..., DragomanError]] = {
+    "refused": Unreachable,
+    "lost": Unreachable,
+    "timeout": Timeout,
+    "unauthorized": NeedsAuth,
+    "forbidden": Forbidden,
+    "session_unknown": Unreachable,
+    "rate_limited": RateLimited,
+    "server_error": ServerError,
+    "garbled": ProtocolFault,
+}
+
+_HINTS: dict[FaultKind, str] = {
+    "refused": "is the server running? Dragoman goes on trying, and the next call tries at once",
+    "lost": "Dragoman reconnects by itself; call again",
+    "timeout": "the server did not answer in time; raise request_timeout if this tool is slow by nature",
+    "unauthorized": "the server wants a valid credential: dragoman connectors update SLUG --bearer TOKEN",
+    "forbidden": "the credential is known to the server but may not do this",
+    "rate_limited": "the server asks to wait; call again later",
+    "server_error": "the fault is the server's; its log should say more",
+    "garbled": "the server does not speak MCP correctly; its log should say more",
+}
+
+
+class WireFault(Exception):
+    """One request got no usable answer. `sent` False means that it never reached the server."""
+
+    def __init__(
+        self, kind: FaultKind, message: str, *, sent: bool = True, retry_after: float | None = None
+    ) -> None:
+        super().__init__(message)
+        self.kind: FaultKind = kind
+        self.message = message
+        self.retry_after = retry_after
+        self.never_ran = not sent or kind in _NEVER_RAN
+
+    def may_be_repeated(self, safe: bool) -> bool:
+        """Whether sending the same request again can help and cannot do a thing twice."""
+        if self.kind == "rate_limited":
+            return safe
+        return self.kind in _WORTH_REPEATING and (safe or self.never_ran)
+
+    @property
+    def is_repeated_at_once(self) -> bool:
+        """A new connection is a new chance; a busy server needs time."""
+        return self.kind in _AT_ONCE
+
+    def as_error(self, subject: str, safe: bool) -> DragomanError:
+        """What the caller is told. `subject` names the connector and tool for a person."""
+        if not safe and not self.never_ran:
+            return Uncertain(
+                f"{subject} may or may not have been executed: {self.message}",
+                hint="look at the server before you repeat it: it is not known to be safe to repeat",
+                cause=self.kind,
+            )
+        return _ERRORS[self.kind](
+            f"{subject}: {self.message}" if subject else self.message,
+            hint=_HINTS.get(self.kind),
+            cause=self.kind,
+            retry_after=self.retry_after,
+        )

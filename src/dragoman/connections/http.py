@@ -1,0 +1,333 @@
+"""MCP over streamable HTTP, both eras. A fault of one request is the fault of that request alone.
+
+The shared client belongs to the pool. In the 2025 era this wire keeps the session id, a standing GET
+stream for what the server sends by itself, and ends the session on closing.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager, suppress
+from email.utils import parsedate_to_datetime
+from time import time
+from typing import Any, NoReturn
+
+import aiohttp
+from mcp.shared.exceptions import MCPError
+from mcp_types import INVALID_REQUEST, METHOD_NOT_FOUND, RequestId
+from yarl import URL
+
+from dragoman.connections.faults import FaultKind, WireFault
+from dragoman.connections.sse_events import EventDecoder, EventTooLarge, ServerEvent
+from dragoman.connections.wire import Message, Wire, decode, encode, is_object, raise_error
+
+_SESSION = "Mcp-Session-Id"
+_COURTESY = 5.0
+_STATUS_FAULTS: dict[int, FaultKind] = {401: "unauthorized", 403: "forbidden", 429: "rate_limited"}
+
+
+class HttpWire(Wire):
+    """Each request is a POST of its own; its answer is that POST's body, as JSON or as events."""
+
+    kind = "streamable-http"
+
+    def __init__(
+        self,
+        client: aiohttp.ClientSession,
+        url: str,
+        headers: Mapping[str, str],
+        limit: int,
+        proxy: str | None,
+    ) -> None:
+        super().__init__()
+        self._client = client
+        self._url = URL(url)
+        self._headers = {
+            **headers,
+            "Content-Type": "application/json",
+            "Accept": "application/json, text/event-stream",
+        }
+        self._limit = limit
+        self._proxy = proxy
+        self._session_id: str | None = None
+        self._has_session = asyncio.Event()
+
+    async def request(
+        self,
+        method: str,
+        params: Mapping[str, Any] | None,
+        headers: Mapping[str, str] | None = None,
+        request_id: RequestId | None = None,
+    ) -> dict[str, Any]:
+        if request_id is None:
+            request_id = next(self._ids)
+        message: Message = {"jsonrpc": "2.0", "id": request_id, "method": method}
+        if params is not None:
+            message["params"] = params
+        try:
+            reply = await self._exchange(message, headers, request_id)
+        except asyncio.CancelledError:
+            # In the 2026 era closing the POST is the signal; in the 2025 era a notification is.
+            if self._session_id is not None and method != "initialize" and self._tasks is not None:
+                self._tasks.start_soon(self._say_cancelled, request_id)
+            raise
+        if "error" in reply:
+            raise_error(reply["error"])
+        result = reply.get("result")
+        if not is_object(result):
+            raise WireFault("garbled", f"the answer to {method} holds no result")
+        return result
+
+    async def close(self) -> None:
+        """Ends the server's session, if there is one; bounded, and its failure concerns nobody."""
+        if self._session_id is None or self._fault is not None:
+            return
+        with suppress(aiohttp.ClientError, TimeoutError, OSError):
+            async with (
+                asyncio.timeout(1.0),
+                self._client.delete(self._url, headers=self._with_session(None), proxy=self._proxy),
+            ):
+                return
+
+    async def _exchange(
+        self, message: Message, headers: Mapping[str, str] | None, request_id: RequestId
+    ) -> Message:
+        try:
+            async with await self._post(message, headers) as response:
+                if (session := response.headers.get(_SESSION)) and self._session_id is None:
+                    self._session_id = session
+                if response.status != 200:
+                    await self._refuse(response, has_id=True)
+                if response.content_type == "text/event-stream":
+                    return await self._reply_from_events(response, request_id)
+                return _reply(await self._body(response))
+        except WireFault:
+            raise
+        except aiohttp.ClientConnectorError as error:
+            raise WireFault("refused", _plain(error), sent=False) from None
+        except (aiohttp.ClientError, OSError) as error:
+            raise WireFault("lost", _plain(error)) from None
+
+    async def _post(self, message: Message, headers: Mapping[str, str] | None) -> aiohttp.ClientResponse:
+        data = encode(message)
+        sent = self._with_session(headers)
+        for _ in range(3):
+            response = await self._client.post(
+                self._url, data=data, headers=sent, allow_redirects=False, proxy=self._proxy
+            )
+            if response.status not in (307, 308):
+                return response
+            self._follow(response)
+            response.release()
+        raise WireFault("refused", "the server redirects in a circle", sent=False)
+
+    def _follow(self, response: aiohttp.ClientResponse) -> None:
+        """Takes over a redirect on the same origin; credentials never follow to another host."""
+        target = self._url.join(URL(response.headers.get("Location", "")))
+        if target.origin() != self._url.origin():
+            raise WireFault(
+                "refused", f"the server redirects to {target}; use that address if it is meant", sent=False
+            )
+        self._url = target
+
+    def _with_session(self, headers: Mapping[str, str] | None) -> Mapping[str, str]:
+        if self._session_id is None:
+            return {**self._headers, **headers} if headers else self._headers
+        return {**self._headers, **(headers or {}), _SESSION: self._session_id}
+
+    async def _reply_from_events(self, response: aiohttp.ClientResponse, request_id: RequestId) -> Message:
+        """The answer among the events of one POST; resumed by event id where the server gives ids."""
+        last: ServerEvent | None = None
+        async for event in self._events(response):
+            if event.id is not None:
+                last = event
+            if (reply := self._take_event(event, request_id)) is not None:
+                return reply
+        while last is not None and last.id is not None:
+            await asyncio.sleep((last.retry or 1000) / 1000)
+            seen, last = last, None
+            async with await self._get(seen.id) as resumed:
+                if resumed.status != 200:
+                    break
+                async for event in self._events(resumed):
+                    last = event if event.id is not None else last
+                    if (reply := self._take_event(event, request_id)) is not None:
+                        return reply
+        raise WireFault("lost", "the stream ended before the answer came")
+
+    def _take_event(self, event: ServerEvent, request_id: RequestId | None) -> Message | None:
+        if not event.data or event.event != "message":
+            return None
+        try:
+            message = decode(event.data)
+        except ValueError:
+            self.garbage += 1
+            return None
+        if is_object(message) and "method" not in message and _same(message.get("id"), request_id):
+            return message
+        if is_object(message):
+            self._receive(message)
+        return None
+
+    async def _events(self, response: aiohttp.ClientResponse) -> AsyncGenerator[ServerEvent]:
+        decoder = EventDecoder(self._limit)
+        try:
+            async for chunk in response.content.iter_any():
+                for event in decoder.feed(chunk):
+                    yield event
+        except EventTooLarge:
+            raise WireFault(
+                "garbled", f"the server sent an event of more than {self._limit:,} bytes"
+            ) from None
+
+    async def _body(self, response: aiohttp.ClientResponse) -> bytes:
+        if (length := response.content_length) is not None and length <= self._limit:
+            return await response.read()
+        parts: list[bytes] = []
+        size = 0
+        async for chunk in response.content.iter_any():
+            size += len(chunk)
+            if size > self._limit:
+                raise WireFault("garbled", f"the server sent an answer of more than {self._limit:,} bytes")
+            parts.append(chunk)
+        return b"".join(parts)
+
+    async def _refuse(self, response: aiohttp.ClientResponse, *, has_id: bool) -> None:
+        """Turns a status other than 200 into the fault or the error that it means."""
+        status = response.status
+        body = (await self._body(response))[:100_000]
+        error = _rpc_error(body)
+        if self._session_id is not None and _is_unknown_session(status, error, body):
+            fault = WireFault("session_unknown", "the server does not know our session any more", sent=False)
+            self.lose(fault)
+            raise fault
+        if kind := _STATUS_FAULTS.get(status):
+            raise WireFault(kind, _said(status, error, body), sent=False, retry_after=_retry_after(response))
+        if status >= 500 and error is None:
+            raise WireFault("server_error", _said(status, None, body), retry_after=_retry_after(response))
+        if error is not None:
+            raise_error(error)
+        if status in (202, 204) and not has_id:
+            return
+        _raise_status(status, body, response.headers.get("Location"))
+
+    async def _send(self, message: Message, headers: Mapping[str, str] | None = None) -> None:
+        """A notification or an answer: a POST without a body to wait for."""
+        try:
+            async with asyncio.timeout(_COURTESY):
+                async with await self._post(message, headers) as response:
+                    if response.status >= 400:
+                        await self._refuse(response, has_id=False)
+        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            raise WireFault("lost", _plain(error)) from None
+        except MCPError as error:
+            raise WireFault("server_error", error.error.message) from None
+        if message.get("method") == "notifications/initialized":
+            self._has_session.set()
+
+    async def _say_cancelled(self, request_id: RequestId) -> None:
+        with suppress(WireFault):
+            await self.notify("notifications/cancelled", {"requestId": request_id})
+
+    async def _get(self, last_event_id: str | None = None) -> aiohttp.ClientResponse:
+        headers = {**self._with_session(None), "Accept": "text/event-stream"}
+        headers.pop("Content-Type", None)
+        if last_event_id:
+            headers["Last-Event-ID"] = last_event_id
+        return await self._client.get(self._url, headers=headers, allow_redirects=False, proxy=self._proxy)
+
+    async def _listen(self) -> None:
+        """The standing stream of the 2025 era. A server without one answers 405, and that is fine."""
+        await self._has_session.wait()
+        if self._session_id is None:
+            await asyncio.Event().wait()
+        delay, last_event_id = 1.0, None
+        while self._fault is None:
+            try:
+                async with await self._get(last_event_id) as response:
+                    if response.status == 404 and self._session_id is not None:
+                        self.lose(
+                            WireFault("session_unknown", "the server does not know our session any more")
+                        )
+                        return
+                    if response.status != 200:
+                        return
+                    async for event in self._events(response):
+                        last_event_id = event.id or last_event_id
+                        delay = 1.0
+                        self._take_event(event, None)
+            except (WireFault, aiohttp.ClientError, OSError):
+                delay = min(delay * 2, 30.0)
+            await asyncio.sleep(delay)
+
+
+@asynccontextmanager
+async def open_http(wire: HttpWire) -> AsyncGenerator[HttpWire]:
+    """Holds the wire; on leaving, the server may forget our session."""
+    try:
+        yield wire
+    finally:
+        await wire.close()
+
+
+def _reply(body: bytes) -> Message:
+    try:
+        message = decode(body)
+    except ValueError:
+        raise WireFault("garbled", f"the answer is no JSON: {_excerpt(body)}") from None
+    if not is_object(message):
+        raise WireFault("garbled", f"the answer is no JSON-RPC message: {_excerpt(body)}")
+    return message
+
+
+def _rpc_error(body: bytes) -> Any:
+    with suppress(ValueError):
+        message = decode(body)
+        if is_object(message) and is_object(message.get("error")):
+            return message["error"]
+    return None
+
+
+def _is_unknown_session(status: int, error: Any, body: bytes) -> bool:
+    if status == 404:
+        return error is None or error.get("code") != METHOD_NOT_FOUND
+    # Servers built on older examples answer 400 and say it in words.
+    return status == 400 and b"session" in body.lower()
+
+
+def _raise_status(status: int, body: bytes, location: str | None) -> NoReturn:
+    if location and 300 <= status < 400:
+        raise WireFault(
+            "refused", f"the server redirects to {location}; use that address if it is meant", sent=False
+        )
+    if status in (404, 405):
+        raise MCPError(code=METHOD_NOT_FOUND, message=_said(status, None, body), data={"status": status})
+    if status >= 400:
+        raise MCPError(code=INVALID_REQUEST, message=_said(status, None, body), data={"status": status})
+    raise WireFault("garbled", f"the server answered a request with status {status}")
+
+
+def _retry_after(response: aiohttp.ClientResponse) -> float | None:
+    value = response.headers.get("Retry-After", "").strip()
+    if value.isdigit():
+        return float(value)
+    with suppress(ValueError, TypeError):
+        return max(0.0, parsedate_to_datetime(value).timestamp() - time())
+    return None
+
+
+def _said(status: int, error: Any, body: bytes) -> str:
+    words = str(error.get("message", "")) if is_object(error) else _excerpt(body)
+    return f"the server answered {status}{f': {words}' if words else ''}"
+
+
+def _excerpt(body: bytes) -> str:
+    return " ".join(body[:400].decode("utf-8", "replace").split())[:200]
+
+
+def _same(found: Any, request_id: RequestId | None) -> bool:
+    return request_id is not None and (found == request_id or str(found) == str(request_id))
+
+
+def _plain(error: BaseException) -> str:
+    text = str(error).strip()
+    return text or type(error).__name__

@@ -1,0 +1,229 @@
+"""All connections to MCP servers, by (connector, identity). Owns their tasks and the shared HTTP client.
+
+A connection appears with the first wish for it and goes when it is idle, evicted, retired or closed.
+The number of open ones is capped: the least recently used idle one goes first.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Self, TypeVar
+
+import aiohttp
+
+from dragoman.connections.connection import Connection
+from dragoman.connections.session import Session, open_session
+from dragoman.connections.source import LinkStatus, Listing, Observer, Secrets, SourceCall
+from dragoman.connections.wire import Wire
+from dragoman.connector import Connector
+from dragoman.errors import DragomanError, LimitReached, ShuttingDown
+from dragoman.scope import Caller, identity_of
+from dragoman.tool import RawResult
+
+_SLOW_START = 5.0
+_LAST_CALLS = 4.0
+
+Key = tuple[str, str]
+Result = TypeVar("Result")
+
+
+class Connections:
+    """The MCP half of `Sources`."""
+
+    def __init__(
+        self, secrets: Secrets, observer: Observer, *, max_servers: int = 64, max_spawns: int = 4
+    ) -> None:
+        self._secrets = secrets
+        self._observer = observer
+        self._max_servers = max_servers
+        self._spawns = asyncio.Semaphore(max_spawns)
+        self._links: dict[Key, Connection] = {}
+        self._owners: dict[Connection, asyncio.Task[None]] = {}
+        self._is_closing = False
+        self._stack = AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        self._client = await self._stack.enter_async_context(
+            aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=30.0),
+                cookie_jar=aiohttp.DummyCookieJar(),  # a cookie kept for one user must never reach another
+                timeout=aiohttp.ClientTimeout(total=None, sock_connect=10.0),
+                skip_auto_headers=("User-Agent",),
+                headers={"User-Agent": "dragoman"},
+                max_line_size=64 * 1024,
+                max_field_size=64 * 1024,
+            )
+        )
+        self._tasks = await self._stack.enter_async_context(asyncio.TaskGroup())
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        """Calls under way get a few seconds; then every owner is told to leave, whatever its server does."""
+        self._is_closing = True
+        links = [*self._owners]
+        for link in links:
+            link.close()
+        if busy := [self._owners[link] for link in links if link.leases]:
+            await asyncio.wait(busy, timeout=_LAST_CALLS)
+        for task in self._owners.values():
+            task.cancel()
+        await self._stack.aclose()
+
+    # Sources
+
+    async def call(self, call: SourceCall) -> RawResult:
+        return await self._with_link(call.connector, call.caller, lambda link: link.call(call))
+
+    async def list_tools(self, connector: Connector, caller: Caller) -> Listing:
+        configuration = connector.configuration
+        wait = configuration.connect_timeout + configuration.request_timeout
+        return await self._with_link(
+            connector, caller, lambda link: link.list_tools(asyncio.get_running_loop().time() + wait)
+        )
+
+    async def connect(self, connector: Connector, caller: Caller) -> LinkStatus:
+        async def opened(link: Connection) -> LinkStatus:
+            try:
+                await link.ready()
+            except ShuttingDown:
+                raise
+            except DragomanError:
+                return link.status()
+            return link.status()
+
+        return await self._with_link(connector, caller, opened)
+
+    async def disconnect(self, connector: Connector, caller: Caller) -> LinkStatus:
+        key = (connector.id, identity_of(caller, connector.configuration.isolation))
+        if link := self._links.get(key):
+            await self._close_link(link)
+        return self.status(connector, caller)
+
+    async def retire(self, connector: Connector) -> None:
+        links = [link for (connector_id, _), link in self._links.items() if connector_id == connector.id]
+        await asyncio.gather(*(self._close_link(link) for link in links))
+
+    def status(self, connector: Connector, caller: Caller) -> LinkStatus:
+        key = (connector.id, identity_of(caller, connector.configuration.isolation))
+        link = self._links.get(key)
+        if link is not None and connector.enabled:
+            return link.status()
+        return LinkStatus(
+            connector_id=connector.id,
+            slug=connector.slug,
+            identity=key[1],
+            state="disconnected" if connector.enabled else "disabled",
+            era=connector.era,
+        )
+
+    def statuses(self) -> list[LinkStatus]:
+        """Every link there is, for `doctor` and for the metrics."""
+        return [link.status() for link in self._links.values()]
+
+    # Links
+
+    async def _with_link(
+        self, connector: Connector, caller: Caller, use: Callable[[Connection], Awaitable[Result]]
+    ) -> Result:
+        key = (connector.id, identity_of(caller, connector.configuration.isolation))
+        while True:
+            link = self._links.get(key)
+            if link is None or link.is_closing or link.connector.revision != connector.revision:
+                link = self._open_link(key, connector, caller)
+            elif link.is_connected:
+                self._observer.reused(connector)
+            link.lease()
+            try:
+                return await use(link)
+            except ShuttingDown:
+                if self._is_closing:
+                    raise
+            finally:
+                link.release()
+
+    def _open_link(self, key: Key, connector: Connector, caller: Caller) -> Connection:
+        if self._is_closing:
+            raise ShuttingDown("Dragoman is shutting down", hint="call again when it is back")
+        old = self._links.pop(key, None)
+        if old is not None:
+            old.close()
+        self._make_room(connector)
+        link = Connection(connector, key[1], self._opener(caller.user), self._observer)
+        self._links[key] = link
+        owner = self._tasks.create_task(link.run(), name=f"owner of {connector.slug} for {key[1]}")
+        self._owners[link] = owner
+        owner.add_done_callback(lambda _: self._forget(key, link))
+        return link
+
+    def _forget(self, key: Key, link: Connection) -> None:
+        self._owners.pop(link, None)
+        if self._links.get(key) is link:
+            del self._links[key]
+
+    async def _close_link(self, link: Connection) -> None:
+        """Waits until the calls under way are done and everything is closed."""
+        link.close()
+        owner = self._owners.get(link)
+        if owner is None:
+            return
+        if not link.leases:
+            owner.cancel()
+        await asyncio.wait([owner])
+
+    def _make_room(self, connector: Connector) -> None:
+        """Closes the least recently used idle link where a cap is reached; refuses when all are busy."""
+        own = [link for (connector_id, _), link in self._links.items() if connector_id == connector.id]
+        self._make_room_among(own, connector.configuration.max_servers, f"{connector.slug} has")
+        self._make_room_among([*self._links.values()], self._max_servers, "there are")
+
+    def _make_room_among(self, links: list[Connection], cap: int | None, subject: str) -> None:
+        open_ones = [link for link in links if link.is_open]
+        if cap is None or len(open_ones) < cap:
+            return
+        idle = [link for link in open_ones if link.is_idle]
+        if not idle:
+            raise LimitReached(
+                f"{subject} {len(open_ones)} open connections, all busy, and may have no more than {cap}",
+                hint="wait for one to become idle, or raise max_servers",
+            )
+        oldest = min(idle, key=lambda link: link.last_used)
+        oldest.close()
+
+    def _opener(self, user: str):
+        @asynccontextmanager
+        async def opened(
+            connector: Connector, on_tools_changed: Callable[[], None], on_wire: Callable[[Wire], None]
+        ) -> AsyncGenerator[Session]:
+            secrets = await self._secrets.reveal(connector, user)
+            async with (
+                self._turn_to_start(connector) as started,
+                asyncio.timeout(connector.configuration.connect_timeout) as limit,
+                open_session(connector, secrets, self._client, on_tools_changed, on_wire) as session,
+            ):
+                limit.reschedule(None)
+                started()
+                yield session
+
+        return opened
+
+    @asynccontextmanager
+    async def _turn_to_start(self, connector: Connector) -> AsyncGenerator[Callable[[], None]]:
+        """A place among the few processes that may start at once; a slow starter loses it to the others."""
+        if connector.configuration.wire != "stdio":
+            yield lambda: None
+            return
+        await self._spawns.acquire()
+        is_held = True
+
+        def give_back() -> None:
+            nonlocal is_held
+            if is_held:
+                is_held = False
+                timer.cancel()
+                self._spawns.release()
+
+        timer = asyncio.get_running_loop().call_later(_SLOW_START, give_back)
+        try:
+            yield give_back
+        finally:
+            give_back()

@@ -1,0 +1,279 @@
+"""A server's process: spawned in a group of its own, watched, and reaped with all its descendants.
+
+Descendants that left the group are found by a variable that every one of them inherited. Who spawns
+the process closes it; `close` is bounded and ends with SIGKILL.
+"""
+
+import asyncio
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from secrets import token_hex
+
+from dragoman.errors import InvalidConfig
+
+MARK = "DRAGOMAN_CONNECTION"
+_STDERR_LINES = 200
+_STDERR_LINE = 2_000
+_GRACE_AFTER_EOF = 0.7
+_GRACE_AFTER_TERM = 1.3
+
+
+class ServerProcess:
+    """One child. `on_line` gets each line of its stdout; `on_end` is told once that no more will come."""
+
+    def __init__(self, popen: subprocess.Popen[bytes], mark: str) -> None:
+        self._popen = popen
+        self._mark = mark
+        self._exited = asyncio.Event()
+        self._stderr: deque[str] = deque(maxlen=_STDERR_LINES)
+        self._writer: asyncio.WriteTransport | None = None
+        self._readers: list[asyncio.ReadTransport] = []
+        self._may_write = asyncio.Event()
+        self._may_write.set()
+        self._pidfd: int | None = None
+        self.output_ended = asyncio.Event()
+
+    @property
+    def pid(self) -> int:
+        return self._popen.pid
+
+    @property
+    def stderr(self) -> tuple[str, ...]:
+        return tuple(self._stderr)
+
+    @property
+    def exit_code(self) -> int | None:
+        return self._popen.returncode
+
+    @property
+    def exited(self) -> asyncio.Event:
+        return self._exited
+
+    async def start(
+        self, on_line: Callable[[bytes], None], limit: int, on_oversize: Callable[[], None]
+    ) -> None:
+        """Connects the pipes to the event loop."""
+        loop = asyncio.get_running_loop()
+        popen = self._popen
+        assert popen.stdin
+        assert popen.stdout
+        assert popen.stderr
+        self._watch_exit(loop)
+        out, _ = await loop.connect_read_pipe(
+            lambda: _Lines(on_line, self.output_ended.set, limit, on_oversize), popen.stdout
+        )
+        err, _ = await loop.connect_read_pipe(
+            lambda: _Lines(self._keep_stderr, lambda: None, _STDERR_LINE * 4, lambda: None), popen.stderr
+        )
+        writer, _ = await loop.connect_write_pipe(lambda: _Input(self._may_write), popen.stdin)
+        self._readers = [out, err]
+        self._writer = writer
+
+    def write(self, data: bytes) -> None:
+        """Hands bytes to the pipe without waiting. `BrokenPipeError` once nobody reads any more."""
+        if self._writer is None or self._writer.is_closing():
+            raise BrokenPipeError("the server closed its input")
+        self._writer.write(data)
+
+    async def drain(self) -> None:
+        """Waits while the server does not read what it was sent."""
+        await self._may_write.wait()
+
+    async def close(self) -> None:
+        """Ends the process and all that it started: end of input, then SIGTERM, then SIGKILL."""
+        try:
+            if self._writer is not None and not self._writer.is_closing():
+                self._writer.abort() if self._writer.get_write_buffer_size() else self._writer.close()
+            if not await self._exits_within(_GRACE_AFTER_EOF):
+                self._signal_group(signal.SIGTERM)
+                await self._exits_within(_GRACE_AFTER_TERM)
+        finally:
+            self._signal_group(signal.SIGKILL)
+            for pid in await _marked(self._mark):
+                with suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, signal.SIGKILL)
+            await self._exits_within(2.0)
+            self._release()
+
+    def _signal_group(self, number: signal.Signals) -> None:
+        # The group outlives its leader while a grandchild is in it; an empty group is no error.
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._popen.pid, number)
+
+    async def _exits_within(self, seconds: float) -> bool:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._exited.wait()
+        return self._exited.is_set()
+
+    def _watch_exit(self, loop: asyncio.AbstractEventLoop) -> None:
+        if hasattr(os, "pidfd_open"):
+            self._pidfd = os.pidfd_open(self._popen.pid)
+            loop.add_reader(self._pidfd, self._reap)
+        else:
+            loop.run_in_executor(None, self._popen.wait).add_done_callback(lambda _: self._exited.set())
+
+    def _reap(self) -> None:
+        if self._popen.poll() is not None:
+            self._exited.set()
+            self._forget_pidfd()
+
+    def _forget_pidfd(self) -> None:
+        if self._pidfd is not None:
+            asyncio.get_running_loop().remove_reader(self._pidfd)
+            os.close(self._pidfd)
+            self._pidfd = None
+
+    def _release(self) -> None:
+        for reader in self._readers:
+            if not reader.is_closing():
+                reader.close()
+        if self._writer is not None and not self._writer.is_closing():
+            self._writer.abort()
+        self._forget_pidfd()
+        self._popen.poll()
+        for pipe in (self._popen.stdin, self._popen.stdout, self._popen.stderr):
+            if pipe is not None:
+                with suppress(OSError):
+                    pipe.close()
+
+    def _keep_stderr(self, line: bytes) -> None:
+        text = line.decode("utf-8", "replace").rstrip()
+        if text:
+            self._stderr.append(text[:_STDERR_LINE])
+
+
+def spawn(command: str, args: Sequence[str], env: Mapping[str, str], cwd: str | None) -> ServerProcess:
+    """Starts a server in a new session. `InvalidConfig` when there is no such program or directory.
+
+    It does not await: a fork that a cancellation could abandon would be a process that nobody reaps.
+    """
+    program = find_program(command, env, cwd)
+    mark = token_hex(8)
+    try:
+        popen = subprocess.Popen(  # noqa: S603 - no shell; the command is what the connector says
+            [program, *args],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**env, MARK: mark},
+            cwd=cwd,
+            start_new_session=True,
+            bufsize=0,
+        )
+    except OSError as error:
+        raise InvalidConfig(
+            f"{command!r} could not be started: {error.strerror or error}",
+            hint="check that the file exists and may be executed",
+        ) from None
+    return ServerProcess(popen, mark)
+
+
+def find_program(command: str, env: Mapping[str, str], cwd: str | None) -> str:
+    """Where the program of a command is, or `InvalidConfig` that says what to install."""
+    if cwd is not None and not Path(cwd).is_dir():
+        raise InvalidConfig(f"the working directory {cwd!r} does not exist", hint="create it or change cwd")
+    program = shutil.which(command, path=env.get("PATH")) or (command if os.sep in command else None)
+    if program is None:
+        raise InvalidConfig(
+            f"there is no program {command!r} on the PATH",
+            hint=_install_hint(command),
+        )
+    return program
+
+
+def _install_hint(command: str) -> str:
+    known = {
+        "uvx": "install uv: pip install uv",
+        "uv": "install uv: pip install uv",
+        "npx": "install Node.js, which brings npx",
+        "node": "install Node.js",
+        "docker": "install Docker",
+    }
+    return known.get(command, "check the spelling, or give the full path")
+
+
+async def _marked(mark: str) -> list[int]:
+    """Every process on this machine that carries our mark in its environment (Linux)."""
+    if not sys.platform.startswith("linux"):
+        return []
+    return await asyncio.to_thread(_scan, f"{MARK}={mark}".encode())
+
+
+def _scan(needle: bytes) -> list[int]:
+    found: list[int] = []
+    for entry in os.scandir("/proc"):
+        if entry.name.isdigit():
+            with suppress(OSError):
+                if needle in Path(f"/proc/{entry.name}/environ").read_bytes():
+                    found.append(int(entry.name))
+    return found
+
+
+class _Lines(asyncio.Protocol):
+    """Cuts a stream into lines in linear time, however long they are."""
+
+    def __init__(
+        self,
+        on_line: Callable[[bytes], None],
+        on_end: Callable[[], None],
+        limit: int,
+        on_oversize: Callable[[], None],
+    ) -> None:
+        self._on_line = on_line
+        self._on_end = on_end
+        self._limit = limit
+        self._on_oversize = on_oversize
+        self._parts: list[bytes] = []
+        self._size = 0
+
+    def data_received(self, data: bytes) -> None:
+        start = 0
+        while (end := data.find(b"\n", start)) >= 0:
+            piece = data[start:end]
+            start = end + 1
+            if self._parts:
+                self._parts.append(piece)
+                piece = b"".join(self._parts)
+                self._forget()
+            self._on_line(piece)
+        if start < len(data):
+            self._keep(data[start:] if start else data)
+
+    def _keep(self, rest: bytes) -> None:
+        self._size += len(rest)
+        if self._size > self._limit:
+            self._forget()
+            self._on_oversize()
+        else:
+            self._parts.append(rest)
+
+    def _forget(self) -> None:
+        self._parts.clear()
+        self._size = 0
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._on_end()
+
+
+class _Input(asyncio.BaseProtocol):
+    """The flow control of the server's stdin."""
+
+    def __init__(self, may_write: asyncio.Event) -> None:
+        self._may_write = may_write
+
+    def pause_writing(self) -> None:
+        self._may_write.clear()
+
+    def resume_writing(self) -> None:
+        self._may_write.set()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._may_write.set()

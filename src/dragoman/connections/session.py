@@ -1,0 +1,285 @@
+"""One negotiated session on one wire: the SDK knows the protocol, the hot road goes to the wire directly.
+
+`open_session` enters and leaves everything in the task that calls it, which is the connection's owner.
+"""
+
+import os
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager
+from importlib.metadata import version
+from typing import Any, cast
+from urllib.request import getproxies, proxy_bypass
+
+import aiohttp
+from mcp import ClientSession
+from mcp.client._probe import negotiate_auto
+from mcp.shared.exceptions import MCPError
+from mcp.shared.inbound import (
+    MCP_METHOD_HEADER,
+    MCP_NAME_HEADER,
+    MCP_PROTOCOL_VERSION_HEADER,
+    encode_header_value,
+    find_invalid_x_mcp_header,
+    mcp_param_headers,
+    x_mcp_header_map,
+)
+from mcp_types import (
+    CLIENT_CAPABILITIES_META_KEY,
+    CLIENT_INFO_META_KEY,
+    METHOD_NOT_FOUND,
+    PROTOCOL_VERSION_META_KEY,
+    Implementation,
+    ServerNotification,
+    ToolListChangedNotification,
+)
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import SecretStr
+from yarl import URL
+
+from dragoman.connections.environment import child_environment, expanded
+from dragoman.connections.faults import WireFault
+from dragoman.connections.http import HttpWire, open_http
+from dragoman.connections.source import Listing
+from dragoman.connections.sse import open_sse
+from dragoman.connections.stdio import StdioWire, open_stdio
+from dragoman.connections.wire import Message, Wire, is_object
+from dragoman.connector import Connector, Era
+from dragoman.tool import Annotations, Definition, RawResult, Tool
+
+_MOST_PAGES = 1000
+CLIENT_INFO = Implementation(name="dragoman", version=version("dragoman"))
+
+
+class Session:
+    """What a connection holds while it is connected."""
+
+    def __init__(self, wire: Wire, client: ClientSession) -> None:
+        self.wire = wire
+        self.client = client
+        protocol = client.protocol_version or "2025-11-25"
+        self.is_modern = protocol in MODERN_PROTOCOL_VERSIONS
+        self.era: Era = "2026" if self.is_modern else "2025"
+        self._version_header = {MCP_PROTOCOL_VERSION_HEADER: protocol}
+        self._meta = {
+            PROTOCOL_VERSION_META_KEY: protocol,
+            CLIENT_INFO_META_KEY: CLIENT_INFO.model_dump(by_alias=True, mode="json", exclude_none=True),
+            CLIENT_CAPABILITIES_META_KEY: {},
+        }
+        self._header_maps: dict[str, dict[tuple[str, ...], str]] = {}
+
+    @property
+    def announces_tools(self) -> bool:
+        """Whether the server says that it tells of changed tools."""
+        capabilities = self.client.server_capabilities
+        return bool(capabilities and capabilities.tools and capabilities.tools.list_changed)
+
+    @property
+    def stderr(self) -> tuple[str, ...]:
+        return self.wire.process.stderr if isinstance(self.wire, StdioWire) else ()
+
+    @property
+    def pid(self) -> int | None:
+        return self.wire.process.pid if isinstance(self.wire, StdioWire) else None
+
+    async def call_tool(self, tool: Tool, arguments: Mapping[str, Any]) -> RawResult:
+        """The hot road: one request on the wire, and a look at the shape of what came back."""
+        name = tool.original_name
+        params: Message = {"name": name, "arguments": arguments}
+        headers = self._version_header
+        if self.is_modern:
+            params["_meta"] = self._meta
+            headers = {
+                **headers,
+                MCP_METHOD_HEADER: "tools/call",
+                MCP_NAME_HEADER: encode_header_value(name),
+                **self._param_headers(tool, arguments),
+            }
+        return _checked(await self.wire.request("tools/call", params, headers), tool)
+
+    async def list_tools(self) -> Listing:
+        """Every page. A tool that cannot be read is named as skipped and never loses the others."""
+        found: list[Definition] = []
+        skipped: list[str] = []
+        cursor: str | None = None
+        seen: set[str] = set()
+        for _ in range(_MOST_PAGES):
+            page = await self._list_page(cursor)
+            for raw in cast("list[Any]", page.get("tools") or []):
+                definition = self._definition(raw)
+                if isinstance(definition, Definition):
+                    found.append(definition)
+                else:
+                    skipped.append(definition)
+            cursor = page.get("nextCursor")
+            if not cursor or cursor in seen:
+                break
+            seen.add(cursor)
+        info = self.client.server_info
+        return Listing(
+            tools=tuple(found),
+            era=self.era,
+            instructions=self.client.instructions,
+            server=info.model_dump(by_alias=True, mode="json", exclude_none=True) if info else None,
+            skipped=tuple(skipped),
+        )
+
+    async def probe(self) -> None:
+        """Whether the server answers at all. Any answer will do, also a refusal to be asked."""
+        method = "server/discover" if self.is_modern else "ping"
+        try:
+            await self._ask(method, {} if self.is_modern else None)
+        except MCPError:
+            return
+
+    async def _list_page(self, cursor: str | None) -> Message:
+        try:
+            page = await self._ask("tools/list", {"cursor": cursor} if cursor else {})
+        except MCPError as error:
+            if error.code == METHOD_NOT_FOUND:  # a server of resources or prompts only
+                return {}
+            raise
+        if not isinstance(page.get("tools"), list):
+            raise WireFault("garbled", "the server's list of tools is no list")
+        return page
+
+    async def _ask(self, method: str, params: Message | None) -> Message:
+        headers = self._version_header
+        if self.is_modern:
+            params = {**(params or {}), "_meta": self._meta}
+            headers = {**headers, MCP_METHOD_HEADER: method}
+        return await self.wire.request(method, params, headers)
+
+    def _definition(self, raw: Any) -> Definition | str:
+        if not is_object(raw) or not isinstance(name := raw.get("name"), str) or not name:
+            return "a tool without a name"
+        schema = raw.get("inputSchema")
+        if not is_object(schema):
+            return f"{name}: its input schema is no object"
+        if self.is_modern and (reason := find_invalid_x_mcp_header(schema)) is not None:
+            return f"{name}: {reason}"
+        output, notes, meta = raw.get("outputSchema"), raw.get("annotations"), raw.get("_meta")
+        title, description = raw.get("title"), raw.get("description")
+        return Definition(
+            original_name=name,
+            title=title if isinstance(title, str) else None,
+            description=description if isinstance(description, str) else "",
+            input_schema=schema,
+            output_schema=output if is_object(output) else None,
+            annotations=_annotations(notes if is_object(notes) else {}),
+            meta=meta if is_object(meta) else None,
+        )
+
+    def _param_headers(self, tool: Tool, arguments: Mapping[str, Any]) -> Mapping[str, str]:
+        found = self._header_maps.get(tool.fingerprint)
+        if found is None:
+            found = self._header_maps[tool.fingerprint] = x_mcp_header_map(dict(tool.definition.input_schema))
+        return mcp_param_headers(found, arguments) if found else {}
+
+
+@asynccontextmanager
+async def open_session(
+    connector: Connector,
+    secrets: Mapping[str, SecretStr],
+    client: aiohttp.ClientSession,
+    on_tools_changed: Callable[[], None],
+    on_wire: Callable[[Wire], None],
+) -> AsyncGenerator[Session]:
+    """A negotiated session on a wire of its own. `on_wire` sees the wire before anything is sent."""
+
+    async def take_message(message: ServerNotification | Exception) -> None:
+        if isinstance(message, ToolListChangedNotification):
+            on_tools_changed()
+
+    async with _open_wire(connector, secrets, client) as wire:
+        on_wire(wire)
+        async with ClientSession(
+            dispatcher=wire,
+            message_handler=take_message,
+            client_info=CLIENT_INFO,
+            read_timeout_seconds=connector.configuration.connect_timeout,
+        ) as session:
+            await _negotiate(session, connector.era)
+            yield Session(wire, session)
+
+
+def _open_wire(connector: Connector, secrets: Mapping[str, SecretStr], client: aiohttp.ClientSession):
+    configuration = connector.configuration
+    if configuration.wire == "stdio":
+        own = dict(os.environ)
+        env = {name: expanded(value, own) for name, value in configuration.env.items()}
+        env |= _revealed(secrets, "env:")
+        args = tuple(expanded(argument, own) for argument in configuration.args)
+        return open_stdio(configuration, child_environment(own, env), args)
+    url = expanded(configuration.url or "", os.environ)
+    headers = {name: expanded(value, os.environ) for name, value in configuration.headers.items()}
+    headers |= _revealed(secrets, "header:")
+    if token := secrets.get("auth"):
+        value = expanded(token.get_secret_value(), os.environ)
+        auth = configuration.auth
+        headers |= {"Authorization": f"Bearer {value}"} if auth.kind == "bearer" else {auth.header: value}
+    proxy = _proxy_for(url)
+    if configuration.wire == "sse":
+        return open_sse(client, url, headers, configuration.max_message_bytes, proxy)
+    return open_http(HttpWire(client, url, headers, configuration.max_message_bytes, proxy))
+
+
+async def _negotiate(session: ClientSession, era: Era | None) -> None:
+    """Speaks the era that the server spoke last; finds out anew when that fails."""
+    try:
+        if era == "2025":
+            await session.initialize()
+            return
+        if era == "2026":
+            await session.discover()
+            return
+    except (MCPError, RuntimeError):
+        pass  # the server was replaced by one of another era
+    await negotiate_auto(session)
+
+
+def _revealed(secrets: Mapping[str, SecretStr], prefix: str) -> dict[str, str]:
+    return {
+        name.removeprefix(prefix): value.get_secret_value()
+        for name, value in secrets.items()
+        if name.startswith(prefix)
+    }
+
+
+def _proxy_for(url: str) -> str | None:
+    """The proxy of the environment for this address, looked up once per connection."""
+    target = URL(url)
+    if not target.host or proxy_bypass(target.host):
+        return None
+    return getproxies().get(target.scheme)
+
+
+def _annotations(raw: Message) -> Annotations:
+    def hint(name: str) -> bool | None:
+        value = raw.get(name)
+        return value if isinstance(value, bool) else None
+
+    return Annotations(
+        read_only=hint("readOnlyHint"),
+        destructive=hint("destructiveHint"),
+        idempotent=hint("idempotentHint"),
+        open_world=hint("openWorldHint"),
+    )
+
+
+def _checked(raw: Message, tool: Tool) -> RawResult:
+    """A result of the right shape, or the fault of a server that does not speak MCP."""
+    if raw.get("resultType") == "input_required":
+        raise WireFault("garbled", "the tool asks for input from a person, which this door cannot pass on")
+    content = raw.get("content", [])
+    if not isinstance(content, list) or not all(
+        is_object(block) and isinstance(block.get("type"), str) for block in cast("list[Any]", content)
+    ):
+        raise WireFault("garbled", f"the result of {tool.original_name} has no valid content")
+    meta = raw.get("_meta")
+    return RawResult(
+        content=tuple(cast("list[Message]", content)),
+        structured=raw.get("structuredContent"),
+        has_structured=raw.get("structuredContent") is not None,
+        is_error=raw.get("isError") is True,
+        meta=meta if is_object(meta) else None,
+    )

@@ -1,0 +1,97 @@
+"""What the road asks of a source of tools, whatever kind it is, and how its links look from outside."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal, Protocol
+
+from pydantic import SecretStr
+
+from dragoman.connector import Connector, Era
+from dragoman.scope import Caller
+from dragoman.tool import Definition, RawResult, Tool
+
+State = Literal["disconnected", "connecting", "connected", "reconnecting", "needs_auth", "error", "disabled"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkStatus:
+    """How one connection stands: what a person needs to see to trust it or mend it."""
+
+    connector_id: str
+    slug: str
+    identity: str
+    state: State
+    cause: str | None = None
+    hint: str | None = None
+    attempt: int = 0
+    next_attempt: datetime | None = None
+    since: datetime | None = None
+    era: Era | None = None
+    pid: int | None = None
+    in_flight: int = 0
+    reconnects: int = 0
+    stderr: tuple[str, ...] = ()
+    garbage_lines: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """Everything one connection says it offers."""
+
+    tools: tuple[Definition, ...]
+    era: Era | None = None
+    instructions: str | None = None
+    server: Mapping[str, Any] | None = None
+    skipped: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceCall:
+    """One call as a source sees it. `deadline` is on the event loop's clock and covers everything."""
+
+    connector: Connector
+    tool: Tool
+    arguments: Mapping[str, Any]
+    caller: Caller
+    deadline: float
+
+
+class Sources(Protocol):
+    """All sources behind one face. The road calls; the catalog lists; the doors look and steer."""
+
+    async def call(self, call: SourceCall) -> RawResult:
+        """Raises a `ToolFault`, `ServerFault`, `LimitReached` or `OwnFault`; retries only what is safe."""
+        ...
+
+    async def list_tools(self, connector: Connector, caller: Caller) -> Listing:
+        """Connects where needed. Raises as `call` does."""
+        ...
+
+    async def connect(self, connector: Connector, caller: Caller) -> LinkStatus: ...
+
+    async def disconnect(self, connector: Connector, caller: Caller) -> LinkStatus: ...
+
+    async def retire(self, connector: Connector) -> None:
+        """Lets calls under way finish, then closes every connection opened for this or an older revision."""
+        ...
+
+    def status(self, connector: Connector, caller: Caller) -> LinkStatus: ...
+
+
+class Observer(Protocol):
+    """Who is told when a link changes. Declared here, filled in the hub: the one arrow that goes up."""
+
+    def state_changed(self, connector: Connector, status: LinkStatus) -> None: ...
+
+    def tools_changed(self, connector: Connector, identity: str) -> None: ...
+
+    def connected(self, connector: Connector, seconds: float, is_reconnect: bool) -> None: ...
+
+    def reused(self, connector: Connector) -> None: ...
+
+
+class Secrets(Protocol):
+    """Where a connection gets the secrets of its connector, decrypted, just before it needs them."""
+
+    async def reveal(self, connector: Connector, user: str) -> Mapping[str, SecretStr]: ...

@@ -1,0 +1,134 @@
+"""MCP over the old SSE transport: one standing stream brings answers, POSTs carry requests."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+
+import aiohttp
+from mcp_types import RequestId
+from yarl import URL
+
+from dragoman.connections.duplex import DuplexWire
+from dragoman.connections.faults import FaultKind, WireFault
+from dragoman.connections.sse_events import EventDecoder, EventTooLarge, ServerEvent
+from dragoman.connections.wire import Message, decode, encode
+
+_STATUS_FAULTS: dict[int, FaultKind] = {
+    401: "unauthorized",
+    403: "forbidden",
+    404: "session_unknown",
+    429: "rate_limited",
+}
+
+
+class SseWire(DuplexWire):
+    """The stream belongs to `open_sse`; when it ends, so does everything that waits on it."""
+
+    kind = "sse"
+
+    def __init__(
+        self,
+        client: aiohttp.ClientSession,
+        response: aiohttp.ClientResponse,
+        headers: Mapping[str, str],
+        limit: int,
+    ) -> None:
+        super().__init__()
+        self._client = client
+        self._response = response
+        self._headers = {**headers, "Content-Type": "application/json"}
+        self._limit = limit
+        self._endpoint: asyncio.Future[URL] = asyncio.get_running_loop().create_future()
+
+    async def _send(self, message: Message, headers: Mapping[str, str] | None = None) -> None:
+        if self._fault is not None:
+            raise WireFault(self._fault.kind, self._fault.message, sent=False)
+        endpoint = await asyncio.shield(self._endpoint)
+        try:
+            async with self._client.post(
+                endpoint,
+                data=encode(message),
+                headers={**self._headers, **(headers or {})},
+                allow_redirects=False,
+            ) as response:
+                status = response.status
+                if status >= 300:
+                    kind = _STATUS_FAULTS.get(status, "server_error" if status >= 500 else "refused")
+                    raise WireFault(kind, f"the server answered {status}", sent=status >= 500)
+        except aiohttp.ClientConnectorError as error:
+            raise WireFault("refused", str(error), sent=False) from None
+        except (aiohttp.ClientError, OSError) as error:
+            raise WireFault("lost", str(error) or type(error).__name__) from None
+
+    async def _listen(self) -> None:
+        decoder = EventDecoder(self._limit)
+        why = "the server closed the stream"
+        try:
+            async for chunk in self._response.content.iter_any():
+                for event in decoder.feed(chunk):
+                    self._take(event)
+        except EventTooLarge:
+            why = f"the server sent an event of more than {self._limit:,} bytes"
+        except (aiohttp.ClientError, OSError) as error:
+            why = str(error) or type(error).__name__
+        self.lose(WireFault("lost", why))
+        if not self._endpoint.done():
+            self._endpoint.set_exception(WireFault("lost", why, sent=False))
+            self._endpoint.exception()
+
+    def _take(self, event: ServerEvent) -> None:
+        if event.event == "endpoint" and not self._endpoint.done():
+            base = self._response.url
+            target = base.join(URL(event.data.decode("utf-8", "replace")))
+            if target.origin() == base.origin():
+                self._endpoint.set_result(target)
+            else:
+                fault = WireFault("refused", f"the server sends us to another host: {target}", sent=False)
+                self._endpoint.set_exception(fault)
+                self._endpoint.exception()
+        elif event.event == "message" and event.data:
+            try:
+                message = decode(event.data)
+            except ValueError:
+                self.garbage += 1
+                return
+            self._dispatch(message)
+
+    def _forget_request(self, request_id: RequestId) -> None:
+        if self._tasks is not None and self._fault is None:
+            self._tasks.start_soon(self._say_cancelled, request_id)
+
+    async def _say_cancelled(self, request_id: RequestId) -> None:
+        try:
+            async with asyncio.timeout(5.0):
+                await self.notify("notifications/cancelled", {"requestId": request_id})
+        except (WireFault, TimeoutError):
+            return
+
+
+@asynccontextmanager
+async def open_sse(
+    client: aiohttp.ClientSession, url: str, headers: Mapping[str, str], limit: int, proxy: str | None
+) -> AsyncGenerator[SseWire]:
+    """Opens the standing stream; on leaving it is closed."""
+    try:
+        response = await client.get(
+            url, headers={**headers, "Accept": "text/event-stream"}, allow_redirects=False, proxy=proxy
+        )
+    except aiohttp.ClientConnectorError as error:
+        raise WireFault("refused", str(error), sent=False) from None
+    except (aiohttp.ClientError, OSError) as error:
+        raise WireFault("lost", str(error) or type(error).__name__, sent=False) from None
+    try:
+        if response.status != 200 or response.content_type != "text/event-stream":
+            kind = _STATUS_FAULTS.get(
+                response.status, "server_error" if response.status >= 500 else "refused"
+            )
+            raise WireFault(
+                "refused" if kind == "session_unknown" else kind,
+                f"the server answered {response.status} ({response.content_type}), not with an event stream",
+                sent=False,
+            )
+        yield SseWire(client, response, headers, limit)
+    finally:
+        response.close()

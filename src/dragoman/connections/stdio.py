@@ -1,0 +1,116 @@
+"""MCP over the standard streams of a child process."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+
+from mcp_types import RequestId
+
+from dragoman.connections.duplex import DuplexWire
+from dragoman.connections.faults import WireFault
+from dragoman.connections.process import ServerProcess, spawn
+from dragoman.connections.wire import Message, decode, encode
+from dragoman.connector import Configuration
+
+_DRAIN_AFTER_EXIT = 0.2
+
+
+class StdioWire(DuplexWire):
+    """Lines of JSON in both directions. The process belongs to `open_stdio`."""
+
+    kind = "stdio"
+
+    def __init__(self, process: ServerProcess, limit: int) -> None:
+        super().__init__()
+        self.process = process
+        self._limit = limit
+
+    async def start(self) -> None:
+        await self.process.start(self._take_line, self._limit, self._too_long)
+
+    async def _send(self, message: Message, headers: Mapping[str, str] | None = None) -> None:
+        if self._fault is not None:
+            raise WireFault(self._fault.kind, self._fault.message, sent=False)
+        try:
+            self.process.write(encode(message) + b"\n")
+        except BrokenPipeError as error:
+            # Nobody reads what we write: nothing sent now can ever run.
+            self.lose(WireFault("lost", str(error)))
+            raise WireFault("lost", str(error), sent=False) from None
+        await self.process.drain()
+
+    async def _listen(self) -> None:
+        process = self.process
+        await _first(process.output_ended, process.exited)
+        # What the server wrote before it died may still be in the pipe; a grandchild may hold it open.
+        await _within(_DRAIN_AFTER_EXIT, process.output_ended)
+        await _within(_DRAIN_AFTER_EXIT, process.exited)
+        self.lose(WireFault("lost", self._epitaph()))
+
+    def _take_line(self, line: bytes) -> None:
+        if not line.strip():
+            return
+        try:
+            message = decode(line)
+        except ValueError:
+            self.garbage += 1
+            return
+        self._dispatch(message)
+
+    def _too_long(self) -> None:
+        self.lose(WireFault("garbled", f"the server sent a message of more than {self._limit:,} bytes"))
+
+    def _forget_request(self, request_id: RequestId) -> None:
+        if self._fault is None:
+            message = {
+                "jsonrpc": "2.0",
+                "method": "notifications/cancelled",
+                "params": {"requestId": request_id},
+            }
+            try:
+                self.process.write(encode(message) + b"\n")
+            except BrokenPipeError:
+                return
+
+    def _epitaph(self) -> str:
+        code = self.process.exit_code
+        if code is None:
+            what = "the server closed its output"
+        elif code < 0:
+            what = f"the server was ended by signal {-code}"
+        else:
+            what = f"the server exited with code {code}"
+        last_words = [line for line in self.process.stderr[-3:] if line]
+        return f"{what}: {' | '.join(last_words)[-500:]}" if last_words else what
+
+
+@asynccontextmanager
+async def open_stdio(
+    configuration: Configuration, env: Mapping[str, str], args: tuple[str, ...]
+) -> AsyncGenerator[StdioWire]:
+    """Spawns the server and owns its process: on leaving, nothing that it started is left."""
+    assert configuration.command
+    process = spawn(configuration.command, args, env, configuration.cwd)
+    try:
+        wire = StdioWire(process, configuration.max_message_bytes)
+        await wire.start()
+        yield wire
+    finally:
+        await process.close()
+
+
+async def _first(*events: asyncio.Event) -> None:
+    waits = [asyncio.ensure_future(event.wait()) for event in events]
+    try:
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for wait in waits:
+            wait.cancel()
+
+
+async def _within(seconds: float, event: asyncio.Event) -> None:
+    try:
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    except TimeoutError:
+        return

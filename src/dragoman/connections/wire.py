@@ -1,0 +1,215 @@
+"""What every wire shares: the SDK's Dispatcher seam, and the handling of what a server sends unasked.
+
+A wire knows JSON-RPC and nothing of tools. It never raises out of `run`: a wire that breaks as a
+whole says so by `lost`, and the connection that owns it opens a new one.
+"""
+
+import asyncio
+import itertools
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, NoReturn, TypeGuard
+
+import anyio
+import anyio.abc
+import orjson
+from mcp.shared.dispatcher import CallOptions, OnNotify, OnNotifyIntercept, OnRequest, run_notify_intercept
+from mcp.shared.exceptions import MCPError
+from mcp.shared.transport_context import TransportContext
+from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, REQUEST_TIMEOUT, RequestId
+
+from dragoman.connections.faults import WireFault
+
+Message = dict[str, Any]
+_NO_OPTIONS: CallOptions = {}
+
+
+def is_object(value: object) -> TypeGuard[Message]:
+    return isinstance(value, dict)
+
+
+def encode(message: Mapping[str, Any]) -> bytes:
+    return orjson.dumps(message)
+
+
+def decode(data: bytes) -> Any:
+    """The JSON in `data`; `ValueError` when there is none.
+
+    The second try mends what servers really send: bytes that are no UTF-8, lone surrogates, NaN.
+    """
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError:
+        mended = json.loads(data.decode("utf-8", "replace"), parse_constant=lambda _: None)
+        return orjson.loads(json.dumps(mended, ensure_ascii=False).encode("utf-8", "replace"))
+
+
+def raise_error(error: Any) -> NoReturn:
+    """Raises the error that a peer sent in place of a result."""
+    facts = error if is_object(error) else {"message": str(error)}
+    code = facts.get("code")
+    raise MCPError(
+        code=code if isinstance(code, int) else INTERNAL_ERROR,
+        message=str(facts.get("message", "")),
+        data=facts.get("data"),
+    )
+
+
+class InboundContext:
+    """What the SDK's session sees of a message that the server sent by itself."""
+
+    can_send_request = False
+    message_metadata = None
+
+    def __init__(self, kind: str, request_id: RequestId | None) -> None:
+        self.transport = TransportContext(kind=kind, can_send_request=False)
+        self.request_id = request_id
+        self.cancel_requested = anyio.Event()
+
+    async def send_raw_request(
+        self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None
+    ) -> dict[str, Any]:
+        raise MCPError(code=CONNECTION_CLOSED, message="no way back to the server")
+
+    async def notify(
+        self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None
+    ) -> None:
+        return None
+
+    async def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
+        return None
+
+
+class Wire:
+    """One channel to one server. Subclasses say how a message goes out and how messages come in."""
+
+    kind = "wire"
+
+    def __init__(self) -> None:
+        self._ids = itertools.count(1)
+        self._progress: dict[RequestId, Any] = {}
+        self._tasks: anyio.abc.TaskGroup | None = None
+        self._on_request: OnRequest | None = None
+        self._on_notify: OnNotify | None = None
+        self._intercept: OnNotifyIntercept | None = None
+        self._fault: WireFault | None = None
+        self.on_lost: Callable[[], None] = lambda: None
+        self.garbage: int = 0
+
+    @property
+    def fault(self) -> WireFault | None:
+        """Why this wire is of no use any more; None while it is."""
+        return self._fault
+
+    def lose(self, fault: WireFault) -> None:
+        """Declares the whole wire broken. The first reason stays."""
+        if self._fault is None:
+            self._fault = fault
+            self.on_lost()
+
+    # The Dispatcher seam of the SDK
+
+    async def send_raw_request(
+        self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None
+    ) -> dict[str, Any]:
+        """One request of the SDK's session. Its own timeouts are answers to it; ours are faults."""
+        options = opts or _NO_OPTIONS
+        request_id = options.get("request_id")
+        if request_id is None:
+            request_id = next(self._ids)
+        if on_progress := options.get("on_progress"):
+            self._progress[request_id] = on_progress
+            params = {
+                **(params or {}),
+                "_meta": {**((params or {}).get("_meta") or {}), "progressToken": request_id},
+            }
+        try:
+            async with asyncio.timeout(options.get("timeout")):
+                return await self.request(method, params, options.get("headers"), request_id)
+        except TimeoutError:
+            raise MCPError(code=REQUEST_TIMEOUT, message=f"no answer to {method} in time") from None
+        finally:
+            self._progress.pop(request_id, None)
+
+    async def notify(
+        self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None
+    ) -> None:
+        message: Message = {"jsonrpc": "2.0", "method": method}
+        if params is not None:
+            message["params"] = params
+        await self._send(message, (opts or _NO_OPTIONS).get("headers"))
+
+    async def run(
+        self,
+        on_request: OnRequest,
+        on_notify: OnNotify,
+        on_notify_intercept: OnNotifyIntercept | None = None,
+        *,
+        task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
+    ) -> None:
+        async with anyio.create_task_group() as tasks:
+            self._tasks = tasks
+            self._on_request, self._on_notify, self._intercept = on_request, on_notify, on_notify_intercept
+            task_status.started()
+            await self._listen()
+
+    # What subclasses fill in
+
+    async def request(
+        self,
+        method: str,
+        params: Mapping[str, Any] | None,
+        headers: Mapping[str, str] | None = None,
+        request_id: RequestId | None = None,
+    ) -> dict[str, Any]:
+        """The result of one request. Raises `MCPError` for the server's no and `WireFault` for none.
+
+        Cancelling it tells the server that nobody waits any more.
+        """
+        raise NotImplementedError
+
+    async def _send(self, message: Message, headers: Mapping[str, str] | None = None) -> None:
+        raise NotImplementedError
+
+    async def _listen(self) -> None:
+        """Receives until the wire is closed; ends quietly."""
+        raise NotImplementedError
+
+    # What comes in unasked
+
+    def _receive(self, message: Message) -> None:
+        """Takes a request or notification of the server; answers go elsewhere."""
+        method = message.get("method")
+        if not isinstance(method, str) or self._tasks is None:
+            self.garbage += 1
+            return
+        params = message.get("params")
+        if "id" in message:
+            self._tasks.start_soon(self._answer, message["id"], method, params)
+        elif method == "notifications/progress":
+            self._tasks.start_soon(self._progressed, params)
+        elif not run_notify_intercept(self._intercept, method, params):
+            self._tasks.start_soon(self._notified, method, params)
+
+    async def _notified(self, method: str, params: Mapping[str, Any] | None) -> None:
+        if self._on_notify is not None:
+            await self._on_notify(InboundContext(self.kind, None), method, params)
+
+    async def _progressed(self, params: Any) -> None:
+        token = params.get("progressToken") if is_object(params) else None
+        if is_object(params) and isinstance(token, int | str) and (on_progress := self._progress.get(token)):
+            await on_progress(params.get("progress", 0), params.get("total"), params.get("message"))
+
+    async def _answer(self, request_id: RequestId, method: str, params: Mapping[str, Any] | None) -> None:
+        answer: Message = {"jsonrpc": "2.0", "id": request_id}
+        try:
+            assert self._on_request is not None
+            answer["result"] = await self._on_request(InboundContext(self.kind, request_id), method, params)
+        except MCPError as error:
+            answer["error"] = error.error.model_dump(by_alias=True, mode="json", exclude_none=True)
+        except Exception:  # noqa: BLE001 - boundary: a server's odd request must not end the wire
+            answer["error"] = {"code": INTERNAL_ERROR, "message": "the request could not be answered"}
+        try:
+            await self._send(answer)
+        except WireFault:
+            return

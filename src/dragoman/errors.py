@@ -1,0 +1,178 @@
+"""Everything that can go wrong, split by whose fault it is.
+
+    DragomanError
+    ├── CallerFault            who asked must change something
+    │   ├── NotFound           not_found
+    │   ├── InvalidName        invalid_name
+    │   ├── InvalidConfig      invalid_config
+    │   ├── InvalidArguments   invalid_arguments
+    │   ├── Conflict           conflict
+    │   ├── Denied             denied
+    │   └── Unauthenticated    unauthenticated
+    ├── ToolFault
+    │   ├── ToolFailed         tool_failed      the tool ran and says no
+    │   ├── ToolChanged        tool_changed     a pinned definition changed; a person must accept it
+    │   └── ToolDisabled       tool_disabled
+    ├── ServerFault            the server out there
+    │   ├── Unreachable        unreachable      no connection; the request never left
+    │   ├── ConnectTimeout     connect_timeout
+    │   ├── Timeout            timeout          a call that is safe to repeat got no answer in time
+    │   ├── Uncertain          uncertain        it may have happened: never repeated by itself
+    │   ├── NeedsAuth          needs_auth
+    │   ├── Forbidden          forbidden
+    │   ├── RateLimited        rate_limited
+    │   ├── ServerError        server_error
+    │   └── ProtocolFault      protocol_fault   an answer that is no valid MCP
+    ├── LimitReached           limit_reached    one of Dragoman's own limits
+    └── OwnFault               Dragoman itself
+        ├── StoreUnavailable   store_unavailable
+        ├── KeyFault           key_fault        the master key is missing, wrong or of the wrong length
+        ├── ShuttingDown       shutting_down
+        └── Internal           internal
+
+No HTTP and no JSON-RPC number appears here: each door has its own table.
+Nothing in a message or hint may hold a secret.
+"""
+
+from typing import ClassVar
+
+
+class DragomanError(Exception):
+    """The root. `code` and `retryable` belong to the class, message and hint to the instance."""
+
+    code: ClassVar[str] = "error"
+    retryable: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        hint: str | None = None,
+        cause: str | None = None,
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+        self.cause = cause
+        self.retry_after = retry_after
+
+
+class CallerFault(DragomanError):
+    code = "bad_request"
+
+
+class NotFound(CallerFault):
+    code = "not_found"
+
+
+class InvalidName(CallerFault):
+    code = "invalid_name"
+
+
+class InvalidConfig(CallerFault):
+    code = "invalid_config"
+
+
+class InvalidArguments(CallerFault):
+    code = "invalid_arguments"
+
+
+class Conflict(CallerFault):
+    code = "conflict"
+
+
+class Denied(CallerFault):
+    code = "denied"
+
+
+class Unauthenticated(CallerFault):
+    code = "unauthenticated"
+
+
+class ToolFault(DragomanError):
+    code = "tool_fault"
+
+
+class ToolFailed(ToolFault):
+    code = "tool_failed"
+
+
+class ToolChanged(ToolFault):
+    code = "tool_changed"
+
+
+class ToolDisabled(ToolFault):
+    code = "tool_disabled"
+
+
+class ServerFault(DragomanError):
+    code = "server_fault"
+
+
+class Unreachable(ServerFault):
+    code = "unreachable"
+    retryable = True
+
+
+class ConnectTimeout(ServerFault):
+    code = "connect_timeout"
+    retryable = True
+
+
+class Timeout(ServerFault):
+    code = "timeout"
+    retryable = True
+
+
+class Uncertain(ServerFault):
+    code = "uncertain"
+
+
+class NeedsAuth(ServerFault):
+    code = "needs_auth"
+
+
+class Forbidden(ServerFault):
+    code = "forbidden"
+
+
+class RateLimited(ServerFault):
+    code = "rate_limited"
+    retryable = True
+
+
+class ServerError(ServerFault):
+    code = "server_error"
+    retryable = True
+
+
+class ProtocolFault(ServerFault):
+    code = "protocol_fault"
+
+
+class LimitReached(DragomanError):
+    code = "limit_reached"
+    retryable = True
+
+
+class OwnFault(DragomanError):
+    code = "own_fault"
+
+
+class StoreUnavailable(OwnFault):
+    code = "store_unavailable"
+    retryable = True
+
+
+class KeyFault(OwnFault):
+    code = "key_fault"
+
+
+class ShuttingDown(OwnFault):
+    code = "shutting_down"
+    retryable = True
+
+
+class Internal(OwnFault):
+    code = "internal"

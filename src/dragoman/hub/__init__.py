@@ -1,0 +1,4 @@
+"""The composition root: builds the parts, owns their lifetimes, and is the library's way in."""
+
+from dragoman.hub.connectors import ConnectorView as ConnectorView
+from dragoman.hub.hub import Hub as Hub

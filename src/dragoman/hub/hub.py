@@ -1,0 +1,268 @@
+"""The hub: builds the parts in the order of their dependence and closes them in the other.
+
+One `async with Hub()` is one installation at work. What it opens, it closes, within ten seconds.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime, timedelta
+from typing import Any, Self, TypeVar, overload
+
+from pydantic import SecretStr
+
+from dragoman.access import Access, Limits
+from dragoman.calls import Road, open_recorder
+from dragoman.catalog import Catalog
+from dragoman.connections.native import NativeTool, NativeTools, standard_tools, terminal_tool
+from dragoman.connections.pool import Connections
+from dragoman.connections.source import LinkStatus
+from dragoman.connections.sources import EverySource
+from dragoman.connector import Configuration, Connector
+from dragoman.errors import InvalidConfig, NotFound
+from dragoman.events import Event, Events
+from dragoman.hub.background import Background
+from dragoman.hub.connectors import Connectors
+from dragoman.hub.registry import Registry
+from dragoman.hub.tools import Tools
+from dragoman.hub.watcher import Watcher
+from dragoman.scope import LOCAL_CALLER, Caller
+from dragoman.settings import Settings
+from dragoman.store import CallRecord, KeptResult, Store, open_store
+from dragoman.telemetry.metrics import ConnectorMetrics
+from dragoman.telemetry.redaction import Redactor
+from dragoman.tool import Annotations, ToolCall, ToolOutput
+from dragoman.vault import KeyFile, KeyRing, Vault
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class Hub:
+    """Dragoman as a library. `caller` is whom it acts for where a call names nobody else."""
+
+    connectors: Connectors
+    tools: Tools
+
+    def __init__(self, settings: Settings | None = None, *, caller: Caller = LOCAL_CALLER) -> None:
+        self.settings = settings or Settings.load()
+        self.caller = caller
+        self._native = NativeTools()
+        self._native_connector = _native_connector(caller.workspace)
+        self._events = Events()
+        self._redactor = Redactor()
+        self._catalog: Catalog | None = None
+        self._stack = AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        async with AsyncExitStack() as stack:
+            await self._open(stack)
+            self._stack = stack.pop_all()
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        self._catalog = None
+        await self._stack.aclose()
+
+    async def call(
+        self,
+        tool: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        timeout: float | None = None,
+        caller: Caller | None = None,
+    ) -> ToolOutput:
+        """Calls a tool by name. Whatever goes wrong is in the output; nothing is raised for it."""
+        call = ToolCall(tool=tool, arguments={} if arguments is None else arguments, timeout=timeout)
+        return await self._road.call(call, caller or self.caller)
+
+    async def result(self, handle: str, *, caller: Caller | None = None) -> KeptResult:
+        """The whole of a result that was cut."""
+        caller = caller or self.caller
+        kept = await self._store.results.find(caller.workspace, caller.user, handle)
+        if kept is None:
+            raise NotFound(
+                f"there is no kept result {handle[:80]!r}",
+                hint=f"results are kept for {self.settings.keep_results_days:g} days",
+            )
+        return kept
+
+    async def events(self, *, caller: Caller | None = None) -> AsyncIterator[Event]:
+        """What happens from now on, as far as the caller may see it. Ends when the hub closes."""
+        caller = caller or self.caller
+        with self._events.listen(caller.workspace, caller.user) as listener:
+            async for event in listener:
+                yield event
+
+    @overload
+    def tool(self, function: Function, /) -> Function: ...
+    @overload
+    def tool(
+        self, /, *, name: str | None = None, description: str | None = None, annotations: Annotations = ...
+    ) -> Callable[[Function], Function]: ...
+    def tool(
+        self,
+        function: Callable[..., Any] | None = None,
+        /,
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        annotations: Annotations = Annotations(),  # noqa: B008 - frozen
+    ) -> Any:
+        """Makes a typed function a tool, unchanged: `@hub.tool` or `@hub.tool(name=…)`."""
+
+        def add(function: Function) -> Function:
+            self.add_tool(function, name=name, description=description, annotations=annotations)
+            return function
+
+        return add if function is None else add(function)
+
+    def add_tool(self, tool: NativeTool | Callable[..., Any], **facts: Any) -> None:
+        """Takes in a function, or an object that fills `NativeTool`."""
+        self._native.add(tool, **facts)
+        self._declare()
+
+    async def calls(self, limit: int = 100, *, caller: Caller | None = None) -> list[CallRecord]:
+        """The caller's last calls, newest first."""
+        caller = caller or self.caller
+        await self._recorder.flush()
+        return [*await self._store.calls.recent(caller.workspace, caller.user, limit)]
+
+    def metrics(self) -> list[ConnectorMetrics]:
+        return self._recorder.list_metrics()
+
+    def links(self) -> list[LinkStatus]:
+        return self._servers.statuses()
+
+    @property
+    def dropped_records(self) -> int:
+        return self._recorder.dropped
+
+    async def check(self) -> None:
+        """Raises `StoreUnavailable` when the installation cannot work."""
+        await self._store.ping()
+
+    # Building
+
+    async def _open(self, stack: AsyncExitStack) -> None:
+        settings = self.settings
+        self._store: Store = await stack.enter_async_context(open_store(settings.store_url))
+        vault = Vault(self._store.connectors, KeyRing(KeyFile(settings.key_file).get_or_make()))
+        await vault.check()
+        self._recorder = await stack.enter_async_context(open_recorder(self._store))
+        self._events = Events()
+        stack.callback(self._events.close)
+        catalog = await Catalog.load(self._store, self._events)
+        registry = Registry(await self._store.connectors.list())
+        registry.put(self._native_connector)
+        watcher = Watcher(self._events, self._recorder, catalog, registry, self._redactor)
+        tasks = await stack.enter_async_context(Background())
+        stack.callback(watcher.detach)
+        self._servers = await stack.enter_async_context(
+            Connections(
+                _Noting(vault, self._redactor),
+                watcher,
+                max_servers=settings.max_servers,
+                max_spawns=settings.max_spawns,
+            )
+        )
+        sources = EverySource(self._servers, self._native)
+        self.connectors = Connectors(
+            caller=self.caller,
+            store=self._store,
+            vault=vault,
+            registry=registry,
+            catalog=catalog,
+            sources=sources,
+            recorder=self._recorder,
+            events=self._events,
+            redactor=self._redactor,
+        )
+        self.tools = Tools(caller=self.caller, catalog=catalog, registry=registry)
+        self._road = Road(
+            catalog=catalog,
+            access=Access(),
+            limits=Limits(),
+            sources=sources,
+            store=self._store,
+            recorder=self._recorder,
+            events=self._events,
+            redactor=self._redactor,
+        )
+        self._catalog = catalog
+        self._add_shipped_tools()
+        self._declare()
+        watcher.attach(tasks, self._relist)
+        self._wake(registry, catalog, watcher)
+        tasks.start(self._forget_old(), "forget old results and calls")
+
+    async def _relist(self, connector: Connector, identity: str) -> object:
+        caller = Caller(workspace=connector.workspace, user=connector.owner or self.caller.user)
+        return await self.connectors.relist(connector, caller)
+
+    def _wake(self, registry: Registry, catalog: Catalog, watcher: Watcher) -> None:
+        """At start nothing connects but what is eager or has no tools yet."""
+        for connector in registry.all():
+            is_unknown = catalog.state(connector.id) == "empty"
+            if (
+                connector.kind != "native"
+                and connector.enabled
+                and (connector.configuration.eager or is_unknown)
+            ):
+                watcher.refresh_soon(connector, "")
+
+    def _declare(self) -> None:
+        if self._catalog is not None:
+            self._catalog.declare(self._native_connector, self._native.definitions())
+
+    def _add_shipped_tools(self) -> None:
+        """The four that ship with Dragoman are off until they are turned on by name."""
+        wanted = set(self.settings.native_tools)
+        if not wanted:
+            return
+        root = self.settings.tools_root
+        if root is None:
+            raise InvalidConfig(
+                "native_tools needs tools_root", hint="set DRAGOMAN_TOOLS_ROOT to a directory"
+            )
+        shipped = {tool.definition.original_name: tool for tool in standard_tools(root)}
+        if "terminal" in wanted:
+            shipped["terminal"] = terminal_tool(root)
+        if unknown := wanted - shipped.keys():
+            raise InvalidConfig(
+                f"there is no native tool {', '.join(sorted(unknown))}",
+                hint=f"known: {', '.join(shipped)}, terminal",
+            )
+        for name in sorted(wanted - {one.original_name for one in self._native.definitions()}):
+            self._native.add(shipped[name])
+
+    async def _forget_old(self) -> None:
+        settings = self.settings
+        while True:
+            now = datetime.now(UTC)
+            await self._store.results.forget(now - timedelta(days=settings.keep_results_days))
+            await self._store.calls.forget(now - timedelta(days=settings.keep_calls_days))
+            await asyncio.sleep(3600)
+
+
+class _Noting:
+    """A vault whose revealed values are known to the redactor before anybody can print them."""
+
+    def __init__(self, vault: Vault, redactor: Redactor) -> None:
+        self._vault = vault
+        self._redactor = redactor
+
+    async def reveal(self, connector: Connector, user: str) -> Mapping[str, SecretStr]:
+        secrets = await self._vault.reveal(connector, user)
+        self._redactor.register(secrets.values())
+        return secrets
+
+
+def _native_connector(workspace: str) -> Connector:
+    return Connector(
+        id=f"native-{workspace}",
+        workspace=workspace,
+        owner="",
+        slug="native",
+        description="Functions of this process",
+        configuration=Configuration(kind="native", isolation="shared"),
+    )

@@ -1,0 +1,46 @@
+"""Tools as people handle them: list, look, switch, read the versions, accept a change."""
+
+from collections.abc import Sequence
+
+from dragoman.catalog import Catalog, ToolInfo
+from dragoman.hub.registry import Registry
+from dragoman.scope import Caller
+from dragoman.store import ToolVersion
+from dragoman.tool import Tool
+
+
+class Tools:
+    """Every method acts for `caller`, by default the hub's own."""
+
+    def __init__(self, *, caller: Caller, catalog: Catalog, registry: Registry) -> None:
+        self._caller = caller
+        self._catalog = catalog
+        self._registry = registry
+
+    def list(self, connector: str | None = None, caller: Caller | None = None) -> list[Tool]:
+        """All tools of the caller, or those of one connector; from memory, whatever the servers do."""
+        caller = caller or self._caller
+        if connector is None:
+            return self._catalog.list(caller)
+        return self._catalog.list(caller, self._registry.get(connector, caller).id)
+
+    def get(self, name: str, caller: Caller | None = None) -> Tool:
+        return self._catalog.get(name, caller or self._caller)
+
+    def info(self, name: str, caller: Caller | None = None) -> ToolInfo:
+        return self._catalog.info(name, caller or self._caller)
+
+    def is_mcp(self, name: str, caller: Caller | None = None) -> bool:
+        return self._catalog.is_mcp(name, caller or self._caller)
+
+    async def enable(self, name: str, caller: Caller | None = None) -> Tool:
+        return await self._catalog.enable(name, caller or self._caller)
+
+    async def disable(self, name: str, caller: Caller | None = None) -> Tool:
+        return await self._catalog.disable(name, caller or self._caller)
+
+    async def versions(self, name: str, caller: Caller | None = None) -> Sequence[ToolVersion]:
+        return await self._catalog.versions(name, caller or self._caller)
+
+    async def accept(self, name: str, caller: Caller | None = None) -> Tool:
+        return await self._catalog.accept(name, caller or self._caller)

@@ -1,0 +1,110 @@
+"""Told by the connections what happens to them; tells events, numbers and the catalog. Fills `Observer`.
+
+Refreshes run in the background, one at a time per connector: a server that announces a hundred changes
+is listed twice at most.
+"""
+
+from collections.abc import Awaitable, Callable
+
+import structlog
+
+from dragoman.calls.records import Recorder
+from dragoman.catalog import Catalog
+from dragoman.connections.source import LinkStatus
+from dragoman.connector import Connector
+from dragoman.errors import DragomanError
+from dragoman.events import Event, Events
+from dragoman.hub.background import Background
+from dragoman.hub.registry import Registry
+from dragoman.telemetry.redaction import Redactor
+
+log = structlog.stdlib.get_logger()
+
+Relist = Callable[[Connector, str], Awaitable[object]]
+
+
+class Watcher:
+    """The arrow that goes up, turned round. `attach` gives it what exists only later."""
+
+    def __init__(
+        self, events: Events, recorder: Recorder, catalog: Catalog, registry: Registry, redactor: Redactor
+    ) -> None:
+        self._events = events
+        self._recorder = recorder
+        self._catalog = catalog
+        self._registry = registry
+        self._redactor = redactor
+        self._tasks: Background | None = None
+        self._relist: Relist | None = None
+        self._running: set[str] = set()
+        self._again: set[str] = set()
+
+    def attach(self, tasks: Background, relist: Relist) -> None:
+        self._tasks = tasks
+        self._relist = relist
+
+    def detach(self) -> None:
+        self._tasks = None
+
+    def state_changed(self, connector: Connector, status: LinkStatus) -> None:
+        cause = self._redactor.clean(status.cause) if status.cause else None
+        log.info(
+            "connector.state",
+            connector=connector.slug,
+            state=status.state,
+            cause=cause,
+            attempt=status.attempt,
+        )
+        self._events.publish(
+            Event(
+                kind="connector.state",
+                workspace=connector.workspace,
+                user=connector.owner,
+                connector=connector.slug,
+                data={
+                    "state": status.state,
+                    "cause": cause,
+                    "attempt": status.attempt,
+                    "next_attempt": status.next_attempt.isoformat() if status.next_attempt else None,
+                },
+            )
+        )
+
+    def tools_changed(self, connector: Connector, identity: str) -> None:
+        self._catalog.mark_stale(connector.id)
+        self.refresh_soon(connector, identity)
+
+    def connected(self, connector: Connector, seconds: float, is_reconnect: bool) -> None:
+        self._recorder.connected(connector, seconds, is_reconnect)
+        # The server may be another one than last time, and one that came late must appear.
+        self.refresh_soon(connector, "")
+
+    def reused(self, connector: Connector) -> None:
+        self._recorder.reused(connector)
+
+    def refresh_soon(self, connector: Connector, identity: str) -> None:
+        if self._tasks is None or (known := self._registry.newest(connector)) is None or not known.enabled:
+            return
+        if connector.id in self._running:
+            self._again.add(connector.id)
+            return
+        self._running.add(connector.id)
+        self._tasks.start(self._refresh(known, identity), f"refresh of {connector.slug}")
+
+    async def _refresh(self, connector: Connector, identity: str) -> None:
+        try:
+            while True:
+                self._again.discard(connector.id)
+                assert self._relist is not None
+                try:
+                    await self._relist(self._registry.newest(connector) or connector, identity)
+                except DragomanError as error:
+                    log.info(
+                        "connector.refresh_failed",
+                        connector=connector.slug,
+                        cause=self._redactor.clean(error.message),
+                    )
+                if connector.id not in self._again:
+                    return
+        finally:
+            self._running.discard(connector.id)

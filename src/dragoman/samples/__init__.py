@@ -1,0 +1,1 @@
+"""Servers to try Dragoman with. Nothing of Dragoman imports them."""

@@ -1,0 +1,180 @@
+"""A mailbox on disk: one JSON file that several processes may share.
+
+Every change reads, changes and replaces the whole file under a lock, so that a reader sees either the
+mailbox before or the mailbox after. A file that does not exist yet begins with six messages.
+"""
+
+import fcntl
+import json
+import os
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from secrets import token_hex
+from typing import Literal
+from uuid import uuid4
+
+OWNER = "you@example.com"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """One e-mail, in the inbox or among those sent."""
+
+    id: str
+    folder: Literal["inbox", "sent"]
+    sender: str
+    to: list[str]
+    cc: list[str]
+    bcc: list[str]
+    subject: str
+    body: str
+    date: str
+    unread: bool
+
+
+class Mailbox:
+    """Holds no file open between two calls."""
+
+    def __init__(self, path: Path, owner: str = OWNER) -> None:
+        self._path = path
+        self._owner = owner
+
+    def list_inbox(self) -> list[Message]:
+        """Newest first."""
+        with self._locked():
+            messages = self._read()
+        inbox = [message for message in messages if message.folder == "inbox"]
+        return sorted(inbox, key=lambda message: message.date, reverse=True)
+
+    def list_sent(self) -> list[Message]:
+        """Newest first."""
+        with self._locked():
+            messages = self._read()
+        return [message for message in reversed(messages) if message.folder == "sent"]
+
+    def send(self, *, to: list[str], subject: str, body: str, cc: list[str], bcc: list[str]) -> Message:
+        """Keeps the message among those sent, and delivers it where it is addressed to the owner."""
+        message = Message(
+            id=f"msg-{uuid4().hex[:12]}",
+            folder="sent",
+            sender=self._owner,
+            to=to,
+            cc=cc,
+            bcc=bcc,
+            subject=subject,
+            body=body,
+            date=datetime.now(UTC).isoformat(timespec="microseconds"),
+            unread=False,
+        )
+        new = [message]
+        if self._owner in {address.lower() for address in (*to, *cc, *bcc)}:
+            new.append(replace(message, id=f"msg-{uuid4().hex[:12]}", folder="inbox", bcc=[], unread=True))
+        with self._locked():
+            self._write([*self._read(), *new])
+        return message
+
+    @contextmanager
+    def _locked(self) -> Generator[None]:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        # A file of its own: the mailbox itself is replaced at every change, and a lock would go with it.
+        with open(f"{self._path}.lock", "a") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+    def _read(self) -> list[Message]:
+        if not self._path.exists():
+            self._write(list(SEED))
+        return [Message(**fields) for fields in json.loads(self._path.read_text("utf-8"))["messages"]]
+
+    def _write(self, messages: list[Message]) -> None:
+        text = json.dumps(
+            {"messages": [asdict(message) for message in messages]}, ensure_ascii=False, indent=1
+        )
+        write_atomically(self._path, text)
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """The whole file or nothing, also for those who read it meanwhile."""
+    temporary = path.with_name(f".{path.name}.{token_hex(6)}")
+    try:
+        with open(temporary, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _seed(number: int, date: str, sender: str, subject: str, body: str, *, unread: bool) -> Message:
+    return Message(
+        id=f"msg-{number:04}",
+        folder="inbox",
+        sender=sender,
+        to=[OWNER],
+        cc=[],
+        bcc=[],
+        subject=subject,
+        body=body,
+        date=date,
+        unread=unread,
+    )
+
+
+SEED = (
+    _seed(
+        1,
+        "2026-03-02T08:14:00+00:00",
+        "giulia.ferri@example.com",
+        "Minutes of Monday's planning meeting",
+        "Hello,\n\nthe minutes are attached to the project page. Two points are yours: the budget table and"
+        " the date of the review. Could you fill them in by Thursday?\n\nGiulia",
+        unread=False,
+    ),
+    _seed(
+        2,
+        "2026-03-02T16:40:00+00:00",
+        "billing@hosting.example",
+        "Invoice 2026-0311 is ready",
+        "Your invoice 2026-0311 of 48.20 EUR is ready. It will be charged to your card on 9 March.",
+        unread=False,
+    ),
+    _seed(
+        3,
+        "2026-03-03T07:05:00+00:00",
+        "alerts@monitoring.example",
+        "[resolved] High latency on api-2",
+        "The alert 'p99 above 800 ms on api-2' was resolved after 14 minutes. No action is needed.",
+        unread=True,
+    ),
+    _seed(
+        4,
+        "2026-03-03T09:30:00+00:00",
+        "ken.tanaka@example.org",
+        "Call with the Tokyo office",
+        "Good morning,\n\nwould Wednesday at nine, your time, suit you for the call? That is late afternoon"
+        " for us.\n\nBest regards,\nKen",
+        unread=True,
+    ),
+    _seed(
+        5,
+        "2026-03-03T11:52:00+00:00",
+        "newsletter@pyweekly.example",
+        "This week: structured concurrency in practice",
+        "In this issue: task groups explained with three diagrams, a tour of the new REPL, and five small"
+        " libraries worth knowing.",
+        unread=False,
+    ),
+    _seed(
+        6,
+        "2026-03-04T06:21:00+00:00",
+        "giulia.ferri@example.com",
+        "Re: Budget table",
+        "Thank you, the table looks right. One question: does the travel line include the trip to Lyon?"
+        "\n\nGiulia",
+        unread=True,
+    ),
+)

@@ -1,0 +1,48 @@
+"""Facts on disk: connectors, tools, secrets (sealed), results, calls and numbers, in SQLite or PostgreSQL.
+
+The Protocols are what the layers above know; `open_store` gives the SQL one. Who opens it closes it.
+"""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+from dragoman.store.protocols import (
+    CallRecord,
+    CallRows,
+    ConnectorRows,
+    KeptResult,
+    MetricRows,
+    ResultRows,
+    SealedSecret,
+    Store,
+    ToolRows,
+    ToolVersion,
+)
+
+__all__ = [
+    "CallRecord",
+    "CallRows",
+    "ConnectorRows",
+    "KeptResult",
+    "MetricRows",
+    "ResultRows",
+    "SealedSecret",
+    "Store",
+    "ToolRows",
+    "ToolVersion",
+    "open_store",
+]
+
+
+@asynccontextmanager
+async def open_store(url: str, *, busy_timeout: float = 10.0) -> AsyncGenerator[Store]:
+    """The store behind a database URL, its schema brought up to date first.
+
+    `sqlite:///path` makes the file and its directory where they are missing; `postgresql://…` needs
+    an existing database. `busy_timeout` is how long SQLite waits for another process that writes.
+    """
+    # Imported here because SQLAlchemy costs more than all of `dragoman --help`.
+    from dragoman.store.sql import open_sql_store
+
+    async with open_sql_store(url, busy_timeout=busy_timeout) as store:
+        yield store

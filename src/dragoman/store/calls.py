@@ -1,0 +1,47 @@
+"""Finished calls as rows. They outlive their connector."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import delete, select
+
+from dragoman.store import tables
+from dragoman.store.database import Database
+from dragoman.store.protocols import CallRecord
+
+_rows = tables.calls
+
+
+class SqlCalls:
+    """Fills `CallRows`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def add(self, records: Sequence[CallRecord]) -> None:
+        if not records:
+            return
+        statement = self._database.insert(_rows).on_conflict_do_nothing(index_elements=["workspace", "id"])
+        async with self._database.write() as connection:
+            await connection.execute(statement, [_row(record) for record in records])
+
+    async def recent(self, workspace: str, user: str, limit: int = 100) -> Sequence[CallRecord]:
+        query = (
+            select(_rows)
+            .where(_rows.c.workspace == workspace, _rows.c.user == user)
+            .order_by(_rows.c.started_at.desc(), _rows.c.id)
+            .limit(limit)
+        )
+        async with self._database.read() as connection:
+            rows = (await connection.execute(query)).mappings().all()
+        return [CallRecord(**row) for row in rows]
+
+    async def forget(self, before: datetime) -> int:
+        async with self._database.write() as connection:
+            gone = await connection.execute(delete(_rows).where(_rows.c.started_at < before))
+            return gone.rowcount
+
+
+def _row(record: CallRecord) -> dict[str, Any]:
+    return {column.name: getattr(record, column.name) for column in _rows.columns}

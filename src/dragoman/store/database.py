@@ -1,0 +1,99 @@
+"""One open database: connections to read and to write with. Knows no table.
+
+SQLite takes one writer at a time, so writers of this process wait for each other here instead of in
+the database. The engine belongs to `open_database`, which disposes of it.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from sqlalchemy import Connection, Table, event
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+
+from dragoman.store.columns import from_json, to_json
+from dragoman.store.faults import translated
+from dragoman.store.location import Location
+
+
+class Database:
+    """Reads and writes. What a driver raises inside either block leaves it as one of our errors."""
+
+    def __init__(self, engine: AsyncEngine, location: Location) -> None:
+        self.location = location
+        self._reading = engine.execution_options(isolation_level="AUTOCOMMIT")
+        self._writing = engine.execution_options(writes=True)
+        self._writer = asyncio.Lock()
+
+    @asynccontextmanager
+    async def read(self) -> AsyncGenerator[AsyncConnection]:
+        """A connection for single statements that change nothing."""
+        with translated(self.location):
+            async with self._reading.connect() as connection:
+                yield connection
+
+    @asynccontextmanager
+    async def write(self) -> AsyncGenerator[AsyncConnection]:
+        """One transaction: all of it or nothing."""
+        with translated(self.location):
+            if not self.location.is_sqlite:
+                async with self._writing.begin() as connection:
+                    yield connection
+                return
+            async with self._writer, self._writing.begin() as connection:
+                yield connection
+
+    def insert(self, table: Table) -> sqlite.Insert | postgresql.Insert:
+        """An insert that knows ON CONFLICT, in the dialect at hand."""
+        return sqlite.insert(table) if self.location.is_sqlite else postgresql.insert(table)
+
+    def upsert(self, table: Table, keep: frozenset[str] = frozenset()) -> sqlite.Insert | postgresql.Insert:
+        """Inserts, or replaces the row with the same primary key except for the columns in `keep`."""
+        statement = self.insert(table)
+        keys = [column.name for column in table.primary_key]
+        changed: dict[str, Any] = {
+            column.name: statement.excluded[column.name]
+            for column in table.columns
+            if column.name not in keys and column.name not in keep
+        }
+        return statement.on_conflict_do_update(index_elements=keys, set_=changed)
+
+
+@asynccontextmanager
+async def open_database(location: Location, busy_timeout: float) -> AsyncGenerator[Database]:
+    options: dict[str, Any] = {
+        "hide_parameters": True,
+        "json_serializer": to_json,
+        "json_deserializer": from_json,
+        "pool_size": 5,
+        "max_overflow": 0 if location.is_sqlite else 10,
+        "pool_timeout": 30,
+    }
+    if location.is_sqlite:
+        options["connect_args"] = {"timeout": busy_timeout, "isolation_level": None}
+    else:
+        options["pool_pre_ping"] = True  # a restarted server costs no caller an error
+    engine = create_async_engine(location.url, **options)
+    if location.is_sqlite:
+        event.listen(engine.sync_engine, "connect", _prepare)
+        event.listen(engine.sync_engine, "begin", _begin)
+    try:
+        yield Database(engine, location)
+    finally:
+        await engine.dispose()
+
+
+def _prepare(connection: Any, _record: Any) -> None:
+    """What SQLite keeps per connection. WAL is kept in the file: see `schema`."""
+    cursor = connection.cursor()
+    cursor.execute("PRAGMA foreign_keys=ON")
+    cursor.execute("PRAGMA synchronous=NORMAL")
+    cursor.close()
+
+
+def _begin(connection: Connection) -> None:
+    # Python's own BEGIN is deferred: two writers would both read first and one of them then fail.
+    if connection.get_execution_options().get("writes"):
+        connection.exec_driver_sql("BEGIN IMMEDIATE")

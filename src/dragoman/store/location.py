@@ -1,0 +1,78 @@
+"""Where a database is: what people write as its URL, checked, and what of it may be shown."""
+
+import os
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sqlalchemy import URL, make_url
+from sqlalchemy.exc import ArgumentError
+
+from dragoman.errors import InvalidConfig
+
+_FORMS = "use sqlite:////path/to/dragoman.db or postgresql://user:password@host/database"
+_CREDENTIALS = re.compile(r"(?<=://).*@", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """One database. `shown` has no user, no password and no options; `url` has all of them."""
+
+    url: URL = field(repr=False)
+    shown: str
+
+    @classmethod
+    def of(cls, text: str) -> "Location":
+        try:
+            url = make_url(text)
+        except (ArgumentError, ValueError):
+            raise InvalidConfig("the database URL cannot be read", hint=_FORMS) from None
+        backend = url.drivername.partition("+")[0]
+        if backend in ("postgres", "postgresql"):
+            return cls._postgres(url, text)
+        if backend == "sqlite":
+            return cls._sqlite(url)
+        raise InvalidConfig(f"{backend[:40]!r} is no database that Dragoman can use", hint=_FORMS)
+
+    @classmethod
+    def _postgres(cls, url: URL, text: str) -> "Location":
+        if "@" in (url.host or "") or "@" in (url.database or ""):
+            raise InvalidConfig(
+                "the database URL has more than one @", hint="in a password, write @ as %40, / as %2F"
+            )
+        shown = _CREDENTIALS.sub("", text).partition("?")[0]
+        url = url.set(drivername="postgresql+psycopg")
+        if "connect_timeout" not in url.query:
+            url = url.update_query_dict({"connect_timeout": "10"})
+        return cls(url, shown)
+
+    @classmethod
+    def _sqlite(cls, url: URL) -> "Location":
+        if not url.database or url.database == ":memory:" or url.database.startswith("file:"):
+            raise InvalidConfig(
+                "a SQLite store needs a file", hint="for example sqlite:////home/me/dragoman.db"
+            )
+        return cls(url.set(drivername="sqlite+aiosqlite"), url.database)
+
+    @property
+    def is_sqlite(self) -> bool:
+        return self.url.drivername.startswith("sqlite")
+
+    @property
+    def blocking_url(self) -> URL:
+        """The same database through a driver that blocks: psycopg is both kinds, aiosqlite is not."""
+        return self.url.set(drivername="sqlite+pysqlite") if self.is_sqlite else self.url
+
+    def without_password(self, text: str) -> str:
+        return text.replace(self.url.password, "***") if self.url.password else text
+
+    def make_file(self) -> None:
+        """Makes SQLite's file and its directory, for their owner alone; existing ones stay as they are."""
+        path = Path(self.url.database or "")
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # Never opened when it exists: closing a second descriptor drops the locks that SQLite holds.
+        if not path.exists():
+            try:
+                os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+            except FileExistsError:
+                return  # another process was first

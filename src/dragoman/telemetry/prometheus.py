@@ -1,0 +1,111 @@
+"""The numbers as Prometheus reads them. A private registry: nothing global is touched."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from dragoman.telemetry.metrics import BOUNDS_MS, ConnectorMetrics
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+_LABELS = ("workspace", "connector")
+# Every sixth bound: a factor of three, fine enough for a graph and kind to the one who stores it.
+_SHOWN = range(0, len(BOUNDS_MS), 6)
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectorState:
+    workspace: str
+    connector: str
+    state: str
+
+
+class Exposition:
+    """Asks for the numbers anew each time it is read."""
+
+    def __init__(
+        self,
+        metrics: Callable[[], Iterable[ConnectorMetrics]],
+        states: Callable[[], Iterable[ConnectorState]],
+        dropped_records: Callable[[], int],
+    ) -> None:
+        self._registry = CollectorRegistry(auto_describe=False)
+        self._registry.register(_Numbers(metrics, states, dropped_records))
+
+    def text(self) -> bytes:
+        return generate_latest(self._registry)
+
+
+class _Numbers(Collector):
+    def __init__(
+        self,
+        metrics: Callable[[], Iterable[ConnectorMetrics]],
+        states: Callable[[], Iterable[ConnectorState]],
+        dropped_records: Callable[[], int],
+    ) -> None:
+        self._metrics = metrics
+        self._states = states
+        self._dropped_records = dropped_records
+
+    def describe(self) -> Iterable[Metric]:
+        return ()
+
+    def collect(self) -> Iterator[Metric]:
+        views = list(self._metrics())
+        yield _calls(views)
+        yield _durations(views)
+        yield _counter(
+            "reconnects", "Times a lost connection was opened again", views, lambda v: v.reconnects
+        )
+        yield _counter("connects", "Connections opened", views, lambda v: v.connects)
+        yield _counter("connections_reused", "Calls that found a connection open", views, lambda v: v.reused)
+        yield self._state()
+        dropped = CounterMetricFamily(
+            "dragoman_dropped_records", "Call records lost because the store could not keep up"
+        )
+        dropped.add_metric((), self._dropped_records())
+        yield dropped
+
+    def _state(self) -> GaugeMetricFamily:
+        """A connector may have several connections, one per identity: how many are in each state."""
+        family = GaugeMetricFamily(
+            "dragoman_connector_state", "Connections of a connector by state", labels=(*_LABELS, "state")
+        )
+        counts: dict[ConnectorState, int] = {}
+        for state in self._states():
+            counts[state] = counts.get(state, 0) + 1
+        for state, count in counts.items():
+            family.add_metric((state.workspace, state.connector, state.state), count)
+        return family
+
+
+def _calls(views: list[ConnectorMetrics]) -> CounterMetricFamily:
+    family = CounterMetricFamily("dragoman_calls", "Tool calls by outcome", labels=(*_LABELS, "outcome"))
+    for view in views:
+        for outcome in ("succeeded", "failed", "rejected", "cached"):
+            family.add_metric((view.workspace, view.slug, outcome), getattr(view, outcome))
+    return family
+
+
+def _durations(views: list[ConnectorMetrics]) -> HistogramMetricFamily:
+    family = HistogramMetricFamily(
+        "dragoman_call_duration_seconds", "How long calls that reached a connector took", labels=_LABELS
+    )
+    for view in views:
+        buckets = [
+            (f"{BOUNDS_MS[place] / 1000:.6g}", float(sum(view.buckets[: place + 1]))) for place in _SHOWN
+        ]
+        buckets.append(("+Inf", float(view.calls)))
+        family.add_metric((view.workspace, view.slug), buckets, sum_value=view.total_ms / 1000)
+    return family
+
+
+def _counter(
+    name: str, text: str, views: list[ConnectorMetrics], number: Callable[[ConnectorMetrics], int]
+) -> CounterMetricFamily:
+    family = CounterMetricFamily(f"dragoman_{name}", text, labels=_LABELS)
+    for view in views:
+        family.add_metric((view.workspace, view.slug), number(view))
+    return family

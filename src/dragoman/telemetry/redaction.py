@@ -1,0 +1,70 @@
+"""Keeps secrets out of what is written for people: by the name of a field, and by known values."""
+
+import json
+import re
+from base64 import b64encode
+from collections.abc import Iterable, Mapping
+from typing import Any, cast
+from urllib.parse import quote
+
+from pydantic import SecretStr
+
+HIDDEN = "[hidden]"
+_SHORTEST = 6  # a shorter value would be found inside ordinary words
+_DEEPEST = 6
+_SECRET_KEY = re.compile(
+    r"token|secret|passw|api[-_]?key|private|credential|authorization|cookie|bearer|^auth$", re.IGNORECASE
+)
+
+
+class Redactor:
+    """Knows the secrets of this process and takes them out of any text, in the usual encodings too."""
+
+    def __init__(self) -> None:
+        self._values: dict[str, None] = {}
+        self._pattern: re.Pattern[str] | None = None
+
+    def register(self, values: Iterable[str | SecretStr]) -> None:
+        size = len(self._values)
+        for value in values:
+            text = value.get_secret_value() if isinstance(value, SecretStr) else value
+            if len(text) >= _SHORTEST:
+                self._values.update(dict.fromkeys(_spellings(text)))
+        if len(self._values) > size:
+            longest_first = sorted(self._values, key=len, reverse=True)
+            self._pattern = re.compile("|".join(re.escape(value) for value in longest_first))
+
+    def clean(self, text: str) -> str:
+        return self._pattern.sub(HIDDEN, text) if self._pattern else text
+
+    def clean_value(self, value: Any, depth: int = 0) -> Any:
+        """The same value without secrets: known ones in any string, and all under a telling key."""
+        if isinstance(value, str):
+            return self.clean(value)
+        if isinstance(value, SecretStr):
+            return HIDDEN
+        if isinstance(value, bytes):
+            return self.clean(value.decode("utf-8", "replace"))
+        if value is None or isinstance(value, bool | int | float):
+            return value
+        if depth >= _DEEPEST:
+            return self.clean(repr(value))
+        if isinstance(value, Mapping):
+            items = cast("Mapping[Any, Any]", value).items()
+            return {
+                key: HIDDEN if _is_telling(key) else self.clean_value(item, depth + 1) for key, item in items
+            }
+        if isinstance(value, list | tuple | set | frozenset):
+            return [self.clean_value(item, depth + 1) for item in cast("Iterable[Any]", value)]
+        return self.clean(repr(value))
+
+
+def _is_telling(key: object) -> bool:
+    return isinstance(key, str) and _SECRET_KEY.search(key) is not None
+
+
+def _spellings(value: str) -> Iterable[str]:
+    yield value
+    yield quote(value, safe="", errors="replace")
+    yield b64encode(value.encode("utf-8", "surrogatepass")).decode()
+    yield json.dumps(value)[1:-1]

@@ -1,0 +1,41 @@
+"""One span per call, in the GenAI conventions. Through the API only: without an SDK it is nearly free.
+
+Arguments and results never become attributes.
+"""
+
+from opentelemetry import context, trace
+from opentelemetry.trace import Span, Status, StatusCode, Tracer, TracerProvider
+
+
+class CallSpan:
+    """A recording span that is current while its call runs. Who opens it ends it, in the same task."""
+
+    __slots__ = ("_span", "_token")
+
+    def __init__(self, span: Span) -> None:
+        self._span = span
+        self._token = context.attach(trace.set_span_in_context(span))
+
+    def end(self, error_type: str | None, connector: str | None) -> None:
+        if connector is not None:
+            self._span.set_attribute("dragoman.connector", connector)
+        if error_type is not None:
+            self._span.set_attribute("error.type", error_type)
+            self._span.set_status(Status(StatusCode.ERROR, error_type))
+        context.detach(self._token)
+        self._span.end()
+
+
+class Spans:
+    def __init__(self, provider: TracerProvider | None = None) -> None:
+        self._tracer: Tracer = trace.get_tracer("dragoman", tracer_provider=provider)
+
+    def open(self, tool: str, call_id: str) -> CallSpan | None:
+        """None when nobody records."""
+        span = self._tracer.start_span(f"execute_tool {tool}")
+        if not span.is_recording():
+            return None
+        span.set_attribute("gen_ai.operation.name", "execute_tool")
+        span.set_attribute("gen_ai.tool.name", tool)
+        span.set_attribute("gen_ai.tool.call.id", call_id)
+        return CallSpan(span)

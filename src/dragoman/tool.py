@@ -1,0 +1,177 @@
+"""What is callable, one request to call it, and what came of it: frozen values that travel."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from hashlib import sha256
+from secrets import token_hex
+from typing import Any, Literal
+
+import orjson
+
+from dragoman.errors import DragomanError
+from dragoman.scope import Way
+
+Json = Any
+Schema = Mapping[str, Any]
+ToolState = Literal["ready", "changed", "disabled", "unavailable"]
+DEFAULT_CALLERS: frozenset[Way] = frozenset({"direct", "agent", "mcp"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Annotations:
+    """What a tool says of itself. Absent means unknown, and unknown is never taken as harmless."""
+
+    read_only: bool | None = None
+    destructive: bool | None = None
+    idempotent: bool | None = None
+    open_world: bool | None = None
+
+    @property
+    def is_safe_to_repeat(self) -> bool:
+        return self.read_only is True or self.idempotent is True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Definition:
+    """A tool as its server declares it; its fingerprint is what a version stands for."""
+
+    original_name: str
+    title: str | None = None
+    description: str = ""
+    input_schema: Schema = field(default_factory=lambda: {"type": "object"})
+    output_schema: Schema | None = None
+    annotations: Annotations = Annotations()
+    meta: Mapping[str, Any] | None = None
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash over name, title, description, schemas and annotations; key order does not matter."""
+        facts = {
+            "name": self.original_name,
+            "title": self.title,
+            "description": self.description,
+            "input": self.input_schema,
+            "output": self.output_schema,
+            "annotations": [
+                self.annotations.read_only,
+                self.annotations.destructive,
+                self.annotations.idempotent,
+                self.annotations.open_world,
+            ],
+        }
+        return sha256(orjson.dumps(facts, option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS)).hexdigest()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tool:
+    """One callable thing of the catalog.
+
+    `identity` is empty when the list is the same for everybody who may use the connector;
+    otherwise the list belongs to that identity alone. `accepted_version` is the version that a
+    person has accepted; on a pinned connector only that one may be called.
+    """
+
+    name: str
+    workspace: str
+    connector_id: str
+    slug: str
+    definition: Definition
+    version: int = 1
+    accepted_version: int = 1
+    fingerprint: str = ""
+    identity: str = ""
+    enabled: bool = True
+    is_mcp: bool = True
+    cache_ttl: float = 0.0
+    allowed_callers: frozenset[Way] = DEFAULT_CALLERS
+    first_seen: datetime = field(default_factory=lambda: datetime.now(UTC))
+
+    @property
+    def original_name(self) -> str:
+        return self.definition.original_name
+
+    @property
+    def model_description(self) -> str:
+        """What a model reads: it always begins with where the tool comes from."""
+        text = self.definition.description
+        return f"[MCP:{self.slug}] {text}".rstrip() if self.is_mcp else text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCall:
+    """One request to execute one tool. `timeout` narrows the connector's own, never widens it."""
+
+    tool: str
+    arguments: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    id: str = field(default_factory=lambda: f"call_{token_hex(12)}")
+    timeout: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallError:
+    """Why a call has no result: for a program (code, retryable) and for a person (message, hint)."""
+
+    code: str
+    message: str
+    retryable: bool = False
+    hint: str | None = None
+    cause: str | None = None
+    retry_after: float | None = None
+    connector: str | None = None
+    tool: str | None = None
+    time: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="milliseconds"))
+
+    @classmethod
+    def of(cls, error: DragomanError, *, connector: str | None, tool: str | None) -> "CallError":
+        return cls(
+            code=error.code,
+            message=error.message,
+            retryable=error.retryable,
+            hint=error.hint,
+            cause=error.cause,
+            retry_after=error.retry_after,
+            connector=connector,
+            tool=tool,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallMetadata:
+    """Circumstances of a call. `handle` reads the rest of a result that was cut."""
+
+    request_id: str
+    connector: str | None = None
+    original_name: str | None = None
+    version: int | None = None
+    duration_ms: float = 0.0
+    content_type: str | None = None
+    truncated: bool = False
+    handle: str | None = None
+    size: int | None = None
+    cached: bool = False
+    attempts: int = 1
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolOutput:
+    """What came of a call. A tool's failure is a value here, never an exception."""
+
+    ok: bool
+    metadata: CallMetadata
+    result: Json = None
+    error: CallError | None = None
+    content: tuple[Mapping[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RawResult:
+    """What a source answered before it is normalised: MCP's content blocks, whatever the source is."""
+
+    content: tuple[Mapping[str, Any], ...] = ()
+    structured: Json = None
+    has_structured: bool = False
+    is_error: bool = False
+    meta: Mapping[str, Any] | None = None
+    attempts: int = 1

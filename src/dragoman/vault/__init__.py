@@ -1,0 +1,9 @@
+"""Secrets, encrypted from the first day: the master key, and values sealed with it.
+
+Knows the store by its Protocols only; reads no environment.
+"""
+
+from dragoman.vault.keys import Key, KeyFile, KeyRing
+from dragoman.vault.vault import Vault
+
+__all__ = ["Key", "KeyFile", "KeyRing", "Vault"]

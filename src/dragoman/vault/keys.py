@@ -1,0 +1,114 @@
+"""The master key: 32 bytes in a file that only its owner can read, and the ring that holds keys by id."""
+
+import os
+import stat
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from secrets import token_bytes, token_hex
+
+from dragoman.errors import KeyFault
+
+KEY_BYTES = 32
+_RESTORE = "restore it from a backup; a new key cannot open what the old one has sealed"
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One key for AES-256. Its id says which key sealed a value and tells nothing of the key itself."""
+
+    material: bytes = field(repr=False)
+    id: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        if len(self.material) != KEY_BYTES:
+            raise KeyFault(f"a master key has {KEY_BYTES} bytes, this one has {len(self.material)}")
+        object.__setattr__(self, "id", sha256(self.material).hexdigest()[:8])
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRing:
+    """The key that seals, and older ones that may still open."""
+
+    current: Key
+    older: tuple[Key, ...] = ()
+
+    @property
+    def ids(self) -> frozenset[str]:
+        return frozenset({self.current.id, *(key.id for key in self.older)})
+
+    def get(self, key_id: str) -> Key:
+        for key in (self.current, *self.older):
+            if key.id == key_id:
+                return key
+        raise KeyFault(
+            f"this secret was sealed with another master key ({key_id}, not {self.current.id})",
+            hint="bring back the key file that belongs to this database",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class KeyFile:
+    """Where the master key is kept. Never overwritten, whatever is found there."""
+
+    path: Path
+
+    def get_or_make(self) -> Key:
+        """The key in the file; a new one where there is no file. Two processes end with the same key."""
+        try:
+            if not self.path.exists():
+                self._make()
+            return self.get()
+        except OSError as error:
+            raise KeyFault(
+                f"the key file {self.path} cannot be used: {error.strerror}",
+                hint="check who owns the file and its directory",
+            ) from None
+
+    def get(self) -> Key:
+        """`KeyFault` when the file is missing, has the wrong length or can be read by others."""
+        try:
+            descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            raise KeyFault(f"there is no key file {self.path}", hint=_RESTORE) from None
+        with open(descriptor, "rb") as file:
+            mode = os.fstat(descriptor).st_mode
+            if not stat.S_ISREG(mode):
+                raise KeyFault(f"the key file {self.path} is no file", hint=_RESTORE)
+            if mode & 0o077:
+                raise KeyFault(
+                    f"others can read the key file {self.path} (mode {stat.S_IMODE(mode):o})",
+                    hint=f"chmod 600 {self.path}",
+                )
+            material = file.read(KEY_BYTES + 1)
+            size = os.fstat(descriptor).st_size
+        if len(material) != KEY_BYTES:
+            raise KeyFault(f"the key file {self.path} has {size} bytes instead of {KEY_BYTES}", hint=_RESTORE)
+        return Key(material)
+
+    def _make(self) -> None:
+        """Appears complete or not at all: written beside its place, then linked there unless one exists."""
+        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        draft = self.path.with_name(f".{self.path.name}.{token_hex(8)}")
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            with open(descriptor, "wb") as file:
+                file.write(token_bytes(KEY_BYTES))
+                file.flush()
+                os.fsync(descriptor)
+            try:
+                os.link(draft, self.path)
+            except FileExistsError:
+                return  # another process was first: its key is the key
+        finally:
+            draft.unlink()
+        _sync_directory(self.path.parent)
+
+
+def _sync_directory(path: Path) -> None:
+    """A key must not vanish in a power cut after values have been sealed with it."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

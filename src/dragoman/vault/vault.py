@@ -1,0 +1,79 @@
+"""Seals secrets, opens them, and brings those of a connector to who needs them.
+
+Each value is bound to its workspace, user, connector and name: moved to another row, it does not open.
+"""
+
+from collections.abc import Mapping
+from secrets import token_bytes
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from pydantic import SecretStr
+
+from dragoman.connector import Connector
+from dragoman.errors import KeyFault
+from dragoman.store.protocols import ConnectorRows, SealedSecret
+from dragoman.vault.keys import KeyRing
+
+_NONCE_BYTES = 12
+_PURPOSE = "dragoman secret 1"
+
+
+class Vault:
+    """Fills `Secrets` of the connections. The rows belong to the store, the keys to the ring."""
+
+    def __init__(self, rows: ConnectorRows, keys: KeyRing) -> None:
+        self._rows = rows
+        self._keys = keys
+
+    def seal(self, workspace: str, user: str, connector_id: str, name: str, value: SecretStr) -> SealedSecret:
+        """A shared secret has the empty user."""
+        key = self._keys.current
+        nonce = token_bytes(_NONCE_BYTES)
+        bound = bound_to(workspace, user, connector_id, name)
+        return SealedSecret(
+            workspace=workspace,
+            user=user,
+            connector_id=connector_id,
+            name=name,
+            key_id=key.id,
+            nonce=nonce,
+            ciphertext=AESGCM(key.material).encrypt(nonce, _bytes(value.get_secret_value()), bound),
+        )
+
+    def open(self, sealed: SealedSecret) -> SecretStr:
+        """`KeyFault` when another key sealed it, or when it was not sealed for this very place."""
+        key = self._keys.get(sealed.key_id)
+        bound = bound_to(sealed.workspace, sealed.user, sealed.connector_id, sealed.name)
+        try:
+            value = AESGCM(key.material).decrypt(sealed.nonce, sealed.ciphertext, bound)
+        except (InvalidTag, ValueError):
+            raise KeyFault(
+                f"the secret {sealed.name!r} was changed or moved since it was sealed",
+                hint="set it again with: dragoman connectors update",
+            ) from None
+        return SecretStr(value.decode("utf-8", "surrogatepass"))
+
+    async def reveal(self, connector: Connector, user: str) -> Mapping[str, SecretStr]:
+        """By name: the shared secrets of a connector, and those of `user` in their place where they exist."""
+        sealed = await self._rows.secrets(connector.workspace, connector.id, user)
+        by_name = {one.name: one for one in sorted(sealed, key=lambda one: one.user != "")}
+        return {name: self.open(one) for name, one in by_name.items()}
+
+    async def check(self) -> None:
+        """`KeyFault` when stored secrets need a key that is not on the ring: asked once, at start."""
+        if missing := await self._rows.key_ids() - self._keys.ids:
+            raise KeyFault(
+                f"the secrets in this database were sealed with another master key"
+                f" ({', '.join(sorted(missing))}, not {self._keys.current.id})",
+                hint="bring back the key file that belongs to this database; nothing was changed",
+            )
+
+
+def bound_to(*parts: str) -> bytes:
+    """The parts as one sequence of bytes. Lengths come first, so no two different sequences look alike."""
+    return b"".join(len(part).to_bytes(8) + part for part in map(_bytes, (_PURPOSE, *parts)))
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")

@@ -1,0 +1,311 @@
+"""How connections end: asked, idle, crowded out, changed under a call, or with the hub itself."""
+
+import asyncio
+import os
+import signal
+import time
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman import Hub
+from servers.hubs import QUICK, carrying, is_alive, open_hub, state_is, until
+from servers.processes import HttpProcess, journal, read_log, starts, stdio
+
+pytestmark = [pytest.mark.anyio, pytest.mark.fault]
+
+
+async def pid_of(hub: Hub, slug: str = "a") -> int:
+    pid = (await hub.connectors.get(slug)).status.pid
+    assert pid is not None
+    return pid
+
+
+async def is_under_way(hub: Hub, slug: str, calls: int = 1) -> None:
+    async def holds() -> bool:
+        return (await hub.connectors.get(slug)).status.in_flight == calls
+
+    await until(holds)
+
+
+@pytest.mark.parametrize("ending", ["disconnect", "remove", "disable", "shutdown"])
+async def test_grandchildren_that_ignore_sigterm_are_reaped(tmp_path: Path, ending: str) -> None:
+    canary = f"canary-{time.time_ns()}"
+    async with open_hub(tmp_path) as hub:
+        await hub.connectors.add(
+            "a", **stdio("--spawn-child", "--ignore-sigterm"), **QUICK, env={"TEST_CANARY": canary}
+        )
+        output = await hub.call("mcp_a_spawn_grandchild", {"ignore_sigterm": True})
+        assert is_alive(output.result["pid"])
+        assert len(carrying(canary)) == 3
+        if ending != "shutdown":
+            started = time.monotonic()
+            await getattr(hub.connectors, ending)("a")
+            await until(lambda: not carrying(canary))
+            assert time.monotonic() - started < 5
+    assert not carrying(canary)
+
+
+async def test_grandchildren_of_a_killed_server_are_reaped(tmp_path: Path) -> None:
+    async with open_hub(tmp_path) as hub:
+        await hub.connectors.add("a", **stdio(), **QUICK)
+        grandchild = (await hub.call("mcp_a_spawn_grandchild", {"ignore_sigterm": True})).result["pid"]
+        os.kill(await pid_of(hub), signal.SIGKILL)
+        assert (await hub.call("mcp_a_echo", {"text": "back"})).ok
+        await until(lambda: not is_alive(grandchild))
+
+
+@pytest.mark.timeout(60)
+async def test_shutdown_is_quick_whatever_the_servers_do(tmp_path: Path) -> None:
+    canary = f"canary-{time.time_ns()}"
+    local: dict[str, Any] = {**QUICK, "env": {"TEST_CANARY": canary}, "request_timeout": 60}
+    with HttpProcess(tmp_path, "--era", "2025") as old, HttpProcess(tmp_path, "--era", "2026") as new:
+        async with AsyncExitStack() as stack:
+            hub = await stack.enter_async_context(open_hub(tmp_path))
+            async with asyncio.TaskGroup() as adding:
+                adding.create_task(hub.connectors.add("stubborn", **stdio("--ignore-sigterm"), **local))
+                adding.create_task(hub.connectors.add("stopped", **stdio(), **local))
+                adding.create_task(hub.connectors.add("parent", **stdio("--spawn-child"), **local))
+                adding.create_task(hub.connectors.add("old", url=old.url, **QUICK))
+                adding.create_task(hub.connectors.add("new", url=new.url, **QUICK))
+                adding.create_task(
+                    hub.connectors.add("mute", **stdio("--never-initialise"), **local, connect=False)
+                )
+            old.plan("hang", method="*", times=-1)
+            new.plan("hang", method="*", times=-1)
+            calls = [
+                asyncio.ensure_future(hub.call(name, arguments))
+                for name, arguments in [
+                    ("mcp_stubborn_sleep", {"seconds": 50}),
+                    ("mcp_stopped_hang_process", {}),
+                    ("mcp_parent_sleep_send", {"seconds": 50, "text": "x"}),
+                    ("mcp_old_echo", {"text": "x"}),
+                    ("mcp_new_send", {"text": "x"}),
+                ]
+            ]
+            calls.append(asyncio.ensure_future(hub.connectors.connect("mute")))
+            await asyncio.sleep(0.5)
+            old.stop()
+            started = time.monotonic()
+            await stack.aclose()
+            assert time.monotonic() - started < 10
+            done, pending = await asyncio.wait(calls, timeout=1)
+            assert not pending, "a call was left without an answer"
+            for call in done:
+                if call.exception() is None and hasattr(call.result(), "ok"):
+                    assert not call.result().ok
+        old.resume()
+    assert not carrying(canary)
+
+
+async def test_an_idle_connection_closes_by_itself_and_the_next_call_opens_it(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    async with open_hub(tmp_path) as hub:
+        await hub.connectors.add("a", **stdio("--log", str(log)), **QUICK, idle_ttl=0.5)
+        pid = await pid_of(hub)
+        output = await hub.call("mcp_a_sleep", {"seconds": 1.2})
+        assert output.ok, "a call under way is not idleness"
+        await state_is(hub, "a", "disconnected", within=4)
+        await until(lambda: not is_alive(pid))
+        assert (await hub.call("mcp_a_echo", {"text": "again"})).ok
+        assert starts(log) == 2
+
+
+async def test_idleness_of_zero_keeps_a_connection_open(tmp_path: Path) -> None:
+    async with open_hub(tmp_path) as hub:
+        await hub.connectors.add("a", **stdio(), **QUICK, idle_ttl=0)
+        pid = await pid_of(hub)
+        await asyncio.sleep(0.5)
+        assert await pid_of(hub) == pid
+
+
+async def test_over_the_cap_the_least_recently_used_idle_connection_goes(tmp_path: Path) -> None:
+    async with open_hub(tmp_path, max_servers=2) as hub:
+        for slug in ("a", "b", "c"):
+            await hub.connectors.add(slug, **stdio(), **QUICK)
+            await hub.connectors.disconnect(slug)
+        assert (await hub.call("mcp_a_echo", {"text": "x"})).ok
+        assert (await hub.call("mcp_b_echo", {"text": "x"})).ok
+        assert (await hub.call("mcp_a_echo", {"text": "x"})).ok
+        assert (await hub.call("mcp_c_echo", {"text": "x"})).ok
+        states = {view.connector.slug: view.status.state for view in await hub.connectors.list()}
+        assert states == {"a": "connected", "b": "disconnected", "c": "connected"}
+
+
+async def test_over_the_cap_a_new_connection_is_refused_when_all_are_busy(tmp_path: Path) -> None:
+    async with open_hub(tmp_path, max_servers=2) as hub:
+        for slug in ("a", "b", "c"):
+            await hub.connectors.add(slug, **stdio(), **QUICK)
+        await hub.connectors.disconnect("c")
+        busy = [asyncio.ensure_future(hub.call(f"mcp_{slug}_sleep", {"seconds": 1.0})) for slug in ("a", "b")]
+        await is_under_way(hub, "a")
+        await is_under_way(hub, "b")
+        started = time.monotonic()
+        output = await hub.call("mcp_c_echo", {"text": "x"})
+        assert output.error is not None
+        assert output.error.code == "limit_reached"
+        assert output.error.hint
+        assert output.error.retryable
+        assert time.monotonic() - started < 0.5
+        assert all(output.ok for output in await asyncio.gather(*busy))
+        assert (await hub.call("mcp_c_echo", {"text": "x"})).ok
+
+
+async def test_no_more_calls_at_once_than_the_connector_allows(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    async with open_hub(tmp_path) as hub:
+        await hub.connectors.add("a", **stdio("--log", str(log)), **QUICK, max_concurrency=2)
+        started = time.monotonic()
+        calls = [asyncio.ensure_future(hub.call("mcp_a_sleep", {"seconds": 0.3})) for _ in range(6)]
+        await asyncio.sleep(0.2)
+        assert sum(entry.get("tool") == "sleep" for entry in read_log(log)) == 2
+        assert all(output.ok for output in await asyncio.gather(*calls))
+        assert time.monotonic() - started >= 0.85
+
+
+async def test_waiting_for_a_place_is_within_the_deadline(tmp_path: Path) -> None:
+    async with open_hub(tmp_path) as hub:
+        await hub.connectors.add("a", **stdio(), **QUICK, max_concurrency=1)
+        busy = asyncio.ensure_future(hub.call("mcp_a_sleep", {"seconds": 1.5}))
+        await is_under_way(hub, "a")
+        started = time.monotonic()
+        output = await hub.call("mcp_a_send", {"text": "x"}, timeout=0.3)
+        assert output.error is not None
+        assert output.error.code in ("limit_reached", "timeout"), "it never left: nothing is uncertain"
+        assert time.monotonic() - started < 1
+        assert (await busy).ok
+
+
+async def test_a_cancelled_call_tells_the_server_and_leaves_the_connection(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    async with open_hub(tmp_path) as hub:
+        await hub.connectors.add("a", **stdio("--log", str(log)), **QUICK)
+        pid = await pid_of(hub)
+        call = asyncio.ensure_future(hub.call("mcp_a_sleep", {"seconds": 30}))
+        await until(lambda: any(entry.get("tool") == "sleep" for entry in read_log(log)))
+        call.cancel()
+        await asyncio.wait([call])
+        assert call.cancelled()
+        await until(lambda: any(entry["event"] == "cancelled" for entry in read_log(log)))
+        assert (await hub.call("mcp_a_echo", {"text": "usable"})).ok
+        assert await pid_of(hub) == pid
+        assert (await hub.connectors.get("a")).status.in_flight == 0
+
+
+async def test_a_caller_who_gives_up_during_connect_does_not_spoil_it_for_others(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    async with open_hub(tmp_path) as hub:
+        await hub.connectors.add("a", **stdio("--start-delay", "0.4", "--log", str(log)), **QUICK)
+        await hub.connectors.disconnect("a")
+        first = asyncio.ensure_future(hub.call("mcp_a_echo", {"text": "first"}))
+        await asyncio.sleep(0.1)
+        second = asyncio.ensure_future(hub.call("mcp_a_echo", {"text": "second"}))
+        await asyncio.sleep(0.05)
+        first.cancel()
+        assert (await second).result == "second"
+        assert starts(log) == 2
+
+
+async def test_an_update_lets_calls_under_way_finish(tmp_path: Path) -> None:
+    file = tmp_path / "journal"
+    async with open_hub(tmp_path) as hub:
+        await hub.connectors.add("a", **stdio("--journal", str(file)), **QUICK)
+        before = await pid_of(hub)
+        call = asyncio.ensure_future(hub.call("mcp_a_sleep_send", {"seconds": 0.8, "text": "through"}))
+        await is_under_way(hub, "a")
+        await hub.connectors.update("a", env={"COLOUR": "blue"})
+        output = await hub.call("mcp_a_environment", {})
+        assert output.result["env"]["COLOUR"] == "blue", "a new call met the old configuration"
+        assert (await call).ok, "the update ended a call under way"
+        assert journal(file) == ["through"]
+        await until(lambda: not is_alive(before))
+
+
+async def test_removal_lets_calls_under_way_finish(tmp_path: Path) -> None:
+    file = tmp_path / "journal"
+    async with open_hub(tmp_path) as hub:
+        await hub.connectors.add("a", **stdio("--journal", str(file)), **QUICK)
+        pid = await pid_of(hub)
+        call = asyncio.ensure_future(hub.call("mcp_a_sleep_send", {"seconds": 0.6, "text": "last"}))
+        await is_under_way(hub, "a")
+        removal = asyncio.ensure_future(hub.connectors.remove("a"))
+        await asyncio.sleep(0.1)
+        output = await hub.call("mcp_a_echo", {"text": "too late"})
+        assert output.error is not None
+        assert output.error.code == "not_found"
+        assert (await call).ok, "the removal ended a call under way"
+        await removal
+        await until(lambda: not is_alive(pid))
+        assert journal(file) == ["last"]
+        assert hub.tools.list() == []
+
+
+async def test_a_disabled_connector_is_closed_and_refuses_until_enabled(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    async with open_hub(tmp_path) as hub:
+        await hub.connectors.add("a", **stdio("--log", str(log)), **QUICK)
+        pid = await pid_of(hub)
+        view = await hub.connectors.disable("a")
+        assert view.status.state == "disabled"
+        await until(lambda: not is_alive(pid))
+        output = await hub.call("mcp_a_echo", {"text": "x"})
+        assert output.error is not None
+        assert starts(log) == 1
+        await hub.connectors.enable("a")
+        assert (await hub.call("mcp_a_echo", {"text": "x"})).ok
+
+
+async def test_disconnect_closes_until_someone_calls(tmp_path: Path) -> None:
+    async with open_hub(tmp_path) as hub:
+        await hub.connectors.add("a", **stdio(), **QUICK)
+        pid = await pid_of(hub)
+        view = await hub.connectors.disconnect("a")
+        assert view.status.state == "disconnected"
+        await until(lambda: not is_alive(pid))
+        await asyncio.sleep(1.3)
+        assert (await hub.connectors.get("a")).status.state == "disconnected", "nobody asked for it"
+        assert (await hub.call("mcp_a_echo", {"text": "x"})).ok
+
+
+@pytest.mark.parametrize("era", ["2025", "2026"])
+async def test_a_health_check_finds_a_frozen_idle_server_and_replaces_it(tmp_path: Path, era: str) -> None:
+    async with open_hub(tmp_path) as hub:
+        configuration = {**QUICK, "health_interval": 0.3, "request_timeout": 1}
+        await hub.connectors.add("a", **stdio("--era", era), **configuration)
+        assert (await hub.call("mcp_a_echo", {"text": "in use"})).ok
+        first = await pid_of(hub)
+        os.kill(first, signal.SIGSTOP)
+        await until(lambda: not is_alive(first), within=20)
+        output = await hub.call("mcp_a_echo", {"text": "again"})
+        assert output.ok, output.error
+        assert await pid_of(hub) != first
+
+
+@pytest.mark.parametrize("words", [("--era", "2025"), ("--era", "2025", "--no-ping"), ("--era", "2026")])
+async def test_health_checks_use_the_connection_that_is_there(tmp_path: Path, words: tuple[str, ...]) -> None:
+    log = tmp_path / "log"
+    async with open_hub(tmp_path) as hub:
+        configuration = {**QUICK, "health_interval": 0.1}
+        await hub.connectors.add("a", **stdio(*words, "--log", str(log)), **configuration)
+        before = len(read_log(log))
+        await until(lambda: len(read_log(log)) >= before + 4)
+        assert starts(log) == 1
+        assert (await hub.connectors.get("a")).status.state == "connected"
+
+
+async def test_twenty_kills_over_a_thousand_calls_leave_no_trace(tmp_path: Path) -> None:
+    canary = f"canary-{time.time_ns()}"
+    async with open_hub(tmp_path) as hub:
+        await hub.connectors.add("a", **stdio(), **QUICK, env={"TEST_CANARY": canary})
+        tasks = len(asyncio.all_tasks())
+        for _ in range(20):
+            outputs = await asyncio.gather(
+                *(hub.call("mcp_a_echo", {"text": f"call {number}"}) for number in range(50))
+            )
+            assert [output.result for output in outputs] == [f"call {number}" for number in range(50)]
+            os.kill(await pid_of(hub), signal.SIGKILL)
+        assert (await hub.call("mcp_a_echo", {"text": "last"})).ok
+        await until(lambda: len(carrying(canary)) == 1)
+        await until(lambda: len(asyncio.all_tasks()) <= tasks)

@@ -1,0 +1,194 @@
+"""Servers that other people wrote and published: listed and called as they are."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman import Hub
+from servers.hubs import is_alive, until
+
+# The hub is shared by the module: one worker runs all of it.
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.real,
+    pytest.mark.timeout(180),
+    pytest.mark.xdist_group("published"),
+]
+
+
+async def added(hub: Hub, slug: str, downloads: dict[str, str], *command: str, **facts: Any) -> set[str]:
+    """Adds the server once per module and returns the names of its tools."""
+    if slug not in {view.connector.slug for view in await hub.connectors.list()}:
+        facts["env"] = {**downloads, **facts.get("env", {})}
+        view = await hub.connectors.add(
+            slug, command=command[0], args=list(command[1:]), connect_timeout=150, **facts
+        )
+        assert view.status.state == "connected", (view.status.cause, view.status.stderr)
+        assert view.catalog == "ready"
+    return {tool.original_name for tool in hub.tools.list(slug)}
+
+
+async def everything(hub: Hub, downloads: dict[str, str]) -> set[str]:
+    return await added(hub, "everything", downloads, "npx", "-y", "@modelcontextprotocol/server-everything")
+
+
+async def test_everything_is_listed_and_called(hub: Hub, downloads: dict[str, str]) -> None:
+    assert {"echo", "get-sum", "get-tiny-image"} <= await everything(hub, downloads)
+    output = await hub.call("mcp_everything_echo", {"message": "hello"})
+    assert output.result == "Echo: hello", output.error
+    output = await hub.call("mcp_everything_get-sum", {"a": 2, "b": 3})
+    assert "5" in str(output.result), output.error
+
+
+async def test_everything_answers_with_images_resources_and_structure(
+    hub: Hub, downloads: dict[str, str]
+) -> None:
+    await everything(hub, downloads)
+    output = await hub.call("mcp_everything_get-tiny-image", {})
+    assert output.ok, output.error
+    assert "image" in {block["type"] for block in output.content}
+    output = await hub.call("mcp_everything_get-resource-links", {"count": 2})
+    assert output.ok, output.error
+    assert "resource_link" in {block["type"] for block in output.content}
+    output = await hub.call("mcp_everything_get-structured-content", {"location": "New York"})
+    assert output.ok, output.error
+    assert "temperature" in output.result
+
+
+async def test_everything_refuses_bad_arguments_before_they_leave(
+    hub: Hub, downloads: dict[str, str]
+) -> None:
+    await everything(hub, downloads)
+    output = await hub.call("mcp_everything_get-sum", {"a": "two", "b": 3})
+    assert output.error is not None
+    assert output.error.code == "invalid_arguments"
+
+
+async def test_everything_runs_long_operations_beside_short_ones(hub: Hub, downloads: dict[str, str]) -> None:
+    await everything(hub, downloads)
+    long = asyncio.ensure_future(
+        hub.call("mcp_everything_trigger-long-running-operation", {"duration": 1, "steps": 2})
+    )
+    outputs = await asyncio.gather(
+        *(hub.call("mcp_everything_echo", {"message": f"number {number}"}) for number in range(20))
+    )
+    assert [output.result for output in outputs] == [f"Echo: number {number}" for number in range(20)]
+    assert (await long).ok
+
+
+async def test_the_filesystem_server_reads_writes_and_stays_in_its_directory(
+    hub: Hub, downloads: dict[str, str], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    root = tmp_path_factory.mktemp("files")
+    command = ("npx", "-y", "@modelcontextprotocol/server-filesystem", str(root))
+    assert {"read_text_file", "write_file", "list_directory"} <= await added(
+        hub, "files", downloads, *command
+    )
+    file = root / "note.txt"
+    output = await hub.call("mcp_files_write_file", {"path": str(file), "content": "caffè"})
+    assert output.ok, output.error
+    assert file.read_text() == "caffè"
+    output = await hub.call("mcp_files_read_text_file", {"path": str(file)})
+    assert "caffè" in str(output.result)
+    output = await hub.call("mcp_files_read_text_file", {"path": "/etc/passwd"})
+    assert output.error is not None
+    assert output.error.code == "tool_failed"
+
+
+async def test_the_memory_server_remembers(
+    hub: Hub, downloads: dict[str, str], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    memory = tmp_path_factory.mktemp("memory") / "memory.json"
+    command = ("npx", "-y", "@modelcontextprotocol/server-memory")
+    tools = await added(hub, "memory", downloads, *command, env={"MEMORY_FILE_PATH": str(memory)})
+    assert {"create_entities", "read_graph", "search_nodes"} <= tools
+    entity = {"name": "Dragoman", "entityType": "tool", "observations": ["speaks for you"]}
+    output = await hub.call("mcp_memory_create_entities", {"entities": [entity]})
+    assert output.ok, output.error
+    output = await hub.call("mcp_memory_read_graph", {})
+    assert output.result["entities"][0]["name"] == "Dragoman", output
+
+
+async def test_the_time_server_tells_the_time_and_refuses_nonsense(
+    hub: Hub, downloads: dict[str, str]
+) -> None:
+    tools = await added(hub, "time", downloads, "uvx", "mcp-server-time")
+    assert tools == {"get_current_time", "convert_time"}
+    output = await hub.call("mcp_time_get_current_time", {"timezone": "Europe/Rome"})
+    assert output.ok, output.error
+    assert output.result["timezone"] == "Europe/Rome"
+    output = await hub.call("mcp_time_get_current_time", {"timezone": "Mars/Olympus"})
+    assert output.error is not None
+    assert output.error.code == "tool_failed"
+
+
+async def test_the_git_server_reads_a_repository(hub: Hub, downloads: dict[str, str], tmp_path: Path) -> None:
+    for words in (
+        ["init", "-q", "-b", "main"],
+        [
+            "-c",
+            "user.name=A",
+            "-c",
+            "user.email=a@example.org",
+            "commit",
+            "-q",
+            "--allow-empty",
+            "-m",
+            "first",
+        ],
+    ):
+        subprocess.run(["git", *words], cwd=tmp_path, check=True)
+    assert {"git_status", "git_log"} <= await added(hub, "git", downloads, "uvx", "mcp-server-git")
+    output = await hub.call("mcp_git_git_log", {"repo_path": str(tmp_path)})
+    assert output.ok, output.error
+    assert "first" in json.dumps(output.result)
+    output = await hub.call("mcp_git_git_status", {"repo_path": str(tmp_path / "nowhere")})
+    assert output.error is not None
+    assert output.error.code == "tool_failed"
+
+
+async def test_the_sqlite_server_writes_and_reads_rows(
+    hub: Hub, downloads: dict[str, str], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    file = tmp_path_factory.mktemp("sqlite") / "rows.db"
+    command = ("uvx", "--with", "mcp<2", "mcp-server-sqlite", "--db-path", str(file))
+    assert {"create_table", "read_query"} <= await added(hub, "sqlite", downloads, *command)
+    for tool, query in [
+        ("create_table", "CREATE TABLE birds (name TEXT)"),
+        ("write_query", "INSERT INTO birds VALUES ('swift')"),
+    ]:
+        output = await hub.call(f"mcp_sqlite_{tool}", {"query": query})
+        assert output.ok, output.error
+    output = await hub.call("mcp_sqlite_read_query", {"query": "SELECT name FROM birds"})
+    assert "swift" in str(output.result), output.error
+
+
+@pytest.mark.fault
+async def test_a_published_server_killed_with_all_its_children_is_back_for_the_next_call(
+    hub: Hub, downloads: dict[str, str]
+) -> None:
+    await added(hub, "time", downloads, "uvx", "mcp-server-time")
+    await hub.connectors.connect("time")
+    pid = (await hub.connectors.get("time")).status.pid
+    assert pid is not None
+    os.killpg(pid, signal.SIGKILL)
+    output = await hub.call("mcp_time_get_current_time", {"timezone": "UTC"})
+    assert output.ok, output.error
+    await until(lambda: not is_alive(pid))
+
+
+async def test_a_hundred_calls_over_all_of_them_have_no_error(hub: Hub, downloads: dict[str, str]) -> None:
+    await everything(hub, downloads)
+    await added(hub, "time", downloads, "uvx", "mcp-server-time")
+    calls = [
+        ("mcp_everything_echo", {"message": "hello"}),
+        ("mcp_time_get_current_time", {"timezone": "Europe/Rome"}),
+    ] * 50
+    outputs = await asyncio.gather(*(hub.call(name, arguments) for name, arguments in calls))
+    assert [output.error for output in outputs if not output.ok] == []

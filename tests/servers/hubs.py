@@ -1,0 +1,84 @@
+"""How fault tests open a hub with short times, wait for what must come true, and count what is left."""
+
+import asyncio
+import inspect
+import os
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from dragoman import Hub
+from dragoman.settings import Settings
+
+QUICK: dict[str, Any] = {
+    "connect_timeout": 5,
+    "request_timeout": 5,
+    "retry": {"tries": 3, "delay": 0.05, "factor": 2, "cap": 0.2},
+    "health_interval": 0,
+}
+"""A connector that answers within seconds or not at all."""
+
+
+@asynccontextmanager
+async def open_hub(home: Path, **settings: Any) -> AsyncGenerator[Hub]:
+    async with Hub(Settings(home=home, **settings)) as hub:
+        yield hub
+
+
+async def until(holds: Callable[[], bool | Awaitable[bool]], within: float = 5.0) -> None:
+    """Waits for a fact about another process, of which no event tells us."""
+    async with asyncio.timeout(within):
+        while True:
+            answer = holds()
+            if await answer if inspect.isawaitable(answer) else answer:
+                return
+            await asyncio.sleep(0.01)
+
+
+async def state_is(hub: Hub, slug: str, *states: str, within: float = 5.0) -> None:
+    async def holds() -> bool:
+        return (await hub.connectors.get(slug)).status.state in states
+
+    await until(holds, within)
+
+
+def children() -> set[int]:
+    """Every process below this one, dead ones that nobody waited for included."""
+    return {child.pid for child in psutil.Process().children(recursive=True)}
+
+
+def carrying(canary: str) -> set[int]:
+    """Every living process with this word in its environment, wherever it hangs in the tree."""
+    found: set[int] = set()
+    for folder in Path("/proc").iterdir():
+        if not folder.name.isdigit():
+            continue
+        try:
+            if canary.encode() in (folder / "environ").read_bytes():
+                found.add(int(folder.name))
+        except OSError:
+            continue
+    return found
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def open_channels() -> list[str]:
+    """Pipes, sockets and process handles that this process holds."""
+    held: list[str] = []
+    for entry in os.listdir("/proc/self/fd"):
+        try:
+            target = os.readlink(f"/proc/self/fd/{entry}")
+        except OSError:
+            continue
+        if target.startswith(("pipe:", "socket:", "anon_inode:[pidfd]")):
+            held.append(target)
+    return held

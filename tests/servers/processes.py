@@ -1,0 +1,124 @@
+"""How tests start the test servers: the words for a stdio connector, and HTTP servers as processes.
+
+Who starts an HTTP server ends it: `HttpProcess` is a context manager.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+HERE = Path(__file__).parent
+START_LIMIT = 20.0
+
+
+def stdio(*arguments: str) -> dict[str, Any]:
+    """Command and args of the raw stdio server, as `hub.connectors.add` takes them."""
+    # Without site-packages it starts in 30 ms.
+    return {"command": sys.executable, "args": ["-S", "-E", str(HERE / "stdio_server.py"), *arguments]}
+
+
+def read_log(path: Path) -> list[dict[str, Any]]:
+    """What a server wrote with `--log`, oldest first."""
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def starts(path: Path) -> int:
+    """How many server processes were started with this log."""
+    return sum(entry["event"] in ("start", "refused") for entry in read_log(path))
+
+
+def journal(path: Path) -> list[str]:
+    """What was executed, in order: one entry per `send`."""
+    return path.read_text().splitlines() if path.exists() else []
+
+
+class HttpProcess:
+    """A test server with a port, as a process that can be killed, stopped and started again."""
+
+    def __init__(self, folder: Path, *arguments: str, program: str = "http_server.py") -> None:
+        self._folder = folder
+        self._program = program
+        self._arguments = arguments
+        self._port_file = folder / f"{program}.{id(self)}.port"
+        self._process: subprocess.Popen[bytes] | None = None
+        self.port = 0
+
+    @property
+    def origin(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def url(self) -> str:
+        return f"{self.origin}/sse" if self._is_sse else f"{self.origin}/mcp"
+
+    @property
+    def _is_sse(self) -> bool:
+        return self._program == "sse_server.py" or "sse" in self._arguments
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    def start(self) -> None:
+        """Starts, on the same port as before where there was one, and waits until it listens."""
+        self._port_file.unlink(missing_ok=True)
+        command = [sys.executable, str(HERE / self._program), *self._arguments]
+        command += ["--port-file", str(self._port_file), "--port", str(self.port)]
+        self._process = subprocess.Popen(command)
+        limit = time.monotonic() + START_LIMIT
+        while not self._port_file.exists():
+            if self._process.poll() is not None or time.monotonic() > limit:
+                raise RuntimeError(f"{self._program} did not start: {self._process.poll()}")
+            time.sleep(0.01)
+        self.port = int(self._port_file.read_text())
+
+    def kill(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    def restart(self) -> None:
+        self.kill()
+        self.start()
+
+    def stop(self) -> None:
+        os.kill(self.pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        os.kill(self.pid, signal.SIGCONT)
+
+    def plan(self, kind: str, **facts: Any) -> None:
+        """The next tool call meets this fault; see `wire_faults.Fault`."""
+        self.control(faults=[{"kind": kind, **facts}])
+
+    def control(self, **order: Any) -> None:
+        request = urllib.request.Request(
+            f"{self.origin}/control", json.dumps(order).encode(), {"Content-Type": "application/json"}
+        )
+        with urllib.request.urlopen(request, timeout=5) as response:
+            response.read()
+
+    def state(self) -> dict[str, Any]:
+        with urllib.request.urlopen(f"{self.origin}/control", timeout=5) as response:
+            return json.load(response)
+
+    def seen(self, method: str) -> list[dict[str, Any]]:
+        return [request for request in self.state()["seen"] if request["method"] == method]
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.kill()
