@@ -4,7 +4,7 @@ import asyncio
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 
 from dragoman import Hub
-from servers.hubs import QUICK, open_hub, until
+from servers.hubs import QUICK, listed, open_hub, quick, until
 from servers.processes import HttpProcess, stdio
 
 pytestmark = [pytest.mark.anyio, pytest.mark.fault]
 
 
 @contextmanager
-def served(tmp_path: Path, kind: str) -> Iterator[dict[str, Any]]:
+def served(tmp_path: Path, kind: str) -> Generator[dict[str, Any]]:
     """How to reach a server of this kind, while it runs."""
     transport, _, era = kind.partition("-")
     if transport == "stdio":
@@ -129,11 +129,11 @@ async def test_one_hanging_server_among_ten_delays_nobody(tmp_path: Path) -> Non
         async with asyncio.TaskGroup() as adding:
             for number in range(9):
                 adding.create_task(hub.connectors.add(f"c{number}", **stdio(), **QUICK))
-        slow = {**QUICK, "connect_timeout": 30}
+        slow = quick(connect_timeout=30)
         hanging = asyncio.ensure_future(hub.connectors.add("slow", **stdio("--never-initialise"), **slow))
 
         async def is_connecting() -> bool:
-            views = {view.connector.slug: view for view in await hub.connectors.list()}
+            views = {view.connector.slug: view for view in await listed(hub)}
             return "slow" in views and views["slow"].status.state == "connecting"
 
         await until(is_connecting)
@@ -142,7 +142,7 @@ async def test_one_hanging_server_among_ten_delays_nobody(tmp_path: Path) -> Non
         outputs = await asyncio.gather(
             *(hub.call(f"mcp_c{number}_echo", {"text": f"{number}-th"}) for number in range(9))
         )
-        views = await hub.connectors.list()
+        views = await listed(hub)
         assert time.monotonic() - started < 1
         assert all(output.ok for output in outputs)
         assert {tool.slug for tool in tools} == {f"c{number}" for number in range(9)}

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from servers.hubs import QUICK, open_hub, state_is, until
+from servers.hubs import QUICK, open_hub, quick, state_is, until
 from servers.processes import HttpProcess, journal
 
 pytestmark = [pytest.mark.anyio, pytest.mark.fault]
@@ -176,7 +176,7 @@ async def test_an_idle_restart_is_not_noticed_by_the_next_call(server: HttpProce
 
 async def test_a_restart_under_a_safe_call_is_survived(server: HttpProcess, tmp_path: Path) -> None:
     async with open_hub(tmp_path) as hub:
-        await hub.connectors.add("a", url=server.url, **{**QUICK, "retry": {"tries": 5, "delay": 0.3}})
+        await hub.connectors.add("a", url=server.url, **quick(retry={"tries": 5, "delay": 0.3}))
         call = asyncio.ensure_future(hub.call("mcp_a_sleep", {"seconds": 0.5}))
         await until(lambda: len(server.seen("tools/call")) == 1)
         await asyncio.to_thread(server.restart)
@@ -213,7 +213,7 @@ async def test_a_server_that_refuses_for_a_while_is_reached_again(
     server: HttpProcess, tmp_path: Path
 ) -> None:
     async with open_hub(tmp_path) as hub:
-        configuration = {**QUICK, "retry": {"tries": 6, "delay": 0.2}}
+        configuration = quick(retry={"tries": 6, "delay": 0.2})
         await hub.connectors.add("a", url=server.url, **configuration)
         server.control(refuse=0.6)
         await asyncio.sleep(0.1)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dragoman import Hub
-from servers.hubs import QUICK, children, open_hub, state_is, until
+from servers.hubs import QUICK, children, open_hub, quick, state_is, until
 from servers.processes import journal, read_log, starts, stdio
 
 pytestmark = [pytest.mark.anyio, pytest.mark.fault]
@@ -150,7 +150,7 @@ async def test_fifty_callers_get_their_own_answers_while_the_server_is_killed(
     file = tmp_path / "journal"
     async with open_hub(tmp_path) as hub:
         words = stdio("--era", era, "--journal", str(file))
-        await hub.connectors.add("a", **words, **{**QUICK, "retry": {"tries": 8, "delay": 0.05}})
+        await hub.connectors.add("a", **words, **quick(retry={"tries": 8, "delay": 0.05}))
         sent: dict[str, str] = {}
 
         async def caller(number: int) -> None:
@@ -180,7 +180,7 @@ async def test_fifty_callers_get_their_own_answers_while_the_server_is_killed(
 @BOTH_ERAS
 async def test_a_frozen_server_costs_the_deadline_and_is_replaced(tmp_path: Path, era: str) -> None:
     async with open_hub(tmp_path) as hub:
-        configuration = {**QUICK, "request_timeout": 0.6, "health_interval": 0.3}
+        configuration = quick(request_timeout=0.6, health_interval=0.3)
         await hub.connectors.add("a", **stdio("--era", era), **configuration)
         first = await pid_of(hub)
         started = time.monotonic()

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from dragoman import Hub
-from servers.hubs import QUICK, carrying, is_alive, open_hub, state_is, until
+from servers.hubs import QUICK, carrying, is_alive, listed, open_hub, quick, state_is, until
 from servers.processes import HttpProcess, journal, read_log, starts, stdio
 
 pytestmark = [pytest.mark.anyio, pytest.mark.fault]
@@ -60,7 +60,7 @@ async def test_grandchildren_of_a_killed_server_are_reaped(tmp_path: Path) -> No
 @pytest.mark.timeout(60)
 async def test_shutdown_is_quick_whatever_the_servers_do(tmp_path: Path) -> None:
     canary = f"canary-{time.time_ns()}"
-    local: dict[str, Any] = {**QUICK, "env": {"TEST_CANARY": canary}, "request_timeout": 60}
+    local: dict[str, Any] = quick(env={"TEST_CANARY": canary}, request_timeout=60)
     with HttpProcess(tmp_path, "--era", "2025") as old, HttpProcess(tmp_path, "--era", "2026") as new:
         async with AsyncExitStack() as stack:
             hub = await stack.enter_async_context(open_hub(tmp_path))
@@ -75,7 +75,7 @@ async def test_shutdown_is_quick_whatever_the_servers_do(tmp_path: Path) -> None
                 )
             old.plan("hang", method="*", times=-1)
             new.plan("hang", method="*", times=-1)
-            calls = [
+            calls: list[asyncio.Future[Any]] = [
                 asyncio.ensure_future(hub.call(name, arguments))
                 for name, arguments in [
                     ("mcp_stubborn_sleep", {"seconds": 50}),
@@ -130,7 +130,7 @@ async def test_over_the_cap_the_least_recently_used_idle_connection_goes(tmp_pat
         assert (await hub.call("mcp_b_echo", {"text": "x"})).ok
         assert (await hub.call("mcp_a_echo", {"text": "x"})).ok
         assert (await hub.call("mcp_c_echo", {"text": "x"})).ok
-        states = {view.connector.slug: view.status.state for view in await hub.connectors.list()}
+        states = {view.connector.slug: view.status.state for view in await listed(hub)}
         assert states == {"a": "connected", "b": "disconnected", "c": "connected"}
 
 
@@ -272,7 +272,7 @@ async def test_disconnect_closes_until_someone_calls(tmp_path: Path) -> None:
 @pytest.mark.parametrize("era", ["2025", "2026"])
 async def test_a_health_check_finds_a_frozen_idle_server_and_replaces_it(tmp_path: Path, era: str) -> None:
     async with open_hub(tmp_path) as hub:
-        configuration = {**QUICK, "health_interval": 0.3, "request_timeout": 1}
+        configuration = quick(health_interval=0.3, request_timeout=1)
         await hub.connectors.add("a", **stdio("--era", era), **configuration)
         assert (await hub.call("mcp_a_echo", {"text": "in use"})).ok
         first = await pid_of(hub)
@@ -287,7 +287,7 @@ async def test_a_health_check_finds_a_frozen_idle_server_and_replaces_it(tmp_pat
 async def test_health_checks_use_the_connection_that_is_there(tmp_path: Path, words: tuple[str, ...]) -> None:
     log = tmp_path / "log"
     async with open_hub(tmp_path) as hub:
-        configuration = {**QUICK, "health_interval": 0.1}
+        configuration = quick(health_interval=0.1)
         await hub.connectors.add("a", **stdio(*words, "--log", str(log)), **configuration)
         before = len(read_log(log))
         await until(lambda: len(read_log(log)) >= before + 4)

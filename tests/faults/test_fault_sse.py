@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from servers.hubs import QUICK, open_hub, until
+from servers.hubs import QUICK, open_hub, quick, until
 from servers.processes import HttpProcess, journal
 
 pytestmark = [pytest.mark.anyio, pytest.mark.fault]
@@ -15,7 +15,7 @@ async def test_an_sse_server_killed_and_started_again_serves_the_next_call(tmp_p
     file = tmp_path / "journal"
     with HttpProcess(tmp_path, "--journal", str(file), program="sse_server.py") as server:
         async with open_hub(tmp_path) as hub:
-            await hub.connectors.add("a", url=server.url, **{**QUICK, "retry": {"tries": 5, "delay": 0.2}})
+            await hub.connectors.add("a", url=server.url, **quick(retry={"tries": 5, "delay": 0.2}))
             for turn in range(3):
                 server.restart()
                 output = await hub.call("mcp_a_echo", {"text": f"turn {turn}"})

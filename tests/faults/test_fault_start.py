@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.errors import InvalidConfig
-from servers.hubs import QUICK, carrying, children, open_channels, open_hub, state_is, until
+from servers.hubs import QUICK, carrying, children, listed, open_channels, open_hub, quick, state_is, until
 from servers.processes import HttpProcess, read_log, starts, stdio
 
 pytestmark = [pytest.mark.anyio, pytest.mark.fault]
@@ -21,7 +21,7 @@ async def test_a_missing_program_is_refused_and_nothing_is_kept(tmp_path: Path) 
             await hub.connectors.add("a", command="no-such-program-anywhere", **QUICK)
         assert "no-such-program-anywhere" in caught.value.message
         assert caught.value.hint
-        assert await hub.connectors.list() == []
+        assert await listed(hub) == []
 
 
 async def test_a_program_that_vanished_fails_fast_until_it_is_back(tmp_path: Path) -> None:
@@ -56,7 +56,7 @@ async def test_a_server_that_exits_at_start_is_kept_with_its_last_words(tmp_path
         assert "the licence has expired" in (view.status.cause or "")
         assert "7" in (view.status.cause or "")
         assert "the licence has expired" in view.status.stderr
-        assert [view.connector.slug for view in await hub.connectors.list()] == ["a"]
+        assert [view.connector.slug for view in await listed(hub)] == ["a"]
 
 
 async def test_a_server_that_crashes_on_initialize_tells_why(tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ async def test_a_server_that_crashes_on_initialize_tells_why(tmp_path: Path) -> 
 async def test_a_program_that_is_no_mcp_server_is_an_error_in_time(tmp_path: Path) -> None:
     async with open_hub(tmp_path) as hub:
         view = await hub.connectors.add(
-            "a", command="sh", args=["-c", "echo hello; cat >/dev/null"], **{**QUICK, "connect_timeout": 1}
+            "a", command="sh", args=["-c", "echo hello; cat >/dev/null"], **quick(connect_timeout=1)
         )
         assert view.status.state in ("error", "reconnecting")
         assert view.status.cause
@@ -78,9 +78,7 @@ async def test_a_program_that_is_no_mcp_server_is_an_error_in_time(tmp_path: Pat
 async def test_the_connect_timeout_is_kept_and_named(tmp_path: Path) -> None:
     async with open_hub(tmp_path) as hub:
         started = time.monotonic()
-        view = await hub.connectors.add(
-            "a", **stdio("--never-initialise"), **{**QUICK, "connect_timeout": 0.5}
-        )
+        view = await hub.connectors.add("a", **stdio("--never-initialise"), **quick(connect_timeout=0.5))
         assert time.monotonic() - started < 5
         assert view.status.state in ("error", "reconnecting")
         assert view.status.cause
@@ -102,13 +100,9 @@ async def test_a_call_to_a_server_that_cannot_connect_keeps_its_own_deadline(tmp
 @pytest.mark.timeout(90)
 async def test_a_server_that_never_initialises_200_times_leaves_nothing_behind(tmp_path: Path) -> None:
     canary = f"canary-{tmp_path.name}-{time.time_ns()}"
-    configuration = {
-        **QUICK,
-        "connect_timeout": 0.3,
-        "auto_reconnect": False,
-        "retry": {"tries": 1},
-        "env": {"TEST_CANARY": canary},
-    }
+    configuration = quick(
+        connect_timeout=0.3, auto_reconnect=False, retry={"tries": 1}, env={"TEST_CANARY": canary}
+    )
     async with open_hub(tmp_path, max_spawns=8) as hub:
 
         async def attempt(slug: str) -> None:
@@ -127,7 +121,7 @@ async def test_a_server_that_never_initialises_200_times_leaves_nothing_behind(t
         gc.collect()
         assert children() == set()
         assert len(open_channels()) <= channels
-        assert await hub.connectors.list() == []
+        assert await listed(hub) == []
 
 
 async def test_thirty_servers_at_once_start_a_few_at_a_time(tmp_path: Path) -> None:
@@ -136,10 +130,8 @@ async def test_thirty_servers_at_once_start_a_few_at_a_time(tmp_path: Path) -> N
         async with asyncio.TaskGroup() as adding:
             for number in range(30):
                 words = stdio("--start-delay", "0.1", "--log", str(log))
-                adding.create_task(
-                    hub.connectors.add(f"c{number}", **words, **{**QUICK, "connect_timeout": 20})
-                )
-        assert {view.status.state for view in await hub.connectors.list()} == {"connected"}
+                adding.create_task(hub.connectors.add(f"c{number}", **words, **quick(connect_timeout=20)))
+        assert {view.status.state for view in await listed(hub)} == {"connected"}
         outputs = await asyncio.gather(
             *(hub.call(f"mcp_c{number}_echo", {"text": f"{number}-th"}) for number in range(30))
         )
@@ -154,7 +146,7 @@ async def test_fifty_callers_share_one_connect(tmp_path: Path) -> None:
     log = tmp_path / "log"
     async with open_hub(tmp_path) as hub:
         words = stdio("--start-delay", "0.3", "--log", str(log))
-        await hub.connectors.add("a", **words, **{**QUICK, "max_concurrency": 64})
+        await hub.connectors.add("a", **words, **quick(max_concurrency=64))
         await hub.connectors.disconnect("a")
         assert starts(log) == 1
         outputs = await asyncio.gather(
@@ -205,7 +197,7 @@ async def test_a_call_during_backoff_connects_at_once(tmp_path: Path) -> None:
     gate.touch()
     async with open_hub(tmp_path) as hub:
         words = stdio("--require-file", str(gate), "--log", str(log))
-        await hub.connectors.add("a", **words, **{**QUICK, "retry": {"tries": 1}})
+        await hub.connectors.add("a", **words, **quick(retry={"tries": 1}))
         gate.unlink()
         assert not (await hub.call("mcp_a_die", {})).ok
         await until(lambda: starts(log) >= 4, within=10)
@@ -220,9 +212,7 @@ async def test_without_auto_reconnect_only_a_call_connects_again(tmp_path: Path)
     gate, log = tmp_path / "gate", tmp_path / "log"
     async with open_hub(tmp_path) as hub:
         words = stdio("--require-file", str(gate), "--log", str(log))
-        view = await hub.connectors.add(
-            "a", **words, **{**QUICK, "retry": {"tries": 1}}, auto_reconnect=False
-        )
+        view = await hub.connectors.add("a", **words, **quick(retry={"tries": 1}), auto_reconnect=False)
         assert view.status.state == "error"
         assert view.status.next_attempt is None
         await asyncio.sleep(1.7)

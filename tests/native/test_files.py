@@ -177,6 +177,7 @@ async def test_a_directory_that_is_swapped_for_a_link_meanwhile_never_leads_out(
     (root / "swap/secret.txt").write_text("inside")
     (root / "away").symlink_to(root.parent / "outside", target_is_directory=True)
     stop = threading.Event()
+    tools = tools_over(root)
 
     def rename(source: str, target: str) -> None:
         while not stop.is_set():
@@ -196,9 +197,9 @@ async def test_a_directory_that_is_swapped_for_a_link_meanwhile_never_leads_out(
     swapper = threading.Thread(target=swap)
     swapper.start()
     try:
-        answers = [await call(root, "read_file", path="swap/secret.txt") for _ in range(200)]
-        for _ in range(100):
-            await call(root, "write_file", path="swap/new.txt", content="x")
+        answers = [await tools.call("read_file", {"path": "swap/secret.txt"}, Caller()) for _ in range(1000)]
+        for _ in range(300):
+            await tools.call("write_file", {"path": "swap/new.txt", "content": "x"}, Caller())
     finally:
         stop.set()
         swapper.join()

@@ -31,7 +31,8 @@ def test_two_processes_lose_no_message(tmp_path: Path) -> None:
     script = (
         "import sys; from pathlib import Path; from dragoman.samples.mailbox import Mailbox;"
         "box = Mailbox(Path(sys.argv[1]));"
-        "[box.send(to=['a@example.com'], subject=f'{sys.argv[2]}-{n}', body='', cc=[], bcc=[]) for n in range(25)]"
+        "to = ['a@example.com'];"
+        "[box.send(to=to, subject=f'{sys.argv[2]}-{n}', body='', cc=[], bcc=[]) for n in range(25)]"
     )
     senders = [subprocess.Popen([sys.executable, "-c", script, str(path), name]) for name in ("a", "b", "c")]
     assert [sender.wait(60) for sender in senders] == [0, 0, 0]

@@ -10,7 +10,7 @@ from typing import Any
 
 import psutil
 
-from dragoman import Hub
+from dragoman import ConnectorView, Hub
 from dragoman.settings import Settings
 
 QUICK: dict[str, Any] = {
@@ -22,10 +22,20 @@ QUICK: dict[str, Any] = {
 """A connector that answers within seconds or not at all."""
 
 
+def quick(**changes: Any) -> dict[str, Any]:
+    """`QUICK` with some fields changed."""
+    return {**QUICK, **changes}
+
+
 @asynccontextmanager
 async def open_hub(home: Path, **settings: Any) -> AsyncGenerator[Hub]:
     async with Hub(Settings(home=home, **settings)) as hub:
         yield hub
+
+
+async def listed(hub: Hub) -> list[ConnectorView]:
+    """The connectors that lead to a server; the native one is always there."""
+    return [view for view in await hub.connectors.list() if view.connector.kind == "mcp"]
 
 
 async def until(holds: Callable[[], bool | Awaitable[bool]], within: float = 5.0) -> None:

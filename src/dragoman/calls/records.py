@@ -20,7 +20,8 @@ from dragoman.store.protocols import CallRecord, Store
 from dragoman.telemetry.metrics import ConnectorMetrics, Tally
 
 _EVERY = 1.0
-_BATCH = 500
+_PLENTY = 500
+_BATCH = 200  # rows are made ready on the event loop: more at once would be felt by calls
 _MOST_WAITING = 20_000
 _LAST_WORDS = 3.0  # seconds that closing may take
 
@@ -78,7 +79,7 @@ class Recorder:
         waiting.append(finished)
         if len(waiting) == 1:
             self._something.set()
-        elif len(waiting) == _BATCH:
+        elif len(waiting) == _PLENTY:
             self._plenty.set()
 
     def connected(self, connector: Connector, seconds: float, is_reconnect: bool) -> None:

@@ -63,7 +63,7 @@ class Connections:
         links = [*self._owners]
         for link in links:
             link.close()
-        if busy := [self._owners[link] for link in links if link.leases]:
+        if busy := [self._owners[link] for link in links if link.usage.leases]:
             await asyncio.wait(busy, timeout=_LAST_CALLS)
         for task in self._owners.values():
             task.cancel()
@@ -128,18 +128,18 @@ class Connections:
         key = (connector.id, identity_of(caller, connector.configuration.isolation))
         while True:
             link = self._links.get(key)
-            if link is None or link.is_closing or link.connector.revision != connector.revision:
+            if link is None or link.usage.is_closing or link.connector.revision != connector.revision:
                 link = self._open_link(key, connector, caller)
             elif link.is_connected:
                 self._observer.reused(connector)
-            link.lease()
+            link.usage.lease()
             try:
                 return await use(link)
             except ShuttingDown:
                 if self._is_closing:
                     raise
             finally:
-                link.release()
+                link.usage.release()
 
     def _open_link(self, key: Key, connector: Connector, caller: Caller) -> Connection:
         if self._is_closing:
@@ -166,7 +166,7 @@ class Connections:
         owner = self._owners.get(link)
         if owner is None:
             return
-        if not link.leases:
+        if not link.usage.leases:
             owner.cancel()
         await asyncio.wait([owner])
 
@@ -180,13 +180,13 @@ class Connections:
         open_ones = [link for link in links if link.is_open]
         if cap is None or len(open_ones) < cap:
             return
-        idle = [link for link in open_ones if link.is_idle]
+        idle = [link for link in open_ones if link.usage.leases == 0]
         if not idle:
             raise LimitReached(
                 f"{subject} {len(open_ones)} open connections, all busy, and may have no more than {cap}",
                 hint="wait for one to become idle, or raise max_servers",
             )
-        oldest = min(idle, key=lambda link: link.last_used)
+        oldest = min(idle, key=lambda link: link.usage.last_used)
         oldest.close()
 
     def _opener(self, user: str):

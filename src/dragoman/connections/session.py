@@ -41,7 +41,7 @@ from dragoman.connections.faults import WireFault
 from dragoman.connections.http import HttpWire, open_http
 from dragoman.connections.source import Listing
 from dragoman.connections.sse import open_sse
-from dragoman.connections.stdio import StdioWire, open_stdio
+from dragoman.connections.stdio import open_stdio
 from dragoman.connections.wire import Message, Wire, is_object
 from dragoman.connector import Connector, Era
 from dragoman.tool import Annotations, Definition, RawResult, Tool
@@ -72,14 +72,6 @@ class Session:
         """Whether the server says that it tells of changed tools."""
         capabilities = self.client.server_capabilities
         return bool(capabilities and capabilities.tools and capabilities.tools.list_changed)
-
-    @property
-    def stderr(self) -> tuple[str, ...]:
-        return self.wire.process.stderr if isinstance(self.wire, StdioWire) else ()
-
-    @property
-    def pid(self) -> int | None:
-        return self.wire.process.pid if isinstance(self.wire, StdioWire) else None
 
     async def call_tool(self, tool: Tool, arguments: Mapping[str, Any]) -> RawResult:
         """The hot road: one request on the wire, and a look at the shape of what came back."""

@@ -22,25 +22,33 @@ class StdioWire(DuplexWire):
 
     def __init__(self, process: ServerProcess, limit: int) -> None:
         super().__init__()
-        self.process = process
+        self._process = process
         self._limit = limit
 
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid
+
+    @property
+    def stderr(self) -> tuple[str, ...]:
+        return self._process.stderr
+
     async def start(self) -> None:
-        await self.process.start(self._take_line, self._limit, self._too_long)
+        await self._process.start(self._take_line, self._limit, self._too_long)
 
     async def _send(self, message: Message, headers: Mapping[str, str] | None = None) -> None:
         if self._fault is not None:
             raise WireFault(self._fault.kind, self._fault.message, sent=False)
         try:
-            self.process.write(encode(message) + b"\n")
+            self._process.write(encode(message) + b"\n")
         except BrokenPipeError as error:
             # Nobody reads what we write: nothing sent now can ever run.
             self.lose(WireFault("lost", str(error)))
             raise WireFault("lost", str(error), sent=False) from None
-        await self.process.drain()
+        await self._process.drain()
 
     async def _listen(self) -> None:
-        process = self.process
+        process = self._process
         await _first(process.output_ended, process.exited)
         # What the server wrote before it died may still be in the pipe; a grandchild may hold it open.
         await _within(_DRAIN_AFTER_EXIT, process.output_ended)
@@ -68,19 +76,19 @@ class StdioWire(DuplexWire):
                 "params": {"requestId": request_id},
             }
             try:
-                self.process.write(encode(message) + b"\n")
+                self._process.write(encode(message) + b"\n")
             except BrokenPipeError:
                 return
 
     def _epitaph(self) -> str:
-        code = self.process.exit_code
+        code = self._process.exit_code
         if code is None:
             what = "the server closed its output"
         elif code < 0:
             what = f"the server was ended by signal {-code}"
         else:
             what = f"the server exited with code {code}"
-        last_words = [line for line in self.process.stderr[-3:] if line]
+        last_words = [line for line in self._process.stderr[-3:] if line]
         return f"{what}: {' | '.join(last_words)[-500:]}" if last_words else what
 
 

@@ -97,6 +97,15 @@ class Wire:
         self.garbage: int = 0
 
     @property
+    def pid(self) -> int | None:
+        """The process at the other end, where there is one of ours."""
+        return None
+
+    @property
+    def stderr(self) -> tuple[str, ...]:
+        return ()
+
+    @property
     def fault(self) -> WireFault | None:
         """Why this wire is of no use any more; None while it is."""
         return self._fault

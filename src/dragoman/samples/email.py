@@ -27,7 +27,7 @@ Address = Annotated[str, Field(json_schema_extra={"format": "email"})]
 Addresses = Address | list[Address]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Sent:
     id: str
     to: list[str]
@@ -37,7 +37,7 @@ class Sent:
     date: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Emails:
     emails: list[Message]
     count: int
@@ -45,7 +45,12 @@ class Emails:
 
 
 def build_server(mailbox: Mailbox) -> MCPServer:
-    server = MCPServer("sample-email", version="1.0.0", instructions="Reads and sends e-mail of one mailbox.")
+    server = MCPServer(
+        "sample-email",
+        version="1.0.0",
+        instructions="Reads and sends e-mail of one mailbox.",
+        log_level="WARNING",
+    )
 
     @server.tool(
         "send-email",

@@ -19,7 +19,7 @@ from uuid import uuid4
 OWNER = "you@example.com"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)  # no slots: the SDK takes their descriptors for defaults
 class Message:
     """One e-mail, in the inbox or among those sent."""
 
