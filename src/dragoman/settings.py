@@ -24,6 +24,7 @@ class Settings:
     database_url: str | None = field(default=None, repr=False)
     host: str = "127.0.0.1"
     port: int = 8765
+    allowed_hosts: tuple[str, ...] = ()
     max_servers: int = 64
     max_spawns: int = 4
     keep_results_days: float = 7.0

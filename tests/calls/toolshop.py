@@ -104,9 +104,7 @@ class World:
 
     async def offer(self, name: str, work: Work, **facts: Any) -> None:
         self.shop.sell(name, work, **facts)
-        await self.catalog.refresh(
-            self.connector, await self.shop.list_tools(self.connector, LOCAL_CALLER)
-        )
+        await self.catalog.refresh(self.connector, await self.shop.list_tools(self.connector, LOCAL_CALLER))
 
     async def call(self, tool: str, /, caller: Caller = LOCAL_CALLER, **arguments: Any) -> ToolOutput:
         return await self.road.call(ToolCall(tool=tool, arguments=arguments), caller)

@@ -40,7 +40,7 @@ async def test_a_bad_slug_is_refused_with_one_that_would_do(tmp_path: Path, slug
         {"url": "ftp://example.org/mcp"},
         {"url": "not a url"},
         {"url": "http://"},
-        {"url": "http://user:secret@127.0.0.1:9/mcp"},
+        {"url": "http://user:hunter2@127.0.0.1:9/mcp"},
         {"command": "uvx", "transport": "http"},
         {"url": "http://127.0.0.1:9/mcp", "transport": "stdio"},
         {"url": "http://127.0.0.1:9/mcp", "env": {"A": "b"}},
@@ -61,7 +61,7 @@ async def test_a_bad_configuration_is_refused_and_names_the_fault(
         with pytest.raises(InvalidConfig) as caught:
             await hub.connectors.add("a", **facts)
         assert len(caught.value.message) > 20
-        assert "secret" not in caught.value.message
+        assert "hunter2" not in caught.value.message
         assert await is_untouched(hub)
 
 
@@ -86,7 +86,7 @@ async def test_an_unknown_connector_is_not_found_with_the_nearest_name(tmp_path:
         assert len(await listed(hub)) == 1
 
 
-@pytest.mark.parametrize("name", ["mcp_a_ecko", "mcp_b_echo", "echo", "a__ecko"])
+@pytest.mark.parametrize("name", ["mcp_a_ecko", "mcp_b_echo", "echo"])
 async def test_an_unknown_tool_is_not_found_with_the_nearest_name(tmp_path: Path, name: str) -> None:
     async with open_hub(tmp_path) as hub:
         await hub.connectors.add("a", **stdio(), **QUICK)
@@ -198,10 +198,11 @@ async def test_a_refused_update_changes_nothing(tmp_path: Path) -> None:
 
 async def test_a_missing_working_directory_is_named(tmp_path: Path) -> None:
     async with open_hub(tmp_path) as hub:
-        view = await hub.connectors.add("a", **stdio(), **QUICK, cwd=str(tmp_path / "nowhere"))
-        assert view.status.state == "error"
-        assert "nowhere" in (view.status.cause or "")
-        assert view.status.next_attempt is None
+        with pytest.raises(InvalidConfig) as caught:
+            await hub.connectors.add("a", **stdio(), **QUICK, cwd=str(tmp_path / "nowhere"))
+        assert "nowhere" in caught.value.message
+        assert caught.value.hint
+        assert await is_untouched(hub)
 
 
 async def test_an_unknown_handle_is_not_found(tmp_path: Path) -> None:

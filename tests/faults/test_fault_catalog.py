@@ -75,7 +75,7 @@ async def test_changes_are_heard_again_after_a_restart(tmp_path: Path, kind: str
     with HttpProcess(tmp_path, "--era", kind[-4:]) as server:
         async with open_hub(tmp_path) as hub:
             await hub.connectors.add("a", url=server.url, **QUICK)
-            server.restart()
+            await asyncio.to_thread(server.restart)
             assert (await hub.call("mcp_a_echo", {"text": "x"})).ok
 
             async def is_listening() -> bool:

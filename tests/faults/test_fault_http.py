@@ -167,7 +167,7 @@ async def test_a_call_with_effects_is_never_repeated_after_a_server_error(
 async def test_an_idle_restart_is_not_noticed_by_the_next_call(server: HttpProcess, tmp_path: Path) -> None:
     async with open_hub(tmp_path) as hub:
         await hub.connectors.add("a", url=server.url, **QUICK)
-        server.restart()
+        await asyncio.to_thread(server.restart)
         # Not even one that must not be repeated: it was refused unseen, or it met an unknown session.
         output = await hub.call("mcp_a_send", {"text": "once"})
         assert output.ok, output.error
@@ -226,7 +226,7 @@ async def test_a_dead_server_is_unreachable_and_then_back(server: HttpProcess, t
     async with open_hub(tmp_path) as hub:
         await hub.connectors.add("a", url=server.url, **QUICK)
         tools = len(hub.tools.list("a"))
-        server.kill()
+        await asyncio.to_thread(server.kill)
         output = await hub.call("mcp_a_send", {"text": "lost"})
         assert output.error is not None
         assert output.error.code == "unreachable"

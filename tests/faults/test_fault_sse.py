@@ -17,7 +17,7 @@ async def test_an_sse_server_killed_and_started_again_serves_the_next_call(tmp_p
         async with open_hub(tmp_path) as hub:
             await hub.connectors.add("a", url=server.url, **quick(retry={"tries": 5, "delay": 0.2}))
             for turn in range(3):
-                server.restart()
+                await asyncio.to_thread(server.restart)
                 output = await hub.call("mcp_a_echo", {"text": f"turn {turn}"})
                 assert output.result == f"turn {turn}", output.error
 
@@ -27,7 +27,7 @@ async def test_a_dead_sse_server_is_unreachable_and_then_back(tmp_path: Path) ->
     with HttpProcess(tmp_path, "--journal", str(file), program="sse_server.py") as server:
         async with open_hub(tmp_path) as hub:
             await hub.connectors.add("a", url=server.url, **QUICK)
-            server.kill()
+            await asyncio.to_thread(server.kill)
             output = await hub.call("mcp_a_send", {"text": "lost"})
             assert output.error is not None
             assert output.error.code == "unreachable"
@@ -49,7 +49,7 @@ async def test_a_kill_mid_call_is_uncertain_for_what_has_effects(tmp_path: Path)
 
             await until(is_under_way)
             await asyncio.sleep(0.2)
-            server.kill()
+            await asyncio.to_thread(server.kill)
             output = await call
             assert output.error is not None
             assert output.error.code == "uncertain"

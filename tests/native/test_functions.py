@@ -11,6 +11,7 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Optional
 
+import anyio
 import pytest
 from inline_snapshot import snapshot
 from pydantic import BaseModel, Field
@@ -317,11 +318,10 @@ async def test_a_call_that_is_cancelled_leaves_a_sync_function_behind_at_once() 
         started.set()
         release.wait(30)
 
-    call = asyncio.ensure_future(outcome(hang))
-    await asyncio.to_thread(started.wait, 10)
-    call.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await asyncio.wait_for(call, 2)
+    async with asyncio.timeout(10), anyio.create_task_group() as group:
+        group.start_soon(outcome, hang)
+        await asyncio.to_thread(started.wait, 5)
+        group.cancel_scope.cancel()
     release.set()
 
 

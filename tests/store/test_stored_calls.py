@@ -21,7 +21,9 @@ async def test_a_call_comes_back_as_it_went_in(store: Store) -> None:
 
 async def test_recent_calls_are_the_newest_of_one_user_of_one_workspace(store: Store) -> None:
     mine = [a_call(f"c{n}", started_at=NOON + timedelta(seconds=n)) for n in range(10)]
-    await store.calls.add([*mine, a_call("x", user="bob"), a_call("y", workspace="other")])
+    await store.calls.add(
+        [*mine, a_call("x", user="bob", started_at=NOON + timedelta(days=1)), a_call("y", workspace="other")]
+    )
     assert await store.calls.recent("local", "owner", limit=3) == [mine[9], mine[8], mine[7]]
     assert [call.id for call in await store.calls.recent("other", "owner")] == ["y"]
 

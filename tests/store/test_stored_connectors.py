@@ -49,7 +49,11 @@ async def test_the_same_slug_in_two_workspaces_is_fine_and_they_never_meet(store
     await store.connectors.remove("other", "here")
     with pytest.raises(NotFound):
         await store.connectors.update(replace(here, workspace="other", slug="stolen"))
-    assert await store.connectors.list("local") == [here]
+    bare = a_connector("bare")
+    await store.connectors.add(bare, [])
+    with pytest.raises(NotFound):
+        await store.connectors.update(replace(bare, workspace="other"))
+    assert await store.connectors.list("local") == [bare, here]
     assert len(await store.connectors.secrets("local", "here", "")) == 1
 
 

@@ -85,9 +85,9 @@ async def test_the_same_tool_of_two_identities_and_workspaces_is_three_tools(sto
     other = a_tool(workspace="other", connector_id="con_other", identity="user:local:ann")
     for tool in (ann, bob, other):
         await store.tools.save([tool], [a_version(tool, diff=f"{tool.workspace} {tool.identity}")], [])
-    await store.tools.save([], [], [bob])
-    assert await store.tools.list() == [ann, other]
-    assert await store.tools.versions(bob) == []
+    await store.tools.save([], [], [ann])
+    assert await store.tools.list() == [bob, other]
+    assert await store.tools.versions(ann) == []
     (version,) = await store.tools.versions(other)
     assert version.diff == "other user:local:ann"
 

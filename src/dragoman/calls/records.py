@@ -135,6 +135,7 @@ class Recorder:
                 # The store failed just now: leave it alone for a moment.
                 self._something.set()
                 await _within(_EVERY, self._closing)
+        await self.flush()
 
     def close(self) -> None:
         self._closing.set()

@@ -129,11 +129,11 @@ class Connection:
                         self._notice(fault)
                         has_left = has_left and not fault.never_ran
                         pause = pause_after(fault, policy, tries, safe)
-                        if pause is None:
+                        if pause is None or _outlasts(pause, call.deadline):
                             raise fault.as_error(subject, safe) from None
                     except (Unreachable, ConnectTimeout):
                         pause = pause_before(policy, tries)
-                        if pause is None:
+                        if pause is None or _outlasts(pause, call.deadline):
                             raise
                     await asyncio.sleep(pause)
         except TimeoutError:
@@ -231,7 +231,7 @@ class Connection:
         if not self._ready.done():
             self._ready.set_result(session)
         self._enter("connected")
-        self._observer.connected(self.connector, seconds, is_reconnect)
+        self._observer.connected(self.connector, self.identity, seconds, is_reconnect)
 
     def _withdraw_session(self) -> None:
         """From now on callers wait for the next one."""
@@ -293,6 +293,11 @@ class Connection:
 
     def _take_wire(self, wire: Wire) -> None:
         self._wire = wire
+
+
+def _outlasts(pause: float, deadline: float) -> bool:
+    """Whether a caller would only wait for its deadline: then it is better told at once why."""
+    return asyncio.get_running_loop().time() + pause >= deadline
 
 
 def _refused(subject: str, error: MCPError) -> ToolFailed:

@@ -99,7 +99,7 @@ class HttpWire(Wire):
                     await self._refuse(response, has_id=True)
                 if response.content_type == "text/event-stream":
                     return await self._reply_from_events(response, request_id)
-                return _reply(await self._body(response))
+                return _reply(await self._body(response), request_id)
         except WireFault:
             raise
         except aiohttp.ClientConnectorError as error:
@@ -269,13 +269,15 @@ async def open_http(wire: HttpWire) -> AsyncGenerator[HttpWire]:
         await wire.close()
 
 
-def _reply(body: bytes) -> Message:
+def _reply(body: bytes, request_id: RequestId) -> Message:
     try:
         message = decode(body)
     except ValueError:
         raise WireFault("garbled", f"the answer is no JSON: {_excerpt(body)}") from None
     if not is_object(message):
         raise WireFault("garbled", f"the answer is no JSON-RPC message: {_excerpt(body)}")
+    if "result" in message and not _same(message.get("id"), request_id):
+        raise WireFault("garbled", "the answer belongs to another request")
     return message
 
 

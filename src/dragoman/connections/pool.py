@@ -75,11 +75,17 @@ class Connections:
         return await self._with_link(call.connector, call.caller, lambda link: link.call(call))
 
     async def list_tools(self, connector: Connector, caller: Caller) -> Listing:
-        configuration = connector.configuration
-        wait = configuration.connect_timeout + configuration.request_timeout
-        return await self._with_link(
-            connector, caller, lambda link: link.list_tools(asyncio.get_running_loop().time() + wait)
-        )
+        return await self._with_link(connector, caller, _listed)
+
+    async def list_tools_again(self, connector: Connector, identity: str) -> Listing | None:
+        link = self._links.get((connector.id, identity))
+        if link is None or link.usage.is_closing or not link.is_connected:
+            return None
+        link.usage.lease()
+        try:
+            return await _listed(link)
+        finally:
+            link.usage.release()
 
     async def connect(self, connector: Connector, caller: Caller) -> LinkStatus:
         async def opened(link: Connection) -> LinkStatus:
@@ -227,3 +233,9 @@ class Connections:
             yield give_back
         finally:
             give_back()
+
+
+def _listed(link: Connection) -> Awaitable[Listing]:
+    configuration = link.connector.configuration
+    wait = configuration.connect_timeout + configuration.request_timeout
+    return link.list_tools(asyncio.get_running_loop().time() + wait)

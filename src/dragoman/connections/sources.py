@@ -28,6 +28,11 @@ class EverySource:
             return Listing(tools=self._native.definitions())
         return await self._servers.list_tools(connector, caller)
 
+    async def list_tools_again(self, connector: Connector, identity: str) -> Listing | None:
+        return (
+            None if connector.kind == "native" else await self._servers.list_tools_again(connector, identity)
+        )
+
     async def connect(self, connector: Connector, caller: Caller) -> LinkStatus:
         if connector.kind == "native":
             return self.status(connector, caller)

@@ -160,7 +160,10 @@ class Wire:
             self._tasks = tasks
             self._on_request, self._on_notify, self._intercept = on_request, on_notify, on_notify_intercept
             task_status.started()
-            await self._listen()
+            try:
+                await self._listen()
+            finally:
+                self._tasks = None  # what still comes in has nobody left to take it
 
     # What subclasses fill in
 
@@ -189,8 +192,10 @@ class Wire:
     def _receive(self, message: Message) -> None:
         """Takes a request or notification of the server; answers go elsewhere."""
         method = message.get("method")
-        if not isinstance(method, str) or self._tasks is None:
+        if not isinstance(method, str):
             self.garbage += 1
+            return
+        if self._tasks is None:
             return
         params = message.get("params")
         if "id" in message:

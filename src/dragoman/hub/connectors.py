@@ -177,13 +177,21 @@ class Connectors:
 
     async def relist(self, connector: Connector, caller: Caller) -> Changes:
         with self._catalog.populating(connector):
-            listing = await self._sources.list_tools(connector, caller)
-            changes = await self._catalog.refresh(connector, listing)
+            return await self._take_listing(connector, await self._sources.list_tools(connector, caller))
+
+    async def relist_over(self, connector: Connector, identity: str) -> None:
+        """Lists anew over a connection that is open already."""
+        with self._catalog.populating(connector):
+            if listing := await self._sources.list_tools_again(connector, identity):
+                await self._take_listing(connector, listing)
+
+    # Parts
+
+    async def _take_listing(self, connector: Connector, listing: Listing) -> Changes:
+        changes = await self._catalog.refresh(connector, listing)
         self._skipped[connector.id] = changes.skipped
         await self._learn(connector, listing)
         return changes
-
-    # Parts
 
     def _view(self, connector: Connector, caller: Caller) -> ConnectorView:
         connector = self._registry.newest(connector) or connector

@@ -5,7 +5,7 @@ One `async with Hub()` is one installation at work. What it opens, it closes, wi
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any, Self, TypeVar, overload
 
@@ -19,7 +19,7 @@ from dragoman.connections.pool import Connections
 from dragoman.connections.source import LinkStatus
 from dragoman.connections.sources import EverySource
 from dragoman.connector import Configuration, Connector
-from dragoman.errors import InvalidConfig, NotFound
+from dragoman.errors import DragomanError, InvalidConfig, NotFound
 from dragoman.events import Event, Events
 from dragoman.hub.background import Background
 from dragoman.hub.connectors import Connectors
@@ -191,15 +191,16 @@ class Hub:
         self._catalog = catalog
         self._add_shipped_tools()
         self._declare()
-        watcher.attach(tasks, self._relist)
-        self._wake(registry, catalog, watcher)
+        watcher.attach(tasks, self.connectors.relist_over)
+        self._wake(registry, catalog, tasks)
         tasks.start(self._forget_old(), "forget old results and calls")
 
-    async def _relist(self, connector: Connector, identity: str) -> object:
+    async def _try_list(self, connector: Connector) -> None:
         caller = Caller(workspace=connector.workspace, user=connector.owner or self.caller.user)
-        return await self.connectors.relist(connector, caller)
+        with suppress(DragomanError):  # its state says why, and it is tried again
+            await self.connectors.relist(connector, caller)
 
-    def _wake(self, registry: Registry, catalog: Catalog, watcher: Watcher) -> None:
+    def _wake(self, registry: Registry, catalog: Catalog, tasks: Background) -> None:
         """At start nothing connects but what is eager or has no tools yet."""
         for connector in registry.all():
             is_unknown = catalog.state(connector.id) == "empty"
@@ -208,7 +209,7 @@ class Hub:
                 and connector.enabled
                 and (connector.configuration.eager or is_unknown)
             ):
-                watcher.refresh_soon(connector, "")
+                tasks.start(self._try_list(connector), f"first list of {connector.slug}")
 
     def _declare(self) -> None:
         if self._catalog is not None:

@@ -74,10 +74,10 @@ class Watcher:
         self._catalog.mark_stale(connector.id)
         self.refresh_soon(connector, identity)
 
-    def connected(self, connector: Connector, seconds: float, is_reconnect: bool) -> None:
+    def connected(self, connector: Connector, identity: str, seconds: float, is_reconnect: bool) -> None:
         self._recorder.connected(connector, seconds, is_reconnect)
         # The server may be another one than last time, and one that came late must appear.
-        self.refresh_soon(connector, "")
+        self.refresh_soon(connector, identity)
 
     def reused(self, connector: Connector) -> None:
         self._recorder.reused(connector)

@@ -32,7 +32,8 @@ _LIMITS = (
     f"--data={2 * 1024**3}",
 )
 _VARIABLES = {"PATH": _PATH, "HOME": WORKSPACE, "LANG": "C.UTF-8", "TERM": "dumb", "USER": "sandbox"}
-_PROBE = "test ! -e /etc/shadow && test ! -e /root && touch /tmp/probe && ! touch /usr/probe && echo inside"
+# Looks, but touches nothing: where the sandbox does not hold, the probe runs on the host.
+_PROBE = "test ! -e /etc/shadow && test ! -e /root && test -w /tmp && test ! -w /usr && echo inside"
 
 
 class Sandbox(Protocol):

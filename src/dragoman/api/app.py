@@ -1,0 +1,113 @@
+"""The REST door of one hub, without its guard. `POST /api/call` takes a short way; FastAPI does the rest.
+
+Whoever opens the hub closes it; `stop` ends the streams of events.
+"""
+
+import asyncio
+
+import structlog
+from fastapi import FastAPI
+from starlette.exceptions import HTTPException
+from starlette.types import Message, Receive, Scope, Send
+
+from dragoman.api import connectors, operations, tools
+from dragoman.api.calls import make_call
+from dragoman.api.problems import TooLarge, add_problems, internal, problem
+from dragoman.errors import CallerFault, DragomanError
+from dragoman.hub import Hub
+
+MAX_BODY = 16 * 1024 * 1024
+_TEXT = "Tools of every connected server, behind one address. Errors are RFC 9457 problems."
+_JSON = (b"content-type", b"application/json")
+
+
+class Api:
+    def __init__(self, hub: Hub, *, max_body: int = MAX_BODY) -> None:
+        self._hub = hub
+        self._max_body = max_body
+        self._stopping = asyncio.Event()
+        # No documentation page: FastAPI's own would load its parts from somewhere else.
+        self._app = FastAPI(
+            title="Dragoman",
+            version="0.1.0",
+            description=_TEXT,
+            openapi_url="/api/openapi.json",
+            docs_url=None,
+            redoc_url=None,
+            redirect_slashes=False,
+        )
+        self._app.state.hub = hub
+        self._app.state.stopping = self._stopping
+        for routes in (connectors.routes, tools.routes, operations.routes, operations.probes):
+            self._app.include_router(routes)
+        add_problems(self._app)
+
+    def stop(self) -> None:
+        """Ends every stream of events, so that their connections can close."""
+        self._stopping.set()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        if scope["path"] == "/api/call" and scope["method"] == "POST":
+            await self._call(scope, receive, send)
+            return
+        try:
+            await self._app(scope, _capped(receive, self._max_body), send)
+        except Exception:  # noqa: BLE001
+            # boundary: the answer has been sent by the problem table; the log has the rest
+            structlog.get_logger().exception("api.failed", path=scope["path"][:200])
+
+    async def _call(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            answer = await make_call(self._hub, await _read(receive, self._max_body))
+        except DragomanError as error:
+            await problem(error)(scope, receive, send)
+            return
+        except Exception:  # noqa: BLE001
+            # boundary: a fault of ours is the failure of one request and no more
+            structlog.get_logger().exception("api.failed", path="/api/call")
+            await problem(internal())(scope, receive, send)
+            return
+        length = (b"content-length", b"%d" % len(answer))
+        await send({"type": "http.response.start", "status": 200, "headers": [_JSON, length]})
+        await send({"type": "http.response.body", "body": answer})
+
+
+async def _read(receive: Receive, limit: int) -> bytes:
+    message = await receive()
+    if not message.get("more_body"):
+        body: bytes = message.get("body", b"")
+    else:
+        parts = bytearray(message["body"])
+        while message.get("more_body") and len(parts) <= limit:
+            message = await receive()
+            parts += message.get("body", b"")
+        body = bytes(parts)
+    if message["type"] == "http.disconnect":
+        raise CallerFault("the request ended before its body did")
+    if len(body) > limit:
+        raise _too_large(limit)
+    return body
+
+
+def _capped(receive: Receive, limit: int) -> Receive:
+    seen = 0
+
+    async def capped() -> Message:
+        nonlocal seen
+        message = await receive()
+        seen += len(message.get("body", b""))
+        if seen > limit:
+            # FastAPI lets only this kind of error through while it reads a body.
+            raise HTTPException(413, _too_large(limit).message)
+        return message
+
+    return capped
+
+
+def _too_large(limit: int) -> TooLarge:
+    return TooLarge(
+        f"the body of a request may have at most {limit:,} bytes",
+        hint="write large data to a file that the tool can read, and pass its name",
+    )

@@ -1,0 +1,86 @@
+"""What was called, what was kept, what happens now, and how the process does."""
+
+import asyncio
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
+from starlette.responses import Response
+
+from dragoman.api.encoding import json_response
+from dragoman.api.events import EventStream
+from dragoman.api.problems import WrongRange, problem
+from dragoman.api.requests import PROBLEMS, TheHub
+from dragoman.api.shapes import CallsShape, HealthShape
+from dragoman.api.views import call_view
+from dragoman.errors import DragomanError, StoreUnavailable
+from dragoman.telemetry.prometheus import CONTENT_TYPE, ConnectorState, Exposition
+
+READY_LIMIT = 3.0
+
+routes = APIRouter(prefix="/api", tags=["operations"], responses=PROBLEMS)
+probes = APIRouter(tags=["probes"])
+
+
+@routes.get("/calls", responses={200: {"model": CallsShape}})
+async def list_calls(hub: TheHub, limit: Annotated[int, Query(ge=1, le=1000)] = 100) -> Response:
+    """The last calls, newest first; neither arguments nor results are remembered."""
+    return json_response({"calls": [call_view(record) for record in await hub.calls(limit)]})
+
+
+@routes.get("/results/{handle}", responses={200: {"content": {"*/*": {}}}, 206: {"content": {"*/*": {}}}})
+async def get_result(
+    handle: str,
+    hub: TheHub,
+    offset: Annotated[int, Query(ge=0)] = 0,
+    limit: Annotated[int | None, Query(ge=1)] = None,
+) -> Response:
+    """The whole of a result that was cut, or `limit` bytes of it from `offset` on."""
+    kept = await hub.result(handle)
+    # Written by somebody else's server: never to be run as a page of this one.
+    headers = {"X-Content-Type-Options": "nosniff", "Content-Security-Policy": "sandbox; default-src 'none'"}
+    size = len(kept.body)
+    if not offset and (limit is None or limit >= size):
+        return Response(kept.body, 200, headers, media_type=kept.content_type)
+    if offset >= size:
+        raise WrongRange(f"the result has {size:,} bytes", hint=f"offset must be less than {size}")
+    part = kept.body[offset : None if limit is None else offset + limit]
+    headers["Content-Range"] = f"bytes {offset}-{offset + len(part) - 1}/{size}"
+    return Response(part, 206, headers, media_type=kept.content_type)
+
+
+@routes.get("/events", responses={200: {"content": {"text/event-stream": {}}}})
+async def follow_events(request: Request, hub: TheHub) -> Response:
+    """What happens from now on, as server-sent events."""
+    return EventStream(hub, request.app.state.stopping)
+
+
+@probes.get("/metrics", responses={200: {"content": {"text/plain": {}}}})
+async def get_metrics(hub: TheHub) -> Response:
+    """For Prometheus."""
+    workspace = hub.caller.workspace
+    exposition = Exposition(
+        hub.metrics,
+        lambda: [ConnectorState(workspace, link.slug, link.state) for link in hub.links()],
+        lambda: hub.dropped_records,
+    )
+    return Response(exposition.text(), headers={"Content-Type": CONTENT_TYPE})
+
+
+@probes.get("/health", responses={200: {"model": HealthShape}})
+async def get_health() -> Response:
+    """The process lives. Needs no token."""
+    return json_response({"status": "alive"})
+
+
+@probes.get("/ready", responses={200: {"model": HealthShape}, 503: {"description": "It cannot work now"}})
+async def get_readiness(hub: TheHub) -> Response:
+    """The installation can work: its store answers. Needs no token."""
+    try:
+        async with asyncio.timeout(READY_LIMIT):
+            await hub.check()
+    except TimeoutError:
+        return problem(StoreUnavailable("the store did not answer in time"))
+    except DragomanError as error:
+        # Whoever asks here has shown no token: the code is enough.
+        return problem(StoreUnavailable("the installation cannot work now", cause=error.code))
+    return json_response({"status": "ready"})

@@ -1,0 +1,159 @@
+"""Errors as RFC 9457 problems: the one table from an error's code to an HTTP status.
+
+Knows nothing of tracebacks, and repeats no input: it may hold a secret.
+"""
+
+from collections.abc import Mapping, Sequence
+from math import ceil
+from typing import Any, ClassVar
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from dragoman.api.encoding import encode
+from dragoman.errors import CallerFault, DragomanError, Internal, NotFound
+
+PROBLEM = "application/problem+json"
+
+# code: (status, title)
+TABLE: dict[str, tuple[int, str]] = {
+    "bad_request": (400, "The request cannot be read"),
+    "invalid_request": (422, "The request is not valid"),
+    "not_found": (404, "There is no such thing"),
+    "invalid_name": (422, "The name will not do"),
+    "invalid_config": (422, "The configuration is not valid"),
+    "invalid_arguments": (422, "The arguments are not valid"),
+    "conflict": (409, "It collides with what exists"),
+    "denied": (403, "This is not allowed"),
+    "unauthenticated": (401, "Who are you?"),
+    "wrong_host": (421, "This host name is not served here"),
+    "wrong_origin": (403, "Pages of this origin may not ask"),
+    "wrong_method": (405, "This method is not served here"),
+    "too_large": (413, "The request is too large"),
+    "wrong_range": (416, "The range is outside of the result"),
+    "tool_fault": (502, "The tool cannot be used"),
+    "tool_failed": (502, "The tool failed"),
+    "tool_changed": (409, "The tool has changed"),
+    "tool_disabled": (409, "The tool is disabled"),
+    "server_fault": (502, "The server failed"),
+    "unreachable": (502, "The server cannot be reached"),
+    "connect_timeout": (504, "The server did not answer in time"),
+    "timeout": (504, "The server did not answer in time"),
+    "uncertain": (502, "Nobody knows whether it happened"),
+    "needs_auth": (424, "The server wants to know who we are"),
+    "forbidden": (424, "The server refused"),
+    "rate_limited": (503, "The server wants fewer requests"),
+    "server_error": (502, "The server failed"),
+    "protocol_fault": (502, "The server does not speak MCP"),
+    "limit_reached": (429, "A limit of Dragoman is reached"),
+    "store_unavailable": (503, "The store does not answer"),
+    "key_fault": (500, "The master key does not fit"),
+    "shutting_down": (503, "Dragoman is stopping"),
+    "own_fault": (500, "Dragoman failed"),
+    "internal": (500, "Dragoman failed"),
+    "error": (500, "Something went wrong"),
+}
+
+
+class InvalidRequest(CallerFault):
+    """JSON of another shape than the request has."""
+
+    code: ClassVar[str] = "invalid_request"
+
+
+class WrongHost(CallerFault):
+    code: ClassVar[str] = "wrong_host"
+
+
+class WrongOrigin(CallerFault):
+    code: ClassVar[str] = "wrong_origin"
+
+
+class WrongMethod(CallerFault):
+    code: ClassVar[str] = "wrong_method"
+
+
+class TooLarge(CallerFault):
+    code: ClassVar[str] = "too_large"
+
+
+class WrongRange(CallerFault):
+    code: ClassVar[str] = "wrong_range"
+
+
+_OF_STATUS: dict[int, type[DragomanError]] = {404: NotFound, 405: WrongMethod, 413: TooLarge}
+
+
+def problem(error: DragomanError) -> Response:
+    status, title = TABLE.get(error.code, TABLE["error"])
+    headers: dict[str, str] = {}
+    if error.retry_after is not None:
+        headers["Retry-After"] = str(max(0, ceil(error.retry_after)))
+    if status == 401:
+        headers["WWW-Authenticate"] = 'Bearer realm="dragoman"'
+    body = {
+        "type": f"urn:dragoman:problem:{error.code}",
+        "title": title,
+        "status": status,
+        "detail": error.message,
+        "code": error.code,
+        "hint": error.hint,
+        "cause": error.cause,
+        "retryable": error.retryable,
+    }
+    return Response(encode(body), status, headers, media_type=PROBLEM)
+
+
+def add_problems(app: FastAPI) -> None:
+    """Whatever goes wrong inside `app` leaves it as a problem."""
+
+    async def known(request: Request, error: Exception) -> Response:
+        assert isinstance(error, DragomanError)
+        return problem(error)
+
+    async def invalid(request: Request, error: Exception) -> Response:
+        assert isinstance(error, RequestValidationError)
+        return problem(_of_fields(error.errors()))
+
+    async def refused(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        kind = _OF_STATUS.get(error.status_code, CallerFault)
+        hint = "GET /api/openapi.json lists what there is" if error.status_code in (404, 405) else None
+        response = problem(kind(_detail(request, error), hint=hint))
+        response.headers.update(error.headers or {})
+        return response
+
+    async def unforeseen(request: Request, error: Exception) -> Response:
+        return problem(internal())
+
+    app.add_exception_handler(DragomanError, known)
+    app.add_exception_handler(RequestValidationError, invalid)
+    app.add_exception_handler(HTTPException, refused)
+    app.add_exception_handler(Exception, unforeseen)
+
+
+def internal() -> Internal:
+    return Internal("Dragoman failed while it answered this request", hint="its log has the details")
+
+
+def _detail(request: Request, error: HTTPException) -> str:
+    if error.status_code == 404:
+        return f"there is nothing at {request.url.path[:200]}"
+    if error.status_code == 405:
+        return f"{request.method[:20]} is not served at {request.url.path[:200]}"
+    return str(error.detail)
+
+
+def _of_fields(errors: Sequence[Mapping[str, Any]]) -> DragomanError:
+    if any(item["type"] == "json_invalid" for item in errors):
+        return CallerFault("the body is not valid JSON", hint="send one JSON object")
+    found = "; ".join(_field(item) for item in errors[:5])
+    return InvalidRequest(found, hint="GET /api/openapi.json describes every request")
+
+
+def _field(item: Mapping[str, Any]) -> str:
+    where = ".".join(str(part)[:100] for part in item["loc"] if part not in ("body", "query", "path"))
+    what = str(item["msg"]).removeprefix("Value error, ")[:300]
+    return f"{where}: {what}" if where else f"the body: {what}"

@@ -1,0 +1,100 @@
+"""What the REST door is asked, checked as far as a door can: the hub checks the configuration itself."""
+
+from typing import Annotated, Any, ClassVar, Self
+
+from fastapi import Depends, Request
+from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler, SecretStr, model_validator
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core.core_schema import CoreSchema
+
+from dragoman.api.shapes import ProblemShape
+from dragoman.connector import Configuration
+from dragoman.hub import Hub
+from dragoman.names import did_you_mean
+
+_CONFIGURATION = sorted(set(Configuration.model_fields) - {"secrets"})
+PROBLEMS: dict[int | str, dict[str, Any]] = {
+    "default": {
+        "description": "What went wrong",
+        "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/ProblemShape"}}},
+    },
+    # Named once, so that the shape is among the components.
+    422: {"model": ProblemShape, "description": "The request is not valid"},
+}
+
+
+async def hub_of(request: Request) -> Hub:
+    return request.app.state.hub
+
+
+TheHub = Annotated[Hub, Depends(hub_of)]
+
+
+class _Facts(BaseModel):
+    """The door's own fields; beside them come those of a configuration, which the hub checks."""
+
+    model_config = ConfigDict(extra="allow", hide_input_in_errors=True)
+    kept_fields: ClassVar[frozenset[str]] = frozenset({"name"})
+
+    description: str | None = None
+    connect: bool = Field(default=True, description="connect at once, to show that it works")
+    bearer: SecretStr | None = Field(default=None, description="a token for `Authorization: Bearer`")
+    api_key: SecretStr | None = Field(default=None, description="a key for the header `api_key_header`")
+    api_key_header: str | None = None
+    secret: list[str] = Field(
+        default_factory=list[str],
+        description="names such as `env:TOKEN` or `header:X-Key` whose values must be encrypted",
+    )
+
+    @model_validator(mode="after")
+    def _knows_every_field(self) -> Self:
+        known = [*_CONFIGURATION, *type(self).model_fields]
+        for name in self.model_extra or {}:
+            if name not in _CONFIGURATION:
+                near = did_you_mean(name[:100], known)
+                raise ValueError(f"there is no field {name[:100]!r}" + (f"; {near}" if near else ""))
+        return self
+
+    def facts(self) -> dict[str, Any]:
+        """As the hub takes them: only what was given."""
+        given = {name: getattr(self, name) for name in self.model_fields_set - self.kept_fields}
+        return {
+            name: value.get_secret_value() if isinstance(value, SecretStr) else value
+            for name, value in given.items()
+        }
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        """The fields of a configuration are documented here as well."""
+        schema = handler.resolve_ref_schema(handler(core_schema))
+        inner = Configuration.model_json_schema(ref_template="#/components/schemas/{model}")
+        definitions = inner.pop("$defs", {})
+        fields = {name: inner["properties"][name] for name in _CONFIGURATION}
+        for name in ("auth", "retry"):
+            fields[name] = definitions[type(Configuration.model_fields[name].default).__name__]
+        schema["properties"] = {**schema["properties"], **fields}
+        schema["additionalProperties"] = False
+        return schema
+
+
+class NewConnector(_Facts):
+    name: str = Field(max_length=200, examples=["time"])
+
+
+class ConnectorChanges(_Facts):
+    """What is left out stays as it is; in `env` and `headers`, null takes a name away."""
+
+
+class CallRequest(BaseModel):
+    """For the OpenAPI document: the call itself is read by `calls`, without pydantic."""
+
+    tool: str = Field(examples=["mcp_time_get_current_time"])
+    arguments: dict[str, Any] = Field(default_factory=dict[str, Any])
+    timeout: float | None = Field(default=None, description="seconds; shortens the connector's own")
+
+
+class ToolCallRequest(BaseModel):
+    arguments: dict[str, Any] = Field(default_factory=dict[str, Any])
+    timeout: float | None = None

@@ -1,0 +1,194 @@
+"""The one way from a command to a hub: the REST shape, over HTTP to a running service or in this process.
+
+Light: what a hub needs is imported only when there is no service to ask.
+"""
+
+import http.client
+import json
+import os
+import ssl
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+from urllib.parse import quote, urlencode, urlsplit
+
+from dragoman.errors import DragomanError, InvalidConfig, Unauthenticated, Unreachable
+from dragoman.settings import Settings
+
+_HEALTH_LIMIT = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    status: int
+    content_type: str
+    body: bytes
+
+    @property
+    def value(self) -> Any:
+        return json.loads(self.body) if self.body else None
+
+
+@dataclass(slots=True)
+class Refused(Exception):
+    """The door said no. `problem` is the RFC 9457 document."""
+
+    problem: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """Where a service is, and the token for it."""
+
+    url: str
+    token: str = field(repr=False)
+
+
+class Door(Protocol):
+    service: Service | None
+
+    def ask(self, method: str, path: str, body: Any = None, **query: Any) -> Any:
+        """The JSON of the answer. Raises `Refused` for a problem."""
+        ...
+
+    def fetch(self, path: str, **query: Any) -> Answer:
+        """The answer as it is, for what is no JSON."""
+        ...
+
+
+def path_of(*parts: str) -> str:
+    """`/api/…` with every part escaped."""
+    return "/api/" + "/".join(quote(part, safe="") for part in parts)
+
+
+def accepted(answer: Answer) -> Answer:
+    if answer.status < 400:
+        return answer
+    try:
+        problem = answer.value
+    except ValueError:
+        problem = None
+    if not isinstance(problem, dict) or "code" not in problem:
+        problem = {"code": "protocol_fault", "detail": f"the service answered with status {answer.status}"}
+    raise Refused(problem)  # pyright: ignore[reportUnknownArgumentType]
+
+
+@contextmanager
+def open_door(settings: Settings) -> Generator[Door]:
+    if service := find_service(settings):
+        yield HttpDoor(service)
+    else:
+        # The whole stack: only here, so that a command to a service starts at once.
+        from dragoman.cli.in_process import open_in_process
+
+        with open_in_process(settings) as door:
+            yield door
+
+
+def find_service(settings: Settings, environment: Mapping[str, str] = os.environ) -> Service | None:
+    """The service that DRAGOMAN_URL names, or the one that runs for this home."""
+    if url := environment.get("DRAGOMAN_URL"):
+        service = Service(url.rstrip("/"), environment.get("DRAGOMAN_TOKEN") or _own_token(settings))
+        if not is_alive(service):
+            raise Unreachable(
+                f"no service answers at {service.url}", hint="check DRAGOMAN_URL, or unset it to use this home"
+            )
+        return service
+    try:
+        facts = json.loads(settings.server_file.read_text())
+        os.kill(facts["pid"], 0)
+        service = Service(facts["url"], _own_token(settings))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return service if is_alive(service) else None
+
+
+def is_alive(service: Service) -> bool:
+    try:
+        with closing(_connection(service, _HEALTH_LIMIT)) as connection:
+            connection.request("GET", "/health")
+            return connection.getresponse().status == 200
+    except (OSError, http.client.HTTPException):
+        return False
+
+
+class HttpDoor:
+    def __init__(self, service: Service) -> None:
+        self.service: Service | None = service
+        self._url = service.url
+        self._made = service
+
+    def ask(self, method: str, path: str, body: Any = None, **query: Any) -> Any:
+        return accepted(self._exchange(method, path, body, query)).value
+
+    def fetch(self, path: str, **query: Any) -> Answer:
+        return accepted(self._exchange("GET", path, None, query))
+
+    def follow(self, path: str) -> Iterator[bytes]:
+        """The lines of a stream, until it ends."""
+        with closing(_connection(self._made, None)) as connection, self._explained():
+            connection.request("GET", path, headers=_headers(self._made))
+            response = connection.getresponse()
+            if response.status != 200:
+                accepted(Answer(response.status, "", response.read()))
+            while line := response.readline():
+                yield line
+
+    def _exchange(self, method: str, path: str, body: Any, query: Mapping[str, Any]) -> Answer:
+        data = None if body is None else json.dumps(body).encode()
+        # No limit of its own: the deadline of a call is the connector's, and Ctrl-C ends the wait.
+        with closing(_connection(self._made, None)) as connection, self._explained():
+            connection.request(method, with_query(path, query), data, _headers(self._made))
+            response = connection.getresponse()
+            return Answer(response.status, response.headers.get("Content-Type", ""), response.read())
+
+    @contextmanager
+    def _explained(self) -> Generator[None]:
+        try:
+            yield
+        except (OSError, http.client.HTTPException) as error:
+            raise Unreachable(
+                f"the service at {self._url} did not answer: {error or type(error).__name__}",
+                hint="has it just been stopped? start it again: dragoman serve",
+            ) from None
+
+
+def with_query(path: str, query: Mapping[str, Any]) -> str:
+    given = {name: value for name, value in query.items() if value is not None}
+    return f"{path}?{urlencode(given)}" if given else path
+
+
+def _headers(service: Service) -> dict[str, str]:
+    return {"Authorization": f"Bearer {service.token}", "Content-Type": "application/json"}
+
+
+def _connection(service: Service, timeout: float | None) -> http.client.HTTPConnection:
+    parts = urlsplit(service.url)
+    if parts.scheme == "https" and parts.hostname:
+        return http.client.HTTPSConnection(
+            parts.hostname, parts.port, timeout=timeout, context=ssl.create_default_context()
+        )
+    if parts.scheme == "http" and parts.hostname:
+        return http.client.HTTPConnection(parts.hostname, parts.port, timeout=timeout)
+    raise InvalidConfig("DRAGOMAN_URL must begin with http:// or https:// and name a host")
+
+
+def _own_token(settings: Settings) -> str:
+    try:
+        return settings.token_file.read_text().strip()
+    except FileNotFoundError:
+        raise Unauthenticated(
+            "there is no token for the service", hint="set DRAGOMAN_TOKEN to the token of the service"
+        ) from None
+
+
+def problem_of(error: DragomanError) -> dict[str, Any]:
+    """An error of this process in the shape of a problem."""
+    return {
+        "code": error.code,
+        "detail": error.message,
+        "hint": error.hint,
+        "cause": error.cause,
+        "retryable": error.retryable,
+    }

@@ -1,0 +1,164 @@
+"""One ASGI app from a hub, and the process that serves it. Whoever opens the hub closes it.
+
+One home has one service: a lock tells a second one so, and `server.json` tells the command where it is.
+"""
+
+import asyncio
+import errno
+import fcntl
+import json
+import os
+import signal
+import socket
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+
+import uvicorn
+
+from dragoman.api import Api, Guard, get_or_make_token
+from dragoman.errors import Conflict, InvalidConfig
+from dragoman.hub import Hub
+from dragoman.settings import Settings
+
+# Requests under way get this long to finish; the hub then has the rest of its ten seconds.
+LAST_REQUESTS = 3.0
+_BACKLOG = 1024
+
+
+def build_app(hub: Hub, api: Api | None = None) -> Guard:
+    """The doors of an open hub behind their guard."""
+    settings = hub.settings
+    return Guard(
+        api or Api(hub),
+        token=get_or_make_token(settings.token_file),
+        hosts=(settings.host, *settings.allowed_hosts),
+    )
+
+
+async def serve(settings: Settings, ready: Callable[[str], None] = lambda url: None) -> None:
+    """Serves until SIGTERM or SIGINT. `ready` is told the address once requests are answered."""
+    with _only_one(settings), _listening(settings) as listener:
+        hub = Hub(settings)
+        api = Api(hub)
+        server = _Server(build_app(hub, api), api, _Announcement(settings, listener, ready))
+        with server.stopped_by_signals():
+            async with hub:
+                await server.serve(sockets=[listener])
+
+
+class _Announcement:
+    """Tells where the service is, for as long as it answers."""
+
+    def __init__(self, settings: Settings, listener: socket.socket, ready: Callable[[str], None]) -> None:
+        host, port = str(settings.host), int(listener.getsockname()[1])
+        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - recognised, not bound
+        self._url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+        self._file = settings.server_file
+        self._ready = ready
+
+    def publish(self) -> None:
+        fresh = self._file.with_suffix(".new")
+        fresh.write_text(json.dumps({"url": self._url, "pid": os.getpid()}) + "\n")
+        fresh.replace(self._file)
+        self._ready(self._url)
+
+    def withdraw(self) -> None:
+        self._file.unlink(missing_ok=True)
+
+
+class _Server(uvicorn.Server):
+    """Ends the streams of events before it waits for connections, and leaves the signals to `serve`.
+
+    uvicorn raises a signal again once it is done: that would end the process while the hub still closes.
+    """
+
+    def __init__(self, app: Guard, api: Api, announcement: _Announcement) -> None:
+        super().__init__(_config(app))
+        self._api = api
+        self._announcement = announcement
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._announcement.publish()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._announcement.withdraw()
+        self._api.stop()
+        await super().shutdown(sockets)
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None]:
+        yield
+
+    @contextmanager
+    def stopped_by_signals(self) -> Generator[None]:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._stop)
+        try:
+            yield
+        finally:
+            for number in (signal.SIGTERM, signal.SIGINT):
+                loop.remove_signal_handler(number)
+
+    def _stop(self) -> None:
+        self.force_exit = self.should_exit
+        self.should_exit = True
+
+
+def _config(app: Guard) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        http="httptools",
+        ws="none",
+        loop="asyncio",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        date_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=75,
+        timeout_graceful_shutdown=int(LAST_REQUESTS),
+    )
+
+
+@contextmanager
+def _only_one(settings: Settings) -> Generator[None]:
+    """Held by the kernel for this process: a service that was killed leaves no lock behind."""
+    settings.home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    file = os.open(settings.server_file.with_suffix(".lock"), os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise Conflict(
+                f"a service runs for {settings.home} already",
+                hint="use it as it is, stop it first, or set DRAGOMAN_HOME to another directory",
+            ) from None
+        settings.server_file.unlink(missing_ok=True)
+        yield
+    finally:
+        os.close(file)
+
+
+@contextmanager
+def _listening(settings: Settings) -> Generator[socket.socket]:
+    address = (settings.host, settings.port)
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    try:
+        listener = socket.create_server(address, family=family, backlog=_BACKLOG)
+    except OverflowError:
+        raise InvalidConfig(f"{settings.port} is no port", hint="use a number from 0 to 65535") from None
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            raise Conflict(
+                f"the port {settings.port} of {settings.host} is taken",
+                hint=f"choose another: dragoman serve --port {min(settings.port + 1, 65535)}, or 0 for any",
+            ) from None
+        raise InvalidConfig(
+            f"cannot listen on {settings.host} port {settings.port}: {error.strerror or error}",
+            hint="127.0.0.1 is this machine only; ports below 1024 need rights",
+        ) from None
+    with listener:
+        yield listener

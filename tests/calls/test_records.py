@@ -1,0 +1,192 @@
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+from toolshop import World, echo, made_connector, text
+
+from dragoman.calls import records
+from dragoman.calls.records import Finished, Recorder, open_recorder
+from dragoman.errors import StoreUnavailable
+from dragoman.scope import LOCAL_CALLER
+from dragoman.store import open_store
+from dragoman.store.protocols import CallRecord
+from dragoman.tool import RawResult
+
+pytestmark = pytest.mark.anyio
+
+
+def finished(number: int = 0, ok: bool = True, duration: float = 5.0) -> Finished:
+    return Finished(
+        id=f"call_{number}",
+        caller=LOCAL_CALLER,
+        tool="mcp_shop_echo",
+        connector=made_connector(),
+        was_sent=True,
+        ok=ok,
+        code=None if ok else "timeout",
+        message=None if ok else "no answer",
+        duration_ms=duration,
+        attempts=1,
+        started_at=1_800_000_000.0 + number,
+    )
+
+
+async def test_calls_and_numbers_survive_a_restart(database_url: str) -> None:
+    async def fail(arguments: Mapping[str, Any]) -> RawResult:
+        return text("no", is_error=True)
+
+    async with World(database_url) as world:
+        await world.offer("echo", echo)
+        await world.offer("fail", fail)
+        for _ in range(3):
+            await world.call("mcp_shop_echo")
+        await world.call("mcp_shop_fail")
+        await world.call("mcp_shop_absent")
+        world.recorder.connected(world.connector, 0.25, is_reconnect=False)
+        world.recorder.connected(world.connector, 0.75, is_reconnect=True)
+        for _ in range(6):
+            world.recorder.reused(world.connector)
+    async with World(database_url) as world:
+        metrics = world.recorder.metrics(world.connector)
+        recent = await world.store.calls.recent("local", "owner")
+    assert (metrics.calls, metrics.succeeded, metrics.failed) == (4, 3, 1)
+    assert metrics.last_error == "tool_failed: no"
+    assert metrics.last_error_at is not None
+    assert (metrics.connects, metrics.reconnects, metrics.reuse_rate) == (2, 1, 0.75)
+    assert (metrics.connect_average_ms, metrics.connect_last_ms) == (500.0, 750.0)
+    assert metrics.p50_ms is not None
+    assert metrics.average_ms is not None
+    assert [record.code for record in recent] == ["not_found", "tool_failed", None, None, None]
+    assert recent[0].connector_id is None
+    assert recent[1].slug == "shop"
+
+
+async def test_records_are_written_by_themselves_within_about_a_second(sqlite_url: str) -> None:
+    async with World(sqlite_url) as world:
+        await world.offer("echo", echo)
+        await world.call("mcp_shop_echo")
+        async with asyncio.timeout(5):
+            while not await world.store.calls.recent("local", "owner"):
+                await asyncio.sleep(0.05)
+
+
+async def test_a_store_that_is_away_costs_no_call_and_gets_the_records_later(sqlite_url: str) -> None:
+    async with open_store(sqlite_url) as store:
+        await store.connectors.add(made_connector(), [])
+        recorder = Recorder(store)
+        away = _Away(store.calls)
+        recorder._store = _WithCalls(store, away)  # type: ignore[assignment]
+        recorder.finished(finished(1))
+        await recorder.flush()
+        recorder.finished(finished(2))
+        away.is_back = True
+        await recorder.flush()
+        assert [record.id for record in await store.calls.recent("local", "owner")] == ["call_2", "call_1"]
+        assert recorder.dropped == 0
+
+
+async def test_one_record_that_the_store_refuses_does_not_take_the_others_along(sqlite_url: str) -> None:
+    async with open_store(sqlite_url) as store:
+        recorder = Recorder(store)
+        recorder._store = _WithCalls(store, _Picky(store.calls))  # type: ignore[assignment]
+        for number in range(5):
+            recorder.finished(finished(number))
+        await recorder.flush()
+        kept = {record.id for record in await store.calls.recent("local", "owner")}
+        assert kept == {"call_0", "call_1", "call_2", "call_4"}
+        assert recorder.dropped == 1
+
+
+async def test_what_waits_is_bounded_and_what_is_lost_is_counted(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(records, "_MOST_WAITING", 10)
+    async with open_store(sqlite_url) as store:
+        recorder = Recorder(store)
+        for number in range(15):
+            recorder.finished(finished(number))
+        assert recorder.dropped == 5
+        assert recorder.metrics(made_connector()).calls == 15
+        await recorder.flush()
+        assert len(await store.calls.recent("local", "owner")) == 10
+
+
+async def test_an_error_of_the_block_comes_out_as_it_is(sqlite_url: str) -> None:
+    async with open_store(sqlite_url) as store:
+        with pytest.raises(KeyError):
+            async with open_recorder(store) as recorder:
+                recorder.finished(finished())
+                raise KeyError("mine")
+        assert len(await store.calls.recent("local", "owner")) == 1
+
+
+async def test_cancelling_the_block_still_writes_what_there_is(sqlite_url: str) -> None:
+    begun = asyncio.Event()
+
+    async def run() -> None:
+        async with open_recorder(store) as recorder:
+            recorder.finished(finished())
+            begun.set()
+            await asyncio.Event().wait()
+
+    async with open_store(sqlite_url) as store:
+        async with asyncio.TaskGroup() as tasks:
+            task = tasks.create_task(run())
+            await begun.wait()
+            task.cancel()
+        assert len(await store.calls.recent("local", "owner")) == 1
+
+
+async def test_a_store_that_hangs_does_not_hang_the_end(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(records, "_LAST_WORDS", 0.1)
+    async with (
+        asyncio.timeout(5),
+        open_store(sqlite_url) as store,
+        open_recorder(_WithCalls(store, _Hanging())) as recorder,  # type: ignore[arg-type]
+    ):
+        recorder.finished(finished())
+
+
+async def test_the_numbers_of_a_removed_connector_are_gone(sqlite_url: str) -> None:
+    async with open_store(sqlite_url) as store, open_recorder(store) as recorder:
+        recorder.finished(finished())
+        recorder.forget(made_connector().id)
+        assert recorder.list_metrics() == []
+        assert recorder.metrics(made_connector()).calls == 0
+
+
+class _WithCalls:
+    """A store whose calls go elsewhere."""
+
+    def __init__(self, store: Any, calls: Any) -> None:
+        self._store = store
+        self.calls = calls
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+
+class _Away:
+    def __init__(self, calls: Any) -> None:
+        self._calls = calls
+        self.is_back = False
+
+    async def add(self, batch: Sequence[CallRecord]) -> None:
+        if not self.is_back:
+            raise StoreUnavailable("away")
+        await self._calls.add(batch)
+
+
+class _Picky(_Away):
+    async def add(self, batch: Sequence[CallRecord]) -> None:
+        if any(record.id == "call_3" for record in batch):
+            raise ValueError("not this one")
+        await self._calls.add(batch)
+
+
+class _Hanging:
+    async def add(self, batch: Sequence[CallRecord]) -> None:
+        await asyncio.Event().wait()

@@ -1,0 +1,86 @@
+import io
+import json
+import logging
+from collections.abc import Generator
+from typing import Any
+
+import pytest
+import structlog
+from pydantic import SecretStr
+
+from dragoman.telemetry.logs import configure_logging
+from dragoman.telemetry.redaction import HIDDEN, Redactor
+
+CANARY = 'ca"nary/ü+secret'
+
+
+@pytest.fixture(autouse=True)
+def logging_as_before() -> Generator[None]:
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    yield
+    structlog.reset_defaults()
+    root.handlers[:] = handlers
+    root.setLevel(level)
+
+
+def written(json_lines: bool, level: str = "info") -> tuple[io.StringIO, Redactor]:
+    stream, redactor = io.StringIO(), Redactor()
+    redactor.register([SecretStr(CANARY)])
+    configure_logging(level, json_lines, redactor, stream)
+    return stream, redactor
+
+
+@pytest.mark.parametrize("json_lines", [True, False])
+def test_a_known_secret_is_in_no_line_whatever_its_spelling(json_lines: bool) -> None:
+    stream, _ = written(json_lines)
+    log = structlog.get_logger()
+    log.info(f"sent {CANARY}", url="http://x/?k=ca%22nary%2F%C3%BC%2Bsecret", nested={"a": [CANARY]})
+    log.info("headers", value=json.dumps({"a": CANARY}), basic="Y2EibmFyeS/DvCtzZWNyZXQ=")
+    try:
+        raise ValueError(CANARY)
+    except ValueError:
+        log.exception("failed")
+    logging.getLogger("library").warning("theirs: %s", CANARY)
+    text = stream.getvalue()
+    assert text.count(HIDDEN) >= 6
+    for trace in ("nary", "Y2Eibm"):
+        assert trace not in text
+
+
+def test_fields_that_sound_secret_are_hidden_and_others_are_not() -> None:
+    stream, _ = written(json_lines=True)
+    structlog.get_logger().info(
+        "connect", api_key="abc", Authorization="Bearer x", password=SecretStr("y"), tool="now", count=3
+    )
+    line: dict[str, Any] = json.loads(stream.getvalue())
+    assert (line["api_key"], line["Authorization"], line["password"]) == (HIDDEN,) * 3
+    assert (line["tool"], line["count"], line["level"]) == ("now", 3, "info")
+
+
+def test_the_level_is_kept() -> None:
+    stream, _ = written(json_lines=True, level="warning")
+    structlog.get_logger().info("quiet")
+    structlog.get_logger().warning("loud")
+    assert [json.loads(line)["event"] for line in stream.getvalue().splitlines()] == ["loud"]
+
+
+def test_short_values_are_not_taken_for_secrets() -> None:
+    redactor = Redactor()
+    redactor.register(["a", ""])
+    assert redactor.clean("a banana") == "a banana"
+
+
+def test_a_longer_secret_is_hidden_before_one_that_is_part_of_it() -> None:
+    redactor = Redactor()
+    redactor.register(["secret-1", "secret-1-and-more"])
+    assert redactor.clean("x secret-1-and-more y") == f"x {HIDDEN} y"
+
+
+def test_what_is_nested_too_deep_is_cleaned_as_text() -> None:
+    redactor = Redactor()
+    redactor.register(["hunter2-hunter2"])
+    value: Any = "hunter2-hunter2"
+    for _ in range(50):
+        value = [value]
+    assert "hunter2" not in repr(redactor.clean_value(value))
