@@ -54,6 +54,7 @@ async def test_a_newcomer_never_overtakes_one_who_waits() -> None:
     async with asyncio.TaskGroup() as tasks:
         waiting = tasks.create_task(gate.enter(connector, soon()))
         await asyncio.sleep(0)
+        assert not gate.try_enter(3), "not even when the limit has just been raised"
         gate.leave(connector)
         assert not gate.try_enter(1)
         await waiting

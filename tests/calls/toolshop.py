@@ -53,6 +53,9 @@ class Toolshop:
     async def list_tools(self, connector: Connector, caller: Caller) -> Listing:
         return Listing(tools=tuple(self.definitions), era="2026")
 
+    async def list_tools_again(self, connector: Connector, identity: str) -> Listing | None:
+        return Listing(tools=tuple(self.definitions), era="2026")
+
     async def connect(self, connector: Connector, caller: Caller) -> LinkStatus:
         return self.status(connector, caller)
 

@@ -138,7 +138,7 @@ async def test_the_system_cannot_be_changed(sandbox: Sandbox, root: Path) -> Non
     answer = await run(
         sandbox,
         root,
-        "setting=/proc/sys/kernel/core_pattern; value=$(cat $setting); (echo $value > $setting) && echo wrote;"
+        "place=/proc/sys/kernel/core_pattern; value=$(cat $place); (echo $value > $place) && echo wrote it;"
         " for place in /usr/x /etc/x /x /dev/x; do (echo x > $place) && echo wrote $place; done; true",
     )
     assert answer["stdout"] == ""
