@@ -181,8 +181,7 @@ def _cell(value: object) -> str:
 
 def _drawn(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     widths = [max(len(row[at]) for row in (columns, *rows)) for at in range(len(columns))]
-    lines = [
-        "  ".join(f"{cell:<{width}}" if at == 0 else f"{cell:>{width}}" for at, (cell, width) in enumerate(zip(row, widths, strict=True)))
-        for row in (columns, ["-" * width for width in widths], *rows)
-    ]
-    return "\n".join(lines)
+    lines = (columns, ["-" * width for width in widths], *rows)
+    return "\n".join(
+        "  ".join([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])]) for line in lines
+    )

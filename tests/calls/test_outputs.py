@@ -128,8 +128,8 @@ def test_nesting_that_could_not_be_written_again_stays_text() -> None:
 
 def test_sixteen_megabytes_do_not_hold_up_the_loop() -> None:
     raw = texts("[" + "1234567, " * (16 * 1024 * 1024 // 9) + "1]")
-    before = time.perf_counter()
+    before = time.thread_time()
     shaped = shape(raw, LIMIT)
-    assert time.perf_counter() - before < 0.1
+    assert time.thread_time() - before < 0.1
     assert shaped.size is not None
     assert shaped.size > 16_000_000

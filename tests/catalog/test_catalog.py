@@ -234,20 +234,24 @@ async def test_thousands_of_tools_do_not_hold_up_the_loop() -> None:
     async def watch() -> None:
         nonlocal longest
         while not done:
-            before = time.perf_counter()
+            before = time.thread_time()
             await asyncio.sleep(0)
-            longest = max(longest, time.perf_counter() - before)
+            longest = max(longest, time.thread_time() - before)
 
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(watch())
+        await asyncio.sleep(0)
+        begun = time.thread_time()
         await catalog.refresh(made_connector(), listed(*tools))
+        work = time.thread_time() - begun
         done = True
     assert len(catalog.list(LOCAL_CALLER)) == 5000
-    assert longest < 0.2, f"{longest * 1000:.0f} ms"
-    before = time.perf_counter()
+    # A share of the whole, so that a busy machine does not matter: about 15 of 150 ms on a quiet one.
+    assert longest < work / 2, f"{longest * 1000:.0f} of {work * 1000:.0f} ms"
+    before = time.thread_time()
     with pytest.raises(NotFound, match="no tool"):
         catalog.get("mcp_time_tool_49999", LOCAL_CALLER)
-    assert time.perf_counter() - before < 0.2
+    assert time.thread_time() - before < 0.2
 
 
 async def test_the_catalog_of_an_empty_store_is_empty(sqlite_url: str) -> None:

@@ -92,7 +92,7 @@ async def test_shutdown_is_quick_whatever_the_servers_do(tmp_path: Path) -> None
             await stack.aclose()
             assert time.monotonic() - started < 10
             done, pending = await asyncio.wait(calls, timeout=1)
-            assert not pending, "a call was left without an answer"
+            assert not pending, f"left without an answer: {pending}"
             for call in done:
                 if call.exception() is None and hasattr(call.result(), "ok"):
                     assert not call.result().ok

@@ -201,6 +201,8 @@ async def test_a_call_during_backoff_connects_at_once(tmp_path: Path) -> None:
         gate.unlink()
         assert not (await hub.call("mcp_a_die", {})).ok
         await until(lambda: starts(log) >= 4, within=10)
+        await state_is(hub, "a", "error")
+        assert (await hub.connectors.get("a")).status.next_attempt is not None
         gate.touch()
         started = time.monotonic()
         output = await hub.call("mcp_a_echo", {"text": "now"})
@@ -232,7 +234,8 @@ async def test_a_refused_url_is_kept_with_its_cause_and_found_later(tmp_path: Pa
             assert view.status.cause
             assert view.status.next_attempt is not None
             await asyncio.to_thread(server.start)
-            await state_is(hub, "a", "connected", within=8)
+            await until(lambda: len(hub.tools.list("a")) > 0, within=8)
+            await state_is(hub, "a", "connected")
             assert (await hub.call("mcp_a_echo", {"text": "x"})).ok
 
 

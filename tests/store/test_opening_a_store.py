@@ -2,6 +2,7 @@ import asyncio
 import sqlite3
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import psycopg
@@ -100,6 +101,29 @@ async def test_stores_that_open_a_fresh_database_at_once_in_one_process_all_succ
             group.create_task(use(n))
     async with open_store(database_url) as store:
         assert len(await store.connectors.list()) == 8
+
+
+async def test_many_fresh_databases_are_made_at_once_in_one_process(tmp_path: Path) -> None:
+    async def use(n: int) -> None:
+        async with open_store(f"sqlite:///{tmp_path}/{n}.db") as store:
+            await store.connectors.add(a_connector(), [])
+
+    async with asyncio.TaskGroup() as group:
+        for n in range(12):
+            group.create_task(use(n))
+
+
+async def test_a_fresh_file_that_another_process_writes_to_is_waited_for(tmp_path: Path) -> None:
+    path = tmp_path / "dragoman.db"
+    other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    other.execute("BEGIN IMMEDIATE")
+    other.execute("CREATE TABLE notes (line text)")
+    release = threading.Timer(0.2, lambda: other.execute("COMMIT"))
+    release.start()
+    async with open_store(f"sqlite:///{path}") as store:
+        await store.ping()
+    release.join()
+    other.close()
 
 
 async def test_two_open_stores_write_to_one_database_by_turns(database_url: str) -> None:

@@ -35,12 +35,11 @@ def _read(words: list[str], wanted: Schema, root: Schema) -> Any:
     if len(words) > 1:
         items = _table(_resolved(wanted, root).get("items"))
         return [_value(word, items, root) for word in words]
-    value = _value(words[0], wanted, root)
     # One word where only a list will do is a list of one.
-    if not isinstance(value, list) and _types(wanted, root) - {"null"} == {"array"}:
+    if _types(wanted, root) - {"null"} == {"array"} and not words[0].startswith("["):
         items = _table(_resolved(wanted, root).get("items"))
         return [_value(words[0], items, root)]
-    return value
+    return _value(words[0], wanted, root)
 
 
 def _value(word: str, wanted: Schema, root: Schema) -> Any:

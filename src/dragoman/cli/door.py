@@ -92,7 +92,8 @@ def find_service(settings: Settings, environment: Mapping[str, str] = os.environ
         service = Service(url.rstrip("/"), environment.get("DRAGOMAN_TOKEN") or _own_token(settings))
         if not is_alive(service):
             raise Unreachable(
-                f"no service answers at {service.url}", hint="check DRAGOMAN_URL, or unset it to use this home"
+                f"no service answers at {service.url}",
+                hint="check DRAGOMAN_URL, or unset it to use this home",
             )
         return service
     try:

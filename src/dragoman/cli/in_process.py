@@ -22,9 +22,8 @@ from dragoman.telemetry.logs import configure_logging
 @contextmanager
 def open_in_process(settings: Settings) -> Generator[Door]:
     configure_logging(settings.log_level, settings.log_json)
-    with start_blocking_portal() as portal:
-        with portal.wrap_async_context_manager(Hub(settings)) as hub:
-            yield InProcessDoor(portal, portal.call(Api, hub))
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(Hub(settings)) as hub:
+        yield InProcessDoor(portal, portal.call(Api, hub))
 
 
 class InProcessDoor:

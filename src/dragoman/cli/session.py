@@ -1,7 +1,7 @@
 """What every command has: a screen, a door, and one place where its failures end."""
 
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Annotated
 
 import typer
@@ -30,9 +30,7 @@ def failures_on(screen: Screen) -> Generator[None]:
 @contextmanager
 def session(as_json: bool) -> Generator[tuple[Door, Screen]]:
     screen = Screen(as_json)
-    with failures_on(screen):
+    with failures_on(screen), ExitStack() as stack:
         with screen.busy("opening Dragoman …"):
-            opened = open_door(Settings.load())
-            door = opened.__enter__()
-        with _closing(opened):
-            yield door, screen
+            door = stack.enter_context(open_door(Settings.load()))
+        yield door, screen

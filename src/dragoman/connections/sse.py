@@ -32,12 +32,14 @@ class SseWire(DuplexWire):
         response: aiohttp.ClientResponse,
         headers: Mapping[str, str],
         limit: int,
+        proxy: str | None,
     ) -> None:
         super().__init__()
         self._client = client
         self._response = response
         self._headers = {**headers, "Content-Type": "application/json"}
         self._limit = limit
+        self._proxy = proxy
         self._endpoint: asyncio.Future[URL] = asyncio.get_running_loop().create_future()
 
     async def _send(self, message: Message, headers: Mapping[str, str] | None = None) -> None:
@@ -50,6 +52,7 @@ class SseWire(DuplexWire):
                 data=encode(message),
                 headers={**self._headers, **(headers or {})},
                 allow_redirects=False,
+                proxy=self._proxy,
             ) as response:
                 status = response.status
                 if status >= 300:
@@ -62,18 +65,19 @@ class SseWire(DuplexWire):
 
     async def _listen(self) -> None:
         decoder = EventDecoder(self._limit)
+        kind: FaultKind = "lost"
         why = "the server closed the stream"
         try:
             async for chunk in self._response.content.iter_any():
                 for event in decoder.feed(chunk):
                     self._take(event)
         except EventTooLarge:
-            why = f"the server sent an event of more than {self._limit:,} bytes"
+            kind, why = "garbled", f"the server sent an event of more than {self._limit:,} bytes"
         except (aiohttp.ClientError, OSError) as error:
             why = str(error) or type(error).__name__
-        self.lose(WireFault("lost", why))
+        self.lose(WireFault(kind, why))
         if not self._endpoint.done():
-            self._endpoint.set_exception(WireFault("lost", why, sent=False))
+            self._endpoint.set_exception(WireFault(kind, why, sent=False))
             self._endpoint.exception()
 
     def _take(self, event: ServerEvent) -> None:
@@ -129,6 +133,10 @@ async def open_sse(
                 f"the server answered {response.status} ({response.content_type}), not with an event stream",
                 sent=False,
             )
-        yield SseWire(client, response, headers, limit)
+        wire = SseWire(client, response, headers, limit, proxy)
+        try:
+            yield wire
+        finally:
+            wire.lose(WireFault("lost", "the connection was closed"))  # whoever still waits is told
     finally:
         response.close()

@@ -99,11 +99,12 @@ async def open_stdio(
     """Spawns the server and owns its process: on leaving, nothing that it started is left."""
     assert configuration.command
     process = spawn(configuration.command, args, env, configuration.cwd)
+    wire = StdioWire(process, configuration.max_message_bytes)
     try:
-        wire = StdioWire(process, configuration.max_message_bytes)
         await wire.start()
         yield wire
     finally:
+        wire.lose(WireFault("lost", "the connection was closed"))  # whoever still waits is told
         await process.close()
 
 

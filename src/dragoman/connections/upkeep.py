@@ -5,6 +5,7 @@ Runs in the owner's task and owns nothing but the subscription that it opens.
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 
 from mcp.client.subscriptions import SubscriptionLost, listen
 from mcp.shared.exceptions import MCPError
@@ -24,6 +25,7 @@ class Upkeep:
         self, configuration: Configuration, usage: Usage, on_tools_changed: Callable[[], None]
     ) -> None:
         self._health_interval = configuration.health_interval
+        self._health_at = asyncio.get_running_loop().time() + configuration.health_interval
         self._idle_ttl = 0.0 if configuration.eager else configuration.idle_ttl
         self._usage = usage
         self._tell_tools_changed = on_tools_changed
@@ -52,18 +54,18 @@ class Upkeep:
 
     async def _sleep(self) -> None:
         """Until something happens, the connection may be idle, or it is time to ask for its health."""
-        usage, interval = self._usage, self._health_interval
-        waits = [interval] if interval else []
-        if self._idle_ttl and usage.leases == 0:
-            idle_at = usage.last_used + self._idle_ttl
-            waits.append(max(0.0, idle_at - asyncio.get_running_loop().time()))
-        wait = min(waits, default=None)
-        try:
-            async with asyncio.timeout(wait):
+        usage, loop = self._usage, asyncio.get_running_loop()
+        looks = [self._health_at] if self._health_interval else []
+        if self._idle_ttl:
+            # A call under way is no idleness; nobody tells when it ends, so it is looked at again.
+            looks.append((loop.time() if usage.leases else usage.last_used) + self._idle_ttl)
+        with suppress(TimeoutError):
+            async with asyncio.timeout_at(min(looks, default=None)):
                 await usage.nudge.wait()
-        except TimeoutError:
-            usage.is_suspect = usage.is_suspect or wait == interval
         usage.nudge.clear()
+        if self._health_interval and loop.time() >= self._health_at:
+            usage.is_suspect = True
+            self._health_at = loop.time() + self._health_interval
 
     def _is_idle(self) -> bool:
         usage = self._usage

@@ -1,0 +1,219 @@
+"""How connectors, tools and calls look to a person: tables, states as coloured chips, causes, times."""
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+from dragoman.cli.screen import ago, milliseconds, plain
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+Shown = Mapping[str, Any]
+_COLOURS = {
+    "connected": "green",
+    "disconnected": "blue",
+    "connecting": "yellow",
+    "reconnecting": "yellow",
+    "needs_auth": "magenta",
+    "error": "red",
+    "disabled": "bright_black",
+    "ready": "green",
+    "changed": "yellow",
+    "unavailable": "red",
+}
+
+
+def chip(state: str) -> str:
+    """A state with its colour. Blue is at rest: a connection opens when it is needed."""
+    colour = _COLOURS.get(state, "white")
+    return f"[{colour}]●[/] [{colour}]{plain(state)}[/]"
+
+
+def state_of(connector: Shown) -> str:
+    return "disabled" if not connector["enabled"] else str(connector["status"]["state"])
+
+
+def connectors_table(connectors: Iterable[Shown]) -> "Table":
+    table = _table("connector", "state", "tools", "calls", "p50", "how it is reached", "what is wrong")
+    table.columns[2].justify = table.columns[3].justify = table.columns[4].justify = "right"
+    for connector in connectors:
+        metrics = connector["metrics"]
+        table.add_row(
+            f"[bold]{plain(connector['slug'])}[/]",
+            chip(state_of(connector)),
+            str(connector["tools"])
+            + ("" if connector["catalog"] == "ready" else f" ({connector['catalog']})"),
+            str(metrics["calls"]),
+            milliseconds(metrics["p50_ms"]),
+            plain(reached_by(connector), 60),
+            trouble_of(connector["status"]),
+        )
+    return table
+
+
+def reached_by(connector: Shown) -> str:
+    configuration = connector["configuration"]
+    if configuration.get("url"):
+        return f"{connector['transport']} {configuration['url']}"
+    if configuration.get("command"):
+        return " ".join([configuration["command"], *configuration["args"]])
+    return connector["description"]
+
+
+def trouble_of(status: Shown) -> str:
+    """The cause, and when it is tried again."""
+    if not status["cause"] or status["state"] == "connected":
+        return ""
+    text = f"[red]{plain(status['cause'], 200)}[/]"
+    if status["next_attempt"]:
+        text += f" [dim](attempt {status['attempt']}; next {ago(status['next_attempt'])})[/]"
+    return text
+
+
+def connector_card(connector: Shown) -> "Table":
+    status, metrics = connector["status"], connector["metrics"]
+    card = _card()
+    card.add_row("connector", f"[bold]{plain(connector['slug'])}[/] {plain(connector['description'])}")
+    card.add_row("state", f"{chip(state_of(connector))} [dim]{ago(status['since'])}[/]")
+    if trouble := trouble_of(status):
+        card.add_row("cause", trouble)
+        if status["hint"]:
+            card.add_row("hint", plain(status["hint"]))
+    card.add_row("reached by", plain(reached_by(connector)))
+    for name, value in _settings_of(connector):
+        card.add_row(name, plain(value))
+    card.add_row("tools", f"{connector['tools']} [dim]({connector['catalog']})[/]")
+    for skipped in connector["skipped"]:
+        card.add_row("skipped", f"[yellow]{plain(skipped)}[/]")
+    card.add_row("calls", _numbers(metrics))
+    if metrics["last_error"]:
+        card.add_row(
+            "last error",
+            f"[red]{plain(metrics['last_error'], 300)}[/] [dim]{ago(metrics['last_error_at'])}[/]",
+        )
+    for line in status["stderr"][-8:]:
+        card.add_row("stderr", f"[dim]{plain(line, 300)}[/]")
+    return card
+
+
+def _settings_of(connector: Shown) -> Iterable[tuple[str, str]]:
+    configuration: Shown = connector["configuration"]
+    server: Shown = connector["server"] or {}
+    if server:
+        yield "server", f"{server.get('name', '')} {server.get('version', '')}, era {connector['era']}"
+    if connector["aliases"]:
+        yield "also called", ", ".join(connector["aliases"])
+    for field in ("env", "headers"):
+        if configuration[field]:
+            yield field, ", ".join(f"{name}={value}" for name, value in configuration[field].items())
+    if connector["secrets"]:
+        yield "secrets", ", ".join(connector["secrets"]) + " (encrypted)"
+    yield "isolation", f"{configuration['isolation']}, pin {configuration['pin']}"
+    yield (
+        "timeouts",
+        f"connect {configuration['connect_timeout']:g} s, request {configuration['request_timeout']:g} s",
+    )
+
+
+def _numbers(metrics: Shown) -> str:
+    if not metrics["calls"]:
+        return "none yet"
+    reuse = "" if metrics["reuse_rate"] is None else f", {metrics['reuse_rate']:.0%} on an open connection"
+    return (
+        f"{metrics['calls']} [dim](last {ago(metrics['last_call_at'])})[/], "
+        f"{metrics['failed']} failed, p50 {milliseconds(metrics['p50_ms'])}, "
+        f"p95 {milliseconds(metrics['p95_ms'])}, {metrics['reconnects']} reconnects{reuse}"
+    )
+
+
+def tools_table(tools: Iterable[Shown]) -> "Table":
+    table = _table("tool", "state", "effect", "description")
+    for tool in tools:
+        table.add_row(
+            f"[bold]{plain(tool['name'])}[/]",
+            chip(tool["state"]),
+            effect_of(tool["annotations"]),
+            plain(tool["description"] or tool["title"] or "", 90),
+        )
+    return table
+
+
+def effect_of(marks: Shown) -> str:
+    """What the tool says of itself; saying nothing is not the same as harmless."""
+    if marks["read_only"]:
+        return "[green]reads[/]"
+    if marks["destructive"]:
+        return "[red]destructive[/]"
+    return "[yellow]writes[/]" if marks["read_only"] is False else "[dim]not said[/]"
+
+
+def tool_card(tool: Shown) -> "Table":
+    card = _card()
+    card.add_row("tool", f"[bold]{plain(tool['name'])}[/]  [dim]also {plain(tool['alias'])}[/]")
+    card.add_row("connector", plain(tool["connector"]))
+    card.add_row("state", f"{chip(tool['state'])}, {effect_of(tool['annotations'])}")
+    version = str(tool["version"])
+    if tool["accepted_version"] != tool["version"]:
+        version += f" [yellow](accepted: {tool['accepted_version']})[/]"
+    card.add_row("version", f"{version} [dim]{tool['fingerprint'][:12]}[/]")
+    for line in (tool["description"] or "").strip().splitlines()[:40]:
+        card.add_row("", plain(line))
+    return card
+
+
+def arguments_table(schema: Shown) -> "Table | None":
+    properties: Shown = schema.get("properties") or {}
+    if not properties:
+        return None
+    table = _table("argument", "type", "", "description")
+    required: list[Any] = schema.get("required") or []
+    for name, rule in properties.items():
+        wanted: Shown = cast("Shown", rule) if isinstance(rule, dict) else {}
+        table.add_row(
+            f"[bold]{plain(name)}[/]",
+            plain(_type_of(wanted)),
+            "[red]required[/]" if name in required else "[dim]optional[/]",
+            plain(str(wanted.get("description", "")), 120),
+        )
+    return table
+
+
+def _type_of(wanted: Shown) -> str:
+    if options := wanted.get("enum"):
+        return " | ".join(str(option) for option in options[:6])
+    kind = wanted.get("type")
+    if kind is None:
+        branches: list[Shown] = wanted.get("anyOf") or wanted.get("oneOf") or []
+        return " | ".join(_type_of(branch) for branch in branches) or "any"
+    kind = " | ".join(map(str, cast("list[Any]", kind))) if isinstance(kind, list) else str(kind)
+    return f"{kind} ({wanted['format']})" if wanted.get("format") else kind
+
+
+def calls_table(calls: Iterable[Shown]) -> "Table":
+    table = _table("when", "tool", "outcome", "took", "message")
+    for call in calls:
+        outcome = "[green]✓[/]" if call["ok"] else f"[red]✗ {plain(call['code'] or '')}[/]"
+        took = milliseconds(call["duration_ms"])
+        table.add_row(
+            ago(call["started_at"]), plain(call["tool"]), outcome, took, plain(call["message"] or "", 90)
+        )
+    return table
+
+
+def _table(*names: str) -> "Table":
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim")
+    for name in names:
+        table.add_column(name, overflow="fold")
+    return table
+
+
+def _card() -> "Table":
+    from rich.table import Table
+
+    card = Table.grid(padding=(0, 2))
+    card.add_column(style="dim", justify="right")
+    card.add_column(overflow="fold")
+    return card

@@ -1,0 +1,134 @@
+"""`dragoman doctor`: looks at everything that a working installation needs, and says what to do."""
+
+import shutil
+import stat
+import subprocess
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Literal
+
+import typer
+
+from dragoman.cli.door import Door, Refused, path_of
+from dragoman.cli.screen import Screen, plain
+from dragoman.cli.session import AsJson, session
+from dragoman.settings import Settings
+
+Verdict = Literal["ok", "note", "wrong"]
+_SIGNS = {"ok": "[green]✓[/]", "note": "[yellow]–[/]", "wrong": "[red]✗[/]"}
+_VERSION_LIMIT = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """`note` is what may be missing without harm."""
+
+    subject: str
+    verdict: Verdict
+    text: str
+    hint: str | None = None
+
+
+def doctor(as_json: AsJson = False) -> None:
+    """Check the home, the key, the store, the programs that servers need, and every connector.
+
+    Ends with 1 when something is wrong.
+    """
+    found: list[Finding] = []
+    with session(as_json) as (door, screen):
+        for finding in _findings(door, Settings.load()):
+            found.append(finding)
+            if not as_json:
+                _show(screen, finding)
+        is_well = all(finding.verdict != "wrong" for finding in found)
+        if as_json:
+            screen.data({"ok": is_well, "findings": [asdict(finding) for finding in found]})
+    if not is_well:
+        raise typer.Exit(1)
+
+
+def _findings(door: Door, settings: Settings) -> Iterator[Finding]:
+    yield _file("home", settings.home, 0o700)
+    yield _file("key", settings.key_file, 0o600)
+    if settings.token_file.exists():
+        yield _file("token", settings.token_file, 0o600)
+    if door.service:
+        yield Finding("service", "ok", f"runs at {door.service.url}")
+    else:
+        yield Finding("service", "note", "none runs; commands open the store themselves", "dragoman serve")
+    yield _store(door, settings)
+    for program, purpose in (
+        ("npx", "servers from npm"),
+        ("uvx", "servers from PyPI"),
+        ("bwrap", "the sandbox of the native tool 'terminal'"),
+    ):
+        yield _program(program, purpose)
+    yield from _connectors(door)
+
+
+def _file(subject: str, path: Path, mode: int) -> Finding:
+    try:
+        found = stat.S_IMODE(path.stat().st_mode)
+    except OSError as error:
+        return Finding(subject, "wrong", f"{path}: {error.strerror}", "see that you own it and can read it")
+    if found & 0o077:
+        return Finding(subject, "wrong", f"{path} is open to others ({found:o})", f"chmod {mode:o} {path}")
+    return Finding(subject, "ok", str(path))
+
+
+def _store(door: Door, settings: Settings) -> Finding:
+    where = "PostgreSQL" if settings.database_url else str(settings.home / "dragoman.db")
+    try:
+        door.fetch("/ready")
+    except Refused as refused:
+        return Finding(
+            "store", "wrong", str(refused.problem.get("detail")), "look at its disk or its database"
+        )
+    return Finding("store", "ok", f"{where} answers")
+
+
+def _program(name: str, purpose: str) -> Finding:
+    path = shutil.which(name)
+    if path is None:
+        return Finding(name, "note", f"not found; only needed for {purpose}")
+    try:
+        # The path is what the search path of this user gives: nobody else's word.
+        run = subprocess.run(  # noqa: S603
+            [path, "--version"], capture_output=True, text=True, timeout=_VERSION_LIMIT, check=False
+        )
+        version = (run.stdout or run.stderr).strip().splitlines()[:1]
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return Finding(
+            name, "note", f"{path} does not run: {type(error).__name__}", f"only needed for {purpose}"
+        )
+    return Finding(name, "ok", f"{' '.join(version) or path} ({purpose})")
+
+
+def _connectors(door: Door) -> Iterator[Finding]:
+    for connector in door.ask("GET", path_of("connectors"))["connectors"]:
+        subject = f"connector {connector['slug']}"
+        if connector["kind"] == "native":
+            continue
+        if not connector["enabled"]:
+            yield Finding(subject, "note", "disabled", f"dragoman connectors enable {connector['slug']}")
+            continue
+        yield _connected(door, subject, connector["slug"])
+
+
+def _connected(door: Door, subject: str, slug: str) -> Finding:
+    try:
+        connector = door.ask("POST", path_of("connectors", slug, "connect"))
+    except Refused as refused:
+        return Finding(subject, "wrong", str(refused.problem.get("detail")), refused.problem.get("hint"))
+    status = connector["status"]
+    if status["state"] == "connected":
+        return Finding(subject, "ok", f"connects, {connector['tools']} tools")
+    hint = status["hint"] or f"dragoman connectors show {slug}"
+    return Finding(subject, "wrong", f"{status['state']}: {status['cause']}", hint)
+
+
+def _show(screen: Screen, finding: Finding) -> None:
+    screen.show(f"{_SIGNS[finding.verdict]} [bold]{plain(finding.subject)}[/]: {plain(finding.text)}")
+    if finding.hint and finding.verdict != "ok":
+        screen.show(f"  [cyan]hint:[/] {plain(finding.hint)}")

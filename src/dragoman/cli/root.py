@@ -1,0 +1,102 @@
+"""The tree of commands, and how the process ends: 0 it worked, 1 it failed, 2 it was asked wrongly."""
+
+import sys
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+from typer.main import get_command
+
+from dragoman.cli import calls, connectors, doctor, serving, tools
+from dragoman.cli.screen import Screen
+from dragoman.cli.session import AsJson
+
+_ORDER = ("connectors", "tools", "call", "results", "calls", "events", "serve", "doctor", "version")
+
+
+class _Ordered(TyperGroup):
+    """As one gets to know them, not as they were declared."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return sorted(self.commands, key=_ORDER.index)
+
+
+app = typer.Typer(
+    name="dragoman",
+    cls=_Ordered,
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="""Connects AI agents to every tool server.
+
+    \b
+    dragoman connectors add time -- uvx mcp-server-time
+    dragoman tools list
+    dragoman call mcp_time_get_current_time timezone=Europe/Rome
+    dragoman serve
+    """,
+)
+app.add_typer(connectors.app, name="connectors")
+app.add_typer(tools.app, name="tools")
+app.command("call")(calls.call)
+app.add_typer(calls.results, name="results")
+app.add_typer(calls.calls, name="calls")
+app.command("events")(calls.events)
+app.command("serve")(serving.serve)
+app.command("doctor")(doctor.doctor)
+
+
+def _version() -> str:
+    from importlib.metadata import version
+
+    return version("dragoman")
+
+
+@app.command("version")
+def show_version(as_json: AsJson = False) -> None:
+    """Print the version."""
+    if as_json:
+        Screen(True).data({"version": _version()})
+    else:
+        print(_version())
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(_version())
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+def main() -> None:
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: list[str]) -> int:
+    """One command line. Data goes to stdout, errors to stderr."""
+    try:
+        code = get_command(app).main(args=arguments, prog_name="dragoman", standalone_mode=False)
+    except typer.TyperException as error:
+        return _usage(error)
+    except typer.Abort:
+        return 130
+    return code if isinstance(code, int) else 0
+
+
+def _usage(error: typer.TyperException) -> int:
+    message = error.format_message()
+    if not message:
+        return error.exit_code
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context else "dragoman"
+    Screen(False).fail({"detail": message, "hint": f"{path} --help"})
+    return error.exit_code

@@ -1,0 +1,48 @@
+"""`dragoman serve`: the service of one home, until it is told to stop."""
+
+from dataclasses import replace
+from typing import Annotated
+
+import typer
+
+from dragoman.cli.screen import Screen
+from dragoman.cli.session import AsJson, failures_on
+from dragoman.settings import Settings
+
+
+def serve(
+    host: Annotated[str | None, typer.Option(help="Where to listen; 127.0.0.1 is this machine only.")] = None,
+    port: Annotated[
+        int | None, typer.Option(help="8765 unless you say otherwise; 0 takes a free one.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Serve the REST API of this home until Ctrl-C or SIGTERM.
+
+    \b
+    dragoman serve
+    dragoman serve --port 9000
+    curl -H "Authorization: Bearer $(cat ~/.local/share/dragoman/token)" http://127.0.0.1:8765/api/tools
+
+    While it runs, every other dragoman command of the same home talks to it.
+    """
+    import asyncio
+
+    from dragoman.server import serve as serve_forever
+    from dragoman.telemetry.logs import configure_logging
+
+    screen = Screen(as_json)
+    with failures_on(screen):
+        settings = Settings.load()
+        given = {name: value for name, value in {"host": host, "port": port}.items() if value is not None}
+        settings = replace(settings, **given)
+        configure_logging(settings.log_level, settings.log_json)
+
+        def ready(url: str) -> None:
+            if as_json:
+                print(f'{{"url": "{url}", "token_file": "{settings.token_file}"}}', flush=True)
+            else:
+                screen.note(f"Dragoman serves at {url} (Ctrl-C stops it)")
+                screen.note(f"its bearer token is in {settings.token_file}")
+
+        asyncio.run(serve_forever(settings, ready))

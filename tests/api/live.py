@@ -1,0 +1,78 @@
+"""A hub behind its REST door on a real socket, in the test's own loop."""
+
+import asyncio
+import io
+import json
+import socket
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import uvicorn
+
+from dragoman import Hub
+from dragoman.api import Api, get_or_make_token
+from dragoman.server import build_app
+from servers.hubs import open_hub
+
+
+@dataclass(frozen=True)
+class Reply:
+    status: int
+    headers: Any
+    body: bytes
+
+    @property
+    def value(self) -> Any:
+        return json.loads(self.body)
+
+
+class Live:
+    def __init__(self, hub: Hub, url: str, session: aiohttp.ClientSession) -> None:
+        self.hub = hub
+        self.url = url
+        self.session = session
+        self.token = get_or_make_token(hub.settings.token_file)
+
+    async def ask(self, method: str, path: str, body: Any = None, **headers: str) -> Reply:
+        """With the token unless `Authorization` is given; bytes are sent as they are."""
+        headers = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json", **headers}
+        raw = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
+        data = io.BytesIO(raw) if body is not None else None
+        async with self.session.request(method, self.url + path, data=data, headers=headers) as response:
+            return Reply(response.status, response.headers, await response.read())
+
+    async def call(self, tool: str, **arguments: Any) -> Any:
+        reply = await self.ask("POST", "/api/call", {"tool": tool, "arguments": arguments})
+        assert reply.status == 200
+        return reply.value
+
+
+@asynccontextmanager
+async def open_service(
+    home: Path, *, max_body: int = 16 * 1024 * 1024, **settings: Any
+) -> AsyncGenerator[Live]:
+    async with open_hub(home, **settings) as hub:
+        api = Api(hub, max_body=max_body)
+        listener = socket.create_server(("127.0.0.1", 0))
+        config = uvicorn.Config(
+            build_app(hub, api),
+            http="httptools",
+            lifespan="off",
+            log_config=None,
+            timeout_graceful_shutdown=2,
+        )
+        server = uvicorn.Server(config)
+        # No handlers of signals inside a test.
+        serving = asyncio.create_task(server._serve([listener]))
+        while not server.started:
+            await asyncio.sleep(0.005)
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        async with aiohttp.ClientSession() as session:
+            yield Live(hub, url, session)
+        api.stop()
+        server.should_exit = True
+        await serving
