@@ -5,7 +5,6 @@ Whoever opens the hub closes it; `stop` ends the streams of events.
 
 import asyncio
 
-import structlog
 from fastapi import FastAPI
 from starlette.exceptions import HTTPException
 from starlette.types import Message, Receive, Scope, Send
@@ -15,6 +14,7 @@ from dragoman.api.calls import make_call
 from dragoman.api.problems import TooLarge, add_problems, internal, problem
 from dragoman.errors import CallerFault, DragomanError
 from dragoman.hub import Hub
+from dragoman.telemetry.logs import get_logger
 
 MAX_BODY = 16 * 1024 * 1024
 _TEXT = "Tools of every connected server, behind one address. Errors are RFC 9457 problems."
@@ -56,7 +56,7 @@ class Api:
             await self._app(scope, _capped(receive, self._max_body), send)
         except Exception:  # noqa: BLE001
             # boundary: the answer has been sent by the problem table; the log has the rest
-            structlog.get_logger().exception("api.failed", path=scope["path"][:200])
+            get_logger().exception("api.failed", path=scope["path"][:200])
 
     async def _call(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -66,7 +66,7 @@ class Api:
             return
         except Exception:  # noqa: BLE001
             # boundary: a fault of ours is the failure of one request and no more
-            structlog.get_logger().exception("api.failed", path="/api/call")
+            get_logger().exception("api.failed", path="/api/call")
             await problem(internal())(scope, receive, send)
             return
         length = (b"content-length", b"%d" % len(answer))

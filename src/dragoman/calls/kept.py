@@ -3,11 +3,10 @@
 from datetime import UTC, datetime
 from secrets import token_urlsafe
 
-import structlog
-
 from dragoman.calls.outputs import Shaped, cut_note
 from dragoman.scope import Caller
 from dragoman.store.protocols import KeptResult, ResultRows
+from dragoman.telemetry.logs import get_logger
 from dragoman.tool import Tool
 
 
@@ -37,7 +36,7 @@ class Keeping:
             )
         except Exception:  # noqa: BLE001
             # boundary: a store that fails must not turn a call that succeeded into one that failed
-            structlog.get_logger().warning("result.not_kept", tool=tool.name, exc_info=True)
+            get_logger().warning("result.not_kept", tool=tool.name, exc_info=True)
             handle = None
         shown = shaped.result if isinstance(shaped.result, str) else ""
         text = shown + cut_note(len(shown.encode()), len(body), handle)

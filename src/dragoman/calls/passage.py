@@ -2,13 +2,12 @@
 
 from time import perf_counter, time
 
-import structlog
-
 from dragoman.calls.outputs import Shaped
 from dragoman.calls.records import Finished
 from dragoman.connector import Connector
 from dragoman.errors import DragomanError, Internal, ToolFailed
 from dragoman.scope import Caller
+from dragoman.telemetry.logs import get_logger
 from dragoman.telemetry.redaction import Redactor
 from dragoman.tool import CallError, CallMetadata, Tool, ToolCall, ToolOutput
 
@@ -77,7 +76,7 @@ class Passage:
 
     def broken(self, error: Exception, redactor: Redactor) -> ToolOutput:
         """Something that nobody foresaw. The log has the whole of it; the caller gets its kind only."""
-        structlog.get_logger().error("call.internal", tool=self.tool_name, exc_info=error)
+        get_logger().error("call.internal", tool=self.tool_name, exc_info=error)
         fault = Internal(
             "Dragoman failed while it made this call",
             hint="the log of the process has the details; please report it",

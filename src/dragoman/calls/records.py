@@ -11,12 +11,11 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-import structlog
-
 from dragoman.connector import Connector
 from dragoman.errors import DragomanError
 from dragoman.scope import Caller
 from dragoman.store.protocols import CallRecord, Store
+from dragoman.telemetry.logs import get_logger
 from dragoman.telemetry.metrics import ConnectorMetrics, Tally
 
 _EVERY = 1.0
@@ -147,7 +146,7 @@ class Recorder:
             await self._store.calls.add(records)
         except DragomanError as error:
             if error.retryable:
-                structlog.get_logger().warning("records.delayed", cause=error.message, waiting=len(records))
+                get_logger().warning("records.delayed", cause=error.message, waiting=len(records))
                 return False
             return await self._write_singly(records)
         except Exception:  # noqa: BLE001
@@ -163,7 +162,7 @@ class Recorder:
             except Exception:  # noqa: BLE001
                 # boundary: the record is lost, and counted
                 self._dropped += 1
-                structlog.get_logger().warning("records.lost", call=record.id, exc_info=True)
+                get_logger().warning("records.lost", call=record.id, exc_info=True)
         return True
 
     async def _write_numbers(self) -> None:
@@ -176,7 +175,7 @@ class Recorder:
         except Exception:  # noqa: BLE001
             # boundary: the numbers are still in memory, and written with the next batch
             self._changed.update(key for key in changed if key in self._tallies)
-            structlog.get_logger().warning("metrics.delayed", exc_info=True)
+            get_logger().warning("metrics.delayed", exc_info=True)
 
     def _put_back(self, batch: Sequence[Finished]) -> None:
         room = _MOST_WAITING - len(self._waiting)

@@ -16,7 +16,7 @@ from dragoman.connections.session import Session, open_session
 from dragoman.connections.source import LinkStatus, Listing, Observer, Secrets, SourceCall
 from dragoman.connections.wire import Wire
 from dragoman.connector import Connector
-from dragoman.errors import DragomanError, LimitReached, ShuttingDown
+from dragoman.errors import DragomanError, LimitReached, ShuttingDown, Unreachable
 from dragoman.scope import Caller, identity_of
 from dragoman.tool import RawResult
 
@@ -39,6 +39,7 @@ class Connections:
         self._spawns = asyncio.Semaphore(max_spawns)
         self._links: dict[Key, Connection] = {}
         self._owners: dict[Connection, asyncio.Task[None]] = {}
+        self._retired: dict[str, int] = {}
         self._is_closing = False
         self._stack = AsyncExitStack()
 
@@ -106,6 +107,7 @@ class Connections:
         return self.status(connector, caller)
 
     async def retire(self, connector: Connector) -> None:
+        self._retired[connector.id] = connector.revision
         links = [link for (connector_id, _), link in self._links.items() if connector_id == connector.id]
         await asyncio.gather(*(self._close_link(link) for link in links))
 
@@ -134,7 +136,7 @@ class Connections:
         key = (connector.id, identity_of(caller, connector.configuration.isolation))
         while True:
             link = self._links.get(key)
-            if link is None or link.usage.is_closing or link.connector.revision != connector.revision:
+            if link is None or link.usage.is_closing or link.connector.revision < connector.revision:
                 link = self._open_link(key, connector, caller)
             elif link.is_connected:
                 self._observer.reused(connector)
@@ -150,6 +152,9 @@ class Connections:
     def _open_link(self, key: Key, connector: Connector, caller: Caller) -> Connection:
         if self._is_closing:
             raise ShuttingDown("Dragoman is shutting down", hint="call again when it is back")
+        if connector.revision <= self._retired.get(connector.id, 0):
+            # A call that outlived its connection: nobody would ever close what it opened now.
+            raise Unreachable(f"{connector.slug} was changed or removed meanwhile", hint="call again")
         old = self._links.pop(key, None)
         if old is not None:
             old.close()

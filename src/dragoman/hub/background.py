@@ -5,9 +5,9 @@ from collections.abc import Awaitable
 from contextlib import AsyncExitStack
 from typing import Self
 
-import structlog
+from dragoman.telemetry.logs import get_logger
 
-log = structlog.stdlib.get_logger()
+log = get_logger()
 
 
 class Background:

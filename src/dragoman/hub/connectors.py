@@ -1,6 +1,8 @@
 """Connectors as people handle them: add, look, change, switch, remove. Nothing here needs a restart."""
 
+import asyncio
 import os
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -9,6 +11,7 @@ from typing import Any, cast
 
 from pydantic import SecretStr
 
+from dragoman.access import Limits
 from dragoman.calls.records import Recorder
 from dragoman.catalog import Catalog, CatalogState, Changes
 from dragoman.connections.environment import child_environment
@@ -50,6 +53,7 @@ class Connectors:
         registry: Registry,
         catalog: Catalog,
         sources: Sources,
+        limits: Limits,
         recorder: Recorder,
         events: Events,
         redactor: Redactor,
@@ -60,10 +64,12 @@ class Connectors:
         self._registry = registry
         self._catalog = catalog
         self._sources = sources
+        self._limits = limits
         self._recorder = recorder
         self._events = events
         self._redactor = redactor
         self._skipped: dict[str, tuple[str, ...]] = {}
+        self._writing: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def add(
         self,
@@ -119,6 +125,16 @@ class Connectors:
     ) -> ConnectorView:
         """Changes what is given and keeps the rest. Calls under way finish on the old connection."""
         caller = caller or self._caller
+        async with self._writing[self._registry.get(name, caller).id]:
+            before, after = await self._rewrite(name, caller, description, facts)
+        await self._sources.retire(before)
+        if connect and after.enabled:
+            await self._try_refresh(after, caller)
+        return self._view(after, caller)
+
+    async def _rewrite(
+        self, name: str, caller: Caller, description: str | None, facts: Mapping[str, Any]
+    ) -> tuple[Connector, Connector]:
         before = self._registry.get(name, caller)
         merged, kept = _merged(before.configuration, await self._vault.reveal(before, ""), facts)
         configuration, secrets = _configured(merged, kept)
@@ -133,21 +149,21 @@ class Connectors:
         )
         await self._store.connectors.update(after, self._sealed(after, secrets))
         self._take_in(after, "connector.updated")
-        await self._sources.retire(before)
-        if connect and after.enabled:
-            await self._try_refresh(after, caller)
-        return self._view(after, caller)
+        return before, after
 
     async def remove(self, name: str, caller: Caller | None = None) -> None:
         """Calls under way finish; then its connections, tools, secrets and numbers are gone."""
         connector = self._registry.get(name, caller or self._caller)
-        self._registry.drop(connector)
-        self._catalog.forget(connector.id)
-        self._skipped.pop(connector.id, None)
-        await self._store.connectors.remove(connector.workspace, connector.id)
+        async with self._writing[connector.id]:
+            await self._store.connectors.remove(connector.workspace, connector.id)
+            self._registry.drop(connector)
+            self._catalog.forget(connector.id)
+            self._skipped.pop(connector.id, None)
         self._tell("connector.removed", connector)
         await self._sources.retire(connector)
         self._recorder.forget(connector.id)
+        self._limits.forget(connector.id)
+        self._writing.pop(connector.id, None)
 
     async def enable(self, name: str, caller: Caller | None = None) -> ConnectorView:
         return await self._switch(name, True, caller or self._caller)
@@ -225,15 +241,19 @@ class Connectors:
         return connector
 
     async def _switch(self, name: str, enabled: bool, caller: Caller) -> ConnectorView:
-        before = self._registry.get(name, caller)
-        if before.enabled != enabled:
-            after = replace(before, enabled=enabled, updated_at=datetime.now(UTC))
+        async with self._writing[self._registry.get(name, caller).id]:
+            before = self._registry.get(name, caller)
+            if before.enabled == enabled:
+                return self._view(before, caller)
+            after = replace(
+                before, enabled=enabled, revision=before.revision + 1, updated_at=datetime.now(UTC)
+            )
             await self._store.connectors.update(after)
             self._take_in(after, "connector.updated")
-            await self._sources.retire(before)
-            if enabled and self._catalog.state(after.id) != "ready":
-                await self._try_refresh(after, caller)
-        return self._view(before, caller)
+        await self._sources.retire(before)
+        if enabled and self._catalog.state(after.id) != "ready":
+            await self._try_refresh(after, caller)
+        return self._view(after, caller)
 
     async def _try_refresh(self, connector: Connector, caller: Caller) -> None:
         """A server that does not answer now is no failure: its state says why, and it is tried again."""
@@ -244,14 +264,17 @@ class Connectors:
 
     async def _learn(self, connector: Connector, listing: Listing) -> None:
         """Remembers what the connection told: the era saves a round trip next time."""
-        known = self._registry.newest(connector)
-        if known is None or known.revision != connector.revision:
-            return
-        learned = replace(known, era=listing.era, instructions=listing.instructions, server=listing.server)
-        if learned != known:
-            self._registry.put(learned)
-            self._catalog.adopt(learned)
-            await self._store.connectors.update(learned)
+        async with self._writing[connector.id]:
+            known = self._registry.newest(connector)
+            if known is None or known.revision != connector.revision:
+                return
+            learned = replace(
+                known, era=listing.era, instructions=listing.instructions, server=listing.server
+            )
+            if learned != known:
+                await self._store.connectors.update(learned)
+                self._registry.put(learned)
+                self._catalog.adopt(learned)
 
     def _take_in(self, connector: Connector, kind: EventKind) -> None:
         self._registry.put(connector)

@@ -166,6 +166,7 @@ class Hub:
             )
         )
         sources = EverySource(self._servers, self._native)
+        limits = Limits()
         self.connectors = Connectors(
             caller=self.caller,
             store=self._store,
@@ -173,6 +174,7 @@ class Hub:
             registry=registry,
             catalog=catalog,
             sources=sources,
+            limits=limits,
             recorder=self._recorder,
             events=self._events,
             redactor=self._redactor,
@@ -181,7 +183,7 @@ class Hub:
         self._road = Road(
             catalog=catalog,
             access=Access(),
-            limits=Limits(),
+            limits=limits,
             sources=sources,
             store=self._store,
             recorder=self._recorder,

@@ -6,8 +6,6 @@ is listed twice at most.
 
 from collections.abc import Awaitable, Callable
 
-import structlog
-
 from dragoman.calls.records import Recorder
 from dragoman.catalog import Catalog
 from dragoman.connections.source import LinkStatus
@@ -16,9 +14,10 @@ from dragoman.errors import DragomanError
 from dragoman.events import Event, Events
 from dragoman.hub.background import Background
 from dragoman.hub.registry import Registry
+from dragoman.telemetry.logs import get_logger
 from dragoman.telemetry.redaction import Redactor
 
-log = structlog.stdlib.get_logger()
+log = get_logger()
 
 Relist = Callable[[Connector, str], Awaitable[object]]
 

@@ -10,6 +10,17 @@ import structlog
 from dragoman.telemetry.redaction import Redactor
 
 
+def get_logger() -> structlog.stdlib.BoundLogger:
+    """The logger of every part. As a library it obeys the standard `logging` of the application:
+    warnings on stderr and nothing else, until somebody asks for more.
+    """
+    return structlog.wrap_logger(
+        logging.getLogger("dragoman"),
+        processors=[structlog.stdlib.filter_by_level, structlog.stdlib.render_to_log_kwargs],
+        wrapper_class=structlog.stdlib.BoundLogger,
+    )
+
+
 def configure_logging(
     level: str = "info", json: bool = False, redactor: Redactor | None = None, stream: TextIO | None = None
 ) -> None:
@@ -36,7 +47,7 @@ def configure_logging(
     outlet = logging.StreamHandler(output)
     outlet.setFormatter(
         structlog.stdlib.ProcessorFormatter(
-            foreign_pre_chain=shared,
+            foreign_pre_chain=[structlog.stdlib.ExtraAdder(), *shared],
             processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer],
         )
     )
