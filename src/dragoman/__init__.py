@@ -29,7 +29,18 @@ _HOMES = {
     "ToolOutput": "dragoman.tool",
 }
 
-__all__ = list(_HOMES)
+__all__ = [
+    "Annotations",
+    "Caller",
+    "ConnectorView",
+    "DragomanError",
+    "Hub",
+    "NativeTool",
+    "Settings",
+    "Tool",
+    "ToolCall",
+    "ToolOutput",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -71,8 +71,10 @@ async def open_service(
         while not server.started:
             await asyncio.sleep(0.005)
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        async with aiohttp.ClientSession() as session:
-            yield Live(hub, url, session)
-        api.stop()
-        server.should_exit = True
-        await serving
+        try:
+            async with aiohttp.ClientSession() as session:
+                yield Live(hub, url, session)
+        finally:
+            api.stop()
+            server.should_exit = True
+            await serving

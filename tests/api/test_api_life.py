@@ -96,7 +96,8 @@ async def test_a_call_that_fails_is_an_answer(tmp_path: Path) -> None:
         late = {"tool": "raw__sleep", "arguments": {"seconds": 5}, "timeout": 0.2}
         assert (await live.ask("POST", "/api/call", late)).value["error"]["code"] == "timeout"
         large = await live.call("raw__echo", text="x" * 11_000_000)
-        assert (large["ok"], large["metadata"]["size"]) == (True, 11_000_000)
+        assert (large["ok"], large["error"]["code"]) == (False, "invalid_arguments")
+        assert large["error"]["hint"]
         calls = (await live.ask("GET", "/api/calls?limit=3")).value["calls"]
         assert [call["tool"] for call in calls] == ["mcp_raw_echo", "mcp_raw_sleep", "mcp_raw_echo"]
 

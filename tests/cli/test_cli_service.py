@@ -1,0 +1,128 @@
+"""The service as a process: the command finds it, one home has one, and it stops in time."""
+
+import http.client
+import json
+import os
+import signal
+import socket
+import time
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from conftest import Command, dragoman_process, raw, running_service
+
+
+def test_the_command_talks_to_the_running_service(dragoman: Command, home: Path) -> None:
+    with running_service() as service:
+        assert json.loads((home / "server.json").read_text()) == {"url": service.url, "pid": service.pid}
+        assert dragoman("connectors", "add", "raw", *raw()).code == 0
+        assert dragoman("call", "raw__count").code == 0
+        # The server lives in the service: its count goes on from command to command.
+        assert json.loads(dragoman("call", "raw__count").out)["count"] == 2
+        assert "connected" in dragoman("connectors", "list").out
+        large = dragoman("call", "raw__big", "bytes=300000", "--json").value["metadata"]["handle"]
+        assert len(dragoman("results", "show", large, "--json").value["body"]) == 300_000
+        assert "did you mean" in dragoman("tools", "show", "raw__eco").err
+        assert f"runs at {service.url}" in dragoman("doctor").out
+        os.kill(service.pid, signal.SIGTERM)
+        assert service.wait(10) == 0
+    assert not (home / "server.json").exists()
+    assert dragoman("call", "raw__echo", "text=alone").out == "alone\n"
+
+
+def test_a_service_is_found_by_url_and_token(
+    dragoman: Command, home: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with running_service() as service:
+        monkeypatch.setenv("DRAGOMAN_HOME", str(tmp_path / "other"))
+        monkeypatch.setenv("DRAGOMAN_URL", service.url)
+        assert "DRAGOMAN_TOKEN" in dragoman("tools", "list").err
+        monkeypatch.setenv("DRAGOMAN_TOKEN", "drg_wrong")
+        assert dragoman("tools", "list", "--json").value["code"] == "unauthenticated"
+        monkeypatch.setenv("DRAGOMAN_TOKEN", (home / "token").read_text().strip())
+        assert dragoman("tools", "list", "--json").value == {"tools": []}
+        monkeypatch.setenv("DRAGOMAN_URL", "http://127.0.0.1:9")
+        outcome = dragoman("tools", "list")
+        assert (outcome.code, "no service answers" in outcome.err) == (1, True)
+
+
+def test_a_home_has_one_service_and_a_port_one_listener(
+    dragoman: Command, home: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with running_service() as service:
+        second = dragoman("serve", "--port", "0")
+        assert (second.code, second.out) == (1, "")
+        assert "already" in second.err
+        assert "hint: " in second.err
+        monkeypatch.setenv("DRAGOMAN_HOME", str(tmp_path / "other"))
+        port = urlsplit(service.url).port
+        taken = dragoman("serve", "--port", str(port))
+        assert (taken.code, f"port {port}" in taken.err, "--port" in taken.err) == (1, True, True)
+        assert dragoman("serve", "--port", "70000").code == 1
+        assert dragoman("serve", "--host", "203.0.113.1").code == 1
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_the_service_stops_in_time_with_streams_and_calls_open(
+    dragoman: Command, home: Path, number: signal.Signals
+) -> None:
+    with running_service() as service:
+        dragoman("connectors", "add", "raw", *raw())
+        with (
+            dragoman_process("events", "--json") as events,
+            dragoman_process("call", "raw__sleep", "seconds=60") as call,
+        ):
+            assert events.stderr is not None
+            assert "listening" in events.stderr.readline()
+            assert events.stdout is not None
+            while json.loads(events.stdout.readline())["kind"] != "call.started":
+                pass
+            started = time.monotonic()
+            os.kill(service.pid, number)
+            assert service.wait(10) == 0
+            assert time.monotonic() - started < 10
+            assert events.wait(5) == 0
+            assert call.wait(5) == 1
+    assert not (home / "server.json").exists()
+
+
+def test_a_killed_service_leaves_nothing_in_the_way(dragoman: Command, home: Path) -> None:
+    with running_service() as service:
+        service.kill()
+        service.wait()
+    assert (home / "server.json").exists()
+    assert dragoman("tools", "list", "--json").value == {"tools": []}
+    with running_service() as service:
+        assert json.loads((home / "server.json").read_text())["pid"] == service.pid
+
+
+def test_events_are_followed(dragoman: Command, home: Path) -> None:
+    with running_service(), dragoman_process("events") as events:
+        assert events.stderr is not None
+        assert "listening" in events.stderr.readline()
+        dragoman("connectors", "add", "raw", *raw())
+        assert events.stdout is not None
+        assert "connector.registered  raw" in events.stdout.readline()
+        events.send_signal(signal.SIGINT)
+        assert events.wait(5) == 130
+
+
+def test_a_client_that_sends_half_a_request_holds_nobody_up(dragoman: Command, home: Path) -> None:
+    with running_service() as service:
+        parts = urlsplit(service.url)
+        with socket.create_connection((parts.hostname, parts.port)) as half:
+            token = (home / "token").read_text().strip()
+            half.sendall(
+                b"POST /api/call HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99\r\n"
+                b"Authorization: Bearer " + token.encode() + b"\r\n\r\n{"
+            )
+            connection = http.client.HTTPConnection(parts.netloc)
+            connection.request("GET", "/health")
+            assert connection.getresponse().status == 200
+            connection.close()
+            started = time.monotonic()
+            os.kill(service.pid, signal.SIGTERM)
+            assert service.wait(10) == 0
+            assert time.monotonic() - started < 8
