@@ -159,9 +159,7 @@ def _judge(report: lab.Report, transport: str, found: Mapping[int, Mapping[str, 
 
 
 def _listed(ratios: list[float]) -> str:
-    return ", ".join(
-        f"{ratio:.2f} with {callers}" for ratio, callers in zip(ratios, CALLERS, strict=True)
-    )
+    return ", ".join(f"{ratio:.2f} with {callers}" for ratio, callers in zip(ratios, CALLERS, strict=True))
 
 
 async def profile(calls: int) -> str:

@@ -180,11 +180,15 @@ class LeanMcp:
         params: dict[str, Any] = {"name": "echo", "arguments": {"text": TEXT}}
         if self._is_modern:
             params["_meta"] = _META
-        answer = await self._post({"jsonrpc": "2.0", "id": next(self._ids), "method": "tools/call", "params": params})
+        answer = await self._post(
+            {"jsonrpc": "2.0", "id": next(self._ids), "method": "tools/call", "params": params}
+        )
         assert answer["result"]["content"][0]["text"] == TEXT, answer
 
     async def _post(self, message: dict[str, Any]) -> Any:
-        async with self._client.post(self._url, data=orjson.dumps(message), headers=self._headers) as response:
+        async with self._client.post(
+            self._url, data=orjson.dumps(message), headers=self._headers
+        ) as response:
             body = await response.read()
             assert response.status < 400, body
             if session := response.headers.get("Mcp-Session-Id"):

@@ -115,12 +115,18 @@ def sqlite(number: int) -> Step:
 def published(root: Path) -> list[Published]:
     for name in ("files", "repository"):
         (root / name).mkdir()
-    for words in (["init", "-q", "-b", "main"], ["config", "user.name", "A"], ["config", "user.email", "a@b.c"]):
+    for words in (
+        ["init", "-q", "-b", "main"],
+        ["config", "user.name", "A"],
+        ["config", "user.email", "a@b.c"],
+    ):
         subprocess.run(["git", *words], cwd=root / "repository", check=True)
     packages = "@modelcontextprotocol/server-"
     database = str(root / "rows.db")
     return [
-        Published(slug="everything", command=("npx", "-y", f"{packages}everything"), share=0.25, step=everything),
+        Published(
+            slug="everything", command=("npx", "-y", f"{packages}everything"), share=0.25, step=everything
+        ),
         Published(
             slug="files",
             command=("npx", "-y", f"{packages}filesystem", str(root / "files")),
@@ -137,7 +143,11 @@ def published(root: Path) -> list[Published]:
         ),
         Published(slug="time", command=("uvx", "mcp-server-time"), share=0.2, step=clock),
         Published(
-            slug="git", command=("uvx", "mcp-server-git"), share=0.05, step=git(root / "repository"), callers=1
+            slug="git",
+            command=("uvx", "mcp-server-git"),
+            share=0.05,
+            step=git(root / "repository"),
+            callers=1,
         ),
         Published(
             slug="sqlite",
@@ -200,9 +210,7 @@ async def measure(calls: int) -> lab.Report:
             made, failed = made + count, failed + wrong
             told = ", ".join(f"{number} {code}" for code, number in errors.items()) or "0"
             rows.append([server.slug, server.callers, count, count / seconds, told])
-    report.table(
-        "Calls over published servers", ["server", "callers", "calls", "calls/s", "errors"], rows
-    )
+    report.table("Calls over published servers", ["server", "callers", "calls", "calls/s", "errors"], rows)
     share = 100 * failed / made
     report.verdict(
         f"{made:,} calls with errors under {AIM:g} %", f"{failed} errors, {share:.3f} %", met=share < AIM

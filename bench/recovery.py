@@ -75,9 +75,7 @@ async def stdio_watch(hub: peers.Hub, kills: int) -> Watch:
 
 async def http_watch(hub: peers.Hub, stack: AsyncExitStack, era: str, kills: int) -> Watch:
     """The server's keeper starts it again at once, as a supervisor would."""
-    server = stack.enter_context(
-        peers.open_http(peers.RAW_HTTP, "--era", era, "--start-delay", START_DELAY)
-    )
+    server = stack.enter_context(peers.open_http(peers.RAW_HTTP, "--era", era, "--start-delay", START_DELAY))
     slug = f"http-{era}"
     await peers.add(hub, slug, url=server.url)
 

@@ -43,8 +43,22 @@ class RetryPolicy(_Frozen):
 class Auth(_Frozen):
     """How a remote server knows us. The token itself is in the vault as `auth`."""
 
-    kind: Literal["none", "bearer", "apikey"] = "none"
+    kind: Literal["none", "bearer", "apikey", "basic"] = "none"
     header: str = Field(default="X-API-Key", pattern=r"^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
+    place: Literal["header", "query", "cookie"] = "header"
+
+
+class Selection(_Frozen):
+    """Which operations of an OpenAPI document become tools. Empty means all; `exclude` wins.
+
+    Paths and names are patterns with `*`, as in file names.
+    """
+
+    tags: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
+    methods: tuple[str, ...] = ()
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
 
 
 class Configuration(_Frozen):
@@ -59,6 +73,10 @@ class Configuration(_Frozen):
     url: str | None = None
     headers: dict[str, str] = Field(default_factory=dict)
     auth: Auth = Auth()
+    openapi: str | None = Field(default=None, description="base URL, URL of a document, or a file")
+    server: str | None = Field(default=None, description="where an OpenAPI service is, if not where it says")
+    select: Selection = Selection()
+    document_ttl: float = Field(default=300.0, ge=0, le=86400, description="how long a document is fresh")
     secrets: tuple[str, ...] = ()
     connect_timeout: float = Field(default=60.0, gt=0, le=3600)
     request_timeout: float = Field(default=60.0, gt=0, le=86400)
@@ -81,6 +99,8 @@ class Configuration(_Frozen):
 
     @model_validator(mode="after")
     def _is_complete(self) -> "Configuration":
+        if self.kind == "openapi" or self.openapi:
+            return self._is_complete_service()
         if self.kind != "mcp":
             return self
         if bool(self.command) == bool(self.url):
@@ -102,6 +122,13 @@ class Configuration(_Frozen):
                 raise ValueError("args, env and cwd belong to a command, not to a url")
         elif self.headers or self.auth.kind != "none":
             raise ValueError("headers and auth belong to a url; give a command its secrets by env")
+        return self
+
+    def _is_complete_service(self) -> "Configuration":
+        if not self.openapi or self.kind != "openapi":
+            raise ValueError("an OpenAPI service has kind openapi and says where its document is")
+        if self.command or self.url or self.args or self.env or self.cwd or self.transport:
+            raise ValueError("an OpenAPI service has no command, args, env, cwd, url or transport")
         return self
 
     @property

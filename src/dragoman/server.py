@@ -146,10 +146,10 @@ def _only_one(settings: Settings) -> Generator[None]:
 def _listening(settings: Settings) -> Generator[socket.socket]:
     address = (settings.host, settings.port)
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    if not 0 <= settings.port <= 65535:
+        raise InvalidConfig(f"{settings.port} is no port", hint="use a number from 0 to 65535")
     try:
         listener = socket.create_server(address, family=family, backlog=_BACKLOG)
-    except OverflowError:
-        raise InvalidConfig(f"{settings.port} is no port", hint="use a number from 0 to 65535") from None
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             raise Conflict(

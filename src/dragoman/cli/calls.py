@@ -84,7 +84,7 @@ def _show_output(screen: Screen, output: dict[str, Any]) -> None:
         screen.warn(warning)
     if not output["ok"]:
         error = output["error"]
-        Screen(False).fail({"detail": error["message"], "hint": error["hint"], "cause": error["cause"]})
+        Screen(False).fail({**error, "detail": error["message"]})
         raise typer.Exit(1)
     if screen.as_json:
         return

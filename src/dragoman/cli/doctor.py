@@ -10,14 +10,20 @@ from typing import Literal
 
 import typer
 
-from dragoman.cli.door import Door, Refused, path_of
+from dragoman.cli.door import Door, Refused, open_door, path_of
 from dragoman.cli.screen import Screen, plain
-from dragoman.cli.session import AsJson, session
+from dragoman.cli.session import AsJson, failures_on
+from dragoman.errors import DragomanError
 from dragoman.settings import Settings
 
 Verdict = Literal["ok", "note", "wrong"]
 _SIGNS = {"ok": "[green]✓[/]", "note": "[yellow]–[/]", "wrong": "[red]✗[/]"}
 _VERSION_LIMIT = 10.0
+PROGRAMS = (
+    ("npx", "servers from npm"),
+    ("uvx", "servers from PyPI"),
+    ("bwrap", "the sandbox of the native tool 'terminal'"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,35 +41,46 @@ def doctor(as_json: AsJson = False) -> None:
 
     Ends with 1 when something is wrong.
     """
+    screen = Screen(as_json)
     found: list[Finding] = []
-    with session(as_json) as (door, screen):
-        for finding in _findings(door, Settings.load()):
+    with failures_on(screen):
+        for finding in _findings(Settings.load()):
             found.append(finding)
             if not as_json:
                 _show(screen, finding)
-        is_well = all(finding.verdict != "wrong" for finding in found)
-        if as_json:
-            screen.data({"ok": is_well, "findings": [asdict(finding) for finding in found]})
+    is_well = all(finding.verdict != "wrong" for finding in found)
+    if as_json:
+        screen.data({"ok": is_well, "findings": [asdict(finding) for finding in found]})
     if not is_well:
         raise typer.Exit(1)
 
 
-def _findings(door: Door, settings: Settings) -> Iterator[Finding]:
+def _findings(settings: Settings) -> Iterator[Finding]:
+    """An installation that cannot even be opened is a finding like any other."""
+    for program, purpose in PROGRAMS:
+        yield _program(program, purpose)
+    try:
+        with open_door(settings) as door:
+            yield from _files(settings)
+            yield from _opened(door, settings)
+    except DragomanError as error:
+        yield from _files(settings)
+        yield Finding("opening", "wrong", error.message, error.hint)
+
+
+def _files(settings: Settings) -> Iterator[Finding]:
     yield _file("home", settings.home, 0o700)
-    yield _file("key", settings.key_file, 0o600)
-    if settings.token_file.exists():
-        yield _file("token", settings.token_file, 0o600)
+    for subject, path in (("key", settings.key_file), ("token", settings.token_file)):
+        if path.exists():
+            yield _file(subject, path, 0o600)
+
+
+def _opened(door: Door, settings: Settings) -> Iterator[Finding]:
     if door.service:
         yield Finding("service", "ok", f"runs at {door.service.url}")
     else:
         yield Finding("service", "note", "none runs; commands open the store themselves", "dragoman serve")
     yield _store(door, settings)
-    for program, purpose in (
-        ("npx", "servers from npm"),
-        ("uvx", "servers from PyPI"),
-        ("bwrap", "the sandbox of the native tool 'terminal'"),
-    ):
-        yield _program(program, purpose)
     yield from _connectors(door)
 
 

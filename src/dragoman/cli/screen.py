@@ -69,7 +69,7 @@ class Screen:
         if self.as_json:
             self.data(problem)
         self._say("error", "bold red", str(problem.get("detail") or problem.get("title") or "it failed"))
-        if cause := problem.get("cause"):
+        if (cause := problem.get("cause")) and cause != problem.get("code"):
             self._say("cause", "red", str(cause))
         if hint := problem.get("hint"):
             self._say("hint", "cyan", str(hint))
