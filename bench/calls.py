@@ -13,10 +13,10 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import aiohttp
-import lab
-import peers
 from mcp import Client, StdioServerParameters
 
+import lab
+import peers
 from dragoman.connections.session import Session, open_session
 from dragoman.connector import Configuration, Connector
 

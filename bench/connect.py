@@ -5,9 +5,10 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
+from mcp import Client, StdioServerParameters
+
 import lab
 import peers
-from mcp import Client, StdioServerParameters
 
 AIM = 95.0
 

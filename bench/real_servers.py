@@ -17,7 +17,6 @@ from typing import Any
 
 import lab
 import peers
-
 from dragoman import ToolOutput
 
 CACHE = Path(__file__).parents[1] / ".cache"
@@ -177,7 +176,7 @@ async def open_published() -> AsyncGenerator[tuple[peers.Hub, list[Published]]]:
 
 
 async def run(hub: peers.Hub, server: Published, calls: int) -> tuple[float, Counter[str]]:
-    """Seconds, and the errors by code. Callers take turns by threes and fours: steps of one set stay in order."""
+    """Seconds, and the errors by code. Each caller takes twelve steps at a time: what belongs together."""
     errors: Counter[str] = Counter()
     sets = iter(range(0, calls, 12))
 

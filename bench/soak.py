@@ -1,4 +1,4 @@
-"""Many calls while the servers are killed again and again: memory, descriptors, tasks, children must not grow.
+"""Many calls while servers are killed again and again: memory, descriptors, tasks, children must not grow.
 
 Read-only calls, so each must succeed; `failed` counts those that did not.
 """
@@ -14,9 +14,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 
+import psutil
+
 import lab
 import peers
-import psutil
 
 CALLERS = 8
 SAMPLES = 80

@@ -4,8 +4,7 @@ import subprocess
 import sys
 
 import pytest
-
-from conftest import Command
+from command_line import Command
 
 HEAVY = (
     "fastapi",

@@ -2,7 +2,6 @@
 
 import http.client
 import json
-import os
 import signal
 import socket
 import time
@@ -10,8 +9,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-
-from conftest import Command, dragoman_process, raw, running_service
+from command_line import Command, dragoman_process, errors_of, output_of, raw, running_service
 
 
 def test_the_command_talks_to_the_running_service(dragoman: Command, home: Path) -> None:
@@ -26,8 +24,7 @@ def test_the_command_talks_to_the_running_service(dragoman: Command, home: Path)
         assert len(dragoman("results", "show", large, "--json").value["body"]) == 300_000
         assert "did you mean" in dragoman("tools", "show", "raw__eco").err
         assert f"runs at {service.url}" in dragoman("doctor").out
-        os.kill(service.pid, signal.SIGTERM)
-        assert service.wait(10) == 0
+        assert service.stop() == 0
     assert not (home / "server.json").exists()
     assert dragoman("call", "raw__echo", "text=alone").out == "alone\n"
 
@@ -74,14 +71,11 @@ def test_the_service_stops_in_time_with_streams_and_calls_open(
             dragoman_process("events", "--json") as events,
             dragoman_process("call", "raw__sleep", "seconds=60") as call,
         ):
-            assert events.stderr is not None
-            assert "listening" in events.stderr.readline()
-            assert events.stdout is not None
-            while json.loads(events.stdout.readline())["kind"] != "call.started":
+            assert "listening" in errors_of(events).readline()
+            while json.loads(output_of(events).readline())["kind"] != "call.started":
                 pass
             started = time.monotonic()
-            os.kill(service.pid, number)
-            assert service.wait(10) == 0
+            assert service.stop(number) == 0
             assert time.monotonic() - started < 10
             assert events.wait(5) == 0
             assert call.wait(5) == 1
@@ -90,8 +84,7 @@ def test_the_service_stops_in_time_with_streams_and_calls_open(
 
 def test_a_killed_service_leaves_nothing_in_the_way(dragoman: Command, home: Path) -> None:
     with running_service() as service:
-        service.kill()
-        service.wait()
+        assert service.stop(signal.SIGKILL) == -9
     assert (home / "server.json").exists()
     assert dragoman("tools", "list", "--json").value == {"tools": []}
     with running_service() as service:
@@ -100,11 +93,9 @@ def test_a_killed_service_leaves_nothing_in_the_way(dragoman: Command, home: Pat
 
 def test_events_are_followed(dragoman: Command, home: Path) -> None:
     with running_service(), dragoman_process("events") as events:
-        assert events.stderr is not None
-        assert "listening" in events.stderr.readline()
+        assert "listening" in errors_of(events).readline()
         dragoman("connectors", "add", "raw", *raw())
-        assert events.stdout is not None
-        assert "connector.registered  raw" in events.stdout.readline()
+        assert "connector.registered  raw" in output_of(events).readline()
         events.send_signal(signal.SIGINT)
         assert events.wait(5) == 130
 
@@ -123,6 +114,5 @@ def test_a_client_that_sends_half_a_request_holds_nobody_up(dragoman: Command, h
             assert connection.getresponse().status == 200
             connection.close()
             started = time.monotonic()
-            os.kill(service.pid, signal.SIGTERM)
-            assert service.wait(10) == 0
+            assert service.stop() == 0
             assert time.monotonic() - started < 8

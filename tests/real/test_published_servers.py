@@ -13,13 +13,7 @@ import pytest
 from dragoman import Hub
 from servers.hubs import is_alive, until
 
-# The hub is shared by the module: one worker runs all of it.
-pytestmark = [
-    pytest.mark.anyio,
-    pytest.mark.real,
-    pytest.mark.timeout(180),
-    pytest.mark.xdist_group("published"),
-]
+pytestmark = [pytest.mark.anyio, pytest.mark.real, pytest.mark.timeout(180)]
 
 
 async def added(hub: Hub, slug: str, downloads: dict[str, str], *command: str, **facts: Any) -> set[str]:
