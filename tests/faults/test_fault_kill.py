@@ -54,6 +54,27 @@ async def test_a_kill_is_noticed_without_a_call(tmp_path: Path, era: str) -> Non
         await until(was_noticed, within=2)
 
 
+async def test_death_and_return_are_told_as_events_with_their_cause(tmp_path: Path) -> None:
+    async with open_hub(tmp_path) as hub:
+        await hub.connectors.add("a", **stdio(), **QUICK)
+        told: list[tuple[str, str | None]] = []
+
+        async def listens() -> None:
+            async for event in hub.events():
+                if event.kind == "connector.state":
+                    told.append((event.data["state"], event.data["cause"]))
+
+        listener = asyncio.ensure_future(listens())
+        await asyncio.sleep(0)
+        os.kill(await pid_of(hub), signal.SIGKILL)
+        await until(lambda: "connected" in [state for state, _ in told])
+        state, cause = told[0]
+        assert state == "reconnecting"
+        assert "signal 9" in (cause or "")
+        listener.cancel()
+        await asyncio.wait([listener])
+
+
 @BOTH_ERAS
 async def test_a_safe_call_survives_the_death_of_its_server(tmp_path: Path, era: str) -> None:
     log = tmp_path / "log"

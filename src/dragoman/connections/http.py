@@ -103,9 +103,9 @@ class HttpWire(Wire):
         except WireFault:
             raise
         except aiohttp.ClientConnectorError as error:
-            raise WireFault("refused", _plain(error), sent=False) from None
+            raise WireFault("refused", plain(error), sent=False) from None
         except (aiohttp.ClientError, OSError) as error:
-            raise WireFault("lost", _plain(error)) from None
+            raise WireFault("lost", plain(error)) from None
 
     async def _post(self, message: Message, headers: Mapping[str, str] | None) -> aiohttp.ClientResponse:
         data = encode(message)
@@ -218,7 +218,7 @@ class HttpWire(Wire):
                     if response.status >= 400:
                         await self._refuse(response, has_id=False)
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
-            raise WireFault("lost", _plain(error)) from None
+            raise WireFault("lost", plain(error)) from None
         except MCPError as error:
             raise WireFault("server_error", error.error.message) from None
         if message.get("method") == "notifications/initialized":
@@ -330,6 +330,9 @@ def _same(found: Any, request_id: RequestId | None) -> bool:
     return request_id is not None and (found == request_id or str(found) == str(request_id))
 
 
-def _plain(error: BaseException) -> str:
-    text = str(error).strip()
-    return text or type(error).__name__
+def plain(error: BaseException) -> str:
+    """What went wrong on the way, in the words of the system rather than of the library."""
+    if isinstance(error, aiohttp.ClientConnectorError):
+        reason = error.os_error.strerror or str(error.os_error)
+        return f"cannot connect to {error.host}:{error.port}: {reason}"
+    return str(error).strip() or type(error).__name__

@@ -10,6 +10,7 @@ from yarl import URL
 
 from dragoman.connections.duplex import DuplexWire
 from dragoman.connections.faults import FaultKind, WireFault
+from dragoman.connections.http import plain
 from dragoman.connections.sse_events import EventDecoder, EventTooLarge, ServerEvent
 from dragoman.connections.wire import Message, decode, encode
 
@@ -59,9 +60,9 @@ class SseWire(DuplexWire):
                     kind = _STATUS_FAULTS.get(status, "server_error" if status >= 500 else "refused")
                     raise WireFault(kind, f"the server answered {status}", sent=status >= 500)
         except aiohttp.ClientConnectorError as error:
-            raise WireFault("refused", str(error), sent=False) from None
+            raise WireFault("refused", plain(error), sent=False) from None
         except (aiohttp.ClientError, OSError) as error:
-            raise WireFault("lost", str(error) or type(error).__name__) from None
+            raise WireFault("lost", plain(error)) from None
 
     async def _listen(self) -> None:
         decoder = EventDecoder(self._limit)
@@ -74,7 +75,7 @@ class SseWire(DuplexWire):
         except EventTooLarge:
             kind, why = "garbled", f"the server sent an event of more than {self._limit:,} bytes"
         except (aiohttp.ClientError, OSError) as error:
-            why = str(error) or type(error).__name__
+            why = plain(error)
         self.lose(WireFault(kind, why))
         if not self._endpoint.done():
             self._endpoint.set_exception(WireFault(kind, why, sent=False))
@@ -120,9 +121,9 @@ async def open_sse(
             url, headers={**headers, "Accept": "text/event-stream"}, allow_redirects=False, proxy=proxy
         )
     except aiohttp.ClientConnectorError as error:
-        raise WireFault("refused", str(error), sent=False) from None
+        raise WireFault("refused", plain(error), sent=False) from None
     except (aiohttp.ClientError, OSError) as error:
-        raise WireFault("lost", str(error) or type(error).__name__, sent=False) from None
+        raise WireFault("lost", plain(error), sent=False) from None
     try:
         if response.status != 200 or response.content_type != "text/event-stream":
             kind = _STATUS_FAULTS.get(
