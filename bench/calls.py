@@ -190,8 +190,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="a tenth of the work, to see that it runs")
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
     parser.add_argument("--profile", action="store_true", help="where the time of the library goes")
-    parser.add_argument("--calls", type=int, default=500, help="calls per contender and round")
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--calls", type=int, default=300, help="calls per contender and round")
+    parser.add_argument("--rounds", type=int, default=5)
     return parser.parse_args()
 
 

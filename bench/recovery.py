@@ -113,7 +113,7 @@ async def measure(kills: int) -> lab.Report:
 
 
 def main() -> None:
-    given = lab.options(__doc__ or "", kills=(40, "kills of the stdio server; half as many over HTTP"))
+    given = lab.options(__doc__ or "", kills=(30, "kills of the stdio server; half as many over HTTP"))
     asyncio.run(measure(4 if given.quick else given.kills)).show(as_json=given.json)
 
 

@@ -54,7 +54,9 @@ def main() -> None:
             file.write(str(listening.getsockname()[1]))
         os.replace(options.port_file + ".new", options.port_file)
         served = LegacyOnly(app) if options.era == "2025" else app
-        uvicorn.Server(uvicorn.Config(served, log_level="warning")).run(sockets=[listening])
+        # A contender waits while the others have their turn: its connection must not be closed meanwhile.
+        config = uvicorn.Config(served, log_level="warning", timeout_keep_alive=600)
+        uvicorn.Server(config).run(sockets=[listening])
 
 
 if __name__ == "__main__":

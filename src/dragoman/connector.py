@@ -88,6 +88,7 @@ class Configuration(_Frozen):
     max_concurrency: int = Field(default=32, ge=1, le=10000)
     auto_reconnect: bool = True
     eager: bool = False
+    auto_discover: bool = Field(default=True, description="list its tools by itself when none are known")
     health_interval: float = Field(default=30.0, ge=0, le=3600, description="0 turns health checks off")
     isolation: Isolation = "user"
     pin: Pin = "warn"

@@ -127,7 +127,7 @@ def _config(app: Guard) -> uvicorn.Config:
 def _only_one(settings: Settings) -> Generator[None]:
     """Held by the kernel for this process: a service that was killed leaves no lock behind."""
     settings.home.mkdir(mode=0o700, parents=True, exist_ok=True)
-    file = os.open(settings.server_file.with_suffix(".lock"), os.O_RDWR | os.O_CREAT, 0o600)
+    file = os.open(settings.server_lock, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -7,18 +7,24 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any, Literal, get_args, get_type_hints
 
 from platformdirs import user_data_path
 
 from dragoman.errors import InvalidConfig
 
 PREFIX = "DRAGOMAN_"
+Discovery = Literal["off", "manual", "automatic"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """`home` holds every file that Dragoman keeps; `database_url` moves the facts to PostgreSQL."""
+    """`home` holds every file that Dragoman keeps; `database_url` moves the facts to PostgreSQL.
+
+    `configuration` (a dragoman.toml), `action_servers` (a file) and `agent_configs` (a folder) are the app's
+    configuration: read at every start and watched. `discovery` says who may search the registry of MCP
+    servers at `registry_url`: nobody, people, or agents too.
+    """
 
     home: Path = field(default_factory=lambda: user_data_path("dragoman", appauthor=False))
     database_url: str | None = field(default=None, repr=False)
@@ -31,6 +37,11 @@ class Settings:
     keep_calls_days: float = 30.0
     native_tools: tuple[str, ...] = ()
     tools_root: Path | None = None
+    configuration: Path | None = None
+    action_servers: Path | None = None
+    agent_configs: Path | None = None
+    discovery: Discovery = "manual"
+    registry_url: str = "https://registry.modelcontextprotocol.io"
     log_level: str = "warning"
     log_json: bool = False
 
@@ -50,6 +61,11 @@ class Settings:
     def server_file(self) -> Path:
         """Where a running service says how to reach it, so that the command talks to it."""
         return self.home / "server.json"
+
+    @property
+    def server_lock(self) -> Path:
+        """Held by a running service for as long as its process lives."""
+        return self.home / "server.lock"
 
     @classmethod
     def load(cls, environment: Mapping[str, str] = os.environ) -> "Settings":
@@ -73,6 +89,10 @@ def _read(variable: str, value: str, kind: Any) -> Any:
             return kind(value)
     except (KeyError, ValueError):
         raise InvalidConfig(f"{variable} must be a {kind.__name__}, not {value!r}") from None
+    if (choices := get_args(kind)) and all(isinstance(choice, str) for choice in choices):
+        if value not in choices:
+            raise InvalidConfig(f"{variable} must be one of {', '.join(choices)}, not {value!r}")
+        return value
     if kind == tuple[str, ...]:
         return tuple(part.strip() for part in value.split(",") if part.strip())
     return Path(value).expanduser() if "Path" in str(kind) else value

@@ -5,6 +5,7 @@ import json
 import signal
 import socket
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -65,21 +66,27 @@ def test_a_home_has_one_service_and_a_port_one_listener(
 def test_the_service_stops_in_time_with_streams_and_calls_open(
     dragoman: Command, home: Path, number: signal.Signals
 ) -> None:
-    with running_service() as service:
+    with running_service() as service, ExitStack() as stack:
         dragoman("connectors", "add", "raw", *raw())
-        with (
-            dragoman_process("events", "--json") as events,
-            dragoman_process("call", "raw__sleep", "seconds=60") as call,
-        ):
-            assert "listening" in errors_of(events).readline()
-            while json.loads(output_of(events).readline())["kind"] != "call.started":
-                pass
-            started = time.monotonic()
-            assert service.stop(number) == 0
-            assert time.monotonic() - started < 10
-            assert events.wait(5) == 0
-            assert call.wait(5) == 1
+        events = stack.enter_context(dragoman_process("events", "--json"))
+        assert "listening" in errors_of(events).readline()
+        call = stack.enter_context(dragoman_process("call", "raw__sleep", "seconds=60"))
+        while json.loads(output_of(events).readline())["kind"] != "call.started":
+            pass
+        started = time.monotonic()
+        assert service.stop(number) == 0
+        assert time.monotonic() - started < 10
+        assert events.wait(5) == 0
+        assert call.wait(5) == 1
     assert not (home / "server.json").exists()
+
+
+def test_an_open_stream_is_ended_and_not_cut_off_when_the_service_stops(home: Path) -> None:
+    with running_service() as service, dragoman_process("events") as events:
+        assert "listening" in errors_of(events).readline()
+        assert service.stop() == 0
+        assert events.wait(5) == 0
+        assert "shutdown exceeded" not in errors_of(service.process).read()
 
 
 def test_a_killed_service_leaves_nothing_in_the_way(dragoman: Command, home: Path) -> None:
@@ -89,6 +96,21 @@ def test_a_killed_service_leaves_nothing_in_the_way(dragoman: Command, home: Pat
     assert dragoman("tools", "list", "--json").value == {"tools": []}
     with running_service() as service:
         assert json.loads((home / "server.json").read_text())["pid"] == service.pid
+
+
+def test_a_command_waits_for_a_service_that_is_just_starting(dragoman: Command, home: Path) -> None:
+    """Else it would write to the store behind the back of a service that has read it already."""
+    home.mkdir(mode=0o700)
+    with dragoman_process("serve", "--port", "0", "--json") as process:
+        while not (home / "server.lock").exists():
+            time.sleep(0.005)
+        added = dragoman("connectors", "add", "raw", *raw())
+        assert added.code == 0
+        assert (home / "server.json").exists()
+        assert dragoman("call", "raw__count").code == 0
+        assert json.loads(dragoman("call", "raw__count").out)["count"] == 2
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(10) == 0
 
 
 def test_events_are_followed(dragoman: Command, home: Path) -> None:

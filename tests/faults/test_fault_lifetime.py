@@ -37,9 +37,10 @@ async def test_grandchildren_that_ignore_sigterm_are_reaped(tmp_path: Path, endi
         await hub.connectors.add(
             "a", **stdio("--spawn-child", "--ignore-sigterm"), **QUICK, env={"TEST_CANARY": canary}
         )
-        output = await hub.call("mcp_a_spawn_grandchild", {"ignore_sigterm": True})
-        assert is_alive(output.result["pid"])
-        assert len(carrying(canary)) == 3
+        for detached in (False, True):
+            output = await hub.call("mcp_a_spawn_grandchild", {"ignore_sigterm": True, "detached": detached})
+            assert is_alive(output.result["pid"])
+        assert len(carrying(canary)) == 4
         if ending != "shutdown":
             started = time.monotonic()
             await getattr(hub.connectors, ending)("a")
@@ -51,7 +52,7 @@ async def test_grandchildren_that_ignore_sigterm_are_reaped(tmp_path: Path, endi
 async def test_grandchildren_of_a_killed_server_are_reaped(tmp_path: Path) -> None:
     async with open_hub(tmp_path) as hub:
         await hub.connectors.add("a", **stdio(), **QUICK)
-        grandchild = (await hub.call("mcp_a_spawn_grandchild", {"ignore_sigterm": True})).result["pid"]
+        grandchild = (await hub.call("mcp_a_spawn_grandchild", {"detached": True})).result["pid"]
         os.kill(await pid_of(hub), signal.SIGKILL)
         assert (await hub.call("mcp_a_echo", {"text": "back"})).ok
         await until(lambda: not is_alive(grandchild))

@@ -188,6 +188,7 @@ class Server:
 
     def _tool_hang_process(self, request_id: Any, params: Json) -> Json:
         os.kill(os.getpid(), signal.SIGSTOP)
+        time.sleep(0.2)  # this thread may run on for a moment before all of them stand still
         return text("awake again")
 
     def _tool_ask_client(self, request_id: Any, params: Json) -> Json:
@@ -241,6 +242,7 @@ class Server:
 
 def main() -> None:
     options = arguments()
+    Log(options.log).write("born")
     if options.ignore_sigterm:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if options.stderr:

@@ -16,6 +16,7 @@ Json = dict[str, Any]
 STRING: Json = {"type": "string"}
 NUMBER: Json = {"type": "number"}
 INTEGER: Json = {"type": "integer"}
+BOOLEAN: Json = {"type": "boolean"}
 READ_ONLY: Json = {"readOnlyHint": True}
 IDEMPOTENT: Json = {"readOnlyHint": False, "idempotentHint": True}
 WRITES: Json = {"readOnlyHint": False, "idempotentHint": False, "destructiveHint": True}
@@ -36,14 +37,14 @@ TOOLS: dict[str, tuple[Json, list[str], Json]] = {
     "die_after_send": ({"text": STRING}, ["text"], WRITES),
     "hang_process": ({}, [], READ_ONLY),
     "garbage": ({}, [], READ_ONLY),
-    "bad_utf8": ({"inside_answer": {"type": "boolean"}}, [], READ_ONLY),
+    "bad_utf8": ({"inside_answer": BOOLEAN}, [], READ_ONLY),
     "half_line_and_exit": ({}, [], WRITES),
     "close_stdin": ({}, [], WRITES),
     "close_stdout": ({}, [], WRITES),
     "stop_reading": ({"seconds": NUMBER}, ["seconds"], READ_ONLY),
     "wrong_shape": ({}, [], READ_ONLY),
     "answer_twice": ({"text": STRING}, ["text"], READ_ONLY),
-    "spawn_grandchild": ({"ignore_sigterm": {"type": "boolean"}}, [], WRITES),
+    "spawn_grandchild": ({"ignore_sigterm": BOOLEAN, "detached": BOOLEAN}, [], WRITES),
     "stderr": ({"text": STRING}, ["text"], READ_ONLY),
     "add_tool": ({"name": STRING}, ["name"], WRITES),
     "remove_tool": ({"name": STRING}, ["name"], WRITES),
@@ -65,10 +66,10 @@ GRANDCHILD = "import signal, time; {ignore}time.sleep(600)"
 IGNORE = "signal.signal(signal.SIGTERM, signal.SIG_IGN); "
 
 
-def spawn_grandchild(ignore_sigterm: bool) -> int:
-    """A sleeping process that inherits our pipes; its parent never waits for it."""
+def spawn_grandchild(ignore_sigterm: bool, detached: bool = False) -> int:
+    """A sleeping process that inherits our pipes; `detached` takes it out of our process group."""
     program = GRANDCHILD.format(ignore=IGNORE if ignore_sigterm else "")
-    child = subprocess.Popen([sys.executable, "-S", "-c", program])
+    child = subprocess.Popen([sys.executable, "-S", "-c", program], start_new_session=detached)
     threading.Thread(target=child.wait, daemon=True).start()
     return child.pid
 
@@ -171,8 +172,10 @@ class Toolbox:
     def _run_wrong_shape(self, session: str) -> Json:
         return {"content": "not a list", "isError": "perhaps"}
 
-    def _run_spawn_grandchild(self, session: str, ignore_sigterm: bool = False) -> Json:
-        return structured({"pid": spawn_grandchild(ignore_sigterm)})
+    def _run_spawn_grandchild(
+        self, session: str, ignore_sigterm: bool = False, detached: bool = False
+    ) -> Json:
+        return structured({"pid": spawn_grandchild(ignore_sigterm, detached)})
 
     def _run_stderr(self, session: str, text: str) -> Json:
         print(text, file=sys.stderr, flush=True)

@@ -4,6 +4,7 @@ Whoever opens the hub closes it; `stop` ends the streams of events.
 """
 
 import asyncio
+from importlib.metadata import version
 
 from fastapi import FastAPI
 from starlette.exceptions import HTTPException
@@ -29,7 +30,7 @@ class Api:
         # No documentation page: FastAPI's own would load its parts from somewhere else.
         self._app = FastAPI(
             title="Dragoman",
-            version="0.1.0",
+            version=version("dragoman"),
             description=_TEXT,
             openapi_url="/api/openapi.json",
             docs_url=None,

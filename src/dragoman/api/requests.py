@@ -1,6 +1,6 @@
 """What the REST door is asked, checked as far as a door can: the hub checks the configuration itself."""
 
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self, cast
 
 from fastapi import Depends, Request
 from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler, SecretStr, model_validator
@@ -69,14 +69,26 @@ class _Facts(BaseModel):
     ) -> JsonSchemaValue:
         """The fields of a configuration are documented here as well."""
         schema = handler.resolve_ref_schema(handler(core_schema))
-        inner = Configuration.model_json_schema(ref_template="#/components/schemas/{model}")
-        definitions = inner.pop("$defs", {})
-        fields = {name: inner["properties"][name] for name in _CONFIGURATION}
-        for name in ("auth", "retry"):
-            fields[name] = definitions[type(Configuration.model_fields[name].default).__name__]
-        schema["properties"] = {**schema["properties"], **fields}
+        inner = Configuration.model_json_schema()
+        fields = _inlined(inner["properties"], inner.get("$defs", {}))
+        schema["properties"] = {
+            **schema["properties"],
+            **{name: fields[name] for name in _CONFIGURATION},
+        }
         schema["additionalProperties"] = False
         return schema
+
+
+def _inlined(value: Any, definitions: dict[str, Any]) -> Any:
+    """The same schema without references: what it refers to stands in their place."""
+    if isinstance(value, list):
+        return [_inlined(item, definitions) for item in cast("list[Any]", value)]
+    if not isinstance(value, dict):
+        return value
+    table = cast("dict[str, Any]", value)
+    if isinstance(reference := table.get("$ref"), str):
+        return _inlined(definitions[reference.rpartition("/")[2]], definitions)
+    return {name: _inlined(item, definitions) for name, item in table.items()}
 
 
 class NewConnector(_Facts):

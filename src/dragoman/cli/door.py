@@ -3,10 +3,12 @@
 Light: what a hub needs is imported only when there is no service to ask.
 """
 
+import fcntl
 import http.client
 import json
 import os
 import ssl
+import time
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
@@ -17,6 +19,7 @@ from dragoman.errors import DragomanError, InvalidConfig, Unauthenticated, Unrea
 from dragoman.settings import Settings
 
 _HEALTH_LIMIT = 2.0
+_START_LIMIT = 20.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,13 +99,36 @@ def find_service(settings: Settings, environment: Mapping[str, str] = os.environ
                 hint="check DRAGOMAN_URL, or unset it to use this home",
             )
         return service
+    limit = time.monotonic() + _START_LIMIT
+    while (service := _announced(settings)) is None and _holds_home(settings):
+        # It has the home, but does not answer yet, or does no more: beside it nobody may write.
+        if time.monotonic() > limit:
+            raise Unreachable(
+                f"a service holds {settings.home} but does not answer", hint="wait for it, or stop it"
+            )
+        time.sleep(0.05)
+    return service
+
+
+def _announced(settings: Settings) -> Service | None:
     try:
         facts = json.loads(settings.server_file.read_text())
-        os.kill(facts["pid"], 0)
         service = Service(facts["url"], _own_token(settings))
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return service if is_alive(service) else None
+
+
+def _holds_home(settings: Settings) -> bool:
+    """Whether a service lives for this home: its lock is the kernel's and ends with its process."""
+    try:
+        with settings.server_lock.open() as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
 
 
 def is_alive(service: Service) -> bool:

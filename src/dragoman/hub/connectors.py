@@ -1,27 +1,24 @@
 """Connectors as people handle them: add, look, change, switch, remove. Nothing here needs a restart."""
 
 import asyncio
-import os
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from secrets import token_hex
-from typing import Any, cast
+from typing import Any
 
 from pydantic import SecretStr
 
 from dragoman.access import Limits
 from dragoman.calls.records import Recorder
 from dragoman.catalog import Catalog, CatalogState, Changes
-from dragoman.connections.environment import child_environment
-from dragoman.connections.process import find_program
 from dragoman.connections.source import LinkStatus, Listing, Sources
-from dragoman.connector import Configuration, Connector, split_secrets
+from dragoman.connector import Connector
 from dragoman.errors import DragomanError, InvalidConfig
 from dragoman.events import Event, EventKind, Events
+from dragoman.hub.facts import check_program, configured, merged, named
 from dragoman.hub.registry import Registry
-from dragoman.names import check_slug, slug_from
 from dragoman.scope import Caller
 from dragoman.store import Store
 from dragoman.telemetry.metrics import ConnectorMetrics
@@ -77,6 +74,8 @@ class Connectors:
         *,
         description: str = "",
         connect: bool = True,
+        aliases: Sequence[str] = (),
+        enabled: bool = True,
         caller: Caller | None = None,
         **facts: Any,
     ) -> ConnectorView:
@@ -87,9 +86,9 @@ class Connectors:
         kept, with its cause, and tried again; a wrong configuration is refused and nothing is written.
         """
         caller = caller or self._caller
-        slug, aliases = _named(name)
-        configuration, secrets = _configured(facts, {})
-        _check_program(configuration)
+        slug, aliases = named(name, aliases)
+        configuration, secrets = configured(facts, {})
+        check_program(configuration)
         self._registry.check_free((slug, *aliases), caller.workspace)
         connector = Connector(
             id=f"con_{token_hex(8)}",
@@ -99,10 +98,11 @@ class Connectors:
             aliases=aliases,
             description=description,
             configuration=configuration,
+            enabled=enabled,
         )
         await self._store.connectors.add(connector, self._sealed(connector, secrets))
         self._take_in(connector, "connector.registered")
-        if connect:
+        if connect and enabled:
             await self._try_refresh(connector, caller)
         return self._view(connector, caller)
 
@@ -126,30 +126,55 @@ class Connectors:
         """Changes what is given and keeps the rest. Calls under way finish on the old connection."""
         caller = caller or self._caller
         async with self._writing[self._registry.get(name, caller).id]:
-            before, after = await self._rewrite(name, caller, description, facts)
+            before = self._registry.get(name, caller)
+            facts, kept = merged(before.configuration, await self._vault.reveal(before, ""), facts)
+            changes = {} if description is None else {"description": description}
+            after = await self._rewrite(before, facts, kept, **changes)
+        return await self._taken_over(before, after, connect, caller)
+
+    async def replace(
+        self,
+        name: str,
+        *,
+        description: str = "",
+        connect: bool = True,
+        aliases: Sequence[str] = (),
+        enabled: bool = True,
+        caller: Caller | None = None,
+        **facts: Any,
+    ) -> ConnectorView:
+        """These facts and secrets in the place of all it had; its tools, versions and numbers stay."""
+        caller = caller or self._caller
+        async with self._writing[self._registry.get(name, caller).id]:
+            before = self._registry.get(name, caller)
+            beside = {"description": description, "enabled": enabled, "aliases": tuple(aliases)}
+            after = await self._rewrite(before, facts, {}, **beside)
+        return await self._taken_over(before, after, connect, caller)
+
+    async def _rewrite(
+        self, before: Connector, facts: Mapping[str, Any], kept: Mapping[str, SecretStr], **beside: Any
+    ) -> Connector:
+        configuration, secrets = configured(facts, kept)
+        check_program(configuration)
+        after = replace(
+            before,
+            configuration=configuration,
+            revision=before.revision + 1,
+            era=before.era if before.configuration.url == configuration.url else None,
+            updated_at=datetime.now(UTC),
+            **beside,
+        )
+        await self._store.connectors.update(after, self._sealed(after, secrets))
+        self._take_in(after, "connector.updated")
+        return after
+
+    async def _taken_over(
+        self, before: Connector, after: Connector, connect: bool, caller: Caller
+    ) -> ConnectorView:
         await self._sources.retire(before)
         if connect and after.enabled:
             await self._try_refresh(after, caller)
         return self._view(after, caller)
-
-    async def _rewrite(
-        self, name: str, caller: Caller, description: str | None, facts: Mapping[str, Any]
-    ) -> tuple[Connector, Connector]:
-        before = self._registry.get(name, caller)
-        merged, kept = _merged(before.configuration, await self._vault.reveal(before, ""), facts)
-        configuration, secrets = _configured(merged, kept)
-        _check_program(configuration)
-        after = replace(
-            before,
-            configuration=configuration,
-            description=before.description if description is None else description,
-            revision=before.revision + 1,
-            era=before.era if before.configuration.url == configuration.url else None,
-            updated_at=datetime.now(UTC),
-        )
-        await self._store.connectors.update(after, self._sealed(after, secrets))
-        self._take_in(after, "connector.updated")
-        return before, after
 
     async def remove(self, name: str, caller: Caller | None = None) -> None:
         """Calls under way finish; then its connections, tools, secrets and numbers are gone."""
@@ -297,74 +322,3 @@ class Connectors:
             self._vault.seal(connector.workspace, "", connector.id, name, value)
             for name, value in secrets.items()
         ]
-
-
-def _named(name: str) -> tuple[str, tuple[str, ...]]:
-    """The slug and aliases of a new connector: `email_mcp` becomes `email-mcp` and stays an alias."""
-    if (
-        "_" in name
-        and name.replace("_", "").replace("-", "").isalnum()
-        and name.isascii()
-        and name[0].isalpha()
-    ):
-        return check_slug(slug_from(name)), (name,)
-    return check_slug(name), ()
-
-
-def _configured(
-    facts: Mapping[str, Any], kept: Mapping[str, SecretStr]
-) -> tuple[Configuration, dict[str, SecretStr]]:
-    """The configuration without its secrets, and the secrets: those kept and those just given."""
-    given = {name: value for name, value in facts.items() if value is not None}
-    marked = frozenset[str](given.pop("secret", ()))
-    bearer, api_key = given.pop("bearer", None), given.pop("api_key", None)
-    header = given.pop("api_key_header", None)
-    secrets = dict(kept)
-    if bearer and api_key:
-        raise InvalidConfig("give a bearer token or an API key, not both")
-    if bearer or api_key:
-        given["auth"] = {"kind": "bearer" if bearer else "apikey"} | ({"header": header} if header else {})
-        secrets["auth"] = SecretStr(str(bearer or api_key))
-    env, headers, found = split_secrets(_words(given, "env"), _words(given, "headers"), marked)
-    secrets |= found
-    given |= {"env": env, "headers": headers, "secrets": tuple(sorted(secrets))}
-    return Configuration.checked(given), secrets
-
-
-def _merged(
-    before: Configuration, secrets: Mapping[str, SecretStr], changes: Mapping[str, Any]
-) -> tuple[dict[str, Any], dict[str, SecretStr]]:
-    """The old fields and secrets with the changes over them; in env and headers, None takes a name away.
-
-    A new command takes the place of a url and all that belongs to it, and the other way round.
-    """
-    facts = before.model_dump(mode="python", exclude_unset=True)
-    kept = dict(secrets)
-    if (changes.get("url") and before.command) or (changes.get("command") and before.url):
-        for field in ("command", "args", "env", "cwd", "url", "headers", "auth", "transport"):
-            facts.pop(field, None)
-        kept.clear()
-    for field, prefix in (("env", "env:"), ("headers", "header:")):
-        words: dict[str, str | None] = dict(changes.get(field) or {})
-        kept = {name: value for name, value in kept.items() if name.removeprefix(prefix) not in words}
-        facts[field] = {
-            name: value for name, value in {**facts.get(field, {}), **words}.items() if value is not None
-        }
-    facts |= {
-        name: value for name, value in changes.items() if value is not None and name not in ("env", "headers")
-    }
-    return facts, kept
-
-
-def _words(facts: Mapping[str, Any], field: str) -> dict[str, str]:
-    value: Any = facts.get(field) or {}
-    if not isinstance(value, dict):
-        raise InvalidConfig(f"{field} must be a table of names and values")
-    return {str(name): str(word) for name, word in cast("dict[Any, Any]", value).items()}
-
-
-def _check_program(configuration: Configuration) -> None:
-    if configuration.command:
-        find_program(
-            configuration.command, child_environment(os.environ, configuration.env), configuration.cwd
-        )

@@ -19,10 +19,16 @@ from dragoman.connections.pool import Connections
 from dragoman.connections.source import LinkStatus
 from dragoman.connections.sources import EverySource
 from dragoman.connector import Configuration, Connector
+from dragoman.discovery import McpRegistry
 from dragoman.errors import DragomanError, InvalidConfig, NotFound
 from dragoman.events import Event, Events
 from dragoman.hub.background import Background
 from dragoman.hub.connectors import Connectors
+from dragoman.hub.discovery import Discovery
+from dragoman.hub.exports import Exports
+from dragoman.hub.folders import AppFiles, Folders
+from dragoman.hub.imports import Imports
+from dragoman.hub.kept_agents import KeptAgents
 from dragoman.hub.registry import Registry
 from dragoman.hub.tools import Tools
 from dragoman.hub.watcher import Watcher
@@ -42,6 +48,10 @@ class Hub:
 
     connectors: Connectors
     tools: Tools
+    imports: Imports
+    exports: Exports
+    folders: Folders
+    discovery: Discovery
 
     def __init__(self, settings: Settings | None = None, *, caller: Caller = LOCAL_CALLER) -> None:
         self.settings = settings or Settings.load()
@@ -194,8 +204,36 @@ class Hub:
         self._add_shipped_tools()
         self._declare()
         watcher.attach(tasks, self.connectors.relist_over)
+        self._open_configuration(registry, vault)
+        await self.folders.start(tasks)
         self._wake(registry, catalog, tasks)
         tasks.start(self._forget_old(), "forget old results and calls")
+
+    def _open_configuration(self, registry: Registry, vault: Vault) -> None:
+        """What people bring along: files to import, files of the app, servers of a registry."""
+        settings, agents = self.settings, KeptAgents(self.settings.home)
+        self.imports = Imports(
+            caller=self.caller, connectors=self.connectors, registry=registry, vault=vault, agents=agents
+        )
+        self.exports = Exports(caller=self.caller, registry=registry, vault=vault, agents=agents)
+        self.folders = Folders(
+            files=AppFiles(
+                configuration=settings.configuration,
+                action_servers=settings.action_servers,
+                agent_configs=settings.agent_configs,
+            ),
+            caller=self.caller,
+            imports=self.imports,
+            connectors=self.connectors,
+            registry=registry,
+            discover=self._try_list,
+        )
+        self.discovery = Discovery(
+            caller=self.caller,
+            mode=settings.discovery,
+            registry=McpRegistry(settings.registry_url),
+            connectors=self.connectors,
+        )
 
     async def _try_list(self, connector: Connector) -> None:
         caller = Caller(workspace=connector.workspace, user=connector.owner or self.caller.user)
@@ -210,6 +248,7 @@ class Hub:
                 connector.kind != "native"
                 and connector.enabled
                 and (connector.configuration.eager or is_unknown)
+                and connector.configuration.auto_discover
             ):
                 tasks.start(self._try_list(connector), f"first list of {connector.slug}")
 

@@ -1,0 +1,189 @@
+"""Closes the references of translated schemas: small parts are put in place, circles and large parts are `$defs`.
+
+Each component is translated and closed once and shared by all operations of its document.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from dragoman.connections.openapi.circles import Circles
+from dragoman.connections.openapi.parsing import Version
+from dragoman.connections.openapi.references import References
+from dragoman.connections.openapi.schemas import Direction, Reference, Translator
+from dragoman.connections.openapi.values import Json, Object
+
+_ROOMY, _TIGHT = 16_000, 200  # largest part that is put in place, about in bytes of JSON
+_DEEPEST_IN_PLACE = 25
+_LEFT_OUT: Object = {"description": "(left out: the service's own description is too large)"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Closed:
+    """A schema without open references; `needs` are the pointers of the `$defs` it uses."""
+
+    schema: Json
+    size: int
+    depth: int
+    needs: frozenset[str]
+
+
+class Components:
+    """All schemas of one document in one direction."""
+
+    def __init__(self, references: References, version: Version, direction: Direction) -> None:
+        self._references = references
+        self._translator = Translator(references, version, direction)
+        self._translated: dict[str, Json] = {}
+        self._edges: dict[str, tuple[Reference, ...]] = {}
+        self._circles = Circles(lambda pointer: [edge.pointer for edge in self._edges_of(pointer)])
+        self._loops = Circles(
+            lambda pointer: [edge.pointer for edge in self._edges_of(pointer) if edge.is_in_place]
+        )
+        self._roomy = _Closer(self, _ROOMY)
+        self._tight = _Closer(self, _TIGHT)
+
+    def translate(self, schema: Json) -> Json:
+        """With open references, for those who look at the top of it first."""
+        return self._translator.translated(schema)
+
+    def opened(self, schema: Json) -> Json:
+        """The schema itself, or the translated one that it refers to."""
+        for _ in range(50):
+            if not isinstance(schema, Reference):
+                return schema
+            schema = self.get(schema.pointer)
+        return {}
+
+    def close(self, schema: Json, limit: int) -> Object | None:
+        """A schema that stands alone, of at most about `limit` bytes; None when it cannot be that small."""
+        for closer in (self._roomy, self._tight):
+            root = closer.closed(schema, None)
+            size, definitions = closer.definitions(root.needs, limit - root.size)
+            if root.size + size <= limit and None not in definitions.values():
+                return _assembled(root.schema, definitions, closer.names)
+        return None
+
+    def close_cut(self, schema: Json, limit: int) -> Object:
+        """As `close`, but what does not fit any more allows everything."""
+        root = self._tight.closed(schema, None)
+        _, definitions = self._tight.definitions(root.needs, limit - root.size)
+        return _assembled(root.schema, definitions, self._tight.names)
+
+    def get(self, pointer: str) -> Json:
+        if pointer not in self._translated:
+            self._translated[pointer] = self._translator.translated(self._references.get(pointer))
+        return self._translated[pointer]
+
+    def is_circular(self, pointer: str) -> bool:
+        return self._circles.contains(pointer)
+
+    def is_endless(self, home: str | None, reference: Reference) -> bool:
+        """Whether a validator that follows it would come back without having looked at anything new."""
+        if not reference.is_in_place or home is None:
+            return False
+        return self._loops.share_one(home, reference.pointer)
+
+    def _edges_of(self, pointer: str) -> tuple[Reference, ...]:
+        if pointer not in self._edges:
+            self._edges[pointer] = tuple(_open_references(self.get(pointer)))
+        return self._edges[pointer]
+
+
+class _Closer:
+    """One way to close references: parts up to `limit` are put in place."""
+
+    def __init__(self, components: Components, limit: int) -> None:
+        self._components = components
+        self._limit = limit
+        self._parts: dict[str, _Closed] = {}
+        self.names = _Names()
+
+    def closed(self, node: Json, home: str | None) -> _Closed:
+        if isinstance(node, Reference):
+            return self._placed(node, home)
+        if isinstance(node, dict):
+            items: dict[str, _Closed] = {name: self.closed(part, home) for name, part in node.items()}
+            schema: Json = {name: part.schema for name, part in items.items()}
+            return _joined(schema, list(items.values()), sum(len(name) + 4 for name in items))
+        if isinstance(node, list):
+            parts = [self.closed(part, home) for part in node]
+            return _joined([part.schema for part in parts], parts, len(parts))
+        return _Closed(node, len(node) + 2 if isinstance(node, str) else 6, 0, frozenset())
+
+    def definitions(self, needs: frozenset[str], room: int) -> tuple[int, dict[str, Json]]:
+        """Everything that is needed, nearest first; what exceeds the room is None."""
+        found: dict[str, Json] = {}
+        waiting, size = sorted(needs), 0
+        while waiting:
+            further: set[str] = set()
+            for pointer in waiting:
+                part = self._part(pointer)
+                size += part.size
+                found[pointer] = part.schema if size <= room else None
+                if found[pointer] is None:
+                    size -= part.size
+                else:
+                    further |= part.needs
+            waiting = sorted(further - found.keys())
+        return size, found
+
+    def _placed(self, reference: Reference, home: str | None) -> _Closed:
+        if self._components.is_endless(home, reference):
+            return _Closed({}, 2, 0, frozenset())
+        pointer = reference.pointer
+        if not self._components.is_circular(pointer):
+            part = self._part(pointer)
+            if part.size <= self._limit and part.depth <= _DEEPEST_IN_PLACE:
+                return part
+        name = self.names.name_for(pointer)
+        return _Closed({"$ref": f"#/$defs/{name}"}, len(name) + 20, 1, frozenset({pointer}))
+
+    def _part(self, pointer: str) -> _Closed:
+        if pointer not in self._parts:
+            self._parts[pointer] = self.closed(self._components.get(pointer), pointer)
+        return self._parts[pointer]
+
+
+class _Names:
+    """Names in `$defs`, from the last word of the pointer."""
+
+    def __init__(self) -> None:
+        self._by_pointer: dict[str, str] = {}
+        self._taken: set[str] = set()
+
+    def name_for(self, pointer: str) -> str:
+        if pointer not in self._by_pointer:
+            word = re.sub(r"[^A-Za-z0-9_.-]+", "_", pointer.rsplit("/", 1)[-1]) or "root"
+            name, number = word, 2
+            while name in self._taken:
+                name, number = f"{word}_{number}", number + 1
+            self._taken.add(name)
+            self._by_pointer[pointer] = name
+        return self._by_pointer[pointer]
+
+
+def _joined(schema: Json, parts: list[_Closed], size: int) -> _Closed:
+    needs = frozenset[str]().union(*(part.needs for part in parts if part.needs))
+    depth = max((part.depth for part in parts), default=0) + 1
+    return _Closed(schema, size + 2 + sum(part.size for part in parts), depth, needs)
+
+
+def _assembled(root: Json, definitions: dict[str, Json], names: _Names) -> Object:
+    if not definitions:
+        return root
+    parts = {
+        names.name_for(pointer): _LEFT_OUT if part is None else part for pointer, part in definitions.items()
+    }
+    return {**root, "$defs": dict(sorted(parts.items()))}
+
+
+def _open_references(node: Json) -> Iterator[Reference]:
+    if isinstance(node, Reference):
+        yield node
+    elif isinstance(node, dict):
+        for part in node.values():
+            yield from _open_references(part)
+    elif isinstance(node, list):
+        for part in node:
+            yield from _open_references(part)

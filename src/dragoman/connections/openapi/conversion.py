@@ -1,0 +1,191 @@
+"""A document as tools: every operation a definition with its plan. Pure; runs in the worker process.
+
+One operation that cannot be offered is named with its reason and loses none of the others.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+import jsonschema_rs
+
+from dragoman.connections.openapi.components import Components
+from dragoman.connections.openapi.contents import Contents, is_json
+from dragoman.connections.openapi.naming import METHODS, Found, Names, Wanted, description_of
+from dragoman.connections.openapi.parameters import Arguments, Parameters
+from dragoman.connections.openapi.parsing import Document
+from dragoman.connections.openapi.plan import META_KEY, Operation
+from dragoman.connections.openapi.references import References
+from dragoman.connections.openapi.schemes import Schemes, Servers, resolved
+from dragoman.connections.openapi.values import Json, Object, OperationFault, as_object, as_text, is_object
+
+_LARGEST_INPUT = 48_000
+_LARGEST_CUT_INPUT = 128_000
+_LARGEST_OUTPUT = 8_000
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a document is from: `source` is its address, `base` what a missing server means."""
+
+    source: str | None = None
+    base: str | None = None
+
+
+class Conversion:
+    """Turns one document into tools, one by one. `skipped` grows on the way."""
+
+    def __init__(self, document: Document, origin: Origin, wanted: Wanted) -> None:
+        self.skipped: list[str] = []
+        self._root = document.root
+        self._origin = origin
+        self._wanted = wanted
+        self._references = References(document.root)
+        self._inputs = Components(self._references, document.version, "input")
+        self._outputs = Components(self._references, document.version, "output")
+        self._parameters = Parameters(document, self._references, self._inputs)
+        self._contents = Contents(document, self._references, self._inputs)
+        self._schemes = Schemes(document, self._references)
+        self._servers = Servers(document, origin.source)
+
+    def tools(self) -> Iterator[Object]:
+        """Definitions in their plain form, in the order of the document."""
+        for found in self._operations():
+            try:
+                yield self._tool(found)
+            except OperationFault as fault:
+                self.skipped.append(f"{found.where}: {fault}")
+            except (TypeError, ValueError, AttributeError, KeyError, RecursionError) as error:
+                # A document can be malformed in more ways than anybody can name.
+                words = f"{type(error).__name__}: {error!s:.150}"
+                self.skipped.append(f"{found.where}: it cannot be read ({words})")
+
+    def about(self) -> Object:
+        """What the document says of the whole service."""
+        info = as_object(self._root.get("info"))
+        return {
+            "name": as_text(info.get("title")) or "OpenAPI service",
+            "version": str(info.get("version", "")),
+            "openapi": str(self._root.get("openapi", self._root.get("swagger"))),
+        }
+
+    def _operations(self) -> Iterator[Found]:
+        names = Names()
+        for path, raw in as_object(self._root.get("paths")).items():
+            if path.startswith("x-"):
+                continue
+            try:
+                item = {**self._references.followed(raw), **as_object(raw)} if is_object(raw) else {}
+            except OperationFault as fault:
+                self.skipped.append(f"{path}: {fault}")
+                continue
+            for method in METHODS:
+                operation = item.get(method)
+                if operation is None:
+                    continue
+                if not is_object(operation):
+                    self.skipped.append(f"{method.upper()} {path}: it is no object")
+                    continue
+                found = Found(names.take(method, path, operation), method, path, item, operation)
+                if self._wanted.takes(found):
+                    yield found
+
+    def _tool(self, found: Found) -> Object:
+        choices, wants_credentials = self._schemes.choices(found.operation)
+        covered = self._schemes.covered(choices)
+        arguments = self._parameters.collect(found.path, found.item, found.operation, covered)
+        body = self._contents.add_body(found.item, found.operation, arguments)
+        server = self._servers.server_of(found.item, found.operation)
+        plan = Operation(
+            method=found.method.upper(),
+            path=found.path if found.path.startswith("/") else f"/{found.path}",
+            server=server,
+            base=self._origin.source if server is not None else self._origin.base,
+            parameters=tuple(arguments.parameters),
+            body=body,
+            security=choices,
+            wants_credentials=wants_credentials,
+        )
+        self.skipped += [f"{found.where}: {note}" for note in arguments.notes]
+        is_closed = body is not None and not body.argument and not body.is_open
+        return {
+            "name": found.name,
+            "title": as_text(found.operation.get("summary")).strip()[:120] or None,
+            "description": description_of(found),
+            "input": self._input(arguments, self._target(plan), is_closed),
+            "output": self._output(found.operation),
+            "annotations": _ANNOTATIONS.get(found.method, {}),
+            "meta": {META_KEY: plan.as_meta()},
+        }
+
+    def _target(self, plan: Operation) -> str:
+        """What is called, said in the schema so that a change of it is a change of the tool."""
+        server = resolved(plan.server, plan.base, None)
+        own = urlsplit(self._origin.source or "").netloc
+        place = urlsplit(server or "")
+        path = place.path if server and place.netloc == own else server or ""
+        return f"{plan.method} {path}{plan.path}"
+
+    def _input(self, arguments: Arguments, target: str, is_closed: bool) -> Object:
+        schema: Object = {"$comment": target, "type": "object", "properties": arguments.schemas}
+        if arguments.required:
+            schema["required"] = list(dict.fromkeys(arguments.required))
+        if is_closed:
+            schema["additionalProperties"] = False
+        closed = self._inputs.close(schema, _LARGEST_INPUT)
+        if closed is None:
+            closed = self._inputs.close_cut(schema, _LARGEST_CUT_INPUT)
+        return closed if _is_valid(closed) else _mended(closed)
+
+    def _output(self, operation: Object) -> Object | None:
+        """The schema of the good answer, where there is one and it is small; it is not worth a failure."""
+        try:
+            raw = self._answer_schema(operation)
+            closed = self._outputs.close(self._outputs.translate(raw), _LARGEST_OUTPUT) if raw else None
+        except OperationFault:
+            return None
+        return closed if closed and _is_valid(closed) else None
+
+    def _answer_schema(self, operation: Object) -> Json:
+        answers = as_object(operation.get("responses"))
+        good = [code for code in answers if code.startswith("2")] or ["default"]
+        answer = self._references.followed(answers.get(min(good)))
+        if "schema" in answer:
+            return answer["schema"]
+        for kind, media in as_object(answer.get("content")).items():
+            if is_json(kind):
+                return as_object(media).get("schema")
+        return None
+
+
+_ANNOTATIONS: dict[str, dict[str, bool]] = {
+    "get": {"read_only": True, "idempotent": True},
+    "head": {"read_only": True, "idempotent": True},
+    "options": {"read_only": True, "idempotent": True},
+    "trace": {"read_only": True, "idempotent": True},
+    "query": {"read_only": True, "idempotent": True},
+    "put": {"read_only": False, "idempotent": True},
+    "delete": {"read_only": False, "destructive": True, "idempotent": True},
+}
+
+
+def _is_valid(schema: Object) -> bool:
+    try:
+        return jsonschema_rs.meta.is_valid({"$schema": _DRAFT, **schema})
+    except (ValueError, jsonschema_rs.ValidationError):
+        return False
+
+
+def _mended(schema: Object) -> Object:
+    """Without the members that no validator would read: the operation itself can still be called."""
+    mended = {name: part for name, part in schema.items() if name not in ("properties", "$defs")}
+    for word in ("properties", "$defs"):
+        if word in schema:
+            mended[word] = {
+                name: part if _is_valid({"properties": {name: part}}) else {}
+                for name, part in schema[word].items()
+            }
+    return mended
+
+
+_DRAFT = "https://json-schema.org/draft/2020-12/schema"

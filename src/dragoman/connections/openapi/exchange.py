@@ -1,0 +1,114 @@
+"""One request to a service and its answer: redirects on the same host, sizes, faults. No retries here."""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from email.utils import parsedate_to_datetime
+from time import time
+
+import aiohttp
+from yarl import URL
+
+from dragoman.connections.faults import WireFault
+from dragoman.connections.openapi.answers import Answer, said
+from dragoman.connections.openapi.requests import Request
+
+_MOST_REDIRECTS = 5
+_REPEATED_AS_THEY_ARE = (307, 308)
+_SAFE = ("GET", "HEAD")
+
+
+class Exchange:
+    """Sends requests over a client that belongs to the source."""
+
+    def __init__(self, client: aiohttp.ClientSession, limit: int, proxy: str | None) -> None:
+        self._client = client
+        self._limit = limit
+        self._proxy = proxy
+
+    async def send(self, base: URL, request: Request) -> Answer:
+        """Any answer below 500 but 401 and 429; the rest is a `WireFault`."""
+        method, data, headers = request.method, request.body, request.headers
+        if data is not None:
+            headers = {**headers, "Content-Type": data.type}
+        if request.cookies:
+            cookies = "; ".join(f"{name}={value}" for name, value in request.cookies)
+            headers = {**headers, "Cookie": f"{headers['Cookie']}; {cookies}" if "Cookie" in headers else cookies}
+        here = URL(f"{str(base).rstrip('/')}{request.target}", encoded=True)
+        content = None if data is None else data.data
+        try:
+            for _ in range(_MOST_REDIRECTS):
+                async with self._client.request(
+                    method, here, data=content, headers=headers, allow_redirects=False, proxy=self._proxy
+                ) as response:
+                    target = _redirect(here, response)
+                    if target is None:
+                        return await self._judged(response)
+                    if response.status not in _REPEATED_AS_THEY_ARE and method not in _SAFE:
+                        method, content = "GET", None
+                        headers = {name: value for name, value in headers.items() if name != "Content-Type"}
+                here = target
+        except aiohttp.ClientConnectorError as error:
+            raise WireFault("refused", f"no service answers: {error!s:.200}", sent=False) from None
+        except aiohttp.InvalidURL:
+            raise WireFault("refused", f"{base} is no address of a service", sent=False) from None
+        except (aiohttp.ClientError, OSError) as error:
+            raise WireFault("lost", str(error)[:300] or type(error).__name__) from None
+        raise WireFault("server_error", "the service redirects in a circle")
+
+    async def _judged(self, response: aiohttp.ClientResponse) -> Answer:
+        answer = Answer(
+            status=response.status,
+            reason=response.reason or "",
+            type=response.content_type if "Content-Type" in response.headers else "",
+            charset=response.charset,
+            headers=response.headers,
+            body=await self._body(response),
+            url=str(response.url.with_query(None)),
+        )
+        if response.status == 401:
+            raise WireFault("unauthorized", f"the service answered {said(answer)}", sent=False)
+        if response.status == 429:
+            wait = _retry_after(response.headers)
+            raise WireFault("rate_limited", f"the service answered {said(answer)}", sent=False, retry_after=wait)
+        if response.status >= 500:
+            wait = _retry_after(response.headers)
+            raise WireFault("server_error", f"the service answered {said(answer)}", retry_after=wait)
+        return answer
+
+    async def _body(self, response: aiohttp.ClientResponse) -> bytes:
+        if (length := response.content_length) is not None and length <= self._limit:
+            body = await response.read()
+            if len(body) <= self._limit:
+                return body
+        parts: list[bytes] = []
+        size = length or 0
+        if size <= self._limit:
+            size = 0
+            async for chunk in response.content.iter_any():
+                size += len(chunk)
+                if size > self._limit:
+                    break
+                parts.append(chunk)
+        if size > self._limit:
+            response.close()
+            raise WireFault("garbled", f"the answer has more than {self._limit:,} bytes and was not read")
+        return b"".join(parts)
+
+
+def _redirect(here: URL, response: aiohttp.ClientResponse) -> URL | None:
+    """Where to go on; None for an answer, and one that leads to another host is an answer."""
+    if response.status not in (301, 302, 303, *_REPEATED_AS_THEY_ARE):
+        return None
+    if not (location := response.headers.get("Location")):
+        return None
+    target = here.join(URL(location, encoded=True))
+    return target if target.origin() == here.origin() else None
+
+
+def _retry_after(headers: Mapping[str, str]) -> float | None:
+    value = headers.get("Retry-After", "").strip()
+    if value.isdigit():
+        return float(value)
+    with suppress(ValueError, TypeError):
+        return max(0.0, parsedate_to_datetime(value).timestamp() - time())
+    return None

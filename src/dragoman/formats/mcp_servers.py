@@ -1,0 +1,156 @@
+"""`mcpServers` of Claude Desktop, Claude Code, Cursor and Windsurf, and `servers` of VS Code."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, cast
+
+from dragoman.errors import DragomanError, InvalidConfig
+from dragoman.formats.documents import entries, pairs, table, text_of, truth, words
+from dragoman.formats.plan import FoundConnector, ImportPlan, Need, Problem, named
+from dragoman.formats.suspicions import suspicions
+from dragoman.formats.variables import Places, Variables
+
+_TRANSPORTS = {
+    "stdio": "stdio",
+    "local": "stdio",
+    "http": "http",
+    "streamable-http": "http",
+    "streamable_http": "http",
+    "streamablehttp": "http",
+    "remote": "http",
+    "sse": "sse",
+}
+_ADDRESSES = ("url", "serverUrl", "httpUrl")
+_REACH = ("type", "transport", "command", "args", "env", "envFile", "cwd", "headers", *_ADDRESSES)
+_BESIDE = ("disabled", "enabled", "timeout", "description", "name", "auto_discover", "autoDiscover")
+
+
+def read_servers(
+    servers: Mapping[str, Any], places: Places, inputs: Mapping[str, Need] | None = None
+) -> ImportPlan:
+    """Every entry by itself: one that cannot be read is a problem, and the others are found."""
+    connectors: list[FoundConnector] = []
+    problems: list[Problem] = []
+    for name, entry in servers.items():
+        try:
+            connectors.append(read_server(name, entry, Variables(places, inputs or {})))
+        except DragomanError as error:
+            problems.append(Problem(entry=name[:200], reason=error.message))
+    return ImportPlan(format="mcpServers", connectors=tuple(connectors), problems=tuple(problems))
+
+
+def read_server(name: str, entry: Any, variables: Variables) -> FoundConnector:
+    if not isinstance(entry, Mapping):
+        raise InvalidConfig("it must be a table with a command or a url")
+    facts = _flat(table(entry))
+    slug, aliases = named(name)
+    warnings: list[str] = []
+    url = next((facts[key] for key in _ADDRESSES if facts.get(key)), None)
+    transport = _transport(facts, "httpUrl" in facts)
+    found: dict[str, Any] = {
+        "command": text_of(facts.get("command"), "command"),
+        "args": words(facts.get("args"), "args"),
+        "env": pairs(facts.get("env"), "env"),
+        "cwd": text_of(facts.get("cwd"), "cwd"),
+        "url": text_of(url, "url"),
+        "headers": pairs(facts.get("headers"), "headers"),
+        # A command speaks stdio and nothing else: saying so again would make equal connectors differ.
+        "transport": None if transport == "stdio" else transport,
+        "request_timeout": _seconds(facts.get("timeout"), warnings),
+    }
+    _check_one_way(found, transport)
+    warnings += suspicions(found["args"], found["url"])
+    ignored = sorted(facts.keys() - {*_REACH, *_BESIDE})
+    if ignored:
+        warnings.append(f"not taken over: {', '.join(word[:40] for word in ignored[:8])}")
+    given = {field: _translated(value, field, variables) for field, value in found.items() if value}
+    env_file = text_of(facts.get("envFile"), "envFile")
+    return FoundConnector(
+        name=name,
+        slug=slug,
+        aliases=aliases,
+        description=text_of(facts.get("description"), "description") or "",
+        enabled=_is_enabled(facts),
+        facts=given,
+        env_file=env_file and variables.translated(env_file, "envFile"),
+        needs=tuple(variables.needs.values()),
+        warnings=tuple(warnings),
+    )
+
+
+def read_inputs(raw: Iterable[Any]) -> dict[str, Need]:
+    """The `inputs` of VS Code: what the editor would ask for."""
+    needs: dict[str, Need] = {}
+    for item in map(table, raw):
+        name = str(item.get("id") or "")
+        default = item.get("default")
+        options = [
+            table(one).get("value") or table(one).get("label") or one for one in entries(item.get("options"))
+        ]
+        if name:
+            needs[name] = Need(
+                name=name,
+                description=str(item.get("description") or ""),
+                is_secret=item.get("password") is True,
+                default=default if isinstance(default, str) and default else None,
+                choices=tuple(str(one) for one in options),
+            )
+    return needs
+
+
+def looks_like_server(value: Any) -> bool:
+    return bool(table(value).keys() & {"command", *_ADDRESSES})
+
+
+def _flat(facts: dict[str, Any]) -> dict[str, Any]:
+    """Some people write `transport` as a table that holds type, url and headers."""
+    inner = facts.get("transport")
+    return {**facts, "transport": None, **table(inner)} if isinstance(inner, Mapping) else facts
+
+
+def _transport(facts: Mapping[str, Any], is_http: bool) -> str | None:
+    written = facts.get("type") or facts.get("transport")
+    if written is None:
+        return "http" if is_http else None
+    transport = _TRANSPORTS.get(str(written).lower())
+    if transport is None:
+        raise InvalidConfig(f"its type is {str(written)[:40]!r}; Dragoman knows stdio, http and sse")
+    return transport
+
+
+def _check_one_way(found: Mapping[str, Any], transport: str | None) -> None:
+    if not found["command"] and not found["url"]:
+        raise InvalidConfig("it has neither a command nor a url")
+    if found["command"] and found["url"]:
+        raise InvalidConfig("it has a command and a url: only one of them can be meant")
+    if (transport == "stdio") != bool(found["command"]) and transport is not None:
+        wanted = "a command" if transport == "stdio" else "a url"
+        raise InvalidConfig(f"its type is {transport}, which needs {wanted}")
+
+
+def _is_enabled(facts: Mapping[str, Any]) -> bool:
+    if facts.get("disabled") is not None:
+        return not truth(facts["disabled"], "disabled")
+    return facts.get("enabled") is None or truth(facts["enabled"], "enabled")
+
+
+def _seconds(value: Any, warnings: list[str]) -> float | None:
+    """Some write seconds, some milliseconds: nobody waits longer than an hour for one answer."""
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
+        raise InvalidConfig("timeout must be a number greater than zero")
+    seconds = value / 1000 if value > 3600 else float(value)
+    warnings.append(f"timeout {value:g} was read as {seconds:g} seconds")
+    return seconds
+
+
+def _translated(value: Any, field: str, variables: Variables) -> Any:
+    if isinstance(value, str):
+        return variables.translated(value, field) if field != "transport" else value
+    if isinstance(value, tuple):
+        return tuple(
+            variables.translated(item, field) for item in words([*cast("tuple[str, ...]", value)], field)
+        )
+    if isinstance(value, Mapping):
+        return {name: variables.translated(item, field) for name, item in pairs(table(value), field).items()}
+    return value

@@ -1,0 +1,73 @@
+"""Servers that a registry offers, and the taking of one. Nothing runs that a person was not shown before."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from dragoman.discovery import McpRegistry, Offer, Page, Way
+from dragoman.errors import Conflict, Denied, InvalidConfig
+from dragoman.hub.connectors import Connectors, ConnectorView
+from dragoman.scope import Caller
+from dragoman.settings import Discovery as Mode
+
+
+class Discovery:
+    """`off` asks no registry at all; `manual` answers people; `automatic` lets agents search, too."""
+
+    def __init__(self, *, caller: Caller, mode: Mode, registry: McpRegistry, connectors: Connectors) -> None:
+        self._caller = caller
+        self.mode = mode
+        self._registry = registry
+        self._connectors = connectors
+
+    async def search(
+        self, words: str = "", *, cursor: str | None = None, limit: int = 30, caller: Caller | None = None
+    ) -> Page:
+        self._check(caller or self._caller)
+        return await self._registry.search(words, cursor=cursor, limit=limit)
+
+    async def get(self, name: str, caller: Caller | None = None) -> Offer:
+        """One offer with the exact command or URL of every way, and the inputs that each asks for."""
+        self._check(caller or self._caller)
+        return await self._registry.get(name)
+
+    async def add(
+        self,
+        name: str,
+        *,
+        shown: str,
+        inputs: Mapping[str, str] | None = None,
+        connector: str | None = None,
+        caller: Caller | None = None,
+        **facts: Any,
+    ) -> ConnectorView:
+        """Adds a connector by the way that was shown; `Conflict` when the registry offers another by now."""
+        caller = caller or self._caller
+        if caller.way != "direct":
+            raise Denied("only a person adds a server from the registry")
+        offer = await self.get(name, caller)
+        way = _way(offer, shown)
+        given: dict[str, Any] = {"description": offer.description, **facts, **way.facts(inputs or {})}
+        return await self._connectors.add(connector or offer.slug, caller=caller, **given)
+
+    def _check(self, caller: Caller) -> None:
+        if self.mode == "off":
+            raise Denied("discovery is turned off", hint="set DRAGOMAN_DISCOVERY to manual or automatic")
+        if self.mode == "manual" and caller.way != "direct":
+            raise Denied(
+                "only people may search the registry",
+                hint="DRAGOMAN_DISCOVERY=automatic lets agents search, too",
+            )
+
+
+def _way(offer: Offer, shown: str) -> Way:
+    for way in offer.ways:
+        if way.shown == shown:
+            return way
+    if not offer.ways:
+        raise InvalidConfig(
+            f"{offer.name} cannot be added: {'; '.join(offer.refused) or 'it says no way to reach it'}"
+        )
+    raise Conflict(
+        f"what was shown is not what the registry offers for {offer.name}",
+        hint=f"it offers: {' or '.join(way.shown for way in offer.ways)}",
+    )

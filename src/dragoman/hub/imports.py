@@ -1,0 +1,273 @@
+"""Configurations that people already own, taken over: first what would happen, then the doing of it.
+
+Importing twice changes nothing. What collides with something that exists is named and left alone.
+"""
+
+import asyncio
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from dragoman.connector import Connector
+from dragoman.errors import DragomanError
+from dragoman.formats import FoundAgent, FoundConnector, ImportPlan, Need, filled
+from dragoman.hub.comparison import Configured, differences
+from dragoman.hub.connectors import Connectors, ConnectorView
+from dragoman.hub.facts import check_program, configured
+from dragoman.hub.import_files import Importable, read_all
+from dragoman.hub.kept_agents import KeptAgents
+from dragoman.hub.registry import Registry
+from dragoman.scope import Caller
+from dragoman.vault import Vault
+
+Action = Literal["add", "replace", "unchanged", "conflict", "needs_input", "invalid"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """What happens, or would happen, to one entry. `view` is the connector once it was added."""
+
+    source: str
+    kind: Literal["connector", "agent", "file"]
+    name: str
+    action: Action
+    slug: str = ""
+    reached_by: str = ""
+    reason: str = ""
+    differs: tuple[str, ...] = ()
+    needs: tuple[Need, ...] = ()
+    missing: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    view: ConnectorView | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Wish:
+    """How one import is meant. `taken` are the names that its own files have used so far."""
+
+    caller: Caller
+    inputs: Mapping[str, str]
+    may_replace: bool
+    taken: dict[str, Configured] = field(default_factory=dict[str, Configured])
+
+
+@dataclass(frozen=True, slots=True)
+class _Intent:
+    """A step with what is needed to take it."""
+
+    step: Step
+    connector: FoundConnector | None = None
+    agent: FoundAgent | None = None
+    facts: Mapping[str, Any] | None = None
+    existing: Connector | None = None
+
+
+class Imports:
+    """`plan` writes nothing. `apply` takes every step that `plan` would show as add or replace."""
+
+    def __init__(
+        self, *, caller: Caller, connectors: Connectors, registry: Registry, vault: Vault, agents: KeptAgents
+    ) -> None:
+        self._caller = caller
+        self._connectors = connectors
+        self._registry = registry
+        self._vault = vault
+        self.agents = agents
+
+    async def plan(
+        self,
+        sources: Iterable[Importable],
+        *,
+        inputs: Mapping[str, str] | None = None,
+        replace: bool = False,
+        caller: Caller | None = None,
+    ) -> list[Step]:
+        """Texts, files, or folders of files. `inputs` answer what the files ask for."""
+        wish = _Wish(caller=caller or self._caller, inputs=inputs or {}, may_replace=replace)
+        intents = await self._intents(sources, wish)
+        return [intent.step for intent in intents]
+
+    async def apply(
+        self,
+        sources: Iterable[Importable],
+        *,
+        inputs: Mapping[str, str] | None = None,
+        replace: bool = False,
+        connect: bool = True,
+        progress: Callable[[Step], None] | None = None,
+        caller: Caller | None = None,
+    ) -> list[Step]:
+        """Adds what can be added, then connects to all of it at once. `progress` hears of each step."""
+        caller = caller or self._caller
+        wish = _Wish(caller=caller, inputs=inputs or {}, may_replace=replace)
+        intents = await self._intents(sources, wish)
+        steps = [await self._take(intent, caller) for intent in intents]
+        self._keep_agents(intents)
+
+        async def finish(index: int) -> None:
+            if connect:
+                steps[index] = await self._connected(steps[index], caller)
+            if progress is not None:
+                progress(steps[index])
+
+        async with asyncio.TaskGroup() as tasks:
+            for index in range(len(steps)):
+                tasks.create_task(finish(index))
+        return steps
+
+    # Planning
+
+    async def _intents(self, sources: Iterable[Importable], wish: _Wish) -> list[_Intent]:
+        plans = await asyncio.to_thread(read_all, [*sources])
+        intents: list[_Intent] = []
+        known = {agent.name: agent for agent in self.agents.list()}
+        for plan in plans:
+            intents += _troubles(plan)
+            for found in plan.connectors:
+                intents.append(await self._intent(plan.source, found, wish))
+            for agent in plan.agents:
+                intents.append(_agent_intent(plan.source, agent, known.get(agent.name), wish))
+                known.setdefault(agent.name, agent)
+        return intents
+
+    async def _intent(self, source: str, found: FoundConnector, wish: _Wish) -> _Intent:
+        facts, open_needs = filled(found, {**_environment(found), **wish.inputs})
+        step = Step(
+            source=source,
+            kind="connector",
+            name=found.name,
+            slug=found.slug,
+            action="add",
+            reached_by=_reached_by(found),
+            needs=found.needs,
+            missing=found.missing,
+            warnings=found.warnings,
+        )
+        if any(need.is_required for need in open_needs):
+            asked = ", ".join(need.name for need in open_needs)
+            return _Intent(replace(step, action="needs_input", reason=f"it asks for {asked}"))
+        try:
+            wanted = configured(facts, {})
+            earlier = wish.taken.setdefault(found.slug, wanted)
+            if earlier != wanted:
+                return _Intent(
+                    replace(step, action="conflict", reason="the name appears twice, described differently")
+                )
+            if earlier is not wanted:
+                return _Intent(replace(step, action="unchanged", reason="it appears twice"))
+            return await self._against_existing(_Intent(step, found, None, facts), found, wanted, wish)
+        except DragomanError as error:
+            reason = f"{error.message}; {error.hint}" if error.hint else error.message
+            action: Action = "conflict" if error.code == "conflict" else "invalid"
+            return _Intent(replace(step, action=action, reason=reason))
+
+    async def _against_existing(
+        self, intent: _Intent, found: FoundConnector, wanted: Configured, wish: _Wish
+    ) -> _Intent:
+        step, existing = intent.step, self._existing(found, wish.caller)
+        if existing is None:
+            self._registry.check_free((found.slug, *found.aliases), wish.caller.workspace)
+            check_program(wanted[0])
+            return intent
+        if existing.owner != wish.caller.user:
+            return _Intent(
+                replace(step, action="conflict", reason=f"{existing.slug!r} belongs to the whole workspace")
+            )
+        differs = differences(existing, await self._vault.reveal(existing, ""), found, wanted)
+        if not differs:
+            return _Intent(replace(step, action="unchanged", slug=existing.slug, missing=()))
+        if not wish.may_replace:
+            reason = f"there is another {existing.slug!r} already: it differs in {', '.join(differs)}"
+            return _Intent(
+                replace(step, action="conflict", slug=existing.slug, reason=reason, differs=differs)
+            )
+        check_program(wanted[0])
+        step = replace(step, action="replace", slug=existing.slug, differs=differs)
+        return replace(intent, step=step, existing=existing)
+
+    def _existing(self, found: FoundConnector, caller: Caller) -> Connector | None:
+        names = (found.slug, *found.aliases)
+        return next((one for name in names if (one := self._registry.find(name, caller))), None)
+
+    # Doing
+
+    async def _take(self, intent: _Intent, caller: Caller) -> Step:
+        found, step = intent.connector, intent.step
+        if found is None or intent.facts is None:
+            return step
+        beside: dict[str, Any] = {
+            "description": found.description,
+            "enabled": found.enabled,
+            "caller": caller,
+        }
+        try:
+            if before := intent.existing:
+                aliases = [name for name in (*before.aliases, *found.aliases) if name != before.slug]
+                beside["aliases"] = tuple(dict.fromkeys(aliases))
+                view = await self._connectors.replace(before.slug, connect=False, **beside, **intent.facts)
+            else:
+                beside["aliases"] = found.aliases
+                view = await self._connectors.add(found.slug, connect=False, **beside, **intent.facts)
+        except DragomanError as error:
+            return replace(
+                step, action="conflict" if error.code == "conflict" else "invalid", reason=error.message
+            )
+        return replace(step, view=view)
+
+    async def _connected(self, step: Step, caller: Caller) -> Step:
+        """A server that does not answer is kept, and its view says why; without its secrets none is asked."""
+        view = step.view
+        if view is None or not view.connector.enabled or step.missing:
+            return step
+        if not view.connector.configuration.auto_discover:
+            return step
+        try:
+            return replace(step, view=await self._connectors.connect(step.slug, caller))
+        except DragomanError as error:
+            return replace(step, reason=error.message, view=await self._connectors.get(step.slug, caller))
+
+    def _keep_agents(self, intents: Sequence[_Intent]) -> None:
+        if agents := [intent.agent for intent in intents if intent.agent is not None]:
+            self.agents.put(agents)
+
+
+def _troubles(plan: ImportPlan) -> list[_Intent]:
+    steps = [
+        Step(
+            source=plan.source,
+            kind="connector" if problem.entry else "file",
+            name=problem.entry or plan.source,
+            action="invalid",
+            reason=problem.reason,
+        )
+        for problem in plan.problems
+    ]
+    return [_Intent(step) for step in steps]
+
+
+def _agent_intent(source: str, agent: FoundAgent, known: FoundAgent | None, wish: _Wish) -> _Intent:
+    step = Step(source=source, kind="agent", name=agent.name, action="add")
+    if known is None:
+        return _Intent(step, agent=agent)
+    if known == agent:
+        return _Intent(replace(step, action="unchanged"))
+    if wish.may_replace:
+        return _Intent(replace(step, action="replace"), agent=agent)
+    return _Intent(replace(step, action="conflict", reason=f"there is another agent {agent.name!r} already"))
+
+
+def _environment(found: FoundConnector) -> dict[str, str]:
+    """Variables in a command or folder are read now: nothing expands them later."""
+    names = [need.name.removeprefix("env:") for need in found.needs if need.name.startswith("env:")]
+    return {f"env:{name}": os.environ[name] for name in names if name in os.environ}
+
+
+def _reached_by(found: FoundConnector) -> str:
+    """The command or address. Arguments that seem to hold a secret are not repeated."""
+    facts = found.facts
+    if command := facts.get("command"):
+        has_secret = any("seems to hold a secret" in warning for warning in found.warnings)
+        return " ".join([command, "…"] if has_secret else [command, *facts.get("args", ())])
+    where = str(facts.get("url") or facts.get("openapi") or "")
+    return where.partition("?")[0]
