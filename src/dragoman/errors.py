@@ -26,6 +26,7 @@
     ├── LimitReached           limit_reached    one of Dragoman's own limits
     └── OwnFault               Dragoman itself
         ├── StoreUnavailable   store_unavailable
+        │   └── StoreFull      store_full       nothing was written; reading still works
         ├── KeyFault           key_fault        the master key is missing, wrong or of the wrong length
         ├── ShuttingDown       shutting_down
         └── Internal           internal
@@ -163,6 +164,10 @@ class OwnFault(DragomanError):
 class StoreUnavailable(OwnFault):
     code = "store_unavailable"
     retryable = True
+
+
+class StoreFull(StoreUnavailable):
+    code = "store_full"
 
 
 class KeyFault(OwnFault):

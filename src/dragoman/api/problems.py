@@ -49,6 +49,7 @@ TABLE: dict[str, tuple[int, str]] = {
     "protocol_fault": (502, "The server does not speak MCP"),
     "limit_reached": (429, "A limit of Dragoman is reached"),
     "store_unavailable": (503, "The store does not answer"),
+    "store_full": (507, "There is no room left to write"),
     "key_fault": (500, "The master key does not fit"),
     "shutting_down": (503, "Dragoman is stopping"),
     "own_fault": (500, "Dragoman failed"),

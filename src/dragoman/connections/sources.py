@@ -3,6 +3,7 @@
 import asyncio
 
 from dragoman.connections.native.source import NativeTools
+from dragoman.connections.openapi.source import OpenApiServices
 from dragoman.connections.pool import Connections
 from dragoman.connections.source import LinkStatus, Listing, SourceCall
 from dragoman.connector import Connector
@@ -14,48 +15,52 @@ from dragoman.tool import RawResult
 class EverySource:
     """Routes by the connector's kind. Native tools need no connection and are always there."""
 
-    def __init__(self, servers: Connections, native: NativeTools) -> None:
+    def __init__(self, servers: Connections, services: OpenApiServices, native: NativeTools) -> None:
         self._servers = servers
+        self._services = services
         self._native = native
 
     async def call(self, call: SourceCall) -> RawResult:
         if call.connector.kind == "native":
             return await self._call_native(call)
-        return await self._servers.call(call)
+        return await self._remote(call.connector).call(call)
 
     async def list_tools(self, connector: Connector, caller: Caller) -> Listing:
         if connector.kind == "native":
             return Listing(tools=self._native.definitions())
-        return await self._servers.list_tools(connector, caller)
+        return await self._remote(connector).list_tools(connector, caller)
 
     async def list_tools_again(self, connector: Connector, identity: str) -> Listing | None:
-        return (
-            None if connector.kind == "native" else await self._servers.list_tools_again(connector, identity)
-        )
+        if connector.kind == "native":
+            return None
+        return await self._remote(connector).list_tools_again(connector, identity)
 
     async def connect(self, connector: Connector, caller: Caller) -> LinkStatus:
         if connector.kind == "native":
             return self.status(connector, caller)
-        return await self._servers.connect(connector, caller)
+        return await self._remote(connector).connect(connector, caller)
 
     async def disconnect(self, connector: Connector, caller: Caller) -> LinkStatus:
         if connector.kind == "native":
             return self.status(connector, caller)
-        return await self._servers.disconnect(connector, caller)
+        return await self._remote(connector).disconnect(connector, caller)
 
     async def retire(self, connector: Connector) -> None:
         if connector.kind != "native":
-            await self._servers.retire(connector)
+            await self._remote(connector).retire(connector)
 
     def status(self, connector: Connector, caller: Caller) -> LinkStatus:
         if connector.kind != "native":
-            return self._servers.status(connector, caller)
+            return self._remote(connector).status(connector, caller)
         return LinkStatus(
             connector_id=connector.id,
             slug=connector.slug,
             identity="",
             state="connected" if connector.enabled else "disabled",
         )
+
+    def _remote(self, connector: Connector) -> Connections | OpenApiServices:
+        return self._services if connector.kind == "openapi" else self._servers
 
     async def _call_native(self, call: SourceCall) -> RawResult:
         try:

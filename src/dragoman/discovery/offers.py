@@ -101,7 +101,7 @@ class Offer:
 
 
 def read_offer(record: Mapping[str, Any]) -> Offer:
-    """Both shapes: the record itself, and `{"server": record, "_meta": …}`. Without a name: `InvalidConfig`."""
+    """Both shapes: the record itself, and `{"server": record, "_meta": …}`."""
     facts = table(record.get("server")) or dict(record)
     meta = {**table(facts.get("_meta")), **table(record.get("_meta"))}
     official = table(meta.get("io.modelcontextprotocol.registry/official"))

@@ -15,6 +15,7 @@ from dragoman.access import Access, Limits
 from dragoman.calls import Road, open_recorder
 from dragoman.catalog import Catalog
 from dragoman.connections.native import NativeTool, NativeTools, standard_tools, terminal_tool
+from dragoman.connections.openapi.source import OpenApiServices
 from dragoman.connections.pool import Connections
 from dragoman.connections.source import LinkStatus
 from dragoman.connections.sources import EverySource
@@ -141,7 +142,7 @@ class Hub:
         return self._recorder.list_metrics()
 
     def links(self) -> list[LinkStatus]:
-        return self._servers.statuses()
+        return [*self._servers.statuses(), *self._services.statuses()]
 
     @property
     def dropped_records(self) -> int:
@@ -167,15 +168,17 @@ class Hub:
         watcher = Watcher(self._events, self._recorder, catalog, registry, self._redactor)
         tasks = await stack.enter_async_context(Background())
         stack.callback(watcher.detach)
+        secrets = _Noting(vault, self._redactor)
+        self._services = await stack.enter_async_context(OpenApiServices(secrets, watcher))
         self._servers = await stack.enter_async_context(
             Connections(
-                _Noting(vault, self._redactor),
+                secrets,
                 watcher,
                 max_servers=settings.max_servers,
                 max_spawns=settings.max_spawns,
             )
         )
-        sources = EverySource(self._servers, self._native)
+        sources = EverySource(self._servers, self._services, self._native)
         limits = Limits()
         self.connectors = Connectors(
             caller=self.caller,

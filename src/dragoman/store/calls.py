@@ -9,6 +9,7 @@ from sqlalchemy import delete, select
 from dragoman.store import tables
 from dragoman.store.database import Database
 from dragoman.store.protocols import CallRecord
+from dragoman.store.undisturbed import undisturbed
 
 _rows = tables.calls
 
@@ -19,6 +20,7 @@ class SqlCalls:
     def __init__(self, database: Database) -> None:
         self._database = database
 
+    @undisturbed
     async def add(self, records: Sequence[CallRecord]) -> None:
         if not records:
             return
@@ -26,6 +28,7 @@ class SqlCalls:
         async with self._database.write() as connection:
             await connection.execute(statement, [_row(record) for record in records])
 
+    @undisturbed
     async def recent(self, workspace: str, user: str, limit: int = 100) -> Sequence[CallRecord]:
         query = (
             select(_rows)
@@ -37,6 +40,7 @@ class SqlCalls:
             rows = (await connection.execute(query)).mappings().all()
         return [CallRecord(**row) for row in rows]
 
+    @undisturbed
     async def forget(self, before: datetime) -> int:
         async with self._database.write() as connection:
             gone = await connection.execute(delete(_rows).where(_rows.c.started_at < before))

@@ -11,6 +11,7 @@ from dragoman.errors import Conflict, NotFound
 from dragoman.store import tables
 from dragoman.store.database import Database
 from dragoman.store.protocols import SealedSecret
+from dragoman.store.undisturbed import undisturbed
 
 _rows = tables.connectors
 _secrets = tables.secrets
@@ -22,6 +23,7 @@ class SqlConnectors:
     def __init__(self, database: Database) -> None:
         self._database = database
 
+    @undisturbed
     async def list(self, workspace: str | None = None) -> Sequence[Connector]:
         query = select(_rows)
         if workspace is not None:
@@ -31,12 +33,14 @@ class SqlConnectors:
         # Sorted here: the two databases order hyphens differently.
         return sorted((_connector(row) for row in rows), key=lambda found: (found.workspace, found.slug))
 
+    @undisturbed
     async def add(self, connector: Connector, secrets: Sequence[SealedSecret]) -> None:
         async with self._database.write() as connection:
             await self._check_names(connection, connector)
             await connection.execute(insert(_rows), _row(connector))
             await self._put_secrets(connection, connector, secrets)
 
+    @undisturbed
     async def update(self, connector: Connector, secrets: Sequence[SealedSecret] | None = None) -> None:
         is_this = (_rows.c.workspace == connector.workspace) & (_rows.c.id == connector.id)
         async with self._database.write() as connection:
@@ -54,12 +58,14 @@ class SqlConnectors:
                 )
                 await self._put_secrets(connection, connector, secrets)
 
+    @undisturbed
     async def remove(self, workspace: str, connector_id: str) -> None:
         async with self._database.write() as connection:
             await connection.execute(
                 delete(_rows).where(_rows.c.workspace == workspace, _rows.c.id == connector_id)
             )
 
+    @undisturbed
     async def secrets(self, workspace: str, connector_id: str, user: str) -> Sequence[SealedSecret]:
         query = select(_secrets).where(
             _secrets.c.workspace == workspace,
@@ -70,6 +76,7 @@ class SqlConnectors:
             rows = (await connection.execute(query)).mappings().all()
         return sorted((SealedSecret(**row) for row in rows), key=lambda found: (found.user, found.name))
 
+    @undisturbed
     async def key_ids(self) -> frozenset[str]:
         async with self._database.read() as connection:
             return frozenset(await connection.scalars(select(_secrets.c.key_id).distinct()))

@@ -10,7 +10,7 @@ from typing import NoReturn
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from dragoman.errors import Conflict, InvalidArguments, NotFound, StoreUnavailable
+from dragoman.errors import Conflict, InvalidArguments, NotFound, StoreFull, StoreUnavailable
 from dragoman.store.location import Location
 
 _BUSY = ("the database is locked by another process", "close what else writes to it, then try again")
@@ -92,6 +92,5 @@ def _sentence(error: DBAPIError, location: Location) -> str:
 
 def _unavailable(known: tuple[str, str], location: Location, cause: str) -> StoreUnavailable:
     message, hint = known
-    return StoreUnavailable(
-        f"{message} ({location.shown})", hint=hint, cause=location.without_password(cause)
-    )
+    kind = StoreFull if known is _FULL else StoreUnavailable
+    return kind(f"{message} ({location.shown})", hint=hint, cause=location.without_password(cause))

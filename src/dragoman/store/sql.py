@@ -14,6 +14,7 @@ from dragoman.store.metrics import SqlMetrics
 from dragoman.store.results import SqlResults
 from dragoman.store.schema import VERSION_TABLE, bring_up_to_date
 from dragoman.store.tools import SqlTools
+from dragoman.store.undisturbed import undisturbed
 
 
 class SqlStore:
@@ -27,6 +28,7 @@ class SqlStore:
         self.calls = SqlCalls(database)
         self.metrics = SqlMetrics(database)
 
+    @undisturbed
     async def ping(self) -> None:
         async with self._database.read() as connection:
             await connection.scalar(text(f"SELECT version_num FROM {VERSION_TABLE}"))  # noqa: S608

@@ -9,6 +9,7 @@ from sqlalchemy import RowMapping, bindparam, delete, select
 from dragoman.store import tables
 from dragoman.store.database import Database
 from dragoman.store.protocols import ToolVersion
+from dragoman.store.undisturbed import undisturbed
 from dragoman.tool import Annotations, Definition, Tool
 
 _rows = tables.tools
@@ -26,6 +27,7 @@ class SqlTools:
     def __init__(self, database: Database) -> None:
         self._database = database
 
+    @undisturbed
     async def list(self, workspace: str | None = None) -> Sequence[Tool]:
         query = select(_rows)
         if workspace is not None:
@@ -34,6 +36,7 @@ class SqlTools:
             rows = (await connection.execute(query)).mappings().all()
         return sorted(map(_tool, rows), key=lambda tool: (tool.workspace, tool.name, tool.identity))
 
+    @undisturbed
     async def save(
         self, tools: Sequence[Tool], versions: Sequence[ToolVersion], removed: Sequence[Tool]
     ) -> None:
@@ -53,6 +56,7 @@ class SqlTools:
             if new:
                 await connection.execute(self._database.upsert(_versions), new)
 
+    @undisturbed
     async def versions(self, tool: Tool) -> Sequence[ToolVersion]:
         query = (
             select(_versions)

@@ -13,7 +13,17 @@ from dragoman.tool import RawResult
 
 _LARGEST_STRUCTURE = 8 * 1024 * 1024  # parsing more would hold up the others for too long
 _EXCERPT = 3000
-_SAYING = ("detail", "message", "error_description", "error", "title", "msg", "description", "reason", "errors")
+_SAYING = (
+    "detail",
+    "message",
+    "error_description",
+    "error",
+    "title",
+    "msg",
+    "description",
+    "reason",
+    "errors",
+)
 _TEXTUAL = ("xml", "yaml", "javascript", "csv", "html", "x-www-form-urlencoded", "graphql", "x-ndjson")
 
 
@@ -32,6 +42,11 @@ class Answer:
         return self.status >= 400
 
     @property
+    def is_elsewhere(self) -> bool:
+        """The service points at another host: where to is all there is to say."""
+        return 300 <= self.status < 400 and "Location" in self.headers
+
+    @property
     def title(self) -> str:
         return f"{self.status} {self.reason}".strip()
 
@@ -41,12 +56,11 @@ def result_of(answer: Answer) -> RawResult:
     if answer.is_failure:
         text = said(answer)
         return RawResult(content=({"type": "text", "text": text},), is_error=True, meta=_meta(answer))
-    if not answer.body:
+    if not answer.body or answer.is_elsewhere:
         return RawResult(content=({"type": "text", "text": _empty(answer)},), meta=_meta(answer))
     kind = answer.type.lower()
-    if is_json(kind) or _looks_like_json(kind, answer.body):
-        if (found := _json(answer)) is not None:
-            return found
+    if (is_json(kind) or _looks_like_json(kind, answer.body)) and (found := _json(answer)) is not None:
+        return found
     if kind.startswith("image/") and kind != "image/svg+xml":
         block: dict[str, Any] = {"type": "image", "data": b64encode(answer.body).decode(), "mimeType": kind}
     elif kind.startswith("audio/"):
@@ -124,7 +138,8 @@ def _text(answer: Answer) -> str:
 
 def _empty(answer: Answer) -> str:
     if location := answer.headers.get("Location"):
-        return f"{answer.title}, at {location}"
+        note = " (another host: not followed)" if answer.is_elsewhere else ""
+        return f"{answer.title}, at {location}{note}"
     return f"{answer.title}, with no content"
 
 

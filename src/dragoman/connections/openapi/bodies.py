@@ -13,6 +13,7 @@ import orjson
 from dragoman.connections.openapi.contents import is_json
 from dragoman.connections.openapi.plan import Body, Field
 from dragoman.connections.openapi.serialising import Pair, encoded, styled_pairs, word
+from dragoman.connections.openapi.values import is_list
 from dragoman.errors import InvalidArguments
 
 _PLAIN = Field()
@@ -79,7 +80,7 @@ def _multipart(kind: str, members: Mapping[str, Any], fields: Mapping[str, Field
                 parts.append(_part(boundary, key, unquote_to_bytes(text), None, None))
             continue
         is_json_part = field.type is not None and is_json(field.type)
-        items = cast("list[Any]", value) if isinstance(value, list) and not is_json_part else [value]
+        items = value if is_list(value) and not is_json_part else [value]
         parts += [_one_part(boundary, name, item, field) for item in items]
     parts.append(f"--{boundary}--\r\n".encode())
     return Written(b"".join(parts), f"{kind.partition(';')[0]}; boundary={boundary}")

@@ -1,4 +1,4 @@
-"""Closes the references of translated schemas: small parts are put in place, circles and large parts are `$defs`.
+"""Closes the references of translated schemas: parts are put in place, circles and large ones are `$defs`.
 
 Each component is translated and closed once and shared by all operations of its document.
 """
@@ -11,7 +11,7 @@ from dragoman.connections.openapi.circles import Circles
 from dragoman.connections.openapi.parsing import Version
 from dragoman.connections.openapi.references import References
 from dragoman.connections.openapi.schemas import Direction, Reference, Translator
-from dragoman.connections.openapi.values import Json, Object
+from dragoman.connections.openapi.values import Json, Object, is_list, is_object
 
 _ROOMY, _TIGHT = 16_000, 200  # largest part that is put in place, about in bytes of JSON
 _DEEPEST_IN_PLACE = 25
@@ -102,11 +102,11 @@ class _Closer:
     def closed(self, node: Json, home: str | None) -> _Closed:
         if isinstance(node, Reference):
             return self._placed(node, home)
-        if isinstance(node, dict):
+        if is_object(node):
             items: dict[str, _Closed] = {name: self.closed(part, home) for name, part in node.items()}
             schema: Json = {name: part.schema for name, part in items.items()}
             return _joined(schema, list(items.values()), sum(len(name) + 4 for name in items))
-        if isinstance(node, list):
+        if is_list(node):
             parts = [self.closed(part, home) for part in node]
             return _joined([part.schema for part in parts], parts, len(parts))
         return _Closed(node, len(node) + 2 if isinstance(node, str) else 6, 0, frozenset())
@@ -181,9 +181,9 @@ def _assembled(root: Json, definitions: dict[str, Json], names: _Names) -> Objec
 def _open_references(node: Json) -> Iterator[Reference]:
     if isinstance(node, Reference):
         yield node
-    elif isinstance(node, dict):
+    elif is_object(node):
         for part in node.values():
             yield from _open_references(part)
-    elif isinstance(node, list):
+    elif is_list(node):
         for part in node:
             yield from _open_references(part)

@@ -10,7 +10,9 @@ from dragoman.connections.openapi.references import References
 from dragoman.connections.openapi.values import Json, Object, as_list, as_object, as_text, is_object
 
 JSON, FORM, MULTIPART = "application/json", "application/x-www-form-urlencoded", "multipart/form-data"
-_MERGED = frozenset({"type", "properties", "required", "description", "title", "additionalProperties", "$comment"})
+_MERGED = frozenset(
+    {"type", "properties", "required", "description", "title", "additionalProperties", "$comment"}
+)
 _STYLES: dict[str, Style] = {
     "form": "form",
     "spaceDelimited": "spaceDelimited",
@@ -100,7 +102,9 @@ class Contents:
             parameter = self._references.followed(raw)
             if parameter.get("in") in ("body", "formData"):
                 chosen[as_text(parameter.get("in")), as_text(parameter.get("name"))] = parameter
-        consumes = [one for one in as_list(operation.get("consumes", self._root.get("consumes"))) if as_text(one)]
+        consumes = [
+            one for one in as_list(operation.get("consumes", self._root.get("consumes"))) if as_text(one)
+        ]
         for (place, _), parameter in chosen.items():
             if place == "body":
                 schema = as_object(parameter.get("schema"))
@@ -121,7 +125,9 @@ class Contents:
                 return schema
             joined = {**flat, **joined} | {
                 "properties": {**as_object(flat.get("properties")), **as_object(joined.get("properties"))},
-                "required": list(dict.fromkeys([*as_list(joined.get("required")), *as_list(flat.get("required"))])),
+                "required": list(
+                    dict.fromkeys([*as_list(joined.get("required")), *as_list(flat.get("required"))])
+                ),
             }
         return joined
 
@@ -186,7 +192,9 @@ class Contents:
 
     def _with_files(self, members: Object, fields: dict[str, Field]) -> Object:
         return {
-            name: _file_schema(self._components.opened(part)) if name in fields and fields[name].is_file else part
+            name: _file_schema(self._components.opened(part))
+            if name in fields and fields[name].is_file
+            else part
             for name, part in members.items()
         }
 
@@ -222,18 +230,17 @@ def _form(parameters: list[Object], consumes: list[Json]) -> _Content:
 
 
 def _preferred(kinds: list[str]) -> str:
-    for fits in (
-        lambda kind: kind.partition(";")[0].strip().lower() == JSON,
-        is_json,
-        lambda kind: kind.lower().startswith(FORM),
-        is_form,
-        lambda kind: kind in ("*/*", "application/*"),
-        lambda kind: kind.lower().startswith("text/plain"),
-    ):
-        for kind in kinds:
-            if fits(kind):
-                return kind
-    return kinds[0]
+    """JSON, then forms, then whatever comes first; among equals the first."""
+    return min(kinds, key=_rank)
+
+
+def _rank(kind: str) -> int:
+    plain = kind.partition(";")[0].strip().lower()
+    if is_json(plain):
+        return 0 if plain == JSON else 1
+    if is_form(plain):
+        return 2 if plain == FORM else 3
+    return 4 if plain in ("*/*", "application/*") else 5 if plain == "text/plain" else 6
 
 
 def _sent_as(kind: str, schema: Object) -> str:

@@ -67,6 +67,7 @@ class Conversion:
             "name": as_text(info.get("title")) or "OpenAPI service",
             "version": str(info.get("version", "")),
             "openapi": str(self._root.get("openapi", self._root.get("swagger"))),
+            "description": as_text(info.get("description"))[:2000],
         }
 
     def _operations(self) -> Iterator[Found]:

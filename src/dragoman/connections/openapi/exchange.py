@@ -11,6 +11,7 @@ from yarl import URL
 from dragoman.connections.faults import WireFault
 from dragoman.connections.openapi.answers import Answer, said
 from dragoman.connections.openapi.requests import Request
+from dragoman.errors import ProtocolFault
 
 _MOST_REDIRECTS = 5
 _REPEATED_AS_THEY_ARE = (307, 308)
@@ -32,7 +33,10 @@ class Exchange:
             headers = {**headers, "Content-Type": data.type}
         if request.cookies:
             cookies = "; ".join(f"{name}={value}" for name, value in request.cookies)
-            headers = {**headers, "Cookie": f"{headers['Cookie']}; {cookies}" if "Cookie" in headers else cookies}
+            headers = {
+                **headers,
+                "Cookie": f"{headers['Cookie']}; {cookies}" if "Cookie" in headers else cookies,
+            }
         here = URL(f"{str(base).rstrip('/')}{request.target}", encoded=True)
         content = None if data is None else data.data
         try:
@@ -47,7 +51,7 @@ class Exchange:
                         method, content = "GET", None
                         headers = {name: value for name, value in headers.items() if name != "Content-Type"}
                 here = target
-        except aiohttp.ClientConnectorError as error:
+        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
             raise WireFault("refused", f"no service answers: {error!s:.200}", sent=False) from None
         except aiohttp.InvalidURL:
             raise WireFault("refused", f"{base} is no address of a service", sent=False) from None
@@ -69,17 +73,18 @@ class Exchange:
             raise WireFault("unauthorized", f"the service answered {said(answer)}", sent=False)
         if response.status == 429:
             wait = _retry_after(response.headers)
-            raise WireFault("rate_limited", f"the service answered {said(answer)}", sent=False, retry_after=wait)
+            raise WireFault(
+                "rate_limited", f"the service answered {said(answer)}", sent=False, retry_after=wait
+            )
         if response.status >= 500:
             wait = _retry_after(response.headers)
             raise WireFault("server_error", f"the service answered {said(answer)}", retry_after=wait)
         return answer
 
     async def _body(self, response: aiohttp.ClientResponse) -> bytes:
-        if (length := response.content_length) is not None and length <= self._limit:
-            body = await response.read()
-            if len(body) <= self._limit:
-                return body
+        length = response.content_length
+        if length is not None and length <= self._limit and "Content-Encoding" not in response.headers:
+            return await response.read()
         parts: list[bytes] = []
         size = length or 0
         if size <= self._limit:
@@ -91,7 +96,10 @@ class Exchange:
                 parts.append(chunk)
         if size > self._limit:
             response.close()
-            raise WireFault("garbled", f"the answer has more than {self._limit:,} bytes and was not read")
+            raise ProtocolFault(
+                f"the service answered {response.status} with more than {self._limit:,} bytes",
+                hint="ask for less, or raise max_message_bytes",
+            )
         return b"".join(parts)
 
 

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import jsonschema_rs
 
-from dragoman.connections.openapi.values import Json, Object, as_list
+from dragoman.connections.openapi.values import Json, Object, as_list, is_list
 
 TYPES = frozenset({"string", "number", "integer", "boolean", "array", "object", "null"})
 _MEANT = {
@@ -102,7 +102,7 @@ def is_usable_pattern(pattern: str) -> bool:
 
 
 def _types(said: Json) -> list[str]:
-    words = said if isinstance(said, list) else [said]
+    words = said if is_list(said) else [said]
     meant = (_MEANT.get(word, word) for word in words if isinstance(word, str))
     return list(dict.fromkeys(word for word in meant if word in TYPES))
 
@@ -178,5 +178,3 @@ def _take_pattern(schema: Object, found: Object) -> None:
 
 def _cut(text: str) -> str:
     return text if len(text) <= _LONGEST_TEXT else f"{text[: _LONGEST_TEXT - 1]}…"
-
-

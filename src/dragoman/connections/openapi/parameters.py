@@ -16,11 +16,11 @@ _DEFAULT_STYLES: dict[Place, Style] = {
     "header": "simple",
     "cookie": "form",
 }
-_STYLES: dict[Place, frozenset[Style]] = {
-    "path": frozenset({"simple", "label", "matrix"}),
-    "query": frozenset({"form", "spaceDelimited", "pipeDelimited", "deepObject"}),
-    "header": frozenset({"simple"}),
-    "cookie": frozenset({"form"}),
+_STYLES: dict[Place, tuple[Style, ...]] = {
+    "path": ("simple", "label", "matrix"),
+    "query": ("form", "spaceDelimited", "pipeDelimited", "deepObject"),
+    "header": ("simple",),
+    "cookie": ("form",),
 }
 COLLECTIONS: dict[str, tuple[Style, bool]] = {
     "csv": ("form", False),
@@ -64,7 +64,9 @@ class Parameters:
         self._add_undeclared(path, found)
         return found
 
-    def _merged(self, item: Object, operation: Object, found: Arguments) -> Mapping[tuple[Place, str], Object]:
+    def _merged(
+        self, item: Object, operation: Object, found: Arguments
+    ) -> Mapping[tuple[Place, str], Object]:
         chosen: dict[tuple[Place, str], Object] = {}
         for raw in (*as_list(item.get("parameters")), *as_list(operation.get("parameters"))):
             try:
@@ -124,11 +126,11 @@ class Parameters:
 
     def _style(self, raw: Object, place: Place) -> tuple[Style, bool]:
         if self._version == "2.0":
-            style, explode = COLLECTIONS.get(as_text(raw.get("collectionFormat")), ("form", False))
-            if place in ("path", "header") and style == "form":
-                style, explode = "simple", False
-            return style, explode
-        style = next((one for one in _STYLES[place] if one == raw.get("style")), _DEFAULT_STYLES[place])
+            style, explode = COLLECTIONS.get(as_text(raw.get("collectionFormat")), COLLECTIONS["csv"])
+            return ("simple", False) if place in ("path", "header") and style == "form" else (style, explode)
+        style = _DEFAULT_STYLES[place]
+        for known in _STYLES[place]:
+            style = known if known == raw.get("style") else style
         explode = raw.get("explode")
         if not isinstance(explode, bool):
             explode = style in ("form", "deepObject")

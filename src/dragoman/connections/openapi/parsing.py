@@ -11,7 +11,7 @@ from typing import Any, Literal
 import orjson
 import yaml
 
-from dragoman.connections.openapi.values import DocumentFault, Json, Object, is_object
+from dragoman.connections.openapi.values import DocumentFault, Json, Object, is_list, is_object
 
 Version = Literal["2.0", "3.0", "3.1"]
 _MOST_YAML = 16 * 1024 * 1024
@@ -129,10 +129,9 @@ class _Plain:
             raise ValueError(f"it holds more than {_MOST_NODES:,} values once its aliases are followed")
         if depth > _MOST_NESTED:
             raise ValueError(f"it is nested more than {_MOST_NESTED} levels deep")
-        if isinstance(value, dict):
-            items: Any = value.items()
-            return {_key(key): self.take(item, depth + 1) for key, item in items}
-        if isinstance(value, list):
+        if is_object(value):
+            return {_key(key): self.take(item, depth + 1) for key, item in value.items()}
+        if is_list(value):
             return [self.take(item, depth + 1) for item in value]
         return value if isinstance(value, str | int | float | None) else str(value)
 
@@ -140,11 +139,9 @@ class _Plain:
 def _key(key: Json) -> str:
     if isinstance(key, str):
         return key
-    return {True: "true", False: "false", None: "null"}.get(key, str(key)) if not _is_number(key) else str(key)
-
-
-def _is_number(key: Json) -> bool:
-    return isinstance(key, int | float) and not isinstance(key, bool)
+    if key is None:
+        return "null"
+    return str(key).lower() if isinstance(key, bool) else str(key)
 
 
 def _loader() -> type[Any]:
@@ -169,5 +166,11 @@ _WORDS = (
 
 
 def _kind(value: Json) -> str:
-    names = {str: "a text", list: "a list", int: "a number", float: "a number", bool: "a truth value"}
-    return names.get(type(value), "nothing")
+    names = {
+        "str": "a text",
+        "list": "a list",
+        "int": "a number",
+        "float": "a number",
+        "bool": "a truth value",
+    }
+    return names.get(value.__class__.__name__, "nothing")

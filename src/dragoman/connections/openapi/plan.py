@@ -89,22 +89,21 @@ class Operation:
 
     @classmethod
     def from_meta(cls, meta: Mapping[str, Any]) -> "Operation":
-        body = meta.get("body")
-        return cls(
-            **{
-                **meta,
-                "parameters": tuple(Parameter(**one) for one in meta.get("parameters", ())),
-                "body": _body(body) if body else None,
-                "security": tuple(
-                    tuple(Scheme(**scheme) for scheme in choice) for choice in meta.get("security", ())
-                ),
-            }
-        )
+        facts: Object = {
+            **meta,
+            "parameters": tuple(Parameter(**one) for one in meta.get("parameters", ())),
+            "body": _body(meta["body"]) if meta.get("body") else None,
+            "security": tuple(
+                tuple(Scheme(**scheme) for scheme in choice) for choice in meta.get("security", ())
+            ),
+        }
+        return cls(**facts)
 
 
 def _body(meta: Mapping[str, Any]) -> Body:
     known = {name: Field(**one) for name, one in meta.get("fields", {}).items()}
-    return Body(**{**meta, "members": tuple(meta.get("members", ())), "fields": known})
+    facts: Object = {**meta, "members": tuple(meta.get("members", ())), "fields": known}
+    return Body(**facts)
 
 
 def _plain(value: Json) -> Json:

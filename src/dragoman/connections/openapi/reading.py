@@ -98,14 +98,16 @@ class Reader:
                 if here in seen:
                     break
                 seen.add(here)
-        except aiohttp.ClientConnectorError as error:
+        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
             raise Unreachable(
                 f"no service answers at {place}: {error!s:.200}",
                 hint="is the service running? Dragoman goes on trying",
             ) from None
         except (aiohttp.ClientError, OSError) as error:
             words = str(error) or type(error).__name__
-            raise Unreachable(f"{place} could not be read: {words:.200}", hint="is it an HTTP service?") from None
+            raise Unreachable(
+                f"{place} could not be read: {words:.200}", hint="is it an HTTP service?"
+            ) from None
         raise InvalidConfig(f"{place} redirects in a circle ({len(seen)} places)", hint=_HINT)
 
     async def _taken(
@@ -225,7 +227,9 @@ def _failure(location: str, misses: list[_Miss]) -> DragomanError:
     if 429 in statuses:
         return RateLimited(f"{location} asks to wait (looked at {looked})")
     if any(status >= 500 for status in statuses):
-        return ServerError(f"the service at {location} fails (looked at {looked})", hint="its log should say more")
+        return ServerError(
+            f"the service at {location} fails (looked at {looked})", hint="its log should say more"
+        )
     return InvalidConfig(f"there is no OpenAPI document at {location} (looked at {looked})", hint=_HINT)
 
 
@@ -239,7 +243,9 @@ def check_location(location: str) -> None:
     except ValueError:
         is_good = False
     if not is_good:
-        raise InvalidConfig(f"{location[:200]!r} is no address of a service", hint="for example http://127.0.0.1:8000")
+        raise InvalidConfig(
+            f"{location[:200]!r} is no address of a service", hint="for example http://127.0.0.1:8000"
+        )
     if urlsplit(location).username or urlsplit(location).password:
         raise InvalidConfig("the address must not hold a user or password", hint="use --bearer or a header")
 

@@ -70,10 +70,14 @@ class Translator:
         if self._version == "3.0":  # what stands beside a reference is not read, but words do no harm
             beside = {name: value for name, value in beside.items() if name in ("description", "nullable")}
         rest = self.translated(beside, is_in_place, depth + 1)
-        rest = {name: value for name, value in rest.items() if name != "type"} if is_nullable(beside) else rest
+        rest = (
+            {name: value for name, value in rest.items() if name != "type"} if is_nullable(beside) else rest
+        )
         joined: Json = {"allOf": [target], **rest} if rest else target
-        return with_null(joined) if is_nullable(beside) and joined is not target else (
-            {"anyOf": [target, {"type": "null"}]} if is_nullable(beside) else joined
+        return (
+            with_null(joined)
+            if is_nullable(beside) and joined is not target
+            else ({"anyOf": [target, {"type": "null"}]} if is_nullable(beside) else joined)
         )
 
     def _take_members(self, schema: Object, found: Object, depth: int) -> None:
@@ -142,6 +146,8 @@ class Translator:
         if not reference.startswith("#"):
             return False
         try:
-            return as_object(self._references.get(self._references.pointer(reference))).get(self._hidden) is True
+            return (
+                as_object(self._references.get(self._references.pointer(reference))).get(self._hidden) is True
+            )
         except DanglingReference:
             return False

@@ -78,7 +78,7 @@ class Servers:
         self._source = source
 
     def server_of(self, item: Object, operation: Object) -> str | None:
-        """The nearest declaration, its variables filled in; relative as it stands; None when there is none."""
+        """The nearest declaration, its variables filled in, relative as it stands; None without one."""
         if self._document.version == "2.0":
             return self._swagger(operation)
         for holder in (operation, item, self._document.root):
@@ -91,8 +91,12 @@ class Servers:
         host, path = as_text(root.get("host")), as_text(root.get("basePath"))
         if not host:
             return path or None
-        schemes = [one for one in as_list(operation.get("schemes") or root.get("schemes")) if one in ("http", "https")]
-        return f"{_best_scheme(schemes, self._source)}://{host}{path if path.startswith('/') or not path else f'/{path}'}"
+        schemes = [
+            one
+            for one in as_list(operation.get("schemes") or root.get("schemes"))
+            if one in ("http", "https")
+        ]
+        return f"{_best_scheme(schemes, self._source)}://{host}/{path.lstrip('/')}"
 
 
 def resolved(server: str | None, base: str | None, configured: str | None) -> str | None:

@@ -41,10 +41,14 @@ class Credentials:
             name: SecretStr(expanded(value, environment)) for name, value in configuration.headers.items()
         }
         headers |= {
-            name.removeprefix("header:"): value for name, value in secrets.items() if name.startswith("header:")
+            name.removeprefix("header:"): value
+            for name, value in secrets.items()
+            if name.startswith("header:")
         }
         named = (configuration.openapi, configuration.server)
-        hosts = [URL(expanded(one, environment)) for one in named if one and is_address(expanded(one, environment))]
+        hosts = [
+            URL(expanded(one, environment)) for one in named if one and is_address(expanded(one, environment))
+        ]
         token = secrets.get("auth")
         if token is not None:
             token = SecretStr(expanded(token.get_secret_value(), environment))
@@ -54,7 +58,12 @@ class Credentials:
         """Same scheme, host and port as one that the person named, or the same host by https."""
         return any(
             target.origin() == host.origin()
-            or (target.host == host.host and target.scheme == "https" and host.is_default_port() and target.is_default_port())
+            or (
+                target.host == host.host
+                and target.scheme == "https"
+                and host.is_default_port()
+                and target.is_default_port()
+            )
             for host in self.hosts
         )
 

@@ -70,7 +70,9 @@ def styled_pairs(name: str, value: Any, style: Style, explode: bool, reserved: b
     if isinstance(value, Mapping):
         members = cast("Mapping[str, Any]", value)
         if explode:
-            return [(_name(key), encoded(item, reserved)) for key, item in members.items() if item is not None]
+            return [
+                (_name(key), encoded(item, reserved)) for key, item in members.items() if item is not None
+            ]
         flat = [encoded(part, reserved) for pair in members.items() for part in pair]
         return [(name, _DELIMITERS[style].join(flat))]
     if isinstance(value, list | tuple):

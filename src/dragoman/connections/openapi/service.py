@@ -1,0 +1,271 @@
+"""One OpenAPI service for one identity: its calls, its document, its state. The source owns its task.
+
+Calls go straight to the service, whatever became of the document: their plans are in the catalog.
+"""
+
+import asyncio
+import os
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+import aiohttp
+from yarl import URL
+
+from dragoman.connections.environment import expanded
+from dragoman.connections.faults import WireFault
+from dragoman.connections.openapi.answers import result_of
+from dragoman.connections.openapi.converter import Converter
+from dragoman.connections.openapi.document import ServiceDocument, proxy_for
+from dragoman.connections.openapi.exchange import Exchange
+from dragoman.connections.openapi.plan import META_KEY, Operation
+from dragoman.connections.openapi.reading import is_address
+from dragoman.connections.openapi.requests import build
+from dragoman.connections.openapi.schemes import resolved
+from dragoman.connections.openapi.security import Credentials, check_target
+from dragoman.connections.openapi.standing import Standing
+from dragoman.connections.repeats import pause_after
+from dragoman.connections.source import LinkStatus, Listing, Observer, Secrets, SourceCall
+from dragoman.connector import Connector
+from dragoman.errors import DragomanError, InvalidConfig, NeedsAuth, ProtocolFault
+from dragoman.tool import Definition, RawResult, Tool
+
+_LEAST_TTL = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What all services share."""
+
+    client: aiohttp.ClientSession
+    converter: Converter
+    secrets: Secrets
+    observer: Observer
+
+
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    """An operation with everything that does not depend on the arguments."""
+
+    definition: Definition
+    operation: Operation
+    base: URL
+    exchange: Exchange
+
+
+class Service:
+    def __init__(self, connector: Connector, identity: str, user: str, parts: Parts) -> None:
+        self.connector = connector
+        self.identity = identity
+        self.in_flight = 0
+        self.is_closing = False
+        self._user = user
+        self._parts = parts
+        self._loop = asyncio.get_running_loop()
+        self._document: ServiceDocument | None = None
+        self._credentials: Credentials | None = None
+        self._ready: dict[str, _Ready] = {}
+        self._standing = Standing(connector.configuration.auto_reconnect, self._tell_state)
+        self._reading = asyncio.Lock()
+        self._read_at: float | None = None
+        self._used_at = self._loop.time()
+        self._nudge = asyncio.Event()
+        self._is_asleep = False
+
+    # Seen from outside
+
+    @property
+    def is_connected(self) -> bool:
+        return self._standing.is_connected
+
+    def status(self) -> LinkStatus:
+        phase = self._standing.phase
+        return LinkStatus(
+            connector_id=self.connector.id,
+            slug=self.connector.slug,
+            identity=self.identity,
+            state=phase.state,
+            cause=phase.cause,
+            hint=phase.hint,
+            attempt=phase.attempt,
+            next_attempt=phase.next_attempt,
+            since=phase.since,
+            in_flight=self.in_flight,
+            reconnects=self._standing.reconnects,
+        )
+
+    def close(self) -> None:
+        self.is_closing = True
+        self._nudge.set()
+
+    # The document
+
+    async def listing(self, *, must_be_new: bool) -> Listing:
+        """What the document offers: read again, or as it was read last where that is good enough."""
+        asked = self._loop.time()
+        async with self._reading:
+            known = self._document.listing if self._document else None
+            # Whoever waited for another's look at it need not look again.
+            is_new = self._read_at is not None and self._read_at >= asked
+            if known is not None and (is_new or not must_be_new):
+                return known
+            await self._read()
+        assert self._document is not None
+        assert self._document.listing is not None
+        return self._document.listing
+
+    async def _read(self) -> bool:
+        started = self._loop.time()
+        self._standing.trying()
+        try:
+            credentials = self._credentials or await self._reveal()
+            if self._document is None:
+                parts = self._parts
+                self._document = ServiceDocument(self.connector.configuration, parts.client, parts.converter)
+            is_another = await self._document.read(credentials)
+        except DragomanError as error:
+            self._standing.document_failed(error)
+            self._nudge.set()
+            raise
+        except asyncio.CancelledError:
+            if not self._standing.is_connected:
+                self._standing.left()
+            raise
+        self._read_at = self._loop.time()
+        self._announce(self._standing.document_read(), started)
+        self._nudge.set()
+        return is_another
+
+    def _announce(self, is_connection: bool, started: float) -> None:
+        if is_connection:
+            is_reconnect = self._standing.reconnects > 0
+            seconds = self._loop.time() - started
+            self._parts.observer.connected(self.connector, self.identity, seconds, is_reconnect)
+
+    async def run(self) -> None:
+        """Until it is closed: looks at the document when it is old and in use, or the service is down."""
+        try:
+            while not self.is_closing:
+                await self._rest()
+                if self.is_closing or not self._is_due():
+                    continue
+                try:
+                    async with self._reading:
+                        is_another = self._is_due() and await self._read()
+                except DragomanError:
+                    continue  # its state says why, and when it is tried again
+                if is_another:
+                    self._parts.observer.tools_changed(self.connector, self.identity)
+        finally:
+            self.is_closing = True
+            self._standing.left()
+
+    def _is_due(self) -> bool:
+        at = self._standing.phase.next_attempt
+        if at is not None:
+            return datetime.now(UTC) >= at
+        if not self._standing.is_connected or self._read_at is None:
+            return False
+        return self._used_at > self._read_at and self._loop.time() - self._read_at >= self._ttl
+
+    @property
+    def _ttl(self) -> float:
+        return max(_LEAST_TTL, self.connector.configuration.document_ttl)
+
+    async def _rest(self) -> None:
+        """Until the next look is due, or something happens that may make it due."""
+        self._nudge.clear()
+        delay: float | None = None
+        if (at := self._standing.phase.next_attempt) is not None:
+            delay = max(0.0, (at - datetime.now(UTC)).total_seconds())
+        elif self._standing.is_connected and self._read_at is not None:
+            left = self._read_at + self._ttl - self._loop.time()
+            self._is_asleep = left <= 0
+            delay = None if self._is_asleep else left
+        try:
+            async with asyncio.timeout(delay):
+                await self._nudge.wait()
+        except TimeoutError:
+            return
+        finally:
+            self._is_asleep = False
+
+    # Calls
+
+    async def call(self, call: SourceCall) -> RawResult:
+        """One request with its deadline, its retries and its honest outcome."""
+        safe = call.tool.definition.annotations.is_safe_to_repeat
+        subject = f"{self.connector.slug}/{call.tool.original_name}"
+        policy = self.connector.configuration.retry
+        tries = 0
+        self._used_at = started = self._loop.time()
+        if self._is_asleep:
+            self._nudge.set()
+        try:
+            async with asyncio.timeout_at(call.deadline):
+                credentials = self._credentials or await self._reveal()
+                ready = self._prepared(call.tool, credentials)
+                request = build(ready.operation, call.arguments)
+                is_known = credentials.attach(request, ready.operation, ready.base)
+                while True:
+                    tries += 1
+                    try:
+                        result = result_of(await ready.exchange.send(ready.base, request))
+                        self._announce(self._standing.call_answered(), started)
+                        return result if tries == 1 else replace(result, attempts=tries)
+                    except WireFault as fault:
+                        pause = pause_after(fault, policy, tries, safe)
+                        if pause is None or self._loop.time() + pause >= call.deadline:
+                            raise self._failed(
+                                fault, subject, safe, None if is_known else ready.base
+                            ) from None
+                    await asyncio.sleep(pause)
+        except TimeoutError:
+            raise WireFault("timeout", "no answer before the deadline").as_error(subject, safe) from None
+
+    def _failed(self, fault: WireFault, subject: str, safe: bool, stranger: URL | None) -> DragomanError:
+        error = fault.as_error(subject, safe)
+        if fault.kind == "unauthorized" and stranger is not None:
+            return NeedsAuth(
+                error.message,
+                hint=f"the credential was not sent: the document leads to {stranger.origin()}, which is not"
+                " where it is from; set the connector's server to that address if it is meant",
+            )
+        if fault.kind in ("refused", "unauthorized"):
+            document = self._document
+            self._standing.call_failed(error, document is None or is_address(document.location))
+            self._nudge.set()
+        elif fault.kind in ("server_error", "rate_limited"):
+            self._announce(self._standing.call_answered(), self._loop.time())
+        return error
+
+    def _prepared(self, tool: Tool, credentials: Credentials) -> _Ready:
+        ready = self._ready.get(tool.original_name)
+        if ready is not None and ready.definition is tool.definition:
+            return ready
+        plan = (tool.definition.meta or {}).get(META_KEY)
+        if plan is None:
+            raise ProtocolFault(
+                f"{tool.name} was listed without a plan of its request", hint="refresh the connector"
+            )
+        operation = Operation.from_meta(plan)
+        configuration = self.connector.configuration
+        server = expanded(configuration.server, os.environ) if configuration.server else None
+        address = resolved(operation.server, operation.base, server)
+        if not address or not is_address(address) or "{" in address:
+            raise InvalidConfig(
+                f"the document does not say where {operation.method} {operation.path} is",
+                hint="set the connector's server, for example http://127.0.0.1:8000",
+            )
+        base = URL(address, encoded="%" in address)
+        check_target(base, credentials.hosts)
+        exchange = Exchange(self._parts.client, configuration.max_message_bytes, proxy_for(address))
+        ready = self._ready[tool.original_name] = _Ready(tool.definition, operation, base, exchange)
+        return ready
+
+    async def _reveal(self) -> Credentials:
+        secrets = await self._parts.secrets.reveal(self.connector, self._user)
+        self._credentials = Credentials.of(self.connector.configuration, secrets, os.environ)
+        return self._credentials
+
+    def _tell_state(self) -> None:
+        self._parts.observer.state_changed(self.connector, self.status())

@@ -1,0 +1,177 @@
+"""All OpenAPI services, by (connector, identity). Owns their tasks, the HTTP client and the converter."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from typing import Self, TypeVar
+
+import aiohttp
+
+from dragoman.connections.openapi.converter import Converter
+from dragoman.connections.openapi.service import Parts, Service
+from dragoman.connections.source import LinkStatus, Listing, Observer, Secrets, SourceCall
+from dragoman.connector import Connector
+from dragoman.errors import DragomanError, ShuttingDown, Unreachable
+from dragoman.scope import Caller, identity_of
+from dragoman.tool import RawResult
+
+_LAST_CALLS = 4.0
+Key = tuple[str, str]
+Result = TypeVar("Result")
+
+
+class OpenApiServices:
+    """The OpenAPI part of `Sources`."""
+
+    def __init__(self, secrets: Secrets, observer: Observer) -> None:
+        self._secrets = secrets
+        self._observer = observer
+        self._services: dict[Key, Service] = {}
+        self._owners: dict[Service, asyncio.Task[None]] = {}
+        self._idle = asyncio.Condition()
+        self._retired: dict[str, int] = {}
+        self._is_closing = False
+        self._stack = AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        async with AsyncExitStack() as stack:
+            client = await stack.enter_async_context(
+                aiohttp.ClientSession(
+                    connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=30.0),
+                    cookie_jar=aiohttp.DummyCookieJar(),  # what one user was given must never reach another
+                    timeout=aiohttp.ClientTimeout(total=None, sock_connect=10.0),
+                    skip_auto_headers=("User-Agent", "Content-Type"),
+                    headers={"User-Agent": "dragoman"},
+                    max_line_size=64 * 1024,
+                    max_field_size=64 * 1024,
+                )
+            )
+            converter = await stack.enter_async_context(Converter())
+            self._parts = Parts(client, converter, self._secrets, self._observer)
+            self._tasks = await stack.enter_async_context(asyncio.TaskGroup())
+            self._stack = stack.pop_all()
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        """Calls under way get a few seconds; then everything ends."""
+        self._is_closing = True
+        services = [*self._owners]
+        for service in services:
+            service.close()
+        try:
+            async with asyncio.timeout(_LAST_CALLS):
+                for service in services:
+                    await self._wait_until_idle(service)
+        except TimeoutError:
+            pass
+        for task in self._owners.values():
+            task.cancel()
+        await self._stack.aclose()
+
+    # Sources
+
+    async def call(self, call: SourceCall) -> RawResult:
+        return await self._with_service(call.connector, call.caller, lambda service: service.call(call))
+
+    async def list_tools(self, connector: Connector, caller: Caller) -> Listing:
+        """Always looks whether the document is still the same: that is what whoever asks wants to know."""
+        return await self._with_service(connector, caller, lambda service: service.listing(must_be_new=True))
+
+    async def list_tools_again(self, connector: Connector, identity: str) -> Listing | None:
+        service = self._services.get((connector.id, identity))
+        if service is None or service.is_closing or not service.is_connected:
+            return None
+        return await service.listing(must_be_new=False)
+
+    async def connect(self, connector: Connector, caller: Caller) -> LinkStatus:
+        async def opened(service: Service) -> LinkStatus:
+            try:
+                await service.listing(must_be_new=not service.is_connected)
+            except ShuttingDown:
+                raise
+            except DragomanError:
+                return service.status()
+            return service.status()
+
+        return await self._with_service(connector, caller, opened)
+
+    async def disconnect(self, connector: Connector, caller: Caller) -> LinkStatus:
+        if service := self._services.get(_key(connector, caller)):
+            await self._close(service)
+        return self.status(connector, caller)
+
+    async def retire(self, connector: Connector) -> None:
+        self._retired[connector.id] = connector.revision
+        services = [one for (connector_id, _), one in self._services.items() if connector_id == connector.id]
+        await asyncio.gather(*(self._close(service) for service in services))
+
+    def status(self, connector: Connector, caller: Caller) -> LinkStatus:
+        key = _key(connector, caller)
+        service = self._services.get(key)
+        if service is not None and connector.enabled:
+            return service.status()
+        return LinkStatus(
+            connector_id=connector.id,
+            slug=connector.slug,
+            identity=key[1],
+            state="disconnected" if connector.enabled else "disabled",
+        )
+
+    def statuses(self) -> list[LinkStatus]:
+        """Every service there is, for `doctor` and for the metrics."""
+        return [service.status() for service in self._services.values()]
+
+    # Services
+
+    async def _with_service(
+        self, connector: Connector, caller: Caller, use: Callable[[Service], Awaitable[Result]]
+    ) -> Result:
+        key = _key(connector, caller)
+        service = self._services.get(key)
+        if service is None or service.is_closing or service.connector.revision < connector.revision:
+            service = self._open(key, connector, caller)
+        elif service.is_connected:
+            self._observer.reused(connector)
+        service.in_flight += 1
+        try:
+            return await use(service)
+        finally:
+            service.in_flight -= 1
+            if service.is_closing and not service.in_flight:
+                async with self._idle:
+                    self._idle.notify_all()
+
+    def _open(self, key: Key, connector: Connector, caller: Caller) -> Service:
+        if self._is_closing:
+            raise ShuttingDown("Dragoman is shutting down", hint="call again when it is back")
+        if connector.revision <= self._retired.get(connector.id, 0):
+            raise Unreachable(f"{connector.slug} was changed or removed meanwhile", hint="call again")
+        if old := self._services.pop(key, None):
+            old.close()
+        service = Service(connector, key[1], caller.user, self._parts)
+        self._services[key] = service
+        owner = self._tasks.create_task(service.run(), name=f"owner of {connector.slug} for {key[1]}")
+        self._owners[service] = owner
+        owner.add_done_callback(lambda _: self._forget(key, service))
+        return service
+
+    def _forget(self, key: Key, service: Service) -> None:
+        self._owners.pop(service, None)
+        if self._services.get(key) is service:
+            del self._services[key]
+
+    async def _close(self, service: Service) -> None:
+        """Waits until the calls under way are done."""
+        service.close()
+        await self._wait_until_idle(service)
+        if owner := self._owners.get(service):
+            owner.cancel()
+            await asyncio.wait([owner])
+
+    async def _wait_until_idle(self, service: Service) -> None:
+        async with self._idle:
+            await self._idle.wait_for(lambda: not service.in_flight)
+
+
+def _key(connector: Connector, caller: Caller) -> Key:
+    return connector.id, identity_of(caller, connector.configuration.isolation)

@@ -1,0 +1,156 @@
+"""App configuration in files: read at start, watched, and written back."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman import Caller, Hub
+from dragoman.errors import InvalidConfig, NotFound
+from servers.hubs import listed, open_hub, until
+from servers.processes import stdio
+
+pytestmark = pytest.mark.anyio
+
+
+def write(path: Path, value: Any) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(value, indent=2))
+    return path
+
+
+def entry(name: str, *arguments: str, **facts: Any) -> dict[str, Any]:
+    return {"name": name, **stdio(*arguments), **facts}
+
+
+async def slugs(hub: Hub) -> list[str]:
+    return [view.connector.slug for view in await listed(hub)]
+
+
+async def test_servers_of_the_app_are_discovered_before_the_hub_opens(tmp_path: Path) -> None:
+    file = write(tmp_path / "action_servers.json", [entry("my_tools"), entry("quiet", auto_discover=False)])
+    async with open_hub(tmp_path, action_servers=file) as hub:
+        tools, quiet = await listed(hub)
+        assert (tools.connector.slug, tools.connector.owner, tools.tools > 0) == ("my-tools", "", True)
+        assert (quiet.status.state, quiet.tools) == ("disconnected", 0)
+        assert (await hub.call("my_tools__echo", {"text": "x"})).ok
+        other = Caller(user="somebody-else")
+        assert (await hub.connectors.get("my-tools", other)).tools == tools.tools
+
+
+async def test_a_second_start_changes_nothing_and_one_taken_out_meanwhile_is_gone(tmp_path: Path) -> None:
+    file = write(tmp_path / "action_servers.json", [entry("a"), entry("b")])
+    async with open_hub(tmp_path, action_servers=file) as hub:
+        before = (await hub.connectors.get("a")).connector
+    write(file, [entry("a")])
+    async with open_hub(tmp_path, action_servers=file) as hub:
+        assert await slugs(hub) == ["a"]
+        assert (await hub.connectors.get("a")).connector.revision == before.revision
+        assert (await hub.connectors.get("a")).connector.id == before.id
+        assert not [tool for tool in hub.tools.list() if tool.slug == "b"]
+
+
+async def test_a_change_of_the_file_is_seen_while_running(tmp_path: Path) -> None:
+    file = write(tmp_path / "action_servers.json", [entry("a")])
+    async with open_hub(tmp_path, action_servers=file) as hub:
+        write(file, [entry("b")])
+
+        async def is_changed() -> bool:
+            return await slugs(hub) == ["b"] and len(hub.tools.list("b")) > 0
+
+        await until(is_changed, 10)
+        assert (await hub.call("mcp_a_echo", {"text": "x"})).error is not None
+
+
+async def test_a_broken_file_takes_nothing_away(tmp_path: Path) -> None:
+    file = write(tmp_path / "action_servers.json", [entry("a"), entry("b")])
+    async with open_hub(tmp_path, action_servers=file) as hub:
+        file.write_text("[{")
+        await hub.folders.sync()
+        assert await slugs(hub) == ["a", "b"]
+        assert "not valid JSON" in hub.folders.problems[0].reason
+        write(file, [entry("a", enabled="perhaps")])
+        await hub.folders.sync()
+        assert await slugs(hub) == ["a"]
+        file.unlink()
+        await hub.folders.sync()
+        assert await slugs(hub) == ["a"]
+    async with open_hub(tmp_path, action_servers=file) as hub:
+        assert await slugs(hub) == ["a"]
+
+
+async def test_without_app_configuration_nothing_is_touched(tmp_path: Path) -> None:
+    file = write(tmp_path / "action_servers.json", [entry("a")])
+    async with open_hub(tmp_path, action_servers=file):
+        pass
+    async with open_hub(tmp_path) as hub:
+        assert await slugs(hub) == ["a"]
+
+
+async def test_a_name_that_a_user_has_is_a_problem_and_stays_the_users(tmp_path: Path) -> None:
+    file = write(tmp_path / "action_servers.json", [])
+    async with open_hub(tmp_path, action_servers=file) as hub:
+        await hub.connectors.add("a", **stdio(), connect=False)
+        write(file, [entry("a")])
+        await hub.folders.sync()
+        assert hub.folders.problems[0].action == "conflict"
+        assert (await hub.connectors.get("a")).connector.owner == hub.caller.user
+
+
+async def test_a_dragoman_toml_is_app_configuration_too(tmp_path: Path) -> None:
+    command, args = stdio()["command"], stdio()["args"]
+    file = tmp_path / "dragoman.toml"
+    file.write_text(f"[connectors.tools]\ncommand = {json.dumps(command)}\nargs = {json.dumps(args)}\n")
+    async with open_hub(tmp_path, configuration=file) as hub:
+        assert (await hub.call("mcp_tools_echo", {"text": "x"})).ok
+
+
+async def test_assignments_are_written_back_and_nothing_else_is_changed(tmp_path: Path) -> None:
+    servers = write(tmp_path / "action_servers.json", [entry("my_tools"), entry("b")])
+    agents = tmp_path / "agent_configs"
+    agents.mkdir()
+    text = '{\n    // the mailer\n    "name": "mailer",\n    "action_servers": ["b"],\n    "own_field": 1.50\n}\n'
+    (agents / "post.json").write_text(text)
+    async with open_hub(tmp_path, action_servers=servers, agent_configs=agents) as hub:
+        assert [agent.name for agent in hub.folders.agents] == ["mailer"]
+        agent = await hub.folders.assign("mailer", "my-tools")
+        assert agent.connectors == ("b", "my_tools")
+        assert (agents / "post.json").read_text() == text.replace('["b"]', '["b", "my_tools"]')
+        await hub.folders.assign("mailer", "my_tools")
+        agent = await hub.folders.remove("mailer", "my-tools")
+        assert (agents / "post.json").read_text() == text
+        await hub.folders.sync()
+        assert hub.folders.agents[0].connectors == ("b",)
+        assert hub.imports.agents.list() == []
+
+
+async def test_an_agent_without_a_file_gets_one(tmp_path: Path) -> None:
+    agents = tmp_path / "agent_configs"
+    agents.mkdir()
+    async with open_hub(tmp_path, agent_configs=agents) as hub:
+        await hub.connectors.add("a", **stdio(), connect=False)
+        await hub.folders.assign("new one", "a")
+        assert json.loads((agents / "new one.json").read_text()) == {
+            "name": "new one",
+            "action_servers": ["a"],
+        }
+        for name in ("../escape", "", ".hidden", "a/b"):
+            with pytest.raises(InvalidConfig, match="cannot be the name"):
+                await hub.folders.assign(name, "a")
+        with pytest.raises(NotFound):
+            await hub.folders.assign("new one", "nothing")
+        assert [path.name for path in agents.iterdir()] == ["new one.json"]
+
+
+async def test_without_a_folder_an_assignment_says_how_to_get_one(tmp_path: Path) -> None:
+    async with open_hub(tmp_path) as hub:
+        await hub.connectors.add("a", **stdio(), connect=False)
+        with pytest.raises(InvalidConfig, match="no folder for agents"):
+            await hub.folders.assign("mailer", "a")
+
+
+async def test_one_dead_server_delays_the_start_for_a_moment_only(tmp_path: Path) -> None:
+    file = write(tmp_path / "action_servers.json", [entry("dead", "--behave", "silent"), entry("alive")])
+    async with open_hub(tmp_path, action_servers=file) as hub:
+        assert (await hub.call("mcp_alive_echo", {"text": "x"})).ok
