@@ -260,6 +260,19 @@ async def test_a_hanging_answer_costs_its_caller_the_deadline_and_nobody_else(
         assert journal(tmp_path / "journal") == []
 
 
+@pytest.mark.parametrize("era", ["2025", "2026"])
+async def test_an_http_answer_that_is_no_utf8_is_mended(tmp_path: Path, era: str) -> None:
+    file = tmp_path / "journal"
+    with HttpProcess(tmp_path, "--era", era, "--journal", str(file)) as server:
+        async with open_hub(tmp_path) as hub:
+            await hub.connectors.add("a", url=server.url, **QUICK)
+            server.plan("invalid_utf8", executed=True)
+            output = await hub.call("mcp_a_send", {"text": "once"})
+            assert output.result == "sent once", output.error
+            assert journal(file) == ["once"]
+            assert (await hub.call("mcp_a_echo", {"text": "fine"})).ok
+
+
 async def test_an_answer_that_drips_for_ever_ends_at_the_deadline(tmp_path: Path) -> None:
     with HttpProcess(tmp_path) as server:
         async with open_hub(tmp_path) as hub:
@@ -311,7 +324,9 @@ async def test_a_redirect_to_another_host_takes_no_credential_along(tmp_path: Pa
         async with open_hub(tmp_path) as hub:
             await hub.connectors.add("a", url=server.url, bearer="secret-word", **QUICK)
             server.plan("redirect", times=-1, location=f"{stranger.origin}/moved")
-            await hub.call("mcp_a_echo", {"text": "x"})
+            output = await hub.call("mcp_a_echo", {"text": "x"})
+            assert output.error is not None
+            assert stranger.origin in output.error.message, "the person is not told where it wants to go"
             seen = stranger.state()["seen"]
             assert not [request for request in seen if "secret-word" in str(request)]
 

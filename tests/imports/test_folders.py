@@ -2,12 +2,14 @@
 
 import json
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import pytest
 
 from dragoman import Caller, Hub
 from dragoman.errors import InvalidConfig, NotFound
+from dragoman.hub.folders import START_LIMIT
 from servers.hubs import listed, open_hub, until
 from servers.processes import stdio
 
@@ -151,6 +153,9 @@ async def test_without_a_folder_an_assignment_says_how_to_get_one(tmp_path: Path
 
 
 async def test_one_dead_server_delays_the_start_for_a_moment_only(tmp_path: Path) -> None:
-    file = write(tmp_path / "action_servers.json", [entry("dead", "--behave", "silent"), entry("alive")])
+    file = write(tmp_path / "action_servers.json", [entry("dead", "--never-initialise"), entry("alive")])
+    began = monotonic()
     async with open_hub(tmp_path, action_servers=file) as hub:
+        assert monotonic() - began < START_LIMIT + 5
         assert (await hub.call("mcp_alive_echo", {"text": "x"})).ok
+        assert (await hub.connectors.get("dead")).status.state == "connecting"

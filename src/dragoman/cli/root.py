@@ -44,6 +44,7 @@ app.add_typer(calls.results, name="results")
 app.add_typer(calls.calls, name="calls")
 app.command("events")(calls.events)
 app.command("serve")(serving.serve)
+app.command("token")(serving.token)
 app.command("doctor")(doctor.doctor)
 
 

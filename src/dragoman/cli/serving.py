@@ -22,7 +22,7 @@ def serve(
     \b
     dragoman serve
     dragoman serve --port 9000
-    curl -H "Authorization: Bearer $(cat ~/.local/share/dragoman/token)" http://127.0.0.1:8765/api/tools
+    curl -H "Authorization: Bearer $(dragoman token)" http://127.0.0.1:8765/api/tools
 
     While it runs, every other dragoman command of the same home talks to it.
     """
@@ -46,3 +46,21 @@ def serve(
                 screen.note(f"its bearer token is in {settings.token_file}")
 
         asyncio.run(serve_forever(settings, ready))
+
+
+def token(as_json: AsJson = False) -> None:
+    """Print the bearer token of this home; the first time, make it.
+
+    \b
+    curl -H "Authorization: Bearer $(dragoman token)" http://127.0.0.1:8765/api/tools
+    """
+    from dragoman.api.token import get_or_make_token
+
+    screen = Screen(as_json)
+    with failures_on(screen):
+        settings = Settings.load()
+        made = get_or_make_token(settings.token_file)
+        if as_json:
+            screen.data({"token": made, "file": str(settings.token_file)})
+        else:
+            print(made)

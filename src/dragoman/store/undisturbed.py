@@ -4,21 +4,18 @@ A driver that is cancelled in the middle leaves a thread, a lock or half a proto
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from functools import wraps
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, TypeVar, cast
 
-Given = ParamSpec("Given")
-Result = TypeVar("Result")
+Method = TypeVar("Method", bound=Callable[..., Any])
 
 
-def undisturbed(
-    method: Callable[Given, Coroutine[Any, Any, Result]],
-) -> Callable[Given, Coroutine[Any, Any, Result]]:
+def undisturbed(method: Method) -> Method:
     """The same method; a cancelled caller waits for its end and then goes."""
 
     @wraps(method)
-    async def finished(*args: Given.args, **kwargs: Given.kwargs) -> Result:
+    async def finished(*args: Any, **kwargs: Any) -> Any:
         work = asyncio.ensure_future(method(*args, **kwargs))
         try:
             return await asyncio.shield(work)
@@ -26,4 +23,4 @@ def undisturbed(
             await asyncio.wait([work])
             raise
 
-    return finished
+    return cast("Method", finished)
