@@ -114,8 +114,7 @@ async def measure(calls: int, rounds: int) -> lab.Report:
         _tabulate(report, transport, found)
         _judge(report, transport, found)
     report.notes.append(
-        "CPU is that of the client's process, for REST that of the hub's; ratios are to mcp.Client, "
-        "for REST's latency to the direct raw call. All over servers built with the SDK."
+        "CPU is that of the client's process, for REST that of the hub's. Every server is built with the SDK."
     )
     return report
 

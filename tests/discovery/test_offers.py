@@ -36,7 +36,8 @@ def refusal(**facts: Any) -> str:
         (
             "files",
             1,
-            "docker run -i --rm -e LOG_LEVEL --mount type=bind,src=<source>,dst=<target> example/files:1.0.2 /project",
+            "docker run -i --rm -e LOG_LEVEL --mount type=bind,src=<source>,dst=<target>"
+            " example/files:1.0.2 /project",
         ),
         ("time", 0, "uvx mcp-server-time==0.6.2"),
         ("sql", 0, "uvx example-sql==1.0.2 mcp start --host <host>"),

@@ -109,7 +109,10 @@ def test_an_agent_without_any_name_is_refused() -> None:
 
 
 def test_an_exchanged_list_leaves_every_other_byte_alone() -> None:
-    text = '{\n    // who\n    "name": "a",\n    "tools": {"action_servers": ["no"]},\n    "action_servers": [\n        "x"\n    ],\n    "n": 1.50\n}\n'
+    text = (
+        '{\n    // who\n    "name": "a",\n    "tools": {"action_servers": ["no"]},\n'
+        '    "action_servers": [\n        "x"\n    ],\n    "n": 1.50\n}\n'
+    )
     assert with_list(text, "action_servers", ["x", "y"], "a.json") == text.replace('"x"', '"x",\n        "y"')
     assert with_list(text, "action_servers", [], "a.json") == text.replace('[\n        "x"\n    ]', "[]")
     assert (

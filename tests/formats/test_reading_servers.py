@@ -18,11 +18,13 @@ CLAUDE_DESKTOP = """{
 CURSOR = """{
   "mcpServers": {
     "notes": {"url": "https://notes.example/mcp", "headers": {"Authorization": "Bearer ${env:NOTES_TOKEN}"}},
-    "local": {"type": "stdio", "command": "${workspaceFolder}/run.sh", "args": ["${userHome}/db"], "envFile": ".env"}
+    "local": {"type": "stdio", "command": "${workspaceFolder}/run.sh", "args": ["${userHome}/db"],
+      "envFile": ".env"}
   }
 }"""
 WINDSURF = """{"mcpServers": {
-  "search": {"serverUrl": "https://search.example/mcp", "headers": {"X-Key": "${SEARCH_KEY}"}, "disabled": true},
+  "search": {"serverUrl": "https://search.example/mcp", "headers": {"X-Key": "${SEARCH_KEY}"},
+    "disabled": true},
   "old": {"serverUrl": "https://old.example/sse", "disabledTools": ["a"], "alwaysAllow": ["b"]}
 }}"""
 VS_CODE = """{
@@ -30,10 +32,11 @@ VS_CODE = """{
   "inputs": [
     {"type": "promptString", "id": "github_token", "description": "GitHub token", "password": true},
     {"type": "promptString", "id": "region", "description": "Region", "default": "eu"},
-    {"type": "pickString", "id": "mode", "description": "Mode", "options": ["fast", {"label": "S", "value": "slow"}]}
+    {"type": "pickString", "id": "mode", "options": ["fast", {"label": "S", "value": "slow"}]}
   ],
   "servers": {
-    "github": {"type": "http", "url": "https://api.example/mcp/", "headers": {"X-Auth": "Bearer ${input:github_token}"}},
+    "github": {"type": "http", "url": "https://api.example/mcp/",
+      "headers": {"X-Auth": "Bearer ${input:github_token}"}},
     /* a local one, "with quotes" */
     "weather": {"type": "stdio", "command": "uvx", "args": ["weather", "--region", "${input:region}",],
       "env": {"NOTE": "http://not-a-comment.example // really"}},

@@ -112,7 +112,10 @@ async def test_assignments_are_written_back_and_nothing_else_is_changed(tmp_path
     servers = write(tmp_path / "action_servers.json", [entry("my_tools"), entry("b")])
     agents = tmp_path / "agent_configs"
     agents.mkdir()
-    text = '{\n    // the mailer\n    "name": "mailer",\n    "action_servers": ["b"],\n    "own_field": 1.50\n}\n'
+    text = (
+        '{\n    // the mailer\n    "name": "mailer",\n    "action_servers": ["b"],\n'
+        '    "own_field": 1.50\n}\n'
+    )
     (agents / "post.json").write_text(text)
     async with open_hub(tmp_path, action_servers=servers, agent_configs=agents) as hub:
         assert [agent.name for agent in hub.folders.agents] == ["mailer"]

@@ -142,7 +142,7 @@ async def test_files_and_folders_are_read_and_one_bad_file_loses_no_other(tmp_pa
 
 async def test_agents_are_kept_and_their_conflicts_named(tmp_path: Path) -> None:
     async with open_hub(tmp_path) as hub:
-        one, other = ('{"name": "m", "model": "%s", "connectors": ["a"]}' % model for model in "xy")
+        one, other = (json.dumps({"name": "m", "model": model, "connectors": ["a"]}) for model in "xy")
         assert actions(await hub.imports.apply([one])) == {"m": "add"}
         assert actions(await hub.imports.apply([one])) == {"m": "unchanged"}
         assert actions(await hub.imports.apply([other])) == {"m": "conflict"}

@@ -37,7 +37,9 @@ class Echo:
     def serve(self, path: str, document: Any, **facts: Any) -> None:
         self.answers[path] = lambda request: web.json_response(document, **facts)
 
-    def serve_text(self, path: str, text: str | bytes, content_type: str = "text/plain", status: int = 200) -> None:
+    def serve_text(
+        self, path: str, text: str | bytes, content_type: str = "text/plain", status: int = 200
+    ) -> None:
         body = text.encode() if isinstance(text, str) else text
         self.answers[path] = lambda request: web.Response(body=body, content_type=content_type, status=status)
 

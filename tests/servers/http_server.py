@@ -217,11 +217,12 @@ class HttpServer:
     ) -> web.StreamResponse:
         key, queue = next(self._listener_ids), asyncio.Queue[Json]()
         queue.put_nowait(protocol.acknowledged(subscription, wanted))
-        self._listeners[key] = (subscription, queue)
+        if wanted.get("toolsListChanged"):  # nobody gets what they did not ask for
+            self._listeners[key] = (subscription, queue)
         try:
             return await _stream(request, queue)
         finally:
-            del self._listeners[key]
+            self._listeners.pop(key, None)
 
     async def _get(self, request: web.Request) -> web.StreamResponse:
         session = request.headers.get("Mcp-Session-Id", "")

@@ -11,7 +11,7 @@ from dragoman.cli import calls, connectors, doctor, serving, tools
 from dragoman.cli.screen import Screen
 from dragoman.cli.session import AsJson
 
-_ORDER = ("connectors", "tools", "call", "results", "calls", "events", "serve", "doctor", "version")
+_ORDER = ("connectors", "tools", "call", "results", "calls", "events", "serve", "token", "doctor", "version")
 
 
 class _Ordered(TyperGroup):

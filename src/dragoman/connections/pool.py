@@ -158,8 +158,7 @@ class Connections:
         old = self._links.pop(key, None)
         if old is not None:
             old.close()
-        self._make_room(connector)
-        link = Connection(connector, key[1], self._opener(caller.user), self._observer)
+        link = Connection(connector, key[1], self._opener(key, caller.user), self._observer)
         self._links[key] = link
         owner = self._tasks.create_task(link.run(), name=f"owner of {connector.slug} for {key[1]}")
         self._owners[link] = owner
@@ -172,23 +171,21 @@ class Connections:
             del self._links[key]
 
     async def _close_link(self, link: Connection) -> None:
-        """Waits until the calls under way are done and everything is closed."""
+        """Closed on return, unless calls are under way: then the owner leaves with the last of them."""
         link.close()
         owner = self._owners.get(link)
-        if owner is None:
-            return
-        if not link.usage.leases:
+        if owner is not None and not link.usage.leases:
             owner.cancel()
-        await asyncio.wait([owner])
+            await asyncio.wait([owner])
 
-    def _make_room(self, connector: Connector) -> None:
+    def _make_room(self, key: Key, connector: Connector) -> None:
         """Closes the least recently used idle link where a cap is reached; refuses when all are busy."""
-        own = [link for (connector_id, _), link in self._links.items() if connector_id == connector.id]
+        others = [(other, link) for other, link in self._links.items() if other != key and link.is_open]
+        own = [link for other, link in others if other[0] == connector.id]
         self._make_room_among(own, connector.configuration.max_servers, f"{connector.slug} has")
-        self._make_room_among([*self._links.values()], self._max_servers, "there are")
+        self._make_room_among([link for _, link in others], self._max_servers, "there are")
 
-    def _make_room_among(self, links: list[Connection], cap: int | None, subject: str) -> None:
-        open_ones = [link for link in links if link.is_open]
+    def _make_room_among(self, open_ones: list[Connection], cap: int | None, subject: str) -> None:
         if cap is None or len(open_ones) < cap:
             return
         idle = [link for link in open_ones if link.usage.leases == 0]
@@ -200,11 +197,12 @@ class Connections:
         oldest = min(idle, key=lambda link: link.usage.last_used)
         oldest.close()
 
-    def _opener(self, user: str):
+    def _opener(self, key: Key, user: str):
         @asynccontextmanager
         async def opened(
             connector: Connector, on_tools_changed: Callable[[], None], on_wire: Callable[[Wire], None]
         ) -> AsyncGenerator[Session]:
+            self._make_room(key, connector)
             secrets = await self._secrets.reveal(connector, user)
             async with (
                 self._turn_to_start(connector) as started,

@@ -121,10 +121,9 @@ def _read(facts: dict[str, Any], number: int) -> Argument:
     if kind != "named":
         raise InvalidConfig(f"argument {number} is neither positional nor named")
     flag = checked(str(facts.get("name") or ""))
-    if not flag.startswith("-"):
-        flag = f"--{flag}"
-    if len(flag) < 2 or any(sign.isspace() for sign in flag):
+    if not flag.strip("-") or any(sign.isspace() for sign in flag):
         raise InvalidConfig(f"argument {number} has no proper name")
+    flag = flag if flag.startswith("-") else f"--{flag}"
     is_bare = text(facts, "value") is None and text(facts, "default") is None and not _asks(facts)
     if is_bare and flag in _WITHOUT_VALUE:
         return Argument(flag=flag)

@@ -1,4 +1,4 @@
-"""The formats that people already have, read and written. Pure: knows no store, no network and no hub."""
+"""The formats that people already have, read and written. Knows no store, no network and no hub."""
 
 from dragoman.formats.plan import FoundAgent as FoundAgent
 from dragoman.formats.plan import FoundConnector as FoundConnector

@@ -14,7 +14,7 @@ from dragoman.formats.plan import FoundConnector, ImportPlan
 from dragoman.formats.variables import Places
 from dragoman.names import slug_from
 
-_UNNAMED = "the text"
+UNNAMED = "the text"
 EXPECTED = (
     "expected one of: mcpServers (Claude, Cursor, Windsurf), servers (VS Code), action_servers, an agent's"
     " configuration, dragoman.toml with [connectors.NAME], or a Dragoman export"
@@ -22,7 +22,7 @@ EXPECTED = (
 _AGENT_WORDS = frozenset({"instructions", "system_prompt", "prompt", "model"})
 
 
-def read(text: str, name: str = _UNNAMED, places: Places = Places()) -> ImportPlan:  # noqa: B008 - frozen
+def read(text: str, name: str = UNNAMED, places: Places = Places()) -> ImportPlan:  # noqa: B008 - frozen
     """Everything that a text says. `InvalidConfig` only where nothing of it can be understood."""
     document = read_document(text, name)
     file = PurePath(name)
@@ -49,7 +49,7 @@ def _understood(document: dict[str, Any], file: PurePath, places: Places) -> Imp
         inputs = read_inputs(entries(document.get("inputs")))
         return replace(read_servers(table(document["servers"]), places, inputs), format="vscode")
     if _is_agent(document):
-        return read_agent(document, "" if file.name == _UNNAMED else file.stem, places)
+        return read_agent(document, "" if file.name == UNNAMED else file.stem, places)
     bare = {key: value for key, value in document.items() if not key.startswith("$")}
     if bare and all(looks_like_server(value) for value in bare.values()):
         return read_servers(bare, places)

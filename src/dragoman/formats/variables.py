@@ -44,7 +44,9 @@ class Variables:
         if word.startswith("input:"):
             return self._asked(self.inputs.get(word[6:]) or Need(name=word[6:]))
         if word == "userHome":
-            return places.home or "${HOME}"
+            if places.home:
+                return places.home
+            word = "HOME"
         if word == "workspaceFolder":
             return places.folder or self._asked(_FOLDER)
         if word == "workspaceFolderBasename" and places.folder:

@@ -18,10 +18,10 @@ from dragoman.errors import InvalidConfig
 from dragoman.formats import FoundAgent, ImportPlan, Problem
 from dragoman.formats.action_servers import assigned_entries, list_key
 from dragoman.formats.documents import read_document, table
+from dragoman.formats.files import read_file
 from dragoman.formats.splicing import with_list
 from dragoman.hub.background import Background
 from dragoman.hub.connectors import Connectors
-from dragoman.hub.import_files import read_path
 from dragoman.hub.imports import Imports, Step
 from dragoman.hub.kept_agents import write_whole
 from dragoman.hub.registry import Registry
@@ -63,7 +63,7 @@ class AppFiles:
         return tuple(marks)
 
     def read(self) -> list[ImportPlan]:
-        plans = [read_path(path) for path in self.paths()]
+        plans = [read_file(path) for path in self.paths()]
         if self.agent_configs and not self.agent_configs.is_dir():
             problem = Problem(entry="", reason=f"{self.agent_configs} is no folder")
             plans.append(ImportPlan(format="unknown", source=str(self.agent_configs), problems=(problem,)))
@@ -171,7 +171,7 @@ class Folders:
         after = change(before)
         if after != before:
             write_whole(path, with_list(text, list_key(document) or "action_servers", after, str(path)))
-        if path.exists() and (agents := read_path(path).agents):
+        if path.exists() and (agents := read_file(path).agents):
             return agents[0]
         return FoundAgent(name=agent)
 
@@ -187,7 +187,7 @@ class Folders:
         if own.exists():
             return own
         for path in sorted(folder.glob("*.json")):
-            if any(found.name == agent for found in read_path(path).agents):
+            if any(found.name == agent for found in read_file(path).agents):
                 return path
         return own
 

@@ -12,10 +12,10 @@ from typing import Any, Literal
 from dragoman.connector import Connector
 from dragoman.errors import DragomanError
 from dragoman.formats import FoundAgent, FoundConnector, ImportPlan, Need, filled
+from dragoman.formats.files import Importable, read_all
 from dragoman.hub.comparison import Configured, differences
 from dragoman.hub.connectors import Connectors, ConnectorView
 from dragoman.hub.facts import check_program, configured
-from dragoman.hub.import_files import Importable, read_all
 from dragoman.hub.kept_agents import KeptAgents
 from dragoman.hub.registry import Registry
 from dragoman.scope import Caller

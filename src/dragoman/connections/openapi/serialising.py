@@ -52,7 +52,7 @@ def path_text(parameter: Parameter, value: Any) -> str:
     if parameter.style == "label":
         parts = _parts(value, parameter.explode, encoded)
         return "." + ("." if parameter.explode else ",").join(parts)
-    return ",".join(_parts(value, parameter.explode, encoded))
+    return _DELIMITERS.get(parameter.style, ",").join(_parts(value, parameter.explode, encoded))
 
 
 def query_pairs(parameter: Parameter, value: Any) -> list[Pair]:

@@ -1,0 +1,141 @@
+"""`/api/discover`: servers that the registry offers, and the taking of one."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from pydantic import BaseModel, ConfigDict, Field, SecretStr
+from starlette.responses import Response
+from typing_extensions import TypedDict
+
+from dragoman.api.encoding import json_response
+from dragoman.api.imports import NeedShape, need_view
+from dragoman.api.requests import PROBLEMS, TheHub
+from dragoman.api.shapes import ConnectorShape
+from dragoman.api.views import connector_view
+from dragoman.discovery import Offer, Way
+from dragoman.hub import ConnectorView
+
+routes = APIRouter(prefix="/api/discover", tags=["discovery"], responses=PROBLEMS)
+aliases = APIRouter(tags=["connectors"], responses=PROBLEMS)
+
+
+class WayShape(TypedDict):
+    """`shown` is the exact command or URL, with `<name>` where an input goes."""
+
+    kind: str
+    shown: str
+    needs: list[NeedShape]
+    warnings: list[str]
+
+
+class OfferShape(TypedDict):
+    name: str
+    title: str
+    description: str
+    version: str
+    status: str
+    website: str
+    slug: str
+    ways: list[WayShape]
+    refused: list[str]
+
+
+class OffersShape(TypedDict):
+    offers: list[OfferShape]
+    next_cursor: str | None
+    skipped: list[str]
+
+
+class ActionServerShape(TypedDict):
+    name: str
+    slug: str
+    kind: str
+    description: str
+    url: str | None
+    enabled: bool
+    state: str
+    tools: int
+
+
+class ActionServersShape(TypedDict):
+    action_servers: list[ActionServerShape]
+
+
+class TakeOffer(BaseModel):
+    model_config = ConfigDict(hide_input_in_errors=True)
+
+    shown: str = Field(description="the way, exactly as it was shown")
+    inputs: dict[str, SecretStr] = Field(default_factory=dict[str, SecretStr])
+    connector: str | None = Field(default=None, max_length=200, description="a name of your own")
+    connect: bool = True
+
+
+@routes.get("", responses={200: {"model": OffersShape}})
+async def discover(
+    hub: TheHub,
+    search: Annotated[str, Query(max_length=200)] = "",
+    cursor: Annotated[str | None, Query(max_length=1000)] = None,
+    limit: Annotated[int, Query(ge=1, le=100)] = 30,
+) -> Response:
+    """One page of what the registry offers. Nothing runs."""
+    page = await hub.discovery.search(search, cursor=cursor, limit=limit)
+    offers = [offer_view(offer) for offer in page.offers]
+    return json_response({"offers": offers, "next_cursor": page.next_cursor, "skipped": list(page.skipped)})
+
+
+@routes.get("/{name:path}", responses={200: {"model": OfferShape}})
+async def get_offer(name: str, hub: TheHub) -> Response:
+    return json_response(offer_view(await hub.discovery.get(name)))
+
+
+@routes.post("/{name:path}", status_code=201, responses={201: {"model": ConnectorShape}})
+async def take_offer(name: str, wanted: TakeOffer, hub: TheHub) -> Response:
+    """Adds a connector by the way that was shown."""
+    view = await hub.discovery.add(
+        name,
+        shown=wanted.shown,
+        inputs={key: value.get_secret_value() for key, value in wanted.inputs.items()},
+        connector=wanted.connector,
+        connect=wanted.connect,
+    )
+    return json_response(connector_view(view), 201, {"Location": f"/api/connectors/{view.connector.slug}"})
+
+
+@aliases.get("/action-servers/available", responses={200: {"model": ActionServersShape}})
+async def list_action_servers(hub: TheHub) -> Response:
+    """The same connectors as `/api/connectors`, by the name that some callers know them by."""
+    views = [view for view in await hub.connectors.list() if view.connector.kind != "native"]
+    return json_response({"action_servers": [_action_server(view) for view in views]})
+
+
+def offer_view(offer: Offer) -> OfferShape:
+    return {
+        "name": offer.name,
+        "title": offer.title,
+        "description": offer.description,
+        "version": offer.version,
+        "status": offer.status,
+        "website": offer.website,
+        "slug": offer.slug,
+        "ways": [_way(way) for way in offer.ways],
+        "refused": list(offer.refused),
+    }
+
+
+def _way(way: Way) -> WayShape:
+    needs = [need_view(need) for need in way.needs]
+    return {"kind": way.kind, "shown": way.shown, "needs": needs, "warnings": list(way.warnings)}
+
+
+def _action_server(view: ConnectorView) -> ActionServerShape:
+    connector = view.connector
+    return {
+        "name": next(iter(connector.aliases), connector.slug),
+        "slug": connector.slug,
+        "kind": connector.kind,
+        "description": connector.description,
+        "url": connector.configuration.openapi or connector.configuration.url,
+        "enabled": connector.enabled,
+        "state": view.status.state,
+        "tools": view.tools,
+    }

@@ -1,0 +1,104 @@
+"""`dragoman discover`, and adding a server from the registry: first what would run, then a yes."""
+
+import sys
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import typer
+
+from dragoman.cli.door import Door, path_of
+from dragoman.cli.inputs import asked
+from dragoman.cli.screen import Screen, plain
+from dragoman.cli.session import AsJson, session
+
+
+def discover(
+    words: Annotated[str, typer.Argument(help="A part of a name.", show_default=False)] = "",
+    limit: Annotated[int, typer.Option(help="Most results.", min=1, max=100)] = 20,
+    cursor: Annotated[str | None, typer.Option(help="Where the page before ended.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Search the registry of MCP servers. Shows the exact command or address; nothing runs.
+
+    \b
+    dragoman discover github
+    dragoman connectors add --from-registry io.github.owner/server
+    """
+    with session(as_json) as (door, screen):
+        with screen.busy("asking the registry …"):
+            page = door.ask("GET", path_of("discover"), search=words, limit=limit, cursor=cursor)
+        if as_json:
+            return screen.data(page)
+        for offer in page["offers"]:
+            _show_offer(screen, offer)
+        if not page["offers"]:
+            screen.note(f"the registry has nothing for {words!r}")
+        if page["next_cursor"]:
+            screen.note(f"there is more: --cursor {page['next_cursor']}")
+        return None
+
+
+def add_from_registry(
+    door: Door,
+    screen: Screen,
+    offered: str,
+    name: str | None,
+    *,
+    inputs: dict[str, str],
+    way: int,
+    yes: bool,
+    connect: bool,
+) -> dict[str, Any]:
+    """The connector as the door answers it. Ends the command when the person says no."""
+    with screen.busy("asking the registry …"):
+        offer = door.ask("GET", path_of("discover", offered))
+    chosen = _chosen(screen, offer, way)
+    if not screen.as_json:
+        _show_way(screen, offer, chosen)
+    answers = asked(chosen["needs"], inputs, is_all=True)
+    if not yes:
+        if not sys.stdin.isatty():
+            screen.fail({"detail": f"this would run: {chosen['shown']}", "hint": "say yes with --yes"})
+            raise typer.Exit(1)
+        typer.confirm("Add it?", abort=True, err=True)
+    request = {"shown": chosen["shown"], "inputs": answers, "connector": name, "connect": connect}
+    with screen.busy(f"connecting to {offered} …"):
+        return door.ask("POST", path_of("discover", offered), request)
+
+
+def _chosen(screen: Screen, offer: Mapping[str, Any], way: int) -> dict[str, Any]:
+    ways = offer["ways"]
+    if 1 <= way <= len(ways):
+        return ways[way - 1]
+    reasons = "; ".join(offer["refused"])
+    known = (
+        f"it has {len(ways)} ways"
+        if ways
+        else f"there is no way that Dragoman can go: {reasons or 'none is told'}"
+    )
+    screen.fail(
+        {"detail": f"{offer['name']} has no way {way}: {known}", "hint": "dragoman discover shows them"}
+    )
+    raise typer.Exit(1)
+
+
+def _show_offer(screen: Screen, offer: Mapping[str, Any]) -> None:
+    state = "" if offer["status"] == "active" else f" [yellow]{plain(offer['status'])}[/]"
+    screen.show(f"[bold]{plain(offer['name'])}[/] [dim]{plain(offer['version'])}[/]{state}")
+    if offer["description"]:
+        screen.show(f"  {plain(offer['description'], 140)}")
+    for number, way in enumerate(offer["ways"], 1):
+        screen.show(f"  [cyan]{number}[/] {plain(way['shown'])}")
+        asks = ", ".join(need["name"] for need in way["needs"] if need["is_required"])
+        if asks:
+            screen.show(f"    [dim]asks for {plain(asks)}[/]")
+    for reason in offer["refused"]:
+        screen.show(f"  [dim]✗ {plain(reason, 140)}[/]")
+
+
+def _show_way(screen: Screen, offer: Mapping[str, Any], way: Mapping[str, Any]) -> None:
+    screen.show(f"[bold]{plain(offer['name'])}[/] {plain(offer['description'], 140)}")
+    label = "it connects to" if way["kind"] == "remote" else "it runs"
+    screen.show(f"[dim]{label}[/] {plain(way['shown'])}")
+    for warning in way["warnings"]:
+        screen.warn(warning)
