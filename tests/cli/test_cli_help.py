@@ -35,6 +35,9 @@ PATHS = [
             "refresh",
         )
     ),
+    ["import"],
+    ["export"],
+    ["discover"],
     ["tools"],
     *(["tools", name] for name in ("list", "show", "enable", "disable", "accept")),
     ["call"],

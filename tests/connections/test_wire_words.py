@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dragoman.connections.environment import PASSED_ON, child_environment, expanded
 from dragoman.connections.faults import WireFault, explained
-from dragoman.connections.repeats import backoff, pause_after, pause_before
+from dragoman.connections.repeats import Tries, backoff
 from dragoman.connections.sse_events import EventDecoder, EventTooLarge, ServerEvent
 from dragoman.connections.wire import decode
 from dragoman.connector import RetryPolicy
@@ -28,6 +28,12 @@ EVENTS = [
     ServerEvent("message", b"one\ntwo", "7", 20),
     ServerEvent("message", b"x", None, None),
 ]
+
+
+def tried(count: int) -> Tries:
+    tries = Tries(RetryPolicy(), deadline=1000)
+    tries.count = count
+    return tries
 
 
 @given(st.lists(st.integers(0, len(STREAM)), max_size=12).map(sorted))
@@ -75,7 +81,7 @@ def test_an_unknown_outcome_of_an_unsafe_call_is_uncertain_and_not_repeated(kind
     fault = WireFault(kind, "it broke")  # pyright: ignore[reportArgumentType]
     assert isinstance(fault.as_error("a/b", safe=False), Uncertain)
     assert not fault.may_be_repeated(safe=False)
-    assert pause_after(fault, RetryPolicy(), 1, safe=False) is None
+    assert tried(1).pause_after(fault, False, now=0) is None
 
 
 @pytest.mark.parametrize("kind", ["refused", "session_unknown"])
@@ -87,19 +93,30 @@ def test_what_never_ran_is_repeated_even_if_unsafe(kind: str) -> None:
 
 def test_a_lost_request_that_was_never_sent_is_repeated_at_once() -> None:
     fault = WireFault("lost", "gone", sent=False)
-    assert pause_after(fault, RetryPolicy(), 1, safe=False) == 0.0
+    assert tried(1).pause_after(fault, False, now=0) == 0.0
     assert isinstance(fault.as_error("a/b", safe=False), Unreachable)
 
 
 def test_retry_after_takes_the_place_of_the_pause() -> None:
     fault = WireFault("rate_limited", "slow down", retry_after=7.0)
-    assert pause_after(fault, RetryPolicy(), 1, safe=True) == 7.0
-    assert pause_after(fault, RetryPolicy(), 1, safe=False) is None
+    assert tried(1).pause_after(fault, True, now=0) == 7.0
+    assert tried(1).pause_after(fault, True, now=995) is None, "the deadline comes first"
+    assert tried(1).pause_after(fault, False, now=0) is None
 
 
 def test_pauses_grow_to_their_cap_and_end() -> None:
-    policy = RetryPolicy(tries=6, delay=1, factor=3, cap=10)
-    assert [pause_before(policy, tries) for tries in range(1, 7)] == [1, 3, 9, 10, 10, None]
+    tries = Tries(RetryPolicy(tries=6, delay=1, factor=3, cap=10), deadline=1000)
+    found: list[float | None] = []
+    for tries.count in range(1, 7):
+        found.append(tries.pause(now=0))
+    assert found == [1, 3, 9, 10, 10, None]
+
+
+def test_a_repeat_at_once_is_no_pause() -> None:
+    tries = tried(1)
+    assert tries.pause_after(WireFault("lost", "gone"), True, now=0) == 0.0
+    tries.count = 2
+    assert tries.pause_after(WireFault("refused", "not yet"), True, now=0) == 1.0
 
 
 def test_backoff_grows_to_half_a_minute_and_never_ends() -> None:

@@ -116,14 +116,14 @@ def test_claude_code_keeps_servers_for_each_project() -> None:
         "numStartups": 3,
         "mcpServers": {"shared": shared, "db": {"command": "uvx", "args": ["db"]}},
         "projects": {
-            "/work/shop": {"mcpServers": {"db": {"command": "uvx", "args": ["db", "${workspaceFolder}"]}}},
-            "/work/blog": {"mcpServers": {"shared": shared}, "allowedTools": []},
+            "/code/shop": {"mcpServers": {"db": {"command": "uvx", "args": ["db", "${workspaceFolder}"]}}},
+            "/code/blog": {"mcpServers": {"shared": shared}, "allowedTools": []},
         },
     }
     plan = read(json.dumps(document), ".claude.json")
     by_slug = {found.slug: found for found in plan.connectors}
     assert list(by_slug) == ["shared", "db", "db-shop"]
-    assert by_slug["db-shop"].facts["args"] == ("db", "/work/shop")
+    assert by_slug["db-shop"].facts["args"] == ("db", "/code/shop")
     assert "another project" in by_slug["db-shop"].warnings[-1]
 
 

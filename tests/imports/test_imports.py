@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from dragoman import Hub
+from dragoman.errors import InvalidConfig
 from dragoman.hub.imports import Step
-from servers.hubs import listed, open_hub
+from servers.hubs import listed, open_hub, until
 from servers.processes import stdio
 
 pytestmark = pytest.mark.anyio
@@ -152,17 +153,28 @@ async def test_agents_are_kept_and_their_conflicts_named(tmp_path: Path) -> None
         assert hub.imports.agents.list()[0].model == "y"
 
 
+async def test_kept_agents_that_cannot_be_read_are_not_overwritten(tmp_path: Path) -> None:
+    (tmp_path / "agents-imported.json").write_text("{broken")
+    async with open_hub(tmp_path) as hub:
+        assert actions(await hub.imports.apply([servers(a=stdio())], connect=False)) == {"a": "add"}
+        with pytest.raises(InvalidConfig, match="not valid JSON"):
+            await hub.imports.apply(['{"name": "m", "connectors": ["a"]}'])
+    assert (tmp_path / "agents-imported.json").read_text() == "{broken"
+
+
 async def test_a_server_without_discovery_is_not_connected_at_import_nor_at_start(tmp_path: Path) -> None:
     log = tmp_path / "log"
-    entry = {"name": "t", **stdio("--log", str(log)), "auto_discover": False}
+    quiet = {"name": "quiet", **stdio("--log", str(log)), "auto_discover": False}
     async with open_hub(tmp_path) as hub:
-        (step,) = await hub.imports.apply([json.dumps({"action_servers": [entry]})])
+        (step,) = await hub.imports.apply([json.dumps({"action_servers": [quiet]})])
         assert (step.action, step.view and step.view.status.state) == ("add", "disconnected")
+        await hub.imports.apply([servers(talking=stdio())], connect=False)
     async with open_hub(tmp_path) as hub:
-        assert (await hub.connectors.get("t")).status.state == "disconnected"
+        await until(lambda: len(hub.tools.list("talking")) > 0, 10)
+        assert (await hub.connectors.get("quiet")).status.state == "disconnected"
         assert not log.exists()
-        await hub.connectors.connect("t")
-        assert (await hub.call("mcp_t_echo", {"text": "x"})).ok
+        await hub.connectors.connect("quiet")
+        assert (await hub.call("mcp_quiet_echo", {"text": "x"})).ok
 
 
 async def test_disabled_and_unreachable_servers_are_imported_too(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A service that tells back every request exactly as it arrived, and serves whatever documents a test gives it."""
+"""A service that tells back every request exactly as it arrived, and serves the documents of a test."""
 
 import asyncio
 import base64

@@ -8,13 +8,17 @@ from typing import Any
 
 import orjson
 import pytest
+from body_cases import BODIES
+from cases import Case
 from echo import Echo, document, open_echo, operation
-from request_cases import CASES, Case
+from parameter_cases import HEADERS, PATHS, QUERIES
+from swagger_cases import SWAGGER
 
 from dragoman import Hub
 from servers.hubs import QUICK, open_hub
 
 pytestmark = pytest.mark.anyio
+CASES = (*QUERIES, *PATHS, *HEADERS, *BODIES, *SWAGGER)
 VERSIONS = {"2.0": "v20", "3.0": "v30", "3.1": "v31"}
 PAIRS = [(case, version) for case in CASES for version in case.versions]
 

@@ -105,7 +105,7 @@ class Recorder:
         async with self._writing:
             self._something.clear()
             self._plenty.clear()
-            while self._waiting:
+            for _ in range(0, len(self._waiting), _BATCH):  # what comes meanwhile is the next batch
                 batch = [self._waiting.popleft() for _ in range(min(_BATCH, len(self._waiting)))]
                 if not await self._write(batch):
                     break
@@ -131,7 +131,7 @@ class Recorder:
             await _within(_EVERY, self._plenty)
             await self.flush()
             if self._waiting or self._changed:
-                # The store failed just now: leave it alone for a moment.
+                # The store failed, or there is more than one batch a second: leave it alone for a moment.
                 self._something.set()
                 await _within(_EVERY, self._closing)
         await self.flush()

@@ -6,7 +6,9 @@ from typing import Annotated, Any
 import typer
 
 from dragoman.cli.chips import connector_card, connectors_table
+from dragoman.cli.discovery import Choice, add_from_registry
 from dragoman.cli.door import Door, path_of
+from dragoman.cli.inputs import Inputs, values_of
 from dragoman.cli.screen import Screen
 from dragoman.cli.session import AsJson, session
 
@@ -16,6 +18,13 @@ app = typer.Typer(
 )
 
 Name = Annotated[str, typer.Argument(help="The connector's name.", show_default=False)]
+NewName = Annotated[str | None, typer.Argument(help="The connector's name.", show_default=False)]
+FromRegistry = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="A server that dragoman discover shows.", show_default=False),
+]
+Way = Annotated[int, typer.Option(help="Which of its ways, as dragoman discover numbers them.", min=1)]
+Yes = Annotated[bool, typer.Option("--yes", help="Add it without asking; what runs is shown all the same.")]
 Command = Annotated[
     list[str] | None, typer.Argument(help="After --: the program that is the server.", show_default=False)
 ]
@@ -83,7 +92,7 @@ def _facts(
 
 @app.command("add")
 def add(
-    name: Name,
+    name: NewName = None,
     command: Command = None,
     url: Url = None,
     transport: Transport = None,
@@ -106,6 +115,10 @@ def add(
     eager: Eager = None,
     auto_reconnect: AutoReconnect = None,
     description: Description = None,
+    from_registry: FromRegistry = None,
+    way: Way = 1,
+    inputs: Inputs = None,
+    yes: Yes = False,
     connect: Connect = True,
     as_json: AsJson = False,
 ) -> None:
@@ -116,14 +129,18 @@ def add(
     dragoman connectors add files -- npx -y @modelcontextprotocol/server-filesystem ~/Documents
     dragoman connectors add tickets --url https://mcp.example.com/mcp --bearer-env TICKETS_TOKEN
     dragoman connectors add mail --secret-env PASSWORD=… -- python mail_server.py
+    dragoman connectors add --from-registry io.github.owner/server
 
     A server that cannot be reached now is kept, with its cause, and tried again.
     """
-    given = _given(locals())
+    given = _given(locals(), "from_registry", "way", "inputs", "yes")
+    choice = _choice(name, from_registry, way, inputs, yes, given)
     with session(as_json) as (door, screen):
+        if choice:
+            return _show_added(screen, add_from_registry(door, screen, choice))
         with screen.busy(f"connecting to {name} …"):
             connector = door.ask("POST", path_of("connectors"), {"name": name, **_facts(**given)})
-        _show_added(screen, connector)
+        return _show_added(screen, connector)
 
 
 @app.command("update")
@@ -284,9 +301,31 @@ def _show_changes(screen: Screen, changes: dict[str, Any]) -> None:
     screen.show(Text(f"{changes['unchanged']} unchanged", "dim"))
 
 
-def _given(options: dict[str, Any]) -> dict[str, Any]:
-    facts = {name: value for name, value in options.items() if name not in ("name", "as_json", "header")}
+def _given(options: dict[str, Any], *leave_out: str) -> dict[str, Any]:
+    left_out = ("name", "as_json", "header", *leave_out)
+    facts = {name: value for name, value in options.items() if name not in left_out}
     return {**facts, "header": options["header"]}
+
+
+def _choice(
+    name: str | None,
+    offered: str | None,
+    way: int,
+    inputs: list[str] | None,
+    yes: bool,
+    given: dict[str, Any],
+) -> Choice | None:
+    """What is wanted of the registry; None when the command line itself describes the server."""
+    if offered is None:
+        if name is None:
+            raise typer.BadParameter("give the connector a name", param_hint="NAME")
+        return None
+    described = [field for field in ("command", "url") if given[field]]
+    if described:
+        raise typer.BadParameter(f"the registry says the {described[0]}", param_hint="--from-registry")
+    return Choice(
+        offered=offered, name=name, way=way, inputs=values_of(inputs), is_agreed=yes, connect=given["connect"]
+    )
 
 
 def _pairs(option: str, words: list[str] | None) -> dict[str, str]:

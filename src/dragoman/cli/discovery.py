@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 import typer
@@ -38,32 +39,38 @@ def discover(
         return None
 
 
-def add_from_registry(
-    door: Door,
-    screen: Screen,
-    offered: str,
-    name: str | None,
-    *,
-    inputs: dict[str, str],
-    way: int,
-    yes: bool,
-    connect: bool,
-) -> dict[str, Any]:
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """What a person wants of the registry. `way` counts from 1, as `discover` shows them."""
+
+    offered: str
+    name: str | None = None
+    way: int = 1
+    inputs: dict[str, str] = field(default_factory=dict[str, str], repr=False)
+    is_agreed: bool = False
+    connect: bool = True
+
+
+def add_from_registry(door: Door, screen: Screen, choice: Choice) -> dict[str, Any]:
     """The connector as the door answers it. Ends the command when the person says no."""
     with screen.busy("asking the registry …"):
-        offer = door.ask("GET", path_of("discover", offered))
-    chosen = _chosen(screen, offer, way)
+        offer = door.ask("GET", path_of("discover", choice.offered))
+    way = _chosen(screen, offer, choice.way)
     if not screen.as_json:
-        _show_way(screen, offer, chosen)
-    answers = asked(chosen["needs"], inputs, is_all=True)
-    if not yes:
-        if not sys.stdin.isatty():
-            screen.fail({"detail": f"this would run: {chosen['shown']}", "hint": "say yes with --yes"})
-            raise typer.Exit(1)
-        typer.confirm("Add it?", abort=True, err=True)
-    request = {"shown": chosen["shown"], "inputs": answers, "connector": name, "connect": connect}
-    with screen.busy(f"connecting to {offered} …"):
-        return door.ask("POST", path_of("discover", offered), request)
+        _show_way(screen, offer, way)
+    answers = asked(way["needs"], choice.inputs, is_all=True)
+    if not choice.is_agreed:
+        _confirm(screen, way)
+    request = {"shown": way["shown"], "inputs": answers, "connector": choice.name, "connect": choice.connect}
+    with screen.busy(f"adding {choice.offered} …"):
+        return door.ask("POST", path_of("discover", choice.offered), request)
+
+
+def _confirm(screen: Screen, way: Mapping[str, Any]) -> None:
+    if not sys.stdin.isatty():
+        screen.fail({"detail": f"this would be used: {way['shown']}", "hint": "say yes with --yes"})
+        raise typer.Exit(1)
+    typer.confirm("Add it?", abort=True, err=True)
 
 
 def _chosen(screen: Screen, offer: Mapping[str, Any], way: int) -> dict[str, Any]:

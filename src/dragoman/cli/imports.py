@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from dragoman.cli.door import Door, path_of
-from dragoman.cli.inputs import Inputs, asked, given
+from dragoman.cli.inputs import Inputs, asked, values_of
 from dragoman.cli.screen import Screen, plain
 from dragoman.cli.session import AsJson, session
 
@@ -50,7 +50,7 @@ def import_files(
     dragoman.toml and what dragoman export wrote. Secrets in them are encrypted. Ends with 1 when something
     was left out.
     """
-    request = {"dry_run": dry_run, "replace": replace, "connect": connect, "inputs": given(inputs)}
+    request = {"dry_run": dry_run, "replace": replace, "connect": connect, "inputs": values_of(inputs)}
     with session(as_json) as (door, screen):
         texts, unread = _loaded(files)
         steps = [*unread, *(_imported(door, screen, {**request, "files": texts}) if texts else [])]
@@ -98,11 +98,11 @@ def _loaded(paths: Iterable[Path]) -> tuple[list[dict[str, Any]], list[dict[str,
 
     texts: list[dict[str, Any]] = []
     unread: list[dict[str, Any]] = []
-    for given_path in paths:
-        if str(given_path) == "-":
+    for given in paths:
+        if str(given) == "-":
             texts.append({"text": sys.stdin.read(), "folder": str(Path.cwd()), "home": str(Path.home())})
             continue
-        for path in files_in(given_path):
+        for path in files_in(given):
             try:
                 file = load(path)
             except DragomanError as error:
@@ -137,9 +137,8 @@ def _show(screen: Screen, steps: list[dict[str, Any]], is_dry: bool) -> None:
         mark, style = _MARKS[step["action"]]
         name = step.get("slug") or step["name"]
         what = step["reason"] or _outcome(step)
-        screen.show(
-            f"[{style}]{mark} {plain(step['action'].replace('_', ' '))}[/] [bold]{plain(name)}[/] {plain(what)}"
-        )
+        action = step["action"].replace("_", " ")
+        screen.show(f"[{style}]{mark} {action}[/] [bold]{plain(name)}[/] {plain(what)}")
         for warning in step.get("warnings", []):
             screen.warn(f"{name}: {warning}")
         for secret in step.get("missing", []):

@@ -16,7 +16,7 @@ Inputs = Annotated[
 ]
 
 
-def given(words: list[str] | None) -> dict[str, str]:
+def values_of(words: list[str] | None) -> dict[str, str]:
     values: dict[str, str] = {}
     for word in words or []:
         name, sign, value = word.partition("=")

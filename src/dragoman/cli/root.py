@@ -7,11 +7,14 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from dragoman.cli import calls, connectors, doctor, serving, tools
+from dragoman.cli import calls, connectors, discovery, doctor, imports, serving, tools
 from dragoman.cli.screen import Screen
 from dragoman.cli.session import AsJson
 
-_ORDER = ("connectors", "tools", "call", "results", "calls", "events", "serve", "token", "doctor", "version")
+_ORDER = (
+    *("connectors", "import", "export", "discover", "tools", "call", "results", "calls", "events"),
+    *("serve", "token", "doctor", "version"),
+)
 
 
 class _Ordered(TyperGroup):
@@ -38,6 +41,9 @@ app = typer.Typer(
     """,
 )
 app.add_typer(connectors.app, name="connectors")
+app.command("import")(imports.import_files)
+app.command("export")(imports.export)
+app.command("discover")(discovery.discover)
 app.add_typer(tools.app, name="tools")
 app.command("call")(calls.call)
 app.add_typer(calls.results, name="results")

@@ -14,7 +14,7 @@ from typing import Protocol
 from mcp.shared.exceptions import MCPError
 
 from dragoman.connections.faults import WireFault, explained
-from dragoman.connections.repeats import backoff, pause_after, pause_before
+from dragoman.connections.repeats import Tries, backoff
 from dragoman.connections.session import Session
 from dragoman.connections.source import LinkStatus, Listing, Observer, SourceCall, State
 from dragoman.connections.upkeep import Upkeep
@@ -112,28 +112,26 @@ class Connection:
         """One tool call with its deadline, its retries and its honest outcome."""
         safe = call.tool.definition.annotations.is_safe_to_repeat
         subject = f"{self.connector.slug}/{call.tool.original_name}"
-        policy = self.connector.configuration.retry
+        tries = Tries(self.connector.configuration.retry, call.deadline)
+        clock = asyncio.get_running_loop().time
         has_left = False
-        tries = 0
         try:
             async with asyncio.timeout_at(call.deadline):
                 while True:
-                    tries += 1
+                    tries.count += 1
                     try:
                         session = self._session or await self.ready()
                         has_left = True
                         result = await session.call_tool(call.tool, call.arguments)
                         self.usage.answered()
-                        return result if tries == 1 else replace(result, attempts=tries)
+                        return result if tries.count == 1 else replace(result, attempts=tries.count)
                     except WireFault as fault:
                         self._notice(fault)
                         has_left = has_left and not fault.never_ran
-                        pause = pause_after(fault, policy, tries, safe)
-                        if pause is None or _outlasts(pause, call.deadline):
+                        if (pause := tries.pause_after(fault, safe, clock())) is None:
                             raise fault.as_error(subject, safe) from None
                     except (Unreachable, ConnectTimeout):
-                        pause = pause_before(policy, tries)
-                        if pause is None or _outlasts(pause, call.deadline):
+                        if (pause := tries.pause(clock())) is None:
                             raise
                     await asyncio.sleep(pause)
         except TimeoutError:
@@ -293,11 +291,6 @@ class Connection:
 
     def _take_wire(self, wire: Wire) -> None:
         self._wire = wire
-
-
-def _outlasts(pause: float, deadline: float) -> bool:
-    """Whether a caller would only wait for its deadline: then it is better told at once why."""
-    return asyncio.get_running_loop().time() + pause >= deadline
 
 
 def _refused(subject: str, error: MCPError) -> ToolFailed:

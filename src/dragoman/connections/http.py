@@ -92,20 +92,45 @@ class HttpWire(Wire):
         self, message: Message, headers: Mapping[str, str] | None, request_id: RequestId
     ) -> Message:
         try:
-            async with await self._post(message, headers) as response:
+            response = await self._post(message, headers)
+            try:
                 if (session := response.headers.get(_SESSION)) and self._session_id is None:
                     self._session_id = session
                 if response.status != 200:
                     await self._refuse(response, has_id=True)
                 if response.content_type == "text/event-stream":
-                    return await self._reply_from_events(response, request_id)
+                    reply = await self._reply_from_events(response, request_id)
+                    self._let_end(response)
+                    return reply
                 return _reply(await self._body(response), request_id)
+            except BaseException:
+                response.close()
+                raise
         except WireFault:
             raise
         except aiohttp.ClientConnectorError as error:
             raise WireFault("refused", plain(error), sent=False) from None
         except (aiohttp.ClientError, OSError) as error:
             raise WireFault("lost", plain(error)) from None
+
+    def _let_end(self, response: aiohttp.ClientResponse) -> None:
+        """Reads an answered stream to its end, off the call's path: so that its connection is reused."""
+        if response.connection is None:
+            return
+        if self._tasks is None:
+            response.close()
+        else:
+            self._tasks.start_soon(self._read_to_end, response)
+
+    async def _read_to_end(self, response: aiohttp.ClientResponse) -> None:
+        try:
+            async with asyncio.timeout(_COURTESY):
+                async for event in self._events(response):
+                    self._take_event(event, None)
+        except (WireFault, aiohttp.ClientError, OSError, TimeoutError):
+            pass  # a server that keeps an answered stream open loses it
+        finally:
+            response.close()
 
     async def _post(self, message: Message, headers: Mapping[str, str] | None) -> aiohttp.ClientResponse:
         data = encode(message)

@@ -18,18 +18,30 @@ def backoff(attempt: int) -> float:
     return delay * random.uniform(1 - _JITTER, 1 + _JITTER)  # noqa: S311 - jitter, not a secret
 
 
-def pause_before(policy: RetryPolicy, tries: int) -> float | None:
-    """Seconds before the next try of a call that never left; None when there were enough."""
-    if tries >= policy.tries:
-        return None
-    return min(policy.cap, policy.delay * policy.factor ** (tries - 1))
+class Tries:
+    """The tries of one call. A pause that would outlast the deadline is none: better told now than then."""
 
+    def __init__(self, policy: RetryPolicy, deadline: float) -> None:
+        self._policy = policy
+        self._deadline = deadline
+        self._pauses = 0
+        self.count = 0
 
-def pause_after(fault: WireFault, policy: RetryPolicy, tries: int, safe: bool) -> float | None:
-    """The same for a request that met a fault; None also when repeating it is not safe."""
-    pause = pause_before(policy, tries)
-    if pause is None or not fault.may_be_repeated(safe):
-        return None
-    if tries == 1 and fault.is_repeated_at_once:
-        return 0.0
-    return pause if fault.retry_after is None else fault.retry_after
+    def pause(self, now: float) -> float | None:
+        """Seconds before the next try of a call that never left; None when there were enough."""
+        policy = self._policy
+        pause = min(policy.cap, policy.delay * policy.factor**self._pauses)
+        if self.count >= policy.tries or now + pause >= self._deadline:
+            return None
+        self._pauses += 1
+        return pause
+
+    def pause_after(self, fault: WireFault, safe: bool, now: float) -> float | None:
+        """The same for a request that met a fault; None also when repeating it is not safe."""
+        if self.count >= self._policy.tries or not fault.may_be_repeated(safe):
+            return None
+        if self.count == 1 and fault.is_repeated_at_once:
+            return 0.0
+        if fault.retry_after is not None:
+            return fault.retry_after if now + fault.retry_after < self._deadline else None
+        return self.pause(now)

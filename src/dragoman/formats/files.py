@@ -24,7 +24,7 @@ class ImportText:
 
     text: str = field(repr=False)
     name: str = UNNAMED
-    places: Places = Places()
+    places: Places = field(default_factory=Places)
     env_files: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
 
 

@@ -121,7 +121,8 @@ class Imports:
     async def _intents(self, sources: Iterable[Importable], wish: _Wish) -> list[_Intent]:
         plans = await asyncio.to_thread(read_all, [*sources])
         intents: list[_Intent] = []
-        known = {agent.name: agent for agent in self.agents.list()}
+        has_agents = any(plan.agents for plan in plans)
+        known = {agent.name: agent for agent in self.agents.list()} if has_agents else {}
         for plan in plans:
             intents += _troubles(plan)
             for found in plan.connectors:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from operator import attrgetter
 from typing import Any
 
 from sqlalchemy import delete, select
@@ -12,6 +13,8 @@ from dragoman.store.protocols import CallRecord
 from dragoman.store.undisturbed import undisturbed
 
 _rows = tables.calls
+_names = [column.name for column in _rows.columns]
+_values = attrgetter(*_names)
 
 
 class SqlCalls:
@@ -48,4 +51,4 @@ class SqlCalls:
 
 
 def _row(record: CallRecord) -> dict[str, Any]:
-    return {column.name: getattr(record, column.name) for column in _rows.columns}
+    return dict(zip(_names, _values(record), strict=True))

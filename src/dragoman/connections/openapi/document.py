@@ -16,7 +16,6 @@ from dragoman.connections.openapi.reading import (
     Read,
     Reader,
     Validators,
-    check_location,
     is_address,
     timed_out,
 )
@@ -51,7 +50,6 @@ class ServiceDocument:
 
     async def read(self, credentials: Credentials) -> bool:
         """Whether it is another one than before. Raises what is wrong with it or with the way to it."""
-        check_location(self.location)
         known = self._known
         headers, query = credentials.for_document()
         try:

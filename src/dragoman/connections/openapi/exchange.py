@@ -109,8 +109,11 @@ def _redirect(here: URL, response: aiohttp.ClientResponse) -> URL | None:
         return None
     if not (location := response.headers.get("Location")):
         return None
-    target = here.join(URL(location, encoded=True))
-    return target if target.origin() == here.origin() else None
+    try:
+        target = here.join(URL(location, encoded=True))
+        return target if target.origin() == here.origin() else None
+    except ValueError:
+        return None
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:

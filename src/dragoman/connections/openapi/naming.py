@@ -55,7 +55,7 @@ class Names:
         self._taken: set[str] = set()
 
     def take(self, method: str, path: str, operation: Object) -> str:
-        fallback = _legal(f"{method}_{path}")
+        fallback = _legal(f"{method} {path}")
         own = _legal(str(operation.get("operationId") or ""))
         for name in (own or fallback, f"{own}_{fallback}" if own else fallback):
             if name not in self._taken:

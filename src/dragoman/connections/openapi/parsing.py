@@ -15,7 +15,7 @@ from dragoman.connections.openapi.values import DocumentFault, Json, Object, is_
 
 Version = Literal["2.0", "3.0", "3.1"]
 _MOST_YAML = 16 * 1024 * 1024
-_MOST_NODES = 5_000_000
+_MOST_NODES = 2_000_000
 _MOST_NESTED = 400
 _HTML = re.compile(rb"\s*(?:<\?xml[^>]*>\s*)?<(?:!doctype html|html|head|body)", re.IGNORECASE)
 _HINT = "give the address of an OpenAPI 3.0, 3.1 or Swagger 2.0 document, in JSON or YAML"
@@ -159,7 +159,11 @@ def _loader() -> type[Any]:
 _WORDS = (
     ("bool", r"^(?:true|True|TRUE|false|False|FALSE)$", "tTfF"),
     ("int", r"^[-+]?(?:0|[1-9][0-9]*)$", "-+0123456789"),
-    ("float", r"^[-+]?(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+)(?:[eE][-+]?[0-9]+)?$", "-+.0123456789"),
+    (
+        "float",
+        r"^[-+]?(?:(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|[0-9]+[eE][-+]?[0-9]+)$",
+        "-+.0123456789",
+    ),
     ("null", r"^(?:~|null|Null|NULL|)$", ["~", "n", "N", ""]),
     ("merge", r"^(?:<<)$", "<"),
 )

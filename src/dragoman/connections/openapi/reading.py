@@ -9,7 +9,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import aiohttp
 from yarl import URL
@@ -162,7 +161,12 @@ def _names_document(url: URL) -> bool:
 
 
 def _next_place(here: URL, location: str) -> URL:
-    target = here.join(URL(location, encoded=True))
+    try:
+        target = here.join(URL(location, encoded=True))
+    except ValueError:
+        raise InvalidConfig(
+            f"{here} redirects to {location[:200]!r}, which is no address", hint=_HINT
+        ) from None
     is_upgrade = target.host == here.host and (here.scheme, target.scheme) == ("http", "https")
     if target.origin() != here.origin() and not is_upgrade:
         raise InvalidConfig(
@@ -233,21 +237,20 @@ def _failure(location: str, misses: list[_Miss]) -> DragomanError:
     return InvalidConfig(f"there is no OpenAPI document at {location} (looked at {looked})", hint=_HINT)
 
 
-def check_location(location: str) -> None:
-    """Raises `InvalidConfig` for an address that nothing could be found at."""
-    if not is_address(location):
-        return
+def address(text: str) -> URL:
+    """The address of a service, or `InvalidConfig` for a text that is none."""
     try:
-        parts = urlsplit(location)
-        is_good = bool(parts.hostname) and (parts.port is None or parts.port > 0)
+        url = URL(text)
+        is_good = bool(url.host) and url.port is not None and url.scheme in ("http", "https")
     except ValueError:
-        is_good = False
+        url, is_good = URL(), False
     if not is_good:
         raise InvalidConfig(
-            f"{location[:200]!r} is no address of a service", hint="for example http://127.0.0.1:8000"
+            f"{text[:200]!r} is no address of a service", hint="for example http://127.0.0.1:8000"
         )
-    if urlsplit(location).username or urlsplit(location).password:
+    if url.user or url.password:
         raise InvalidConfig("the address must not hold a user or password", hint="use --bearer or a header")
+    return url
 
 
 def timed_out(location: str, seconds: float) -> ConnectTimeout:

@@ -15,7 +15,7 @@ from yarl import URL
 
 from dragoman.connections.environment import expanded
 from dragoman.connections.openapi.plan import Operation, Scheme
-from dragoman.connections.openapi.reading import is_address
+from dragoman.connections.openapi.reading import address, is_address
 from dragoman.connections.openapi.requests import Request
 from dragoman.connector import Configuration
 from dragoman.errors import InvalidConfig, NeedsAuth
@@ -45,10 +45,8 @@ class Credentials:
             for name, value in secrets.items()
             if name.startswith("header:")
         }
-        named = (configuration.openapi, configuration.server)
-        hosts = [
-            URL(expanded(one, environment)) for one in named if one and is_address(expanded(one, environment))
-        ]
+        named = [expanded(one, environment) for one in (configuration.openapi, configuration.server) if one]
+        hosts = [address(one) for one in named if is_address(one)]
         token = secrets.get("auth")
         if token is not None:
             token = SecretStr(expanded(token.get_secret_value(), environment))

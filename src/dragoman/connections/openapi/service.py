@@ -18,12 +18,12 @@ from dragoman.connections.openapi.converter import Converter
 from dragoman.connections.openapi.document import ServiceDocument, proxy_for
 from dragoman.connections.openapi.exchange import Exchange
 from dragoman.connections.openapi.plan import META_KEY, Operation
-from dragoman.connections.openapi.reading import is_address
+from dragoman.connections.openapi.reading import address, is_address
 from dragoman.connections.openapi.requests import build
 from dragoman.connections.openapi.schemes import resolved
 from dragoman.connections.openapi.security import Credentials, check_target
 from dragoman.connections.openapi.standing import Standing
-from dragoman.connections.repeats import pause_after
+from dragoman.connections.repeats import Tries
 from dragoman.connections.source import LinkStatus, Listing, Observer, Secrets, SourceCall
 from dragoman.connector import Connector
 from dragoman.errors import DragomanError, InvalidConfig, NeedsAuth, ProtocolFault
@@ -195,8 +195,7 @@ class Service:
         """One request with its deadline, its retries and its honest outcome."""
         safe = call.tool.definition.annotations.is_safe_to_repeat
         subject = f"{self.connector.slug}/{call.tool.original_name}"
-        policy = self.connector.configuration.retry
-        tries = 0
+        tries = Tries(self.connector.configuration.retry, call.deadline)
         self._used_at = started = self._loop.time()
         if self._is_asleep:
             self._nudge.set()
@@ -207,14 +206,14 @@ class Service:
                 request = build(ready.operation, call.arguments)
                 is_known = credentials.attach(request, ready.operation, ready.base)
                 while True:
-                    tries += 1
+                    tries.count += 1
                     try:
                         result = result_of(await ready.exchange.send(ready.base, request))
                         self._announce(self._standing.call_answered(), started)
-                        return result if tries == 1 else replace(result, attempts=tries)
+                        return result if tries.count == 1 else replace(result, attempts=tries.count)
                     except WireFault as fault:
-                        pause = pause_after(fault, policy, tries, safe)
-                        if pause is None or self._loop.time() + pause >= call.deadline:
+                        pause = tries.pause_after(fault, safe, self._loop.time())
+                        if pause is None:
                             raise self._failed(
                                 fault, subject, safe, None if is_known else ready.base
                             ) from None
@@ -250,15 +249,15 @@ class Service:
         operation = Operation.from_meta(plan)
         configuration = self.connector.configuration
         server = expanded(configuration.server, os.environ) if configuration.server else None
-        address = resolved(operation.server, operation.base, server)
-        if not address or not is_address(address) or "{" in address:
+        place = resolved(operation.server, operation.base, server)
+        if not place or not is_address(place) or "{" in place:
             raise InvalidConfig(
                 f"the document does not say where {operation.method} {operation.path} is",
                 hint="set the connector's server, for example http://127.0.0.1:8000",
             )
-        base = URL(address, encoded="%" in address)
+        base = address(place)
         check_target(base, credentials.hosts)
-        exchange = Exchange(self._parts.client, configuration.max_message_bytes, proxy_for(address))
+        exchange = Exchange(self._parts.client, configuration.max_message_bytes, proxy_for(place))
         ready = self._ready[tool.original_name] = _Ready(tool.definition, operation, base, exchange)
         return ready
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from typing import Self, TypeVar
 
 import aiohttp
@@ -28,7 +28,8 @@ class OpenApiServices:
         self._observer = observer
         self._services: dict[Key, Service] = {}
         self._owners: dict[Service, asyncio.Task[None]] = {}
-        self._idle = asyncio.Condition()
+        self._busy = 0
+        self._is_quiet = asyncio.Event()
         self._retired: dict[str, int] = {}
         self._is_closing = False
         self._stack = AsyncExitStack()
@@ -55,15 +56,11 @@ class OpenApiServices:
     async def __aexit__(self, *exc: object) -> None:
         """Calls under way get a few seconds; then everything ends."""
         self._is_closing = True
-        services = [*self._owners]
-        for service in services:
+        for service in [*self._owners]:
             service.close()
-        try:
-            async with asyncio.timeout(_LAST_CALLS):
-                for service in services:
-                    await self._wait_until_idle(service)
-        except TimeoutError:
-            pass
+        if self._busy:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._is_quiet.wait(), _LAST_CALLS)
         for task in self._owners.values():
             task.cancel()
         await self._stack.aclose()
@@ -133,13 +130,14 @@ class OpenApiServices:
         elif service.is_connected:
             self._observer.reused(connector)
         service.in_flight += 1
+        self._busy += 1
         try:
             return await use(service)
         finally:
             service.in_flight -= 1
-            if service.is_closing and not service.in_flight:
-                async with self._idle:
-                    self._idle.notify_all()
+            self._busy -= 1
+            if self._is_closing and not self._busy:
+                self._is_quiet.set()
 
     def _open(self, key: Key, connector: Connector, caller: Caller) -> Service:
         if self._is_closing:
@@ -161,16 +159,11 @@ class OpenApiServices:
             del self._services[key]
 
     async def _close(self, service: Service) -> None:
-        """Waits until the calls under way are done."""
+        """Nothing of it is left on return but calls under way: they need nothing that is closed here."""
         service.close()
-        await self._wait_until_idle(service)
         if owner := self._owners.get(service):
             owner.cancel()
             await asyncio.wait([owner])
-
-    async def _wait_until_idle(self, service: Service) -> None:
-        async with self._idle:
-            await self._idle.wait_for(lambda: not service.in_flight)
 
 
 def _key(connector: Connector, caller: Caller) -> Key:

@@ -54,8 +54,8 @@ def serve(requests: BinaryIO, replies: BinaryIO) -> None:
 
 
 def main() -> None:
-    # References may be chained further than Python's own limit; frames of Python cost no C stack.
-    sys.setrecursionlimit(50_000)
+    # References may be chained further than Python's own limit; its frames live on the heap.
+    sys.setrecursionlimit(1_000_000)
     serve(sys.stdin.buffer, sys.stdout.buffer)
 
 
