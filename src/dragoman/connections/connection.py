@@ -82,7 +82,7 @@ class Connection:
         return self._session is not None or self._phase.state in ("connecting", "reconnecting")
 
     def status(self) -> LinkStatus:
-        phase, session, wire = self._phase, self._session, self._wire
+        phase, wire = self._phase, self._wire
         return LinkStatus(
             connector_id=self.connector.id,
             slug=self.connector.slug,
@@ -94,7 +94,7 @@ class Connection:
             next_attempt=phase.next_attempt,
             since=phase.since,
             era=self.connector.era,
-            pid=wire.pid if session and wire else None,
+            pid=wire.pid if wire and not wire.fault else None,
             in_flight=self.usage.leases,
             reconnects=self._reconnects,
             stderr=wire.stderr if wire else (),

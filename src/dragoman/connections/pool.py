@@ -174,9 +174,13 @@ class Connections:
         """Closed on return, unless calls are under way: then the owner leaves with the last of them."""
         link.close()
         owner = self._owners.get(link)
-        if owner is not None and not link.usage.leases:
-            owner.cancel()
-            await asyncio.wait([owner])
+        if owner is None:
+            return
+        if link.usage.leases:
+            link.usage.on_last_release = owner.cancel
+            return
+        owner.cancel()
+        await asyncio.wait([owner])
 
     def _make_room(self, key: Key, connector: Connector) -> None:
         """Closes the least recently used idle link where a cap is reached; refuses when all are busy."""

@@ -1,6 +1,7 @@
 """How a connection is being used: callers count themselves in and out, the owner looks on."""
 
 import asyncio
+from collections.abc import Callable
 
 _TIMEOUTS_BEFORE_DOUBT = 2
 
@@ -15,6 +16,7 @@ class Usage:
         self.is_closing = False
         self.is_suspect = False
         self.timeouts = 0
+        self.on_last_release: Callable[[], object] = lambda: None
         self.nudge = asyncio.Event()  # wakes the owner: something happened that it must look at
 
     def lease(self) -> None:
@@ -26,6 +28,7 @@ class Usage:
         self.last_used = self._loop.time()
         if self.is_closing and self.leases == 0:
             self.nudge.set()
+            self.on_last_release()
 
     def close(self) -> None:
         """No new calls from now on; those under way finish."""

@@ -32,6 +32,11 @@ _IDENTIFIERS = {
 }
 _VERSION = re.compile(r"[0-9A-Za-z][0-9A-Za-z.+_!-]{0,99}")
 _RUNNERS = {"npm": "npx", "pypi": "uvx", "oci": "docker"}
+_ALIKE = {
+    "npm": {"node", "npm", "bunx", "pnpx"},
+    "pypi": {"python", "python3", "pipx", "uv"},
+    "oci": {"podman"},
+}
 _SEPARATORS = {"npm": "@", "pypi": "==", "oci": ":"}
 # The runner asks its own registry, never the one a record names; this only tells whether they are the same.
 _HOMES = {"npm": {"npmjs"}, "pypi": {"pypi"}, "oci": {"docker", "ghcr", "quay", "mcr"}}
@@ -144,8 +149,8 @@ def _read_package(facts: dict[str, Any]) -> Way:
             f"it starts a server that speaks {plain(transport, 30)}; Dragoman starts stdio servers"
         )
     _check_home(kind, text(facts, "registryBaseUrl"))
-    runner = _runner(kind, text(facts, "runtimeHint"))
     runtime = read_arguments(pick(facts, "runtimeArguments"))
+    runner = _runner(kind, text(facts, "runtimeHint"), has_arguments=bool(runtime))
     check_runner(runner, runtime)
     variables = tuple(
         _read_variable(table(item)) for item in entries(pick(facts, "environmentVariables"))[:50]
@@ -183,9 +188,10 @@ def _package(kind: str, facts: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]
     return f"{identifier}{_SEPARATORS[kind]}{version}", ()
 
 
-def _runner(kind: str, hint: str | None) -> str:
+def _runner(kind: str, hint: str | None, *, has_arguments: bool) -> str:
+    """Ours, where the hint names it or one that does the same; arguments are for the one it names."""
     runner = _RUNNERS[kind]
-    if hint not in (None, runner):
+    if hint not in (None, runner) and (has_arguments or hint not in _ALIKE[kind]):
         raise InvalidConfig(f"it wants to be run by {plain(hint, 40)!r}; Dragoman runs it by {runner}")
     return runner
 

@@ -7,7 +7,6 @@ import asyncio
 import os
 import sys
 from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncGenerator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any, Self
@@ -15,7 +14,7 @@ from typing import Any, Self
 import orjson
 
 from dragoman.connections.openapi.conversion import Origin
-from dragoman.connections.openapi.worker import LENGTH
+from dragoman.connections.openapi.worker import LENGTH, TOOLS
 from dragoman.connector import Selection
 from dragoman.errors import Internal, InvalidConfig
 from dragoman.tool import Annotations, Definition
@@ -25,11 +24,19 @@ _IDLE = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """What a document offers."""
+    """What a document offers, as the worker wrote it: as text it is small and gives the collector no work."""
 
-    tools: tuple[Definition, ...]
+    frames: tuple[bytes, ...]
     skipped: tuple[str, ...]
     about: dict[str, Any]
+
+    async def definitions(self) -> tuple[Definition, ...]:
+        """Made anew each time; others get their turn in between."""
+        found: list[Definition] = []
+        for frame in self.frames:
+            found += map(_definition, orjson.loads(frame))
+            await asyncio.sleep(0)
+        return tuple(found)
 
 
 class Converter:
@@ -82,14 +89,18 @@ class Converter:
         process.stdin.write(LENGTH.pack(len(request)) + request)
         process.stdin.write(data)
         await process.stdin.drain()
-        tools: list[Definition] = []
-        async for frame in _frames(process):
-            if "fault" in frame:
-                raise InvalidConfig(frame["fault"], hint=frame["hint"])
-            if "tools" not in frame:
-                return Converted(tuple(tools), tuple(frame["skipped"]), frame["about"])
-            tools += map(_definition, frame["tools"])
-        raise Internal("the process that reads documents ended unexpectedly")
+        assert process.stdout is not None
+        frames: list[bytes] = []
+        while True:
+            size = LENGTH.unpack(await process.stdout.readexactly(LENGTH.size))[0]
+            frame = await process.stdout.readexactly(size)
+            if frame.startswith(TOOLS):
+                frames.append(frame[1:])
+                continue
+            end = orjson.loads(frame[1:])
+            if "fault" in end:
+                raise InvalidConfig(end["fault"], hint=end["hint"])
+            return Converted(tuple(frames), tuple(end["skipped"]), end["about"])
 
     async def _running(self) -> Process:
         if self._process is None or self._process.returncode is not None:
@@ -118,15 +129,6 @@ class Converter:
             with suppress(ProcessLookupError):
                 process.kill()
         await process.communicate()
-
-
-async def _frames(process: Process) -> AsyncGenerator[dict[str, Any]]:
-    assert process.stdout is not None
-    while True:
-        head = await process.stdout.readexactly(LENGTH.size)
-        frame = await process.stdout.readexactly(LENGTH.unpack(head)[0])
-        yield orjson.loads(frame)
-        await asyncio.sleep(0)  # what is in the buffer already would not let others run
 
 
 def _definition(raw: dict[str, Any]) -> Definition:

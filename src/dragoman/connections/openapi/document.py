@@ -29,7 +29,7 @@ class _Version:
     digest: bytes
     validators: Validators
     origin: object
-    listing: Listing
+    converted: Converted
 
 
 class ServiceDocument:
@@ -45,8 +45,19 @@ class ServiceDocument:
         self._known: _Version | None = None
 
     @property
-    def listing(self) -> Listing | None:
-        return self._known.listing if self._known else None
+    def was_read(self) -> bool:
+        return self._known is not None
+
+    async def listing(self) -> Listing:
+        """What the document offers, as it was last read."""
+        assert self._known is not None
+        converted = self._known.converted
+        return Listing(
+            tools=await converted.definitions(),
+            instructions=converted.about.get("description") or None,
+            server={name: value for name, value in converted.about.items() if name != "description"},
+            skipped=converted.skipped,
+        )
 
     async def read(self, credentials: Credentials) -> bool:
         """Whether it is another one than before. Raises what is wrong with it or with the way to it."""
@@ -62,17 +73,16 @@ class ServiceDocument:
         assert found.data is not None
         digest = await _digest(found.data)
         if known is not None and (digest, found.origin) == (known.digest, known.origin):
-            self._known = _Version(digest, found.validators, found.origin, known.listing)
+            self._known = _Version(digest, found.validators, found.origin, known.converted)
             return False
         self._known = _Version(
             digest, found.validators, found.origin, await self._converted(found, found.data)
         )
         return True
 
-    async def _converted(self, found: Read, data: bytes) -> Listing:
+    async def _converted(self, found: Read, data: bytes) -> Converted:
         timeout = self._configuration.connect_timeout
-        converted = await self._converter.convert(data, found.origin, self._configuration.select, timeout)
-        return _listing(converted)
+        return await self._converter.convert(data, found.origin, self._configuration.select, timeout)
 
 
 def proxy_for(url: str) -> str | None:
@@ -89,13 +99,3 @@ async def _digest(data: bytes) -> bytes:
     if len(data) < 1_000_000:
         return sha256(data).digest()
     return await asyncio.to_thread(lambda: sha256(data).digest())
-
-
-def _listing(converted: Converted) -> Listing:
-    about = {name: value for name, value in converted.about.items() if name != "description"}
-    return Listing(
-        tools=converted.tools,
-        instructions=converted.about.get("description") or None,
-        server=about,
-        skipped=converted.skipped,
-    )

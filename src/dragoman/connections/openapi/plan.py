@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, cast
 
+import orjson
+
 from dragoman.connections.openapi.values import Json, Object
 
 META_KEY = "openapi"
@@ -84,11 +86,13 @@ class Operation:
     wants_credentials: bool = False
     accept: str = "application/json, */*;q=0.8"
 
-    def as_meta(self) -> Object:
-        return cast("Object", _plain(self))
+    def as_meta(self) -> str:
+        """As text: of a thousand plans that are kept, few are ever read."""
+        return orjson.dumps(_plain(self)).decode()
 
     @classmethod
-    def from_meta(cls, meta: Mapping[str, Any]) -> "Operation":
+    def from_meta(cls, text: str) -> "Operation":
+        meta: Object = orjson.loads(text)
         facts: Object = {
             **meta,
             "parameters": tuple(Parameter(**one) for one in meta.get("parameters", ())),

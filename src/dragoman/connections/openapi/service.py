@@ -103,15 +103,13 @@ class Service:
         """What the document offers: read again, or as it was read last where that is good enough."""
         asked = self._loop.time()
         async with self._reading:
-            known = self._document.listing if self._document else None
             # Whoever waited for another's look at it need not look again.
             is_new = self._read_at is not None and self._read_at >= asked
-            if known is not None and (is_new or not must_be_new):
-                return known
-            await self._read()
-        assert self._document is not None
-        assert self._document.listing is not None
-        return self._document.listing
+            was_read = self._document is not None and self._document.was_read
+            if not was_read or (must_be_new and not is_new):
+                await self._read()
+            assert self._document is not None
+            return await self._document.listing()
 
     async def _read(self) -> bool:
         started = self._loop.time()
@@ -209,7 +207,7 @@ class Service:
                     tries.count += 1
                     try:
                         result = result_of(await ready.exchange.send(ready.base, request))
-                        self._announce(self._standing.call_answered(), started)
+                        self._answered(started)
                         return result if tries.count == 1 else replace(result, attempts=tries.count)
                     except WireFault as fault:
                         pause = tries.pause_after(fault, safe, self._loop.time())
@@ -221,6 +219,10 @@ class Service:
         except TimeoutError:
             raise WireFault("timeout", "no answer before the deadline").as_error(subject, safe) from None
 
+    def _answered(self, started: float) -> None:
+        if not self.is_closing:
+            self._announce(self._standing.call_answered(), started)
+
     def _failed(self, fault: WireFault, subject: str, safe: bool, stranger: URL | None) -> DragomanError:
         error = fault.as_error(subject, safe)
         if fault.kind == "unauthorized" and stranger is not None:
@@ -229,12 +231,14 @@ class Service:
                 hint=f"the credential was not sent: the document leads to {stranger.origin()}, which is not"
                 " where it is from; set the connector's server to that address if it is meant",
             )
+        if self.is_closing:
+            return error
         if fault.kind in ("refused", "unauthorized"):
             document = self._document
             self._standing.call_failed(error, document is None or is_address(document.location))
             self._nudge.set()
         elif fault.kind in ("server_error", "rate_limited"):
-            self._announce(self._standing.call_answered(), self._loop.time())
+            self._answered(self._loop.time())
         return error
 
     def _prepared(self, tool: Tool, credentials: Credentials) -> _Ready:

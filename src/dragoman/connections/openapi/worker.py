@@ -1,8 +1,8 @@
 """The process that turns documents into tools: `python -m dragoman.connections.openapi.worker`.
 
 Reading a large document holds the interpreter for longer than other callers may wait, and a document
-made to be slow must be stoppable: so it happens here. Frames in and out are a length and JSON; a
-request is followed by the document itself. Ends when its input does.
+made to be slow must be stoppable: so it happens here. A request is a length, JSON and the document
+itself; an answer is frames of a length, a kind and JSON. Ends when its input does.
 """
 
 import sys
@@ -18,6 +18,7 @@ from dragoman.connections.openapi.parsing import parse
 from dragoman.connections.openapi.values import DocumentFault, Object
 
 LENGTH = Struct(">I")
+TOOLS, END = b"T", b"E"
 _FRAME = 64 * 1024  # small enough to be read within a millisecond
 
 
@@ -32,17 +33,15 @@ def answers(request: Object, data: bytes) -> Iterator[bytes]:
             waiting.append(tool)
             size += len(orjson.dumps(tool))
             if size > _FRAME:
-                yield orjson.dumps({"tools": waiting})
+                yield TOOLS + orjson.dumps(waiting)
                 waiting, size = [], 0
-        yield orjson.dumps({"tools": waiting})
-        yield orjson.dumps({"about": conversion.about(), "skipped": conversion.skipped})
+        yield TOOLS + orjson.dumps(waiting)
+        yield END + orjson.dumps({"about": conversion.about(), "skipped": conversion.skipped})
     except DocumentFault as fault:
-        yield orjson.dumps({"fault": fault.message, "hint": fault.hint})
-    except (RecursionError, MemoryError) as error:
-        yield orjson.dumps({"fault": f"the document cannot be read: {type(error).__name__}", "hint": None})
+        yield END + orjson.dumps({"fault": fault.message, "hint": fault.hint})
     except Exception as error:  # noqa: BLE001 - boundary: whatever a document does, the next one is read
         words = f"{type(error).__name__}: {error!s:.200}"
-        yield orjson.dumps({"fault": f"the document cannot be read: {words}", "hint": None})
+        yield END + orjson.dumps({"fault": f"the document cannot be read: {words}", "hint": None})
 
 
 def serve(requests: BinaryIO, replies: BinaryIO) -> None:
