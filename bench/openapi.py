@@ -10,7 +10,7 @@ import os
 import resource
 import socket
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -144,6 +144,7 @@ def _judge(report: lab.Report, kind: str, callers: int, found: dict[str, lab.Fig
 
 
 async def measure_refresh(report: lab.Report, documents: int) -> None:
+    """With the collector as it is, and with all that was imported frozen after the start."""
     with peers.open_http(Path(__file__), "--serve", "FastAPI") as server:
         origin = f"http://127.0.0.1:{server.port}"
         async with peers.open_hub() as hub:
@@ -152,37 +153,52 @@ async def measure_refresh(report: lab.Report, documents: int) -> None:
                     hub, f"doc{number}", kind="openapi", openapi=f"{origin}/documents/{number}.json"
                 )
             await peers.add(hub, "shop", kind="openapi", openapi=origin)
-            name, data = large_document()
-            large = hub.settings.home / "large.json"
-            large.write_bytes(data)
-            async with _watched(hub) as quiet:
-                await asyncio.sleep(2)
-            async with _watched(hub) as busy:
-                started = time.perf_counter()
-                async with asyncio.TaskGroup() as tasks:
-                    tasks.create_task(
-                        hub.connectors.add("large", kind="openapi", openapi=str(large), connect_timeout=60)
-                    )
-                    for number in range(documents):
-                        tasks.create_task(hub.connectors.refresh(f"doc{number}"))
-                seconds = time.perf_counter() - started
+            (hub.settings.home / "large.json").write_bytes(large_document()[1])
+            found = {"nothing": await _watch(hub, asyncio.sleep(2))}
+            gc.collect()
+            found[f"{documents} changed documents"] = await _watch(hub, _refresh_all(hub, documents))
+            gc.collect()
+            gc.freeze()
+            frozen = found[f"{documents} changed documents, frozen"] = await _watch(
+                hub, _refresh_all(hub, documents)
+            )
+            large = found["the large document, frozen"] = await _watch(hub, _load_large(hub))
+            gc.unfreeze()
     rows: list[list[object]] = [
         [
             title,
-            len(seen.calls),
             lab.percentile(seen.calls, 50),
             lab.percentile(seen.calls, 99),
             max(seen.calls),
             max(seen.pauses),
         ]
-        for title, seen in (("nothing else", quiet), (f"{documents} changed documents and {name}'s", busy))
+        for title, seen in found.items()
     ]
-    columns = ["meanwhile", "calls", "p50 ms", "p99 ms", "longest call ms", "longest pause ms"]
-    report.table(f"Another caller's calls while documents are refreshed ({seconds:.1f} s)", columns, rows)
-    longest = max(busy.pauses)
-    report.verdict(
-        f"{documents} documents refreshed without a pause over 50 ms", f"{longest:.1f} ms", met=longest < 50
+    columns = ["meanwhile", "p50 ms", "p99 ms", "longest call ms", "longest pause ms"]
+    report.table("Another caller's calls while documents are refreshed", columns, rows)
+    report.notes.append(
+        "Frozen: `gc.freeze()` after the start. Without it a full collection looks at everything that was"
+        " imported, which alone holds the loop for 40 ms and more, whatever is being refreshed."
     )
+    for title, seen in ((f"{documents} documents refreshed", frozen), ("a large document loaded", large)):
+        longest = max(seen.pauses)
+        report.verdict(f"{title} without a pause over 50 ms", f"{longest:.1f} ms", met=longest < 50)
+
+
+async def _refresh_all(hub: peers.Hub, documents: int) -> None:
+    async with asyncio.TaskGroup() as tasks:
+        for number in range(documents):
+            tasks.create_task(hub.connectors.refresh(f"doc{number}"))
+
+
+async def _load_large(hub: peers.Hub) -> None:
+    await peers.add(hub, "large", kind="openapi", openapi=str(hub.settings.home / "large.json"))
+
+
+async def _watch(hub: peers.Hub, work: Awaitable[None]) -> "_Seen":
+    async with _watched(hub) as seen:
+        await work
+    return seen
 
 
 class _Seen:

@@ -119,6 +119,8 @@ class Configuration(_Frozen):
                 raise ValueError("the url must begin with http:// or https:// and name a host")
             if parts.username or parts.password:
                 raise ValueError("the url must not hold a user or password: use --bearer or a header")
+            if self.auth.place != "header":
+                raise ValueError("an MCP server takes its key in a header")
             if self.env or self.args or self.cwd:
                 raise ValueError("args, env and cwd belong to a command, not to a url")
         elif self.headers or self.auth.kind != "none":

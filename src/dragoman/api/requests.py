@@ -1,6 +1,6 @@
 """What the REST door is asked, checked as far as a door can: the hub checks the configuration itself."""
 
-from typing import Annotated, Any, ClassVar, Self, cast
+from typing import Annotated, Any, ClassVar, Literal, Self, cast
 
 from fastapi import Depends, Request
 from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler, SecretStr, model_validator
@@ -40,7 +40,11 @@ class _Facts(BaseModel):
     connect: bool = Field(default=True, description="connect at once, to show that it works")
     bearer: SecretStr | None = Field(default=None, description="a token for `Authorization: Bearer`")
     api_key: SecretStr | None = Field(default=None, description="a key for the header `api_key_header`")
-    api_key_header: str | None = None
+    api_key_header: str | None = Field(default=None, description="X-API-Key unless said otherwise")
+    api_key_in: Literal["header", "query", "cookie"] | None = Field(
+        default=None, description="where an OpenAPI service wants its key"
+    )
+    basic: SecretStr | None = Field(default=None, description="`user:password` for an OpenAPI service")
     secret: list[str] = Field(
         default_factory=list[str],
         description="names such as `env:TOKEN` or `header:X-Key` whose values must be encrypted",

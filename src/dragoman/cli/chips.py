@@ -57,6 +57,8 @@ def reached_by(connector: Shown) -> str:
         return f"{connector['transport']} {configuration['url']}"
     if configuration.get("command"):
         return " ".join([configuration["command"], *configuration["args"]])
+    if configuration.get("openapi"):
+        return f"openapi {configuration['openapi']}"
     return connector["description"]
 
 
@@ -100,7 +102,8 @@ def _settings_of(connector: Shown) -> Iterable[tuple[str, str]]:
     configuration: Shown = connector["configuration"]
     server: Shown = connector["server"] or {}
     if server:
-        yield "server", f"{server.get('name', '')} {server.get('version', '')}, era {connector['era']}"
+        era = f", era {connector['era']}" if connector["era"] else ""
+        yield "server", f"{server.get('name', '')} {server.get('version', '')}{era}"
     if connector["aliases"]:
         yield "also called", ", ".join(connector["aliases"])
     for field in ("env", "headers"):

@@ -29,6 +29,16 @@ Command = Annotated[
     list[str] | None, typer.Argument(help="After --: the program that is the server.", show_default=False)
 ]
 Url = Annotated[str | None, typer.Option(help="The address of a remote server.")]
+OpenApi = Annotated[
+    str | None,
+    typer.Option("--openapi", metavar="WHERE", help="An OpenAPI service: its URL, its document, or a file."),
+]
+Server = Annotated[str | None, typer.Option(help="Where the OpenAPI service is, if not where it says.")]
+Tags = Annotated[list[str] | None, typer.Option("--tag", help="OpenAPI: only operations with this tag.")]
+Paths = Annotated[list[str] | None, typer.Option("--path", help="OpenAPI: only paths like /orders/*.")]
+Methods = Annotated[list[str] | None, typer.Option("--method", help="OpenAPI: only this method.")]
+Included = Annotated[list[str] | None, typer.Option("--include", help="OpenAPI: only operations so named.")]
+Excluded = Annotated[list[str] | None, typer.Option("--exclude", help="OpenAPI: no operation so named.")]
 Transport = Annotated[str | None, typer.Option(help="http or sse, where the address does not tell.")]
 Headers = Annotated[
     list[str] | None, typer.Option("--header", metavar="K=V", help="Sent with every request.")
@@ -38,6 +48,10 @@ BearerEnv = Annotated[str | None, typer.Option(metavar="VAR", help="Read the tok
 ApiKey = Annotated[str | None, typer.Option(help="A key for the header of --api-key-header; encrypted.")]
 ApiKeyEnv = Annotated[str | None, typer.Option(metavar="VAR", help="Read the key from this variable now.")]
 ApiKeyHeader = Annotated[str | None, typer.Option(help="X-API-Key unless you say otherwise.")]
+ApiKeyIn = Annotated[str | None, typer.Option(help="OpenAPI: header, query or cookie.")]
+BasicEnv = Annotated[
+    str | None, typer.Option(metavar="VAR", help="OpenAPI: read user:password from this variable now.")
+]
 Variables = Annotated[list[str] | None, typer.Option("--env", metavar="K=V", help="For the program.")]
 SecretVariables = Annotated[
     list[str] | None, typer.Option("--secret-env", metavar="K=V", help="The same, encrypted.")
@@ -68,6 +82,7 @@ def _facts(
     api_key: ApiKey = None,
     api_key_env: ApiKeyEnv = None,
     api_key_header: ApiKeyHeader = None,
+    basic_env: BasicEnv = None,
     env: Variables = None,
     secret_env: SecretVariables = None,
     **plain: Any,
@@ -83,6 +98,8 @@ def _facts(
         "bearer": bearer or _from_environment(bearer_env),
         "api_key": api_key or _from_environment(api_key_env),
         "api_key_header": api_key_header,
+        "basic": _from_environment(basic_env),
+        "select": _selected(plain) or None,
         "env": {**_pairs("--env", env), **secrets} or None,
         "secret": [f"env:{name}" for name in secrets] or None,
         **plain,
@@ -95,6 +112,13 @@ def add(
     name: NewName = None,
     command: Command = None,
     url: Url = None,
+    openapi: OpenApi = None,
+    server: Server = None,
+    tag: Tags = None,
+    path: Paths = None,
+    method: Methods = None,
+    include: Included = None,
+    exclude: Excluded = None,
     transport: Transport = None,
     header: Headers = None,
     bearer: Bearer = None,
@@ -102,6 +126,8 @@ def add(
     api_key: ApiKey = None,
     api_key_env: ApiKeyEnv = None,
     api_key_header: ApiKeyHeader = None,
+    api_key_in: ApiKeyIn = None,
+    basic_env: BasicEnv = None,
     env: Variables = None,
     secret_env: SecretVariables = None,
     cwd: Directory = None,
@@ -129,6 +155,7 @@ def add(
     dragoman connectors add files -- npx -y @modelcontextprotocol/server-filesystem ~/Documents
     dragoman connectors add tickets --url https://mcp.example.com/mcp --bearer-env TICKETS_TOKEN
     dragoman connectors add mail --secret-env PASSWORD=… -- python mail_server.py
+    dragoman connectors add shop --openapi http://127.0.0.1:8000
     dragoman connectors add --from-registry io.github.owner/server
 
     A server that cannot be reached now is kept, with its cause, and tried again.
@@ -148,6 +175,13 @@ def update(
     name: Name,
     command: Command = None,
     url: Url = None,
+    openapi: OpenApi = None,
+    server: Server = None,
+    tag: Tags = None,
+    path: Paths = None,
+    method: Methods = None,
+    include: Included = None,
+    exclude: Excluded = None,
     transport: Transport = None,
     header: Headers = None,
     bearer: Bearer = None,
@@ -155,6 +189,8 @@ def update(
     api_key: ApiKey = None,
     api_key_env: ApiKeyEnv = None,
     api_key_header: ApiKeyHeader = None,
+    api_key_in: ApiKeyIn = None,
+    basic_env: BasicEnv = None,
     env: Variables = None,
     secret_env: SecretVariables = None,
     cwd: Directory = None,
@@ -320,12 +356,19 @@ def _choice(
         if name is None:
             raise typer.BadParameter("give the connector a name", param_hint="NAME")
         return None
-    described = [field for field in ("command", "url") if given[field]]
+    described = [field for field in ("command", "url", "openapi") if given[field]]
     if described:
         raise typer.BadParameter(f"the registry says the {described[0]}", param_hint="--from-registry")
     return Choice(
         offered=offered, name=name, way=way, inputs=values_of(inputs), is_agreed=yes, connect=given["connect"]
     )
+
+
+def _selected(plain: dict[str, Any]) -> dict[str, list[str]]:
+    """The options that choose among the operations of a document, taken out of the others."""
+    fields = {"tag": "tags", "path": "paths", "method": "methods", "include": "include", "exclude": "exclude"}
+    taken = {field: plain.pop(option, None) for option, field in fields.items()}
+    return {field: words for field, words in taken.items() if words}
 
 
 def _pairs(option: str, words: list[str] | None) -> dict[str, str]:

@@ -17,6 +17,7 @@ from mcp_types import INVALID_REQUEST, METHOD_NOT_FOUND, RequestId
 from yarl import URL
 
 from dragoman.connections.faults import FaultKind, WireFault
+from dragoman.connections.network import plain
 from dragoman.connections.sse_events import EventDecoder, EventTooLarge, ServerEvent
 from dragoman.connections.wire import Message, Wire, decode, encode, is_object, raise_error
 
@@ -353,11 +354,3 @@ def _excerpt(body: bytes) -> str:
 
 def _same(found: Any, request_id: RequestId | None) -> bool:
     return request_id is not None and (found == request_id or str(found) == str(request_id))
-
-
-def plain(error: BaseException) -> str:
-    """What went wrong on the way, in the words of the system rather than of the library."""
-    if isinstance(error, aiohttp.ClientConnectorError):
-        reason = error.os_error.strerror or str(error.os_error)
-        return f"cannot connect to {error.host}:{error.port}: {reason}"
-    return str(error).strip() or type(error).__name__

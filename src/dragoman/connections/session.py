@@ -4,6 +4,7 @@
 """
 
 import os
+from base64 import b64encode
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from importlib.metadata import version
@@ -43,7 +44,7 @@ from dragoman.connections.source import Listing
 from dragoman.connections.sse import open_sse
 from dragoman.connections.stdio import open_stdio
 from dragoman.connections.wire import Message, Wire, is_object
-from dragoman.connector import Connector, Era
+from dragoman.connector import Auth, Connector, Era
 from dragoman.tool import Annotations, Definition, RawResult, Tool
 
 _MOST_PAGES = 1000
@@ -208,11 +209,19 @@ def _open_wire(connector: Connector, secrets: Mapping[str, SecretStr], client: a
     if token := secrets.get("auth"):
         value = expanded(token.get_secret_value(), os.environ)
         auth = configuration.auth
-        headers |= {"Authorization": f"Bearer {value}"} if auth.kind == "bearer" else {auth.header: value}
+        headers |= _credential(auth, value)
     proxy = _proxy_for(url)
     if configuration.wire == "sse":
         return open_sse(client, url, headers, configuration.max_message_bytes, proxy)
     return open_http(HttpWire(client, url, headers, configuration.max_message_bytes, proxy))
+
+
+def _credential(auth: Auth, value: str) -> dict[str, str]:
+    if auth.kind == "bearer":
+        return {"Authorization": f"Bearer {value}"}
+    if auth.kind == "basic":
+        return {"Authorization": f"Basic {b64encode(value.encode()).decode()}"}
+    return {auth.header: value}
 
 
 async def _negotiate(session: ClientSession, era: Era | None) -> None:

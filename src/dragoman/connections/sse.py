@@ -10,7 +10,7 @@ from yarl import URL
 
 from dragoman.connections.duplex import DuplexWire
 from dragoman.connections.faults import FaultKind, WireFault
-from dragoman.connections.http import plain
+from dragoman.connections.network import plain
 from dragoman.connections.sse_events import EventDecoder, EventTooLarge, ServerEvent
 from dragoman.connections.wire import Message, decode, encode
 

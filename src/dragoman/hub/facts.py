@@ -12,6 +12,10 @@ from dragoman.connector import Configuration, split_secrets
 from dragoman.errors import InvalidConfig
 from dragoman.names import check_slug, slug_from
 
+_WAYS = ("command", "url", "openapi")
+_OF_ONE_WAY = ("kind", "args", "env", "cwd", "headers", "auth", "transport", "server", "select")
+_CREDENTIALS = {"bearer": "bearer", "api_key": "apikey", "basic": "basic"}
+
 
 def named(name: str, aliases: Sequence[str]) -> tuple[str, tuple[str, ...]]:
     """The slug and aliases of a new connector: `email_mcp` becomes `email-mcp` and stays an alias."""
@@ -31,20 +35,30 @@ def configured(
     """The configuration without its secrets, and the secrets: those kept and those just given."""
     given = {name: value for name, value in facts.items() if value is not None}
     marked = frozenset[str](given.pop("secret", ()))
-    bearer, api_key = given.pop("bearer", None), given.pop("api_key", None)
-    header = given.pop("api_key_header", None)
     secrets = dict(kept)
+    if given.get("openapi"):
+        given.setdefault("kind", "openapi")
     if isinstance(values := given.pop("secrets", None), Mapping):
         secrets |= {name: SecretStr(str(value)) for name, value in cast("Mapping[str, Any]", values).items()}
-    if bearer and api_key:
-        raise InvalidConfig("give a bearer token or an API key, not both")
-    if bearer or api_key:
-        given["auth"] = {"kind": "bearer" if bearer else "apikey"} | ({"header": header} if header else {})
-        secrets["auth"] = SecretStr(str(bearer or api_key))
+    if (credential := _taken_credential(given)) is not None:
+        secrets["auth"] = credential
     env, headers, found = split_secrets(_words(given, "env"), _words(given, "headers"), marked)
     secrets |= found
     given |= {"env": env, "headers": headers, "secrets": tuple(sorted(secrets))}
     return Configuration.checked(given), secrets
+
+
+def _taken_credential(given: dict[str, Any]) -> SecretStr | None:
+    """Takes `bearer`, `api_key` and `basic` out of what was given; leaves in `auth` how they are sent."""
+    found = {kind: value for field, kind in _CREDENTIALS.items() if (value := given.pop(field, None))}
+    name, place = given.pop("api_key_header", None), given.pop("api_key_in", None)
+    if not found:
+        return None
+    if len(found) > 1:
+        raise InvalidConfig("give one of a bearer token, an API key and a user with a password")
+    (kind, value) = next(iter(found.items()))
+    given["auth"] = {"kind": kind} | ({"header": name} if name else {}) | ({"place": place} if place else {})
+    return SecretStr(str(value))
 
 
 def merged(
@@ -52,12 +66,12 @@ def merged(
 ) -> tuple[dict[str, Any], dict[str, SecretStr]]:
     """The old fields and secrets with the changes over them; in env and headers, None takes a name away.
 
-    A new command takes the place of a url and all that belongs to it, and the other way round.
+    A new way to reach it (command, url, openapi) takes the place of the old and all that belongs to it.
     """
     facts = before.model_dump(mode="python", exclude_unset=True)
     kept = dict(secrets)
-    if (changes.get("url") and before.command) or (changes.get("command") and before.url):
-        for field in ("command", "args", "env", "cwd", "url", "headers", "auth", "transport"):
+    if any(changes.get(way) and not getattr(before, way) for way in _WAYS):
+        for field in (*_WAYS, *_OF_ONE_WAY):
             facts.pop(field, None)
         kept.clear()
     for field, prefix in (("env", "env:"), ("headers", "header:")):

@@ -1,5 +1,6 @@
 """What a service answered, as content of a tool: JSON, text, picture or binary, by its content type. Pure."""
 
+import re
 from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from dragoman.tool import RawResult
 
 _LARGEST_STRUCTURE = 8 * 1024 * 1024  # parsing more would hold up the others for too long
 _EXCERPT = 3000
+_CHARSET = re.compile(r"""charset\s*=\s*["']?([\w.:-]+)""", re.IGNORECASE)
 _SAYING = (
     "detail",
     "message",
@@ -29,10 +31,11 @@ _TEXTUAL = ("xml", "yaml", "javascript", "csv", "html", "x-www-form-urlencoded",
 
 @dataclass(frozen=True, slots=True)
 class Answer:
+    """`type` is the content type without its parameters; `url` is where it came from."""
+
     status: int
     reason: str
     type: str
-    charset: str | None
     headers: Mapping[str, str]
     body: bytes
     url: str
@@ -58,7 +61,7 @@ def result_of(answer: Answer) -> RawResult:
         return RawResult(content=({"type": "text", "text": text},), is_error=True, meta=_meta(answer))
     if not answer.body or answer.is_elsewhere:
         return RawResult(content=({"type": "text", "text": _empty(answer)},), meta=_meta(answer))
-    kind = answer.type.lower()
+    kind = answer.type
     if (is_json(kind) or _looks_like_json(kind, answer.body)) and (found := _json(answer)) is not None:
         return found
     if kind.startswith("image/") and kind != "image/svg+xml":
@@ -130,8 +133,9 @@ def _is_text(kind: str, body: bytes) -> bool:
 
 
 def _text(answer: Answer) -> str:
+    charset = _CHARSET.search(answer.headers.get("Content-Type", ""))
     try:
-        return answer.body.decode(answer.charset or "utf-8", "replace")
+        return answer.body.decode(charset[1] if charset else "utf-8", "replace")
     except LookupError:
         return answer.body.decode("utf-8", "replace")
 

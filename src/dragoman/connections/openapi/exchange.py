@@ -9,6 +9,7 @@ import aiohttp
 from yarl import URL
 
 from dragoman.connections.faults import WireFault
+from dragoman.connections.network import plain
 from dragoman.connections.openapi.answers import Answer, said
 from dragoman.connections.openapi.requests import Request
 from dragoman.errors import ProtocolFault
@@ -26,7 +27,7 @@ class Exchange:
         self._limit = limit
         self._proxy = proxy
 
-    async def send(self, base: URL, request: Request) -> Answer:
+    async def send(self, base: str, request: Request) -> Answer:
         """Any answer below 500 but 401 and 429; the rest is a `WireFault`."""
         method, data, headers = request.method, request.body, request.headers
         if data is not None:
@@ -37,7 +38,7 @@ class Exchange:
                 **headers,
                 "Cookie": f"{headers['Cookie']}; {cookies}" if "Cookie" in headers else cookies,
             }
-        here = URL(f"{str(base).rstrip('/')}{request.target}", encoded=True)
+        here = URL(f"{base}{request.target}", encoded=True)
         content = None if data is None else data.data
         try:
             for _ in range(_MOST_REDIRECTS):
@@ -46,28 +47,27 @@ class Exchange:
                 ) as response:
                     target = _redirect(here, response)
                     if target is None:
-                        return await self._judged(response)
+                        return await self._judged(response, str(here))
                     if response.status not in _REPEATED_AS_THEY_ARE and method not in _SAFE:
                         method, content = "GET", None
                         headers = {name: value for name, value in headers.items() if name != "Content-Type"}
                 here = target
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
-            raise WireFault("refused", f"no service answers: {error!s:.200}", sent=False) from None
+            raise WireFault("refused", f"no service answers: {plain(error)}", sent=False) from None
         except aiohttp.InvalidURL:
             raise WireFault("refused", f"{base} is no address of a service", sent=False) from None
         except (aiohttp.ClientError, OSError) as error:
-            raise WireFault("lost", str(error)[:300] or type(error).__name__) from None
+            raise WireFault("lost", plain(error)) from None
         raise WireFault("server_error", "the service redirects in a circle")
 
-    async def _judged(self, response: aiohttp.ClientResponse) -> Answer:
+    async def _judged(self, response: aiohttp.ClientResponse, place: str) -> Answer:
         answer = Answer(
             status=response.status,
             reason=response.reason or "",
-            type=response.content_type if "Content-Type" in response.headers else "",
-            charset=response.charset,
+            type=response.headers.get("Content-Type", "").partition(";")[0].strip().lower(),
             headers=response.headers,
             body=await self._body(response),
-            url=str(response.url.with_query(None)),
+            url=place.partition("?")[0],  # the query may hold a key
         )
         if response.status == 401:
             raise WireFault("unauthorized", f"the service answered {said(answer)}", sent=False)

@@ -13,6 +13,7 @@ from pathlib import Path
 import aiohttp
 from yarl import URL
 
+from dragoman.connections.network import plain
 from dragoman.connections.openapi.conversion import Origin
 from dragoman.connections.openapi.parsing import is_html
 from dragoman.errors import (
@@ -99,13 +100,12 @@ class Reader:
                 seen.add(here)
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
             raise Unreachable(
-                f"no service answers at {place}: {error!s:.200}",
+                f"no service answers at {place}: {plain(error)}",
                 hint="is the service running? Dragoman goes on trying",
             ) from None
         except (aiohttp.ClientError, OSError) as error:
-            words = str(error) or type(error).__name__
             raise Unreachable(
-                f"{place} could not be read: {words:.200}", hint="is it an HTTP service?"
+                f"{place} could not be read: {plain(error)}", hint="is it an HTTP service?"
             ) from None
         raise InvalidConfig(f"{place} redirects in a circle ({len(seen)} places)", hint=_HINT)
 

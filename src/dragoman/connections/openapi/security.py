@@ -6,7 +6,7 @@ is from, and the configured `server`.
 
 from base64 import b64encode
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from ipaddress import ip_address
 from urllib.parse import quote
 
@@ -17,6 +17,7 @@ from dragoman.connections.environment import expanded
 from dragoman.connections.openapi.plan import Operation, Scheme
 from dragoman.connections.openapi.reading import address, is_address
 from dragoman.connections.openapi.requests import Request
+from dragoman.connections.openapi.serialising import Pair
 from dragoman.connector import Configuration
 from dragoman.errors import InvalidConfig, NeedsAuth
 
@@ -69,10 +70,10 @@ class Credentials:
     def is_empty(self) -> bool:
         return self.token is None and not self.headers
 
-    def attach(self, request: Request, operation: Operation, target: URL) -> bool:
-        """Adds what the operation wants; False when the target must not see it, and nothing was added."""
+    def addition(self, operation: Operation, target: URL) -> "Addition":
+        """What every request of this operation carries; nothing where the target must not see it."""
         if self.is_empty:
-            return True
+            return Addition()
         if not self.may_be_shown_to(target):
             if operation.wants_credentials:
                 raise NeedsAuth(
@@ -80,13 +81,14 @@ class Credentials:
                     f" {target.origin()}, which is not where the document is from",
                     hint=f"if that host is meant, set the connector's server to {target.origin()}",
                 )
-            return False
+            return Addition(is_withheld=True)
+        request = Request("", "")
         for name, value in self.headers.items():
             _set_header(request.headers, name, value.get_secret_value())
         if self.token is not None:
             for scheme in self._schemes(operation):
                 _apply(request, scheme, self.token.get_secret_value())
-        return True
+        return Addition(request.headers, tuple(request.query), tuple(request.cookies))
 
     def for_document(self) -> tuple[dict[str, str], str]:
         """Headers and query to fetch the document with: the connector's own ways only."""
@@ -110,6 +112,30 @@ class Credentials:
                 if any(one.kind == kind for one in left):
                     return left
         return (Scheme(kind="apikey", name=_OWN_KEY),)
+
+
+@dataclass(frozen=True, slots=True)
+class Addition:
+    """Credentials as they stand in a request. `is_withheld` when there are some that the target may not see."""
+
+    headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    query: tuple[Pair, ...] = field(default=(), repr=False)
+    cookies: tuple[Pair, ...] = field(default=(), repr=False)
+    is_withheld: bool = False
+
+    def add_to(self, request: Request) -> None:
+        """Over what arguments may have put in the same places."""
+        for name, value in self.headers.items():
+            _set_header(request.headers, name, value)
+        if self.query:
+            request.query = _over(request.query, self.query)
+        if self.cookies:
+            request.cookies = _over(request.cookies, self.cookies)
+
+
+def _over(given: list[Pair], own: tuple[Pair, ...]) -> list[Pair]:
+    names = {name for name, _ in own}
+    return [pair for pair in given if pair[0] not in names] + [*own]
 
 
 def check_target(target: URL, hosts: tuple[URL, ...]) -> None:
@@ -152,10 +178,8 @@ def _apply(request: Request, scheme: Scheme, token: str) -> None:
         pair = token if ":" in token else f"{token}:"  # a key alone is a user without a password
         _set_header(request.headers, "Authorization", f"Basic {b64encode(pair.encode()).decode()}")
     elif scheme.place == "query":
-        request.query = [pair for pair in request.query if pair[0] != scheme.name]
         request.query.append((quote(scheme.name, safe=""), quote(token, safe="")))
     elif scheme.place == "cookie":
-        request.cookies = [pair for pair in request.cookies if pair[0] != scheme.name]
         request.cookies.append((scheme.name, quote(token, safe="")))
     else:
         _set_header(request.headers, scheme.name, token)
@@ -163,6 +187,7 @@ def _apply(request: Request, scheme: Scheme, token: str) -> None:
 
 def _set_header(headers: dict[str, str], name: str, value: str) -> None:
     """Over what an argument may have put there under any spelling of the name."""
-    for known in [known for known in headers if known.lower() == name.lower()]:
+    lowered = name.lower()
+    for known in [known for known in headers if known.lower() == lowered]:
         del headers[known]
     headers[name] = value

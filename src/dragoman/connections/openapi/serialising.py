@@ -4,6 +4,7 @@ Values are percent-encoded, delimiters are not, so that a comma inside an item i
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, cast
 from urllib.parse import quote
 
@@ -39,7 +40,10 @@ def word(value: Any) -> str:
 
 
 def encoded(value: Any, reserved: bool = False) -> str:
-    return quote(word(value), safe=_RESERVED if reserved else "")
+    text = word(value)
+    if text.isalnum() and text.isascii():
+        return text  # most values, and encoding is not free
+    return quote(text, safe=_RESERVED if reserved else "")
 
 
 def path_text(parameter: Parameter, value: Any) -> str:
@@ -130,6 +134,7 @@ def _deep(name: str, value: Any, reserved: bool) -> Iterator[Pair]:
         yield name, encoded(value, reserved)
 
 
+@lru_cache(maxsize=4096)
 def _name(name: str) -> str:
     """Brackets and dollars in names are wanted as they are."""
     return quote(name, safe="[]$")
