@@ -7,7 +7,7 @@ from typing import Any, cast
 from mcp_types import RequestId
 
 from dragoman.connections.faults import WireFault
-from dragoman.connections.wire import Message, Wire, is_object, raise_error
+from dragoman.connections.wire import Message, Wire, is_object, request_message, result_of
 
 _NO_COURTESY = frozenset({"initialize", "server/discover"})
 
@@ -28,9 +28,7 @@ class DuplexWire(Wire):
     ) -> dict[str, Any]:
         if request_id is None:
             request_id = next(self._ids)
-        message: Message = {"jsonrpc": "2.0", "id": request_id, "method": method}
-        if params is not None:
-            message["params"] = params
+        message = request_message(request_id, method, params)
         answer: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
         self._waiting[request_id] = answer
         try:
@@ -44,12 +42,7 @@ class DuplexWire(Wire):
             self._waiting.pop(request_id, None)
             if answer.done() and not answer.cancelled():
                 answer.exception()  # seen, also where a cancellation came first
-        if "error" in reply:
-            raise_error(reply["error"])
-        result = reply.get("result")
-        if not is_object(result):
-            raise WireFault("garbled", f"the answer to {method} holds no result")
-        return result
+        return result_of(reply, method)
 
     def lose(self, fault: WireFault) -> None:
         super().lose(fault)

@@ -19,7 +19,16 @@ from yarl import URL
 from dragoman.connections.faults import FaultKind, WireFault
 from dragoman.connections.network import plain
 from dragoman.connections.sse_events import EventDecoder, EventTooLarge, ServerEvent
-from dragoman.connections.wire import Message, Wire, decode, encode, is_object, raise_error
+from dragoman.connections.wire import (
+    Message,
+    Wire,
+    decode,
+    encode,
+    is_object,
+    raise_error,
+    request_message,
+    result_of,
+)
 
 _SESSION = "Mcp-Session-Id"
 _COURTESY = 5.0
@@ -61,9 +70,7 @@ class HttpWire(Wire):
     ) -> dict[str, Any]:
         if request_id is None:
             request_id = next(self._ids)
-        message: Message = {"jsonrpc": "2.0", "id": request_id, "method": method}
-        if params is not None:
-            message["params"] = params
+        message = request_message(request_id, method, params)
         try:
             reply = await self._exchange(message, headers, request_id)
         except asyncio.CancelledError:
@@ -71,12 +78,7 @@ class HttpWire(Wire):
             if self._session_id is not None and method != "initialize" and self._tasks is not None:
                 self._tasks.start_soon(self._say_cancelled, request_id)
             raise
-        if "error" in reply:
-            raise_error(reply["error"])
-        result = reply.get("result")
-        if not is_object(result):
-            raise WireFault("garbled", f"the answer to {method} holds no result")
-        return result
+        return result_of(reply, method)
 
     async def close(self) -> None:
         """Ends the server's session, if there is one; bounded, and its failure concerns nobody."""

@@ -55,6 +55,23 @@ def raise_error(error: Any) -> NoReturn:
     )
 
 
+def request_message(request_id: RequestId, method: str, params: Mapping[str, Any] | None) -> Message:
+    message: Message = {"jsonrpc": "2.0", "id": request_id, "method": method}
+    if params is not None:
+        message["params"] = params
+    return message
+
+
+def result_of(reply: Message, method: str) -> dict[str, Any]:
+    """The result in an answer; raises the error that stands in its place."""
+    if "error" in reply:
+        raise_error(reply["error"])
+    result = reply.get("result")
+    if not is_object(result):
+        raise WireFault("garbled", f"the answer to {method} holds no result")
+    return result
+
+
 class InboundContext:
     """What the SDK's session sees of a message that the server sent by itself."""
 

@@ -116,7 +116,7 @@ class Credentials:
 
 @dataclass(frozen=True, slots=True)
 class Addition:
-    """Credentials as they stand in a request. `is_withheld` when there are some that the target may not see."""
+    """Credentials as they stand in a request. `is_withheld` when the target may not see those there are."""
 
     headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     query: tuple[Pair, ...] = field(default=(), repr=False)

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 import aiohttp
-from yarl import URL
 
 from dragoman.connections.environment import expanded
 from dragoman.connections.faults import WireFault
@@ -21,7 +20,7 @@ from dragoman.connections.openapi.plan import META_KEY, Operation
 from dragoman.connections.openapi.reading import address, is_address
 from dragoman.connections.openapi.requests import build
 from dragoman.connections.openapi.schemes import resolved
-from dragoman.connections.openapi.security import Credentials, check_target
+from dragoman.connections.openapi.security import Addition, Credentials, check_target
 from dragoman.connections.openapi.standing import Standing
 from dragoman.connections.repeats import Tries
 from dragoman.connections.source import LinkStatus, Listing, Observer, Secrets, SourceCall
@@ -48,7 +47,8 @@ class _Ready:
 
     definition: Definition
     operation: Operation
-    base: URL
+    base: str
+    addition: Addition
     exchange: Exchange
 
 
@@ -202,7 +202,7 @@ class Service:
                 credentials = self._credentials or await self._reveal()
                 ready = self._prepared(call.tool, credentials)
                 request = build(ready.operation, call.arguments)
-                is_known = credentials.attach(request, ready.operation, ready.base)
+                ready.addition.add_to(request)
                 while True:
                     tries.count += 1
                     try:
@@ -210,11 +210,8 @@ class Service:
                         self._answered(started)
                         return result if tries.count == 1 else replace(result, attempts=tries.count)
                     except WireFault as fault:
-                        pause = tries.pause_after(fault, safe, self._loop.time())
-                        if pause is None:
-                            raise self._failed(
-                                fault, subject, safe, None if is_known else ready.base
-                            ) from None
+                        if (pause := tries.pause_after(fault, safe, self._loop.time())) is None:
+                            raise self._failed(fault, subject, safe, ready) from None
                     await asyncio.sleep(pause)
         except TimeoutError:
             raise WireFault("timeout", "no answer before the deadline").as_error(subject, safe) from None
@@ -223,12 +220,12 @@ class Service:
         if not self.is_closing:
             self._announce(self._standing.call_answered(), started)
 
-    def _failed(self, fault: WireFault, subject: str, safe: bool, stranger: URL | None) -> DragomanError:
+    def _failed(self, fault: WireFault, subject: str, safe: bool, ready: _Ready) -> DragomanError:
         error = fault.as_error(subject, safe)
-        if fault.kind == "unauthorized" and stranger is not None:
+        if fault.kind == "unauthorized" and ready.addition.is_withheld:
             return NeedsAuth(
                 error.message,
-                hint=f"the credential was not sent: the document leads to {stranger.origin()}, which is not"
+                hint=f"the credential was not sent: the document leads to {ready.base}, which is not"
                 " where it is from; set the connector's server to that address if it is meant",
             )
         if self.is_closing:
@@ -262,7 +259,9 @@ class Service:
         base = address(place)
         check_target(base, credentials.hosts)
         exchange = Exchange(self._parts.client, configuration.max_message_bytes, proxy_for(place))
-        ready = self._ready[tool.original_name] = _Ready(tool.definition, operation, base, exchange)
+        addition = credentials.addition(operation, base)
+        ready = _Ready(tool.definition, operation, str(base).rstrip("/"), addition, exchange)
+        self._ready[tool.original_name] = ready
         return ready
 
     async def _reveal(self) -> Credentials:

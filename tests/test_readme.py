@@ -1,0 +1,84 @@
+"""What the README shows works as written."""
+
+import asyncio
+import os
+import re
+import shlex
+import subprocess
+import sys
+import textwrap
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman import Settings
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text()
+COMMAND = Path(sys.executable).with_name("dragoman")
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+
+
+def run(line: str, home: Path) -> str:
+    words = shlex.split(line)
+    words[0] = str(COMMAND)
+    done = subprocess.run(
+        words, env={**os.environ, "DRAGOMAN_HOME": str(home)}, capture_output=True, text=True, timeout=100
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.real
+def test_the_first_commands_work_as_written(tmp_path: Path) -> None:
+    lines = [
+        line for line in blocks("sh")[1].splitlines() if line.startswith("dragoman") and "npx" not in line
+    ]
+    outputs = [run(line, tmp_path) for line in lines]
+    assert len(lines) == 3
+    assert "mcp_time_get_current_time" in outputs[1]
+    assert "Europe/Rome" in outputs[2]
+
+
+@pytest.mark.real
+def test_the_python_example_works_as_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("DRAGOMAN_HOME", str(tmp_path))
+    (code,) = blocks("python")
+    names: dict[str, Any] = {}
+    exec(f"async def example():\n{textwrap.indent(code, '    ')}", names)
+    asyncio.run(names["example"]())
+    printed = capsys.readouterr().out
+    assert "Europe/Rome" in printed
+    assert "180.0" in printed
+
+
+@pytest.mark.parametrize("line", [line for block in blocks("sh") for line in block.splitlines()])
+def test_every_command_shown_exists(line: str) -> None:
+    """A command that was renamed must not stay in the README."""
+    if not line.startswith("dragoman"):
+        pytest.skip("not ours")
+    words = [word for word in shlex.split(line.split("#")[0])[1:] if re.fullmatch(r"[a-z]+", word)][:2]
+    path = words if words[0] in ("connectors", "tools") else words[:1]
+    shown = subprocess.run(
+        [COMMAND, *path, "--help"], capture_output=True, text=True, env={**os.environ, "COLUMNS": "200"}
+    )
+    assert shown.returncode == 0, shown.stderr
+    for option in re.findall(r"(?<= )--[a-z][a-z-]+", line):
+        assert option in shown.stdout
+
+
+def test_every_setting_in_the_table_exists() -> None:
+    named = set(re.findall(r"`DRAGOMAN_([A-Z_]+)`", README))
+    assert named
+    assert named <= {item.name.upper() for item in fields(Settings)}
+
+
+def test_it_is_short_enough_to_be_read() -> None:
+    assert len(README.splitlines()) <= 150
