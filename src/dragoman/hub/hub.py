@@ -17,7 +17,7 @@ from dragoman.catalog import Catalog
 from dragoman.connections.native import NativeTool, NativeTools, standard_tools, terminal_tool
 from dragoman.connections.openapi.source import OpenApiServices
 from dragoman.connections.pool import Connections
-from dragoman.connections.source import LinkStatus
+from dragoman.connections.source import LinkStatus, Observer, Secrets
 from dragoman.connections.sources import EverySource
 from dragoman.connector import Configuration, Connector
 from dragoman.discovery import McpRegistry
@@ -168,17 +168,26 @@ class Hub:
         watcher = Watcher(self._events, self._recorder, catalog, registry, self._redactor)
         tasks = await stack.enter_async_context(Background())
         stack.callback(watcher.detach)
-        secrets = _Noting(vault, self._redactor)
-        self._services = await stack.enter_async_context(OpenApiServices(secrets, watcher))
+        sources = await self._open_sources(stack, _Noting(vault, self._redactor), watcher)
+        self._lay_road(catalog, registry, vault, sources)
+        self._catalog = catalog
+        self._add_shipped_tools()
+        self._declare()
+        watcher.attach(tasks, self.connectors.relist_over)
+        self._open_configuration(registry, vault)
+        await self.folders.start(tasks)
+        self._wake(registry, catalog, tasks)
+        tasks.start(self._forget_old(), "forget old results and calls")
+
+    async def _open_sources(self, stack: AsyncExitStack, secrets: Secrets, observer: Observer) -> EverySource:
+        settings = self.settings
+        self._services = await stack.enter_async_context(OpenApiServices(secrets, observer))
         self._servers = await stack.enter_async_context(
-            Connections(
-                secrets,
-                watcher,
-                max_servers=settings.max_servers,
-                max_spawns=settings.max_spawns,
-            )
+            Connections(secrets, observer, max_servers=settings.max_servers, max_spawns=settings.max_spawns)
         )
-        sources = EverySource(self._servers, self._services, self._native)
+        return EverySource(self._servers, self._services, self._native)
+
+    def _lay_road(self, catalog: Catalog, registry: Registry, vault: Vault, sources: EverySource) -> None:
         limits = Limits()
         self.connectors = Connectors(
             caller=self.caller,
@@ -203,14 +212,6 @@ class Hub:
             events=self._events,
             redactor=self._redactor,
         )
-        self._catalog = catalog
-        self._add_shipped_tools()
-        self._declare()
-        watcher.attach(tasks, self.connectors.relist_over)
-        self._open_configuration(registry, vault)
-        await self.folders.start(tasks)
-        self._wake(registry, catalog, tasks)
-        tasks.start(self._forget_old(), "forget old results and calls")
 
     def _open_configuration(self, registry: Registry, vault: Vault) -> None:
         """What people bring along: files to import, files of the app, servers of a registry."""
