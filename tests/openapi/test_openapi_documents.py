@@ -169,6 +169,31 @@ def to(name: str) -> dict[str, str]:
 def test_a_circle_that_looks_at_nothing_new_does_not_hang_a_validator(components: dict[str, Any]) -> None:
     schema = body_of({"type": "object", "properties": {"a": {"$ref": "#/components/schemas/A"}}}, components)
     jsonschema_rs.Draft202012Validator(schema).is_valid({"a": {"k": "x", "n": 1}})
+    assert not [name for name in schema.get("$defs", {}) if comes_back(name, schema)]
+
+
+def comes_back(name: str, root: dict[str, Any]) -> bool:
+    """Whether a definition leads to itself without a step into the value."""
+    seen, waiting = set[str](), [name]
+    while waiting:
+        for found in same_value(root["$defs"][waiting.pop()]):
+            if found == name:
+                return True
+            if found not in seen:
+                seen.add(found)
+                waiting.append(found)
+    return False
+
+
+def same_value(schema: dict[str, Any]) -> list[str]:
+    """Definitions that describe the very value that the schema describes."""
+    parts = [
+        *schema.get("allOf", []),
+        *schema.get("anyOf", []),
+        *([schema["not"]] if "not" in schema else []),
+    ]
+    own = [schema["$ref"].removeprefix("#/$defs/")] if "$ref" in schema else []
+    return own + [found for part in parts for found in same_value(part)]
 
 
 def test_a_document_that_grows_without_measure_stays_small() -> None:

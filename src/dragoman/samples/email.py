@@ -7,21 +7,17 @@ It sends nothing anywhere: what is sent is kept in the mailbox.
 """
 
 import argparse
-import re
-import socket
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-import uvicorn
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp_types import ToolAnnotations
 from pydantic import Field
 
-from dragoman.samples.mailbox import Mailbox, Message, write_atomically
-
-_ADDRESS = re.compile(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,}")
+from dragoman.samples.listening import serve
+from dragoman.samples.mailbox import Mailbox, Message, listed_addresses
 
 Address = Annotated[str, Field(json_schema_extra={"format": "email"})]
 Addresses = Address | list[Address]
@@ -87,13 +83,7 @@ def build_server(mailbox: Mailbox) -> MCPServer:
         unread_only: bool = False,
     ) -> Emails:
         """List e-mails of the inbox, newest first. Reading marks nothing as read."""
-        found = [
-            message
-            for message in mailbox.list_inbox()
-            if (sender is None or sender.lower() in message.sender.lower())
-            and (subject_contains is None or subject_contains.lower() in message.subject.lower())
-            and (message.unread or not unread_only)
-        ]
+        found = mailbox.find_inbox(sender, subject_contains, unread_only)
         return Emails(found[:limit], len(found[:limit]), len(found) > limit)
 
     return server
@@ -101,37 +91,10 @@ def build_server(mailbox: Mailbox) -> MCPServer:
 
 def checked(addresses: str | list[str] | None) -> list[str]:
     """As a list; an address that is none is an error that names it."""
-    listed = [addresses] if isinstance(addresses, str) else addresses or []
-    for address in listed:
-        if not _ADDRESS.fullmatch(address):
-            raise ToolError(f"{address!r} is not an e-mail address")
-    return listed
-
-
-class _AnnouncingServer(uvicorn.Server):
-    """Says where it listens once it does: on the first line of stdout, and in a file if one is named."""
-
-    def __init__(self, config: uvicorn.Config, port: int, port_file: Path | None) -> None:
-        super().__init__(config)
-        self._port = port
-        self._port_file = port_file
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        if not self.started:
-            return
-        print(f"http://127.0.0.1:{self._port}/mcp", flush=True)
-        if self._port_file:
-            write_atomically(self._port_file, f"{self._port}\n")
-
-
-def serve_http(server: MCPServer, port: int, port_file: Path | None) -> None:
-    with socket.create_server(("127.0.0.1", port)) as listener:
-        bound: int = listener.getsockname()[1]
-        config = uvicorn.Config(
-            server.streamable_http_app(host="127.0.0.1"), log_level="warning", timeout_graceful_shutdown=2
-        )
-        _AnnouncingServer(config, bound, port_file).run(sockets=[listener])
+    try:
+        return listed_addresses(addresses)
+    except ValueError as error:
+        raise ToolError(str(error)) from None
 
 
 def main() -> None:
@@ -145,7 +108,7 @@ def main() -> None:
     options = parser.parse_args()
     server = build_server(Mailbox(options.mailbox))
     if options.http:
-        serve_http(server, options.port, options.port_file)
+        serve(server.streamable_http_app(host="127.0.0.1"), options.port, options.port_file, "/mcp")
     else:
         server.run("stdio")
 

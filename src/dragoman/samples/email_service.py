@@ -6,19 +6,15 @@ It sends nothing anywhere: what is sent is kept in the mailbox.
 """
 
 import argparse
-import re
-import socket
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
-import uvicorn
 from fastapi import FastAPI, HTTPException, Query
 from pydantic import BaseModel, Field
 
-from dragoman.samples.mailbox import Mailbox, write_atomically
-
-_ADDRESS = re.compile(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,}")
+from dragoman.samples.listening import serve
+from dragoman.samples.mailbox import Mailbox, listed_addresses
 
 Address = Annotated[str, Field(json_schema_extra={"format": "email"})]
 Addresses = Address | list[Address]
@@ -92,13 +88,8 @@ def build_app(mailbox: Mailbox) -> FastAPI:
         unread_only: bool = False,
     ) -> Emails:
         """List e-mails of the inbox, newest first. Reading marks nothing as read."""
-        found = [
-            Email(**asdict(message))
-            for message in mailbox.list_inbox()
-            if (sender is None or sender.lower() in message.sender.lower())
-            and (subject_contains is None or subject_contains.lower() in message.subject.lower())
-            and (message.unread or not unread_only)
-        ]
+        matching = mailbox.find_inbox(sender, subject_contains, unread_only)
+        found = [Email(**asdict(message)) for message in matching]
         return Emails(emails=found[:limit], count=len(found[:limit]), more=len(found) > limit)
 
     _ = send_email, read_emails  # the app holds them
@@ -107,28 +98,10 @@ def build_app(mailbox: Mailbox) -> FastAPI:
 
 def _checked(addresses: str | list[str] | None) -> list[str]:
     """As a list; an address that is none is a refusal that names it."""
-    listed = [addresses] if isinstance(addresses, str) else addresses or []
-    for address in listed:
-        if not _ADDRESS.fullmatch(address):
-            raise HTTPException(422, f"{address!r} is not an e-mail address")
-    return listed
-
-
-class _AnnouncingServer(uvicorn.Server):
-    """Says where it listens once it does: on the first line of stdout, and in a file if one is named."""
-
-    def __init__(self, config: uvicorn.Config, port: int, port_file: Path | None) -> None:
-        super().__init__(config)
-        self._port = port
-        self._port_file = port_file
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        if not self.started:
-            return
-        print(f"http://127.0.0.1:{self._port}", flush=True)
-        if self._port_file:
-            write_atomically(self._port_file, f"{self._port}\n")
+    try:
+        return listed_addresses(addresses)
+    except ValueError as error:
+        raise HTTPException(422, str(error)) from None
 
 
 def main() -> None:
@@ -139,13 +112,7 @@ def main() -> None:
     parser.add_argument("--port", type=int, default=0, help="0 takes a free one")
     parser.add_argument("--port-file", type=Path, metavar="FILE", help="written once it listens")
     options = parser.parse_args()
-    with socket.create_server(("127.0.0.1", options.port)) as listener:
-        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # else an answer waits 40 ms
-        bound: int = listener.getsockname()[1]
-        config = uvicorn.Config(
-            build_app(Mailbox(options.mailbox)), log_level="warning", timeout_graceful_shutdown=2
-        )
-        _AnnouncingServer(config, bound, options.port_file).run(sockets=[listener])
+    serve(build_app(Mailbox(options.mailbox)), options.port, options.port_file)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ mailbox before or the mailbox after. A file that does not exist yet begins with 
 import fcntl
 import json
 import os
+import re
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -17,6 +18,9 @@ from typing import Literal
 from uuid import uuid4
 
 OWNER = "you@example.com"
+
+
+_ADDRESS = re.compile(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,}")
 
 
 @dataclass(frozen=True, kw_only=True)  # no slots: the SDK takes their descriptors for defaults
@@ -48,6 +52,18 @@ class Mailbox:
             messages = self._read()
         inbox = [message for message in messages if message.folder == "inbox"]
         return sorted(inbox, key=lambda message: message.date, reverse=True)
+
+    def find_inbox(
+        self, sender: str | None, subject_contains: str | None, unread_only: bool
+    ) -> list[Message]:
+        """Those of the inbox that match all that is asked, newest first."""
+        return [
+            message
+            for message in self.list_inbox()
+            if (sender is None or sender.lower() in message.sender.lower())
+            and (subject_contains is None or subject_contains.lower() in message.subject.lower())
+            and (message.unread or not unread_only)
+        ]
 
     def list_sent(self) -> list[Message]:
         """Newest first."""
@@ -178,3 +194,12 @@ SEED = (
         unread=True,
     ),
 )
+
+
+def listed_addresses(addresses: str | list[str] | None) -> list[str]:
+    """One address or several as a list; `ValueError` names one that is none."""
+    listed = [addresses] if isinstance(addresses, str) else addresses or []
+    for address in listed:
+        if not _ADDRESS.fullmatch(address):
+            raise ValueError(f"{address!r} is not an e-mail address")
+    return listed
