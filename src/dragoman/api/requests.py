@@ -3,7 +3,15 @@
 from typing import Annotated, Any, ClassVar, Literal, Self, cast
 
 from fastapi import Depends, Request
-from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler, SecretStr, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    SecretStr,
+    TypeAdapter,
+    model_validator,
+)
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core.core_schema import CoreSchema
 
@@ -13,13 +21,10 @@ from dragoman.hub import Hub
 from dragoman.names import did_you_mean
 
 _CONFIGURATION = sorted(set(Configuration.model_fields) - {"secrets"})
+_PROBLEM = {"application/problem+json": {"schema": TypeAdapter(ProblemShape).json_schema()}}
 PROBLEMS: dict[int | str, dict[str, Any]] = {
-    "default": {
-        "description": "What went wrong",
-        "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/ProblemShape"}}},
-    },
-    # Named once, so that the shape is among the components.
-    422: {"model": ProblemShape, "description": "The request is not valid"},
+    "default": {"description": "What went wrong", "content": _PROBLEM},
+    422: {"description": "The request is not valid", "content": _PROBLEM},
 }
 
 
