@@ -51,7 +51,7 @@ class Guard:
             return None
         return Unauthenticated(
             "the bearer token is missing" if not authorization else "the bearer token is wrong",
-            hint="send 'Authorization: Bearer …' with the token in the file 'token' of DRAGOMAN_HOME",
+            hint="send 'Authorization: Bearer …' with what `dragoman token` prints",
         )
 
     def _check_host(self, host: bytes) -> DragomanError | None:

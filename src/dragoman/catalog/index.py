@@ -68,8 +68,11 @@ class Index:
 
     def hint(self, word: str, tools: Iterable[Tool]) -> str | None:
         """Names near to one that does not exist, out of the tools that the caller may see."""
-        names = [tool.name for tool in tools]
         word = word[:100]
+        if "__" in word:  # the other spelling gets its like
+            names = [alias_name(tool.slug, tool.original_name) for tool in tools]
+        else:
+            names = [tool.name for tool in tools]
         if len(names) > _MOST_COMPARED:
             parts = _parts(word)
             names = nlargest(_MOST_COMPARED, names, key=lambda name: len(parts & _parts(name)))

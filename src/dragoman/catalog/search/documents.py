@@ -1,0 +1,57 @@
+"""A tool as search reads it: four fields of text. Pure: knows no index and no question."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from dragoman.tool import Schema, Tool
+
+MOST_TEXT = 4_000
+"""Characters of one field that are read: what a tool is for stands at the beginning."""
+_MOST_PARAMETERS = 200
+_DEEPEST = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    name: str
+    description: str
+    parameters: str
+    connector: str
+
+
+def document_of(tool: Tool) -> Document:
+    definition = tool.definition
+    text = f"{definition.title}. {definition.description}" if definition.title else definition.description
+    return Document(
+        name=tool.original_name[:MOST_TEXT],
+        description=text[:MOST_TEXT],
+        parameters=parameters_of(definition.input_schema)[:MOST_TEXT],
+        connector=tool.slug,
+    )
+
+
+def parameters_of(schema: Schema) -> str:
+    """Names and descriptions of the arguments, nested ones included."""
+    words: list[str] = []
+    for name, description in _properties(schema, 0):
+        words.append(name)
+        if description:
+            words.append(description)
+        if len(words) > _MOST_PARAMETERS:
+            break
+    return " ".join(words)
+
+
+def _properties(schema: Mapping[str, Any], depth: int) -> Iterator[tuple[str, str]]:
+    properties = schema.get("properties")
+    if isinstance(properties, dict) and depth < _DEEPEST:
+        for name, inner in cast("dict[str, Any]", properties).items():
+            if not isinstance(inner, dict):
+                continue
+            table = cast("dict[str, Any]", inner)
+            description = table.get("description")
+            yield name, description if isinstance(description, str) else ""
+            items = table.get("items")
+            nested = cast("dict[str, Any]", items) if isinstance(items, dict) else table
+            yield from _properties(nested, depth + 1)
