@@ -24,17 +24,13 @@ class Tries:
     def __init__(self, policy: RetryPolicy, deadline: float) -> None:
         self._policy = policy
         self._deadline = deadline
-        self._pauses = 0
         self.count = 0
 
     def pause(self, now: float) -> float | None:
         """Seconds before the next try of a call that never left; None when there were enough."""
         policy = self._policy
-        pause = min(policy.cap, policy.delay * policy.factor**self._pauses)
-        if self.count >= policy.tries or now + pause >= self._deadline:
-            return None
-        self._pauses += 1
-        return pause
+        pause = min(policy.cap, policy.delay * policy.factor ** (self.count - 1))
+        return None if self.count >= policy.tries or now + pause >= self._deadline else pause
 
     def pause_after(self, fault: WireFault, safe: bool, now: float) -> float | None:
         """The same for a request that met a fault; None also when repeating it is not safe."""
