@@ -90,7 +90,7 @@ async def test_a_call_that_fails_is_an_answer(tmp_path: Path) -> None:
         assert (await live.call("raw__add", a="1", b=2))["error"]["code"] == "invalid_arguments"
         assert (await live.call("raw__strict", when="never"))["error"]["code"] == "invalid_arguments"
         assert (await live.call("raw__fail", text="no"))["error"]["code"] == "tool_failed"
-        assert "mcp_raw_echo" in (await live.call("raw__ecko"))["error"]["hint"]
+        assert "raw__echo" in (await live.call("raw__ecko"))["error"]["hint"]
         reply = await live.ask("POST", "/api/tools/raw__echo/call", {"arguments": {"text": "é\u2028"}})
         assert reply.value["result"] == "é\u2028"
         late = {"tool": "raw__sleep", "arguments": {"seconds": 5}, "timeout": 0.2}

@@ -10,7 +10,7 @@ from fastapi import FastAPI
 from starlette.exceptions import HTTPException
 from starlette.types import Message, Receive, Scope, Send
 
-from dragoman.api import connectors, discovery, imports, operations, tools
+from dragoman.api import connectors, discovery, imports, operations, search, tools
 from dragoman.api.calls import make_call
 from dragoman.api.problems import TooLarge, add_problems, internal, problem
 from dragoman.errors import CallerFault, DragomanError
@@ -39,7 +39,7 @@ class Api:
         )
         self._app.state.hub = hub
         self._app.state.stopping = self._stopping
-        for routes in (connectors.routes, tools.routes, operations.routes, operations.probes):
+        for routes in (connectors.routes, search.routes, tools.routes, operations.routes, operations.probes):
             self._app.include_router(routes)
         for routes in (imports.routes, discovery.routes, discovery.aliases):
             self._app.include_router(routes)

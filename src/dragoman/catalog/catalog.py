@@ -12,7 +12,7 @@ from typing import Any
 from dragoman.catalog.changes import Changes, Plan, Planner
 from dragoman.catalog.index import Index
 from dragoman.catalog.naming import Naming
-from dragoman.catalog.shelf import COMMON, CatalogState, Shelf, is_visible, unknown_tool
+from dragoman.catalog.shelf import COMMON, CatalogState, ListKey, Shelf, is_visible, unknown_tool
 from dragoman.connections.source import Listing
 from dragoman.connector import Connector
 from dragoman.errors import NotFound
@@ -43,6 +43,12 @@ class Catalog:
         self._locks: dict[str, asyncio.Lock] = {}
         self._index = Index()
         self._naming = Naming()
+        self._version = 0
+
+    @property
+    def version(self) -> int:
+        """Another number after every change of what can be found; what is derived is keyed on it."""
+        return self._version
 
     @classmethod
     async def load(cls, store: Store, events: Events) -> "Catalog":
@@ -85,6 +91,27 @@ class Catalog:
         shelves.sort(key=lambda shelf: shelf.connector.slug)
         return [tool for shelf in shelves for tool in shelf.list(caller)]
 
+    def lists(self, workspace: str) -> dict[ListKey, tuple[Tool, ...]]:
+        """Every list of a workspace, whoever reads it. A list that is the same object has not changed."""
+        return {
+            (shelf.connector.id, identity): tools
+            for shelf in self._shelves.values()
+            if shelf.connector.workspace == workspace
+            for identity, tools in shelf.lists().items()
+        }
+
+    def readable(self, caller: Caller, connector_id: str | None = None) -> Sequence[ListKey]:
+        """The lists that the caller reads, of connectors that are enabled; by connector."""
+        shelves = [
+            shelf
+            for shelf in self._shelves.values()
+            if connector_id in (None, shelf.connector.id)
+            and shelf.connector.enabled
+            and is_visible(shelf.connector, caller)
+        ]
+        shelves.sort(key=lambda shelf: shelf.connector.slug)
+        return [shelf.key(caller) for shelf in shelves]
+
     def info(self, name: str, caller: Caller) -> ToolInfo:
         tool = self.get(name, caller)
         shelf = self._shelves[tool.connector_id]
@@ -116,6 +143,7 @@ class Catalog:
         if shelf.connector.revision != connector.revision and shelf.all_tools():
             shelf.state = "stale"
         needs_index = shelf.connector.aliases != connector.aliases
+        self._version += 1
         shelf.connector = connector
         if needs_index:
             self._index.put(shelf, self._shelves.values())
@@ -126,6 +154,7 @@ class Catalog:
         shelf = self._shelves.pop(connector_id, None)
         self._locks.pop(connector_id, None)
         if shelf is not None:
+            self._version += 1
             self._index.drop(shelf, self._shelves.values())
             for tool in shelf.all_tools():
                 self._naming.release(shelf.connector, tool.name)
@@ -208,11 +237,13 @@ class Catalog:
             if shelf.is_stored:
                 await self._rows.save([changed], [], [])
             shelf.replace(tool.identity, {**shelf.tools(tool.identity), tool.original_name: changed})
+            self._version += 1
             self._index.put(shelf, self._shelves.values())
             return changed
 
     def _show(self, shelf: Shelf, identity: str, plan: Plan, user: str) -> Changes:
         shelf.replace(identity, plan.tools)
+        self._version += 1
         shelf.state, shelf.is_new = "ready", False
         self._release(shelf, plan.removed)
         self._index.put(shelf, self._shelves.values())

@@ -10,6 +10,8 @@ from dragoman.tool import Tool
 
 CatalogState = Literal["empty", "populating", "ready", "stale"]
 COMMON = ""
+ListKey = tuple[str, str]
+"""Whose list: the connector's id, and the identity."""
 
 
 def is_visible(connector: Connector, caller: Caller) -> bool:
@@ -56,6 +58,14 @@ class Shelf:
 
     def list(self, caller: Caller) -> tuple[Tool, ...]:
         return self._ordered.get(self._identity(caller), ())
+
+    def lists(self) -> Mapping[str, tuple[Tool, ...]]:
+        """Every list in its order, by identity."""
+        return self._ordered
+
+    def key(self, caller: Caller) -> ListKey:
+        """Which of the lists the caller reads."""
+        return (self.connector.id, self._identity(caller))
 
     def _identity(self, caller: Caller) -> str:
         """Whose list the caller reads: that of the own connection, else the user's, else the common one."""

@@ -1,8 +1,9 @@
-"""Tools as people handle them: list, look, switch, read the versions, accept a change."""
+"""Tools as people handle them: list, search, look, switch, read the versions, accept a change."""
 
 from collections.abc import Sequence
 
 from dragoman.catalog import Catalog, ToolInfo
+from dragoman.catalog.search import Found, Question, Search
 from dragoman.hub.registry import Registry
 from dragoman.scope import Caller
 from dragoman.store import ToolVersion
@@ -16,6 +17,7 @@ class Tools:
         self._caller = caller
         self._catalog = catalog
         self._registry = registry
+        self._search = Search(catalog)
 
     def list(self, connector: str | None = None, caller: Caller | None = None) -> list[Tool]:
         """All tools of the caller, or those of one connector; from memory, whatever the servers do."""
@@ -23,6 +25,21 @@ class Tools:
         if connector is None:
             return self._catalog.list(caller)
         return self._catalog.list(caller, self._registry.get(connector, caller).id)
+
+    async def search(
+        self,
+        query: str,
+        *,
+        strategy: str = "hybrid",
+        limit: int = 10,
+        connector: str | None = None,
+        caller: Caller | None = None,
+    ) -> Found:
+        """Finds tools by what they do: those that the caller may see and call, the best first."""
+        caller = caller or self._caller
+        question = Question.checked(query, strategy, limit)
+        chosen = self._registry.get(connector, caller).id if connector else None
+        return await self._search.find(question, caller, chosen)
 
     def get(self, name: str, caller: Caller | None = None) -> Tool:
         return self._catalog.get(name, caller or self._caller)

@@ -6,8 +6,7 @@ from typing import Any, cast
 
 from dragoman.tool import Schema, Tool
 
-MOST_TEXT = 4_000
-"""Characters of one field that are read: what a tool is for stands at the beginning."""
+_MOST_TEXT = 4_000  # characters of one field that are read: what a tool is for stands at the beginning
 _MOST_PARAMETERS = 200
 _DEEPEST = 4
 
@@ -24,9 +23,9 @@ def document_of(tool: Tool) -> Document:
     definition = tool.definition
     text = f"{definition.title}. {definition.description}" if definition.title else definition.description
     return Document(
-        name=tool.original_name[:MOST_TEXT],
-        description=text[:MOST_TEXT],
-        parameters=parameters_of(definition.input_schema)[:MOST_TEXT],
+        name=tool.original_name,
+        description=text[:_MOST_TEXT],
+        parameters=parameters_of(definition.input_schema)[:_MOST_TEXT],
         connector=tool.slug,
     )
 

@@ -5,14 +5,16 @@ Pure: knows no tool and no index.
 
 import re
 from functools import lru_cache
+from typing import Any
 
-from Stemmer import Stemmer
+import Stemmer
 
 _RUN = re.compile(r"[^\W_]+")
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+|[^\W\d_]")
-_CLAUSE = re.compile(r"[.;:,?!\n]+|\b(?:and|then|but|also|so|because|after|before|while)\b", re.IGNORECASE)
+_CLAUSE = re.compile(r"[.;?!\n]+(?=\s|$)|,?\s+(?:and then|then|and also|also)\s+|,\s+and\s+", re.IGNORECASE)
+_LEAST_CLAUSE = 3  # terms: less is a turn of phrase, not a step
 _KEY = re.compile(r"[\W_]+")
-_STOP_WORDS = frozenset(
+_STOP_WORDS_TEXT = (
     "a about above after again all also am an and any are aren as at be because been before being below"
     " between both but by can cannot could couldn d did didn do does doesn doing don down during each few"
     " for from further had has hasn have haven having he her here hers him his how i if in into is isn it"
@@ -20,22 +22,20 @@ _STOP_WORDS = frozenset(
     " other our ours out over own please re s same shall she should so some such t than thank thanks that"
     " the their theirs them then there these they this those through to too under until up upon us ve very"
     " want wants was wasn we were what when where which while who whom whose why will with would you your"
-    " yours need needs like help let tell know".split()
+    " yours need needs like help let tell know"
 )
+_STOP_WORDS = frozenset(_STOP_WORDS_TEXT.split())
 
 
 def parts(text: str) -> list[str]:
     """The words as they are written, in lower case; camelCase and snake_case are split.
 
-    A word of mixed case comes whole as well: `GitHub` is git, hub and github.
+    A word that was split comes whole as well: `GitHub` is git, hub and github; `s3` is s, 3 and s3.
     """
     found: list[str] = []
     for run in _RUN.findall(text):
-        if run.islower() or run.isdecimal():
-            found.append(run) if run.isalpha() else found.extend(_PART.findall(run))
-            continue
-        pieces = [piece.lower() for piece in _PART.findall(run)]
-        found.extend(pieces)
+        pieces = [run] if run.islower() and run.isalpha() else _PART.findall(run)
+        found.extend(piece.lower() for piece in pieces)
         if len(pieces) > 1:
             found.append(run.lower())
     return found
@@ -43,13 +43,18 @@ def parts(text: str) -> list[str]:
 
 def terms(text: str) -> list[str]:
     """What the index compares: the stems of all words that carry meaning."""
-    return [stem for word in parts(text) if word not in _STOP_WORDS and (stem := _stem(word))]
+    return [stem(word) for word in parts(text) if word not in _STOP_WORDS]
+
+
+def telling_words(text: str) -> list[str]:
+    """The words by which one can judge whether a question means anything: no letters, no numbers."""
+    words = dict.fromkeys(parts(text))
+    return [word for word in words if len(word) > 1 and not word.isdecimal() and word not in _STOP_WORDS]
 
 
 def clauses(text: str) -> list[str]:
-    """The steps of a long question, at least two, each with something to look for; otherwise nothing."""
-    found = [clause.strip() for clause in _CLAUSE.split(text)]
-    found = [clause for clause in found if len(terms(clause)) > 1]
+    """The steps of a question that has more than one; otherwise nothing."""
+    found = [clause for clause in _CLAUSE.split(text) if len(terms(clause)) >= _LEAST_CLAUSE]
     return found if len(found) > 1 else []
 
 
@@ -59,10 +64,11 @@ def name_key(name: str) -> str:
 
 
 @lru_cache(maxsize=1)
-def _stemmer() -> Stemmer:
-    return Stemmer("english")
+def _stemmer() -> Any:
+    engine: Any = Stemmer
+    return engine.Stemmer("english")
 
 
 @lru_cache(maxsize=20_000)
-def _stem(word: str) -> str:
+def stem(word: str) -> str:
     return _stemmer().stemWord(word)

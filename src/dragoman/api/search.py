@@ -1,0 +1,62 @@
+"""`/api/tools/search`: the right tool among many. Its route stands before those that take a tool's name."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from starlette.responses import Response
+from typing_extensions import TypedDict
+
+from dragoman.api.encoding import json_response
+from dragoman.api.requests import PROBLEMS, TheHub
+from dragoman.api.shapes import ToolShape
+from dragoman.api.views import tool_view
+from dragoman.catalog.search import Found
+from dragoman.errors import NotFound
+from dragoman.hub import Hub
+
+routes = APIRouter(prefix="/api", tags=["tools"], responses=PROBLEMS)
+
+
+class HitShape(ToolShape):
+    """`score` orders the hits of one answer; it means nothing beside that of another."""
+
+    score: float
+
+
+class FoundShape(TypedDict):
+    """`total` is how many tools were searched, `summary` says both: 5 of 1,938."""
+
+    query: str
+    strategy: str
+    total: int
+    summary: str
+    hits: list[HitShape]
+
+
+@routes.get("/tools/search", responses={200: {"model": FoundShape}})
+async def search_tools(
+    hub: TheHub,
+    q: Annotated[str, Query(description="what the tool should do, its name, or a pattern")] = "",
+    strategy: Annotated[str, Query(description="hybrid, bm25, semantic or regex")] = "hybrid",
+    limit: Annotated[int, Query(description="most hits, at most 100")] = 10,
+    connector: Annotated[str | None, Query(description="only tools of this connector")] = None,
+) -> Response:
+    """The tools that fit best; none when nothing fits."""
+    found = await hub.tools.search(q, strategy=strategy, limit=limit, connector=connector)
+    return json_response(
+        {
+            "query": found.question.text,
+            "strategy": found.question.strategy,
+            "total": found.total,
+            "summary": found.summary,
+            "hits": [*_views(hub, found)],
+        }
+    )
+
+
+def _views(hub: Hub, found: Found) -> Iterator[HitShape]:
+    for hit in found.hits:
+        with suppress(NotFound):  # gone while the others were looked for
+            yield {**tool_view(hub.tools.info(hit.tool.name)), "score": hit.score}

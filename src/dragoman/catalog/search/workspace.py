@@ -1,0 +1,56 @@
+"""The index of one workspace, and the views of those who asked since the catalog last changed."""
+
+from typing import TYPE_CHECKING
+
+from dragoman.catalog.search.answers import Found, Hit, Question
+from dragoman.catalog.search.index import SearchIndex
+from dragoman.catalog.search.ranking import ranked
+from dragoman.catalog.search.vectors import WordVectors
+from dragoman.catalog.search.view import View
+from dragoman.catalog.shelf import ListKey
+from dragoman.scope import Caller, Way
+
+if TYPE_CHECKING:
+    from dragoman.catalog.search.search import Moment
+
+_MOST_VIEWS = 64
+
+
+class WorkspaceSearch:
+    """Not for two threads at once: `Search` has the lock."""
+
+    def __init__(self, words: WordVectors) -> None:
+        self._index = SearchIndex(words)
+        self._views: dict[tuple[Way, tuple[ListKey, ...]], View] = {}
+        self._version = -1
+
+    def find(self, question: Question, moment: "Moment", caller: Caller) -> Found:
+        view = self._view(moment, caller)
+        exact = self._exact(question, moment, view)
+        order = dict(ranked(self._index, view, question))
+        # One with exactly this name comes first, whatever else is like it; of several, the likeliest.
+        scores = {place: 1.0 for place in order if place in exact}
+        scores |= dict.fromkeys(exact - scores.keys(), 1.0)
+        scores |= {place: score for place, score in order.items() if place not in exact}
+        hits = [Hit(view.tool_at(place), round(score, 4)) for place, score in scores.items()]
+        return Found(question, tuple(hits[: question.limit]), len(view))
+
+    def _exact(self, question: Question, moment: "Moment", view: View) -> set[int]:
+        if (named := moment.named) is None:
+            return set(view.places_of(self._index.named(question.text)))
+        places = view.places_of(self._index.named(named.original_name))
+        return {place for place in places if view.tool_at(place).name == named.name}
+
+    def _view(self, moment: "Moment", caller: Caller) -> View:
+        if moment.version != self._version:
+            self._index.follow(moment.lists)
+            self._views.clear()
+            self._version = moment.version
+        # Callers who read the same lists share a view, whoever they are.
+        key = (caller.way, tuple(moment.readable))
+        view = self._views.get(key)
+        if view is None:
+            if len(self._views) >= _MOST_VIEWS:
+                self._views.clear()
+            view = self._views[key] = self._index.view(moment.readable, caller.way)
+        return view

@@ -1,0 +1,173 @@
+"""What is found, in which order, by whom, and after which changes."""
+
+from dataclasses import replace
+
+import pytest
+from shop import TOOLS, open_shop
+
+from catalog.listings import defined, listed, made_connector
+from dragoman.catalog.search.index import SearchIndex
+from dragoman.catalog.search.vectors import Vector, WordVectors
+from dragoman.scope import Caller
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.mark.parametrize("strategy", ["hybrid", "bm25", "semantic"])
+async def test_a_question_finds_the_tool_that_answers_it(sqlite_url: str, strategy: str) -> None:
+    async with open_shop(sqlite_url) as shop:
+        assert (await shop.names("send an email to Anna", strategy))[0] == "mcp_mail_send_message"
+        assert (await shop.names("open an issue in my repository", strategy))[0] == "mcp_github_create_issue"
+
+
+async def test_meaning_finds_what_shares_no_word(sqlite_url: str) -> None:
+    async with open_shop(sqlite_url) as shop:
+        assert await shop.names("rain tomorrow", "bm25") == []
+        assert "mcp_weather_getForecast" in (await shop.names("rain tomorrow", "semantic"))[:2]
+
+
+async def test_parameters_and_connectors_are_found_too(sqlite_url: str) -> None:
+    async with open_shop(sqlite_url) as shop:
+        assert await shop.names("town", "bm25") == ["mcp_weather_getForecast"]
+        assert await shop.names("addresses", "bm25") == ["mcp_mail_send_message"]
+        assert {*await shop.names("github", "bm25")} == {
+            f"mcp_github_{tool.original_name}" for tool in TOOLS["github"]
+        }
+
+
+@pytest.mark.parametrize(
+    "spelling",
+    [
+        *("mcp_weather_getForecast", "weather__getForecast", "sky__getForecast"),
+        *("getForecast", "get_forecast", "Get Forecast"),
+    ],
+)
+async def test_an_exact_name_comes_first_however_it_is_spelled(sqlite_url: str, spelling: str) -> None:
+    async with open_shop(sqlite_url, weather={"aliases": ("sky",)}) as shop:
+        for strategy in ("hybrid", "bm25", "semantic"):
+            assert (await shop.names(spelling, strategy))[0] == "mcp_weather_getForecast"
+
+
+async def test_a_name_that_two_connectors_have_brings_both_and_a_full_one_its_own(sqlite_url: str) -> None:
+    async with open_shop(sqlite_url) as shop:
+        assert {*(await shop.names("search"))[:2]} == {"mcp_files_search", "mcp_weather_search"}
+        assert (await shop.names("files__search"))[0] == "mcp_files_search"
+        assert (await shop.names("weather__search"))[0] == "mcp_weather_search"
+
+
+@pytest.mark.parametrize("text", ["xqzvkw blorft", "asdf jklö qwrtz", "12345 !!", "fnord zzyx wubbl kkrt"])
+async def test_nonsense_finds_nothing(sqlite_url: str, text: str) -> None:
+    async with open_shop(sqlite_url) as shop:
+        for strategy in ("hybrid", "bm25", "semantic"):
+            assert await shop.names(text, strategy) == []
+
+
+async def test_the_answer_says_how_many_there_are(sqlite_url: str) -> None:
+    async with open_shop(sqlite_url) as shop:
+        found = await shop.find("email", limit=2)
+        assert (len(found.hits), found.total, found.summary) == (2, 9, "2 of 9")
+        assert found.hits[0].score >= found.hits[1].score
+
+
+async def test_an_empty_catalog_finds_nothing(sqlite_url: str) -> None:
+    async with open_shop(sqlite_url) as shop:
+        for strategy in ("hybrid", "bm25", "semantic", "regex"):
+            found = await shop.find("send an email", strategy, caller=Caller("elsewhere", "nobody"))
+            assert (found.hits, found.total) == ((), 0)
+
+
+async def test_a_pattern_finds_and_ranks_by_where_it_matches(sqlite_url: str) -> None:
+    async with open_shop(sqlite_url) as shop:
+        assert await shop.names("^create_.*", "regex") == [
+            "mcp_github_create_issue",
+            "mcp_github_create_pull_request",
+        ]
+        found = await shop.names("ISSUES?", "regex")
+        assert {*found[:2]} == {"mcp_github_list_issues", "mcp_github_create_issue"}
+        assert await shop.names("glob", "regex") == ["mcp_files_search"]
+        assert await shop.names("no such text", "regex") == []
+
+
+async def test_what_belongs_to_others_is_neither_found_nor_counted(sqlite_url: str) -> None:
+    facts = {"mail": {"owner": "anna"}, "github": {"workspace": "other"}}
+    async with open_shop(sqlite_url, **facts) as shop:
+        anna, bert, other = Caller("local", "anna"), Caller("local", "bert"), Caller("other", "carl")
+        for strategy in ("hybrid", "bm25", "semantic", "regex"):
+            for text in ("message", "mcp_mail_send_message", "send_message"):
+                seen = await shop.find(text, strategy, caller=anna)
+                assert seen.total == 6
+                assert any(hit.tool.slug == "mail" for hit in seen.hits)
+                hidden = await shop.find(text, strategy, caller=bert)
+                assert hidden.total == 3
+                assert all(hit.tool.slug != "mail" for hit in hidden.hits)
+        assert {hit.tool.slug for hit in (await shop.find("issue", caller=other)).hits} == {"github"}
+        assert (await shop.find("issue", "regex", caller=anna)).hits == ()
+
+
+async def test_what_is_disabled_is_not_found_until_it_is_enabled(sqlite_url: str) -> None:
+    async with open_shop(sqlite_url) as shop:
+        assert "mcp_mail_send_message" in await shop.names("send_message")
+        await shop.catalog.disable("mcp_mail_send_message", Caller())
+        assert "mcp_mail_send_message" not in await shop.names("send_message")
+        await shop.catalog.enable("mcp_mail_send_message", Caller())
+        assert (await shop.names("send_message"))[0] == "mcp_mail_send_message"
+        shop.catalog.adopt(replace(made_connector("mail"), enabled=False))
+        assert (await shop.find("send_message")).total == 6
+
+
+async def test_the_index_follows_what_is_added_changed_and_removed(sqlite_url: str) -> None:
+    async with open_shop(sqlite_url) as shop:
+        mail = made_connector("mail")
+        assert (await shop.names("translate a text"))[:1] != ["mcp_mail_translate"]
+        translate = defined("translate", "Puts a text into another language.")
+        await shop.catalog.refresh(mail, listed(*TOOLS["mail"], translate))
+        assert await shop.names("language", "bm25") == ["mcp_mail_translate"]
+        changed = replace(translate, description="Turns a letter into speech.")
+        await shop.catalog.refresh(mail, listed(*TOOLS["mail"], changed))
+        assert await shop.names("language", "bm25") == []
+        assert await shop.names("speech", "bm25") == ["mcp_mail_translate"]
+        await shop.catalog.refresh(mail, listed(*TOOLS["mail"]))
+        assert await shop.names("speech", "bm25") == []
+        shop.catalog.forget(mail.id)
+        assert (await shop.find("email")).total == 6
+        assert await shop.names("inbox", "bm25") == []
+
+
+class CountingVectors(WordVectors):
+    """The real ones, and how many texts they have read."""
+
+    read = 0
+
+    def of(self, text: str) -> Vector:
+        self.read += 1
+        return super().of(text)
+
+
+async def test_a_change_in_one_list_is_all_that_is_read_again(sqlite_url: str) -> None:
+    async with open_shop(sqlite_url) as shop:
+        loaded = WordVectors.load()
+        words = CountingVectors(loaded._table, loaded._tokenizer)
+        index = SearchIndex(words)
+        index.follow(shop.catalog.lists("local"))
+        assert words.read == 2 * 9
+        index.follow(shop.catalog.lists("local"))
+        await shop.catalog.disable("mcp_mail_send_message", Caller())
+        index.follow(shop.catalog.lists("local"))
+        assert words.read == 2 * 9, "its text is the same"
+        await shop.catalog.refresh(made_connector("mail"), listed(*TOOLS["mail"], defined("more", "More.")))
+        index.follow(shop.catalog.lists("local"))
+        assert words.read == 2 * 10
+        index.follow({})
+        assert (index.named("more"), index.postings.knows("email")) == ((), False)
+
+
+async def test_a_description_of_any_shape_can_be_indexed(sqlite_url: str) -> None:
+    async with open_shop(sqlite_url) as shop:
+        deep = {"type": "array", "items": {"type": "object", "properties": {"ribosome": {"type": "string"}}}}
+        schema = {"type": "object", "properties": {"any": True, "deep": deep}}
+        odd = defined("odd", "broken\x00 text " + "very long " * 5_000, input_schema=schema)
+        shop.catalog.declare(made_connector("odd"), [odd, defined("bare")])
+        assert (await shop.names("odd"))[0] == "mcp_odd_odd"
+        assert await shop.names("broken", "regex") == ["mcp_odd_odd"]
+        assert await shop.names("ribosome", "bm25") == ["mcp_odd_odd"]
+        assert (await shop.names("bare"))[0] == "mcp_odd_bare"
