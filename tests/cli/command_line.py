@@ -33,14 +33,22 @@ def raw(*options: str) -> list[str]:
     return [*options, "--", server["command"], *server["args"]]
 
 
-def dragoman_process(*words: str, **options: Any) -> subprocess.Popen[str]:
-    return subprocess.Popen(
+@contextmanager
+def dragoman_process(*words: str, **options: Any) -> Generator[subprocess.Popen[str]]:
+    """A command in a process of its own, gone with the block. Ctrl-C means what it means at a terminal."""
+    with subprocess.Popen(
         [sys.executable, "-m", "dragoman", *words],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        # A shell that runs the tests in the background has it ignored, and children inherit that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         **options,
-    )
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 @dataclass(frozen=True)

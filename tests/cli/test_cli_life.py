@@ -92,7 +92,7 @@ def test_arguments_of_every_kind_arrive(
         (["raw__strict", "when=never"], "date-time"),
         (["raw__strict", "when=2026-01-01T00:00:00Z", "extra=1"], "unknown argument 'extra'"),
         (["raw__fail", "text=the tool says no"], "the tool says no"),
-        (["raw__ecko", "text=x"], "did you mean 'raw__echo'?"),
+        (["raw__ecko", "text=x"], "did you mean 'raw__echo'"),
         (["raw__sleep", "seconds=5", "--timeout", "0.2"], "deadline"),
     ):
         outcome = dragoman("call", *words)
