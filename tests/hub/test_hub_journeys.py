@@ -250,3 +250,23 @@ async def test_large_results_are_cut_and_kept_whole(settings: Settings) -> None:
         assert len(kept.body) >= 100_000
         with pytest.raises(NotFound):
             await hub.result(output.metadata.handle, caller=Caller(user="somebody-else"))
+
+
+@pytest.mark.parametrize("stranger", [Caller(user="somebody-else"), Caller(workspace="elsewhere")])
+async def test_what_is_anothers_does_not_exist(settings: Settings, stranger: Caller) -> None:
+    async with Hub(settings) as hub:
+        await hub.connectors.add("test", **server())
+        seen = [view.connector.kind for view in await hub.connectors.list(stranger)]
+        assert "mcp" not in seen
+        for act in (
+            hub.connectors.get,
+            hub.connectors.remove,
+            hub.connectors.disable,
+            hub.connectors.connect,
+        ):
+            with pytest.raises(NotFound):
+                await act("test", stranger)
+        output = await hub.call("mcp_test_echo", {"text": "x"}, caller=stranger)
+        assert output.error
+        assert output.error.code == "not_found"
+        assert (await hub.call("mcp_test_echo", {"text": "x"})).ok

@@ -2,14 +2,11 @@
 
 from collections.abc import Iterable
 
+from dragoman.catalog.shelf import is_visible
 from dragoman.connector import Connector
 from dragoman.errors import Conflict, NotFound
 from dragoman.names import did_you_mean
 from dragoman.scope import Caller
-
-
-def is_visible(connector: Connector, caller: Caller) -> bool:
-    return connector.workspace == caller.workspace and connector.owner in ("", caller.user)
 
 
 class Registry:
