@@ -20,6 +20,8 @@ Kind = Literal["mcp", "openapi", "native"]
 Transport = Literal["stdio", "sse", "http"]
 Pin = Literal["off", "warn", "block"]
 Era = Literal["2025", "2026"]
+Policy = Literal["never", "default", "always"]
+Origin = Literal["files", "operator", "people"]
 
 _SECRET_NAME = re.compile(
     r"token|secret|passw|api[-_]?key|private|credential|authorization|cookie", re.IGNORECASE
@@ -41,11 +43,21 @@ class RetryPolicy(_Frozen):
 
 
 class Auth(_Frozen):
-    """How a remote server knows us. The token itself is in the vault as `auth`."""
+    """How a remote server knows us. The token itself is in the vault as `auth`, OAuth's tokens as `oauth`.
 
-    kind: Literal["none", "bearer", "apikey", "basic"] = "none"
+    OAuth finds out by itself what it needs; a client, an issuer and scopes can be given where it cannot.
+    A client's secret is in the vault as `oauth_client`.
+    """
+
+    kind: Literal["none", "bearer", "apikey", "basic", "oauth"] = "none"
     header: str = Field(default="X-API-Key", pattern=r"^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
     place: Literal["header", "query", "cookie"] = "header"
+    flow: Literal["code", "client_credentials"] = "code"
+    client_id: str | None = Field(default=None, max_length=2000)
+    issuer: str | None = Field(
+        default=None, max_length=2000, description="who gives the tokens, if not found"
+    )
+    scopes: tuple[str, ...] = ()
 
 
 class Selection(_Frozen):
@@ -78,6 +90,9 @@ class Configuration(_Frozen):
     select: Selection = Selection()
     document_ttl: float = Field(default=300.0, ge=0, le=86400, description="how long a document is fresh")
     secrets: tuple[str, ...] = ()
+    personal: tuple[str, ...] = Field(
+        default=(), description="secrets that each user brings: `auth`, `env:NAME` or `header:NAME`"
+    )
     connect_timeout: float = Field(default=60.0, gt=0, le=3600)
     request_timeout: float = Field(default=60.0, gt=0, le=86400)
     retry: RetryPolicy = RetryPolicy()
@@ -86,6 +101,10 @@ class Configuration(_Frozen):
         default=None, ge=1, description="most connections of this connector at once"
     )
     max_concurrency: int = Field(default=32, ge=1, le=10000)
+    calls_per_minute: int | None = Field(default=None, ge=1, description="of everybody together")
+    approval: Policy | None = Field(
+        default=None, description="when a person must say yes; else the workspace's"
+    )
     auto_reconnect: bool = True
     eager: bool = False
     auto_discover: bool = Field(default=True, description="list its tools by itself when none are known")
@@ -133,6 +152,12 @@ class Configuration(_Frozen):
         if self.command or self.url or self.args or self.env or self.cwd or self.transport:
             raise ValueError("an OpenAPI service has no command, args, env, cwd, url or transport")
         return self
+
+    @property
+    def personal_secrets(self) -> tuple[str, ...]:
+        """What each user must bring before the connector works for them."""
+        is_given_by_person = self.auth.kind == "oauth" and self.auth.flow == "code"
+        return (*self.personal, "oauth") if is_given_by_person else self.personal
 
     @property
     def wire(self) -> Transport:
@@ -187,6 +212,7 @@ def split_secrets(
 class Connector:
     """One stored connector. `owner` is a user, or empty for one that belongs to the whole workspace.
 
+    `origin` says who answers for its configuration: the app's files, the operator, or people by a door.
     `revision` grows with every change of the configuration or its secrets: a connection opened for an
     older one is replaced. `era`, `instructions` and `server` are what the last connection learned.
     """
@@ -199,6 +225,7 @@ class Connector:
     description: str = ""
     aliases: tuple[str, ...] = ()
     enabled: bool = True
+    origin: Origin = "operator"
     revision: int = 1
     era: Era | None = None
     instructions: str | None = None
@@ -209,6 +236,11 @@ class Connector:
     @property
     def kind(self) -> Kind:
         return self.configuration.kind
+
+    @property
+    def lists_per_user(self) -> bool:
+        """Whether users may be shown different tools, so that no list is another's."""
+        return not self.owner and bool(self.configuration.personal_secrets)
 
 
 def _problem(item: Mapping[str, Any]) -> str:

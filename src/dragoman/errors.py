@@ -8,6 +8,8 @@
     │   ├── InvalidArguments   invalid_arguments
     │   ├── Conflict           conflict
     │   ├── Denied             denied
+    │   │   ├── ApprovalPending approval_pending  a person has not answered yet; call again
+    │   │   └── ApprovalRefused approval_refused  a person said no
     │   └── Unauthenticated    unauthenticated
     ├── ToolFault
     │   ├── ToolFailed         tool_failed      the tool ran and says no
@@ -85,6 +87,15 @@ class Conflict(CallerFault):
 
 class Denied(CallerFault):
     code = "denied"
+
+
+class ApprovalPending(Denied):
+    code = "approval_pending"
+    retryable = True
+
+
+class ApprovalRefused(Denied):
+    code = "approval_refused"
 
 
 class Unauthenticated(CallerFault):

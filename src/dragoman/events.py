@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal
 
+from dragoman.scope import APP
+
 EventKind = Literal[
     "connector.registered",
     "connector.updated",
@@ -19,13 +21,18 @@ EventKind = Literal[
     "tools.changed",
     "call.started",
     "call.finished",
+    "approval.requested",
+    "approval.answered",
+    "thread.changed",
+    "preferences.changed",
+    "credential.changed",
     "events.lost",
 ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """One thing that happened in one workspace. `user` is empty when it concerns the whole workspace."""
+    """One thing that happened in one workspace, or in the app. `user` is empty when it concerns everybody."""
 
     kind: EventKind
     workspace: str
@@ -48,7 +55,8 @@ class Listener:
         self._closed = False
 
     def offer(self, event: Event) -> None:
-        if event.workspace != self._workspace or (event.user and event.user != self._user):
+        is_ours = event.workspace in (self._workspace, APP)
+        if not is_ours or (event.user and event.user != self._user):
             return
         if len(self._backlog) >= self._limit:
             self._backlog.popleft()

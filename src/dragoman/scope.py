@@ -1,27 +1,70 @@
-"""Who asks, and for whom a connection is held. Pure values; knows nothing of stores or servers."""
+"""Who asks, what of it is allowed, and for whom a connection is held. Pure values and rules; no store."""
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Literal
 
 Way = Literal["direct", "agent", "code", "mcp"]
 Isolation = Literal["shared", "user", "thread"]
+Role = Literal["member", "admin", "operator"]
 
+APP = ""  # the workspace of what the app gives to all
 LOCAL_WORKSPACE = "local"
 LOCAL_USER = "owner"
+ANY_TOOL = "mcp_integration"
+ANY_EXTRA = "*"
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks: taken from the credential at the door and carried unchanged down the road."""
+    """Who asks: taken from the credential at the door and carried unchanged down the road.
+
+    A member or admin belongs to a workspace; the operator is who runs the installation. Every set of
+    capabilities in `grants` must admit a tool: the user's own, then the key's, the agent's, the call's.
+    No set at all means no restriction. So whoever acts for a user can have less than the user, never more.
+    """
 
     workspace: str = LOCAL_WORKSPACE
     user: str = LOCAL_USER
     thread: str | None = None
     agent: str | None = None
     way: Way = "direct"
+    role: Role = "member"
+    grants: tuple[frozenset[str], ...] = ()
+
+    @property
+    def is_admin(self) -> bool:
+        """Whether it may change what belongs to the whole workspace."""
+        return self.role != "member"
+
+    def narrowed(self, capabilities: Iterable[str]) -> "Caller":
+        """The same caller with no more than these capabilities."""
+        return replace(self, grants=(*self.grants, frozenset(capabilities)))
+
+    def limited_to(self, names: Iterable[str]) -> "Caller":
+        """The same caller with no other tools or connectors than these."""
+        return self.narrowed((*names, ANY_EXTRA))
+
+    def may_use(self, slug: str, tool: str, required: frozenset[str] = frozenset()) -> bool:
+        """`mcp_integration` admits any tool, `mcp_<slug>` those of a connector, its public name one tool."""
+        connector = f"mcp_{slug}"
+        return all(
+            (ANY_TOOL in grant or connector in grant or tool in grant)
+            and (not required or ANY_EXTRA in grant or required <= grant)
+            for grant in self.grants
+        )
+
+    def may_see(self, slug: str) -> bool:
+        """Whether any tool of the connector can be within reach. A slug holds no underscore."""
+        connector = f"mcp_{slug}"
+        own_tools = f"{connector}_"
+        return all(
+            ANY_TOOL in grant or connector in grant or any(one.startswith(own_tools) for one in grant)
+            for grant in self.grants
+        )
 
 
-LOCAL_CALLER = Caller()
+LOCAL_CALLER = Caller(role="operator")
 
 
 def identity_of(caller: Caller, isolation: Isolation) -> str:
@@ -37,5 +80,15 @@ def identity_of(caller: Caller, isolation: Isolation) -> str:
     return f"{user}:thread:{_escaped(caller.thread)}"
 
 
+def holder_of(identity: str) -> tuple[str, str]:
+    """Workspace and user of an identity; the user is empty where all of a workspace share."""
+    kind, workspace, *rest = (_unescaped(word) for word in identity.split(":"))
+    return (workspace, rest[0]) if kind == "user" else (workspace, "")
+
+
 def _escaped(word: str) -> str:
     return word.replace("%", "%25").replace(":", "%3A")
+
+
+def _unescaped(word: str) -> str:
+    return word.replace("%3A", ":").replace("%25", "%")

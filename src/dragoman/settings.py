@@ -12,6 +12,7 @@ from typing import Any, Literal, get_args, get_type_hints
 from platformdirs import user_data_path
 
 from dragoman.errors import InvalidConfig
+from dragoman.scope import LOCAL_WORKSPACE
 
 PREFIX = "DRAGOMAN_"
 Discovery = Literal["off", "manual", "automatic"]
@@ -24,6 +25,11 @@ class Settings:
     `configuration` (a dragoman.toml), `action_servers` (a file) and `agent_configs` (a folder) are the app's
     configuration: read at every start and watched. `discovery` says who may search the registry of MCP
     servers at `registry_url`: nobody, people, or agents too.
+
+    `multi_user` opens the service to many: each comes with an API key, or with a JWT of `oidc_issuer` for
+    `oidc_audience` (its users belong to `oidc_workspace`, or to the one that `oidc_workspace_claim` names).
+    What people add then reaches public addresses only, and those in `allowed_networks`. `public_url` is how
+    browsers reach this service. The master key is in the home's file, in `key`, or printed by `key_command`.
     """
 
     home: Path = field(default_factory=lambda: user_data_path("dragoman", appauthor=False))
@@ -31,6 +37,17 @@ class Settings:
     host: str = "127.0.0.1"
     port: int = 8765
     allowed_hosts: tuple[str, ...] = ()
+    multi_user: bool = False
+    public_url: str | None = None
+    oidc_issuer: str | None = None
+    oidc_audience: str | None = None
+    oidc_workspace: str = LOCAL_WORKSPACE
+    oidc_workspace_claim: str | None = None
+    allowed_networks: tuple[str, ...] = ()
+    key: str | None = field(default=None, repr=False)
+    key_command: str | None = None
+    approval_wait: float = 120.0
+    keep_audit_days: float = 365.0
     max_servers: int = 64
     max_spawns: int = 4
     keep_results_days: float = 7.0

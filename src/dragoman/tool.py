@@ -1,5 +1,6 @@
 """What is callable, one request to call it, and what came of it: frozen values that travel."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -9,6 +10,7 @@ from typing import Any, Literal
 
 import orjson
 
+from dragoman.connector import Policy
 from dragoman.errors import DragomanError
 from dragoman.scope import Way
 
@@ -85,7 +87,7 @@ class Tool:
 
     `identity` is empty when the list is the same for everybody who may use the connector;
     otherwise the list belongs to that identity alone. `accepted_version` is the version that a
-    person has accepted; on a pinned connector only that one may be called.
+    person has accepted; on a pinned connector only that one may be called. `cost` is in dollars a call.
     """
 
     name: str
@@ -101,6 +103,9 @@ class Tool:
     is_mcp: bool = True
     cache_ttl: float = 0.0
     allowed_callers: frozenset[Way] = DEFAULT_CALLERS
+    required_capabilities: frozenset[str] = frozenset()
+    approval: Policy | None = None
+    cost: float = 0.0
     first_seen: datetime = field(default_factory=lambda: datetime.now(UTC))
 
     @property
@@ -116,12 +121,29 @@ class Tool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCall:
-    """One request to execute one tool. `timeout` narrows the connector's own, never widens it."""
+    """One request to execute one tool. `timeout` narrows the connector's own, never widens it.
+
+    A tool that costs more than `cost_limit` is refused.
+    """
 
     tool: str
     arguments: Mapping[str, Any] = field(default_factory=dict[str, Any])
     id: str = field(default_factory=lambda: f"call_{_ids.take()}")
     timeout: float | None = None
+    cost_limit: float | None = None
+
+
+def json_bytes(value: Json) -> bytes:
+    """The same bytes for the same value, in whatever order its keys came."""
+    try:
+        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+    except TypeError:  # integers beyond 64 bits and half surrogates
+        return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
+
+
+def arguments_hash(arguments: Mapping[str, Any]) -> str:
+    """The same for the same arguments; another for one changed character."""
+    return sha256(json_bytes(arguments)).hexdigest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

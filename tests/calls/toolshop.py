@@ -4,18 +4,21 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from secrets import token_bytes
 from typing import Any
 
-from dragoman.access import Access, Limits
-from dragoman.calls import Recorder, Road, open_recorder
+from dragoman.access import Access, Approvals, Budgets, Limits
+from dragoman.calls import Auditor, Recorder, Road, open_auditor, open_recorder
 from dragoman.catalog import Catalog
 from dragoman.connections.source import LinkStatus, Listing, SourceCall
 from dragoman.connector import Configuration, Connector
 from dragoman.events import Events
+from dragoman.identity.directory import Directory
 from dragoman.scope import LOCAL_CALLER, Caller
 from dragoman.store import open_store
 from dragoman.store.protocols import Store
 from dragoman.tool import Annotations, Definition, RawResult, ToolCall, ToolOutput
+from dragoman.vault import Key, KeyRing, Vault
 
 Work = Callable[[Mapping[str, Any]], Awaitable[RawResult]]
 
@@ -64,6 +67,8 @@ class Toolshop:
 
     async def retire(self, connector: Connector) -> None: ...
 
+    async def part_with(self, workspace: str, user: str) -> None: ...
+
     def status(self, connector: Connector, caller: Caller) -> LinkStatus:
         return LinkStatus(connector_id=connector.id, slug=connector.slug, identity="", state="connected")
 
@@ -81,19 +86,27 @@ class World:
         self.store: Store
         self.catalog: Catalog
         self.recorder: Recorder
+        self.auditor: Auditor
         self.road: Road
 
     async def __aenter__(self) -> "World":
         self.store = await self._stack.enter_async_context(open_store(self.url))
         self.recorder = await self._stack.enter_async_context(open_recorder(self.store))
+        self.auditor = await self._stack.enter_async_context(open_auditor(self.store.audit))
         self.catalog = await Catalog.load(self.store, self.events)
+        directory = Directory(self.store.people)
+        vault = Vault(self.store.connectors, KeyRing(Key(token_bytes(32))))
+        approvals = Approvals(self.store.approvals, vault, directory, self.events, wait=1.0)
         self.road = Road(
             catalog=self.catalog,
             access=Access(),
+            approvals=approvals,
             limits=Limits(),
+            budgets=Budgets(self.store.usage, directory),
             sources=self.shop,
             store=self.store,
             recorder=self.recorder,
+            auditor=self.auditor,
             events=self.events,
             **self._parts,
         )

@@ -1,4 +1,4 @@
-"""Whether this caller may make this call. A simple rule for now: workspace, owner, way, and the pin.
+"""Whether this caller may make this call: workspace, owner, capabilities, way, and the pin.
 
 Knows neither arguments nor connections.
 """
@@ -13,7 +13,8 @@ from dragoman.tool import Tool
 class Access:
     def check(self, tool: Tool, connector: Connector, caller: Caller) -> None:
         """Returns when the call may go on. What the caller may not see is `NotFound`, never `Denied`."""
-        if tool.workspace != caller.workspace or not is_visible(connector, caller):
+        is_theirs = tool.connector_id == connector.id and is_visible(connector, caller)
+        if not is_theirs or not caller.may_use(tool.slug, tool.name, tool.required_capabilities):
             raise unknown_tool(tool.name)
         if not connector.enabled:
             raise ToolDisabled(

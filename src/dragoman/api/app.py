@@ -10,9 +10,23 @@ from fastapi import FastAPI
 from starlette.exceptions import HTTPException
 from starlette.types import Message, Receive, Scope, Send
 
-from dragoman.api import connectors, discovery, imports, operations, search, tools
+from dragoman.api import (
+    approvals,
+    audit,
+    connectors,
+    credentials,
+    discovery,
+    imports,
+    operations,
+    people,
+    search,
+    threads,
+    tools,
+    usage,
+)
 from dragoman.api.calls import make_call
 from dragoman.api.problems import TooLarge, add_problems, internal, problem
+from dragoman.api.requests import CALLER
 from dragoman.errors import CallerFault, DragomanError
 from dragoman.hub import Hub
 from dragoman.telemetry.logs import get_logger
@@ -43,6 +57,8 @@ class Api:
             self._app.include_router(routes)
         for routes in (imports.routes, discovery.routes, discovery.aliases):
             self._app.include_router(routes)
+        for part in (people, threads, approvals, credentials, usage, audit):
+            self._app.include_router(part.routes)
         add_problems(self._app)
 
     def stop(self) -> None:
@@ -63,7 +79,8 @@ class Api:
 
     async def _call(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            answer = await make_call(self._hub, await _read(receive, self._max_body))
+            caller = scope.get(CALLER) or self._hub.caller
+            answer = await make_call(self._hub, await _read(receive, self._max_body), caller)
         except DragomanError as error:
             await problem(error)(scope, receive, send)
             return

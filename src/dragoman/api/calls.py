@@ -4,6 +4,7 @@ A call that fails is an answer like any other (200, `ok: false`); only a request
 understood is a problem.
 """
 
+from dataclasses import replace
 from typing import Any, cast
 
 import orjson
@@ -13,11 +14,13 @@ from dragoman.api.problems import InvalidRequest
 from dragoman.errors import CallerFault
 from dragoman.hub import Hub
 from dragoman.names import did_you_mean
+from dragoman.scope import Caller
 
-_FIELDS = ("tool", "arguments", "timeout")
+_FIELDS = ("tool", "arguments", "timeout", "thread", "agent", "tools", "cost_limit")
+_MOST_TOOLS = 1000
 
 
-async def make_call(hub: Hub, body: bytes, tool: str | None = None) -> bytes:
+async def make_call(hub: Hub, body: bytes, caller: Caller, tool: str | None = None) -> bytes:
     """One call from the bytes of a request to the bytes of its answer. `tool` is given by the path."""
     request = _read(body)
     for name in request:
@@ -31,10 +34,43 @@ async def make_call(hub: Hub, body: bytes, tool: str | None = None) -> bytes:
     arguments = request.get("arguments")
     if arguments is not None and not isinstance(arguments, dict):
         raise InvalidRequest("'arguments' must be an object", hint='{"tool": "…", "arguments": {…}}')
-    timeout = request.get("timeout")
-    if timeout is not None and (isinstance(timeout, bool) or not isinstance(timeout, int | float)):
-        raise InvalidRequest("'timeout' must be a number of seconds")
-    return encode(await hub.call(name, cast("dict[str, Any] | None", arguments), timeout=timeout))
+    if len(request) > 2:
+        caller = _nearer(caller, request)
+    output = await hub.call(
+        name,
+        cast("dict[str, Any] | None", arguments),
+        timeout=_number(request, "timeout", "seconds"),
+        cost_limit=_number(request, "cost_limit", "dollars"),
+        caller=caller,
+    )
+    return encode(output)
+
+
+def _nearer(caller: Caller, request: dict[str, Any]) -> Caller:
+    """The caller with what this call says of itself: it may narrow who asks, never widen."""
+    if (thread := _word(request, "thread")) is not None:
+        caller = replace(caller, thread=thread)
+    if (agent := _word(request, "agent")) is not None:
+        caller = replace(caller, agent=agent, way="agent" if caller.way == "direct" else caller.way)
+    if (tools := request.get("tools")) is not None:
+        if not isinstance(tools, list) or len(cast("list[Any]", tools)) > _MOST_TOOLS:
+            raise InvalidRequest(f"'tools' must be a list of at most {_MOST_TOOLS:,} names")
+        caller = caller.limited_to(str(one) for one in cast("list[Any]", tools))
+    return caller
+
+
+def _word(request: dict[str, Any], field: str) -> str | None:
+    word = request.get(field)
+    if word is not None and not (isinstance(word, str) and 0 < len(word) <= 200):
+        raise InvalidRequest(f"{field!r} must be a text of 1 to 200 characters")
+    return word
+
+
+def _number(request: dict[str, Any], field: str, unit: str) -> float | None:
+    number = request.get(field)
+    if number is not None and (isinstance(number, bool) or not isinstance(number, int | float)):
+        raise InvalidRequest(f"{field!r} must be a number of {unit}")
+    return number
 
 
 def _read(body: bytes) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from starlette.types import Receive, Scope, Send
 from dragoman.api.encoding import encode
 from dragoman.events import Event
 from dragoman.hub import Hub
+from dragoman.scope import Caller
 
 KEEP_ALIVE = 15.0
 _HEADERS = [
@@ -23,9 +24,12 @@ _HEADERS = [
 class EventStream(Response):
     """One reader. It ends with whichever comes first: the reader, the hub's events, or `stopping`."""
 
-    def __init__(self, hub: Hub, stopping: asyncio.Event, keep_alive: float = KEEP_ALIVE) -> None:
+    def __init__(
+        self, hub: Hub, caller: Caller, stopping: asyncio.Event, keep_alive: float = KEEP_ALIVE
+    ) -> None:
         super().__init__()
         self._hub = hub
+        self._caller = caller
         self._stopping = stopping
         self._keep_alive = keep_alive
 
@@ -46,7 +50,7 @@ class EventStream(Response):
 
     async def _tell(self, send: Send) -> None:
         number = 0
-        async with aclosing(cast("AsyncGenerator[Event]", self._hub.events())) as events:
+        async with aclosing(cast("AsyncGenerator[Event]", self._hub.events(caller=self._caller))) as events:
             async for event in events:
                 number += 1
                 await send({"type": "http.response.body", "body": _framed(number, event), "more_body": True})

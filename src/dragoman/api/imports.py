@@ -8,7 +8,7 @@ from starlette.responses import Response
 from typing_extensions import TypedDict
 
 from dragoman.api.encoding import JSON, json_response
-from dragoman.api.requests import PROBLEMS, TheHub
+from dragoman.api.requests import PROBLEMS, TheCaller, TheHub
 from dragoman.api.shapes import ConnectorShape
 from dragoman.api.views import connector_view
 from dragoman.discovery.inputs import Input
@@ -74,14 +74,14 @@ class ImportRequest(BaseModel):
 
 
 @routes.post("/import", responses={200: {"model": StepsShape}})
-async def import_files(wanted: ImportRequest, hub: TheHub) -> Response:
+async def import_files(wanted: ImportRequest, hub: TheHub, caller: TheCaller) -> Response:
     """Importing twice changes nothing; what collides is named and left alone."""
     texts = [file.as_text() for file in wanted.files]
     if wanted.dry_run:
-        steps = await hub.imports.plan(texts, inputs=wanted.inputs, replace=wanted.replace)
+        steps = await hub.imports.plan(texts, inputs=wanted.inputs, replace=wanted.replace, caller=caller)
     else:
         steps = await hub.imports.apply(
-            texts, inputs=wanted.inputs, replace=wanted.replace, connect=wanted.connect
+            texts, inputs=wanted.inputs, replace=wanted.replace, connect=wanted.connect, caller=caller
         )
     return json_response({"steps": [step_view(step) for step in steps]})
 
@@ -89,12 +89,13 @@ async def import_files(wanted: ImportRequest, hub: TheHub) -> Response:
 @routes.get("/export", responses={200: {"content": {JSON: {}}}})
 async def export_connectors(
     hub: TheHub,
+    caller: TheCaller,
     form: Annotated[Literal["dragoman", "mcpServers"], Query(alias="format")] = "dragoman",
     include_secrets: bool = False,
 ) -> Response:
     """Text that can be imported again. Secrets that are left out are named."""
     write = hub.exports.dragoman if form == "dragoman" else hub.exports.mcp_servers
-    text = await write(include_secrets=include_secrets)
+    text = await write(include_secrets=include_secrets, caller=caller)
     return Response(text, headers={"Cache-Control": "no-store"}, media_type=JSON)
 
 

@@ -9,10 +9,10 @@ from starlette.responses import Response
 from dragoman.api.encoding import json_response
 from dragoman.api.events import EventStream
 from dragoman.api.problems import WrongRange, problem
-from dragoman.api.requests import PROBLEMS, TheHub
+from dragoman.api.requests import PROBLEMS, TheCaller, TheHub
 from dragoman.api.shapes import CallsShape, HealthShape
 from dragoman.api.views import call_view
-from dragoman.errors import DragomanError, StoreUnavailable
+from dragoman.errors import DragomanError, NotFound, StoreUnavailable
 from dragoman.telemetry.prometheus import CONTENT_TYPE, ConnectorState, Exposition
 
 READY_LIMIT = 3.0
@@ -22,20 +22,23 @@ probes = APIRouter(tags=["probes"])
 
 
 @routes.get("/calls", responses={200: {"model": CallsShape}})
-async def list_calls(hub: TheHub, limit: Annotated[int, Query(ge=1, le=1000)] = 100) -> Response:
+async def list_calls(
+    hub: TheHub, caller: TheCaller, limit: Annotated[int, Query(ge=1, le=1000)] = 100
+) -> Response:
     """The last calls, newest first; neither arguments nor results are remembered."""
-    return json_response({"calls": [call_view(record) for record in await hub.calls(limit)]})
+    return json_response({"calls": [call_view(record) for record in await hub.calls(limit, caller=caller)]})
 
 
 @routes.get("/results/{handle}", responses={200: {"content": {"*/*": {}}}, 206: {"content": {"*/*": {}}}})
 async def get_result(
     handle: str,
     hub: TheHub,
+    caller: TheCaller,
     offset: Annotated[int, Query(ge=0)] = 0,
     limit: Annotated[int | None, Query(ge=1)] = None,
 ) -> Response:
     """The whole of a result that was cut, or `limit` bytes of it from `offset` on."""
-    kept = await hub.result(handle)
+    kept = await hub.result(handle, caller=caller)
     # Written by somebody else's server: never to be run as a page of this one.
     headers = {"X-Content-Type-Options": "nosniff", "Content-Security-Policy": "sandbox; default-src 'none'"}
     size = len(kept.body)
@@ -49,18 +52,19 @@ async def get_result(
 
 
 @routes.get("/events", responses={200: {"content": {"text/event-stream": {}}}})
-async def follow_events(request: Request, hub: TheHub) -> Response:
+async def follow_events(request: Request, hub: TheHub, caller: TheCaller) -> Response:
     """What happens from now on, as server-sent events."""
-    return EventStream(hub, request.app.state.stopping)
+    return EventStream(hub, caller, request.app.state.stopping)
 
 
 @probes.get("/metrics", responses={200: {"content": {"text/plain": {}}}})
-async def get_metrics(hub: TheHub) -> Response:
-    """For Prometheus."""
-    workspace = hub.caller.workspace
+async def get_metrics(hub: TheHub, caller: TheCaller) -> Response:
+    """For Prometheus: numbers of every workspace, so for the operator only."""
+    if caller.role != "operator":
+        raise NotFound("there is nothing at /metrics", hint="the operator's token opens it")
     exposition = Exposition(
         hub.metrics,
-        lambda: [ConnectorState(workspace, link.slug, link.state) for link in hub.links()],
+        lambda: [ConnectorState(hub.workspace_of(link), link.slug, link.state) for link in hub.links()],
         lambda: hub.dropped_records,
     )
     return Response(exposition.text(), headers={"Content-Type": CONTENT_TYPE})

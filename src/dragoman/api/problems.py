@@ -27,6 +27,8 @@ TABLE: dict[str, tuple[int, str]] = {
     "invalid_arguments": (422, "The arguments are not valid"),
     "conflict": (409, "It collides with what exists"),
     "denied": (403, "This is not allowed"),
+    "approval_pending": (409, "A person has to answer first"),
+    "approval_refused": (403, "A person said no"),
     "unauthenticated": (401, "Who are you?"),
     "wrong_host": (421, "This host name is not served here"),
     "wrong_origin": (403, "Pages of this origin may not ask"),

@@ -19,7 +19,9 @@ from dragoman.api.shapes import ProblemShape
 from dragoman.connector import Configuration
 from dragoman.hub import Hub
 from dragoman.names import did_you_mean
+from dragoman.scope import Caller
 
+CALLER = "dragoman.caller"  # where the guard leaves it in a request's scope
 _CONFIGURATION = sorted(set(Configuration.model_fields) - {"secrets"})
 _PROBLEM = {"application/problem+json": {"schema": TypeAdapter(ProblemShape).json_schema()}}
 PROBLEMS: dict[int | str, dict[str, Any]] = {
@@ -32,7 +34,13 @@ async def hub_of(request: Request) -> Hub:
     return request.app.state.hub
 
 
+async def caller_of(request: Request) -> Caller:
+    """Who the guard let in; without a guard, whom the hub acts for."""
+    return request.scope.get(CALLER) or request.app.state.hub.caller
+
+
 TheHub = Annotated[Hub, Depends(hub_of)]
+TheCaller = Annotated[Caller, Depends(caller_of)]
 
 
 class _Facts(BaseModel):

@@ -9,12 +9,13 @@ from starlette.responses import Response
 from typing_extensions import TypedDict
 
 from dragoman.api.encoding import json_response
-from dragoman.api.requests import PROBLEMS, TheHub
+from dragoman.api.requests import PROBLEMS, TheCaller, TheHub
 from dragoman.api.shapes import ToolShape
 from dragoman.api.views import tool_view
 from dragoman.catalog.search import Found
 from dragoman.errors import NotFound
 from dragoman.hub import Hub
+from dragoman.scope import Caller
 
 routes = APIRouter(prefix="/api", tags=["tools"], responses=PROBLEMS)
 
@@ -38,25 +39,26 @@ class FoundShape(TypedDict):
 @routes.get("/tools/search", responses={200: {"model": FoundShape}})
 async def search_tools(
     hub: TheHub,
+    caller: TheCaller,
     q: Annotated[str, Query(description="what the tool should do, its name, or a pattern")] = "",
     strategy: Annotated[str, Query(description="hybrid, bm25, semantic or regex")] = "hybrid",
     limit: Annotated[int, Query(description="most hits, at most 100")] = 10,
     connector: Annotated[str | None, Query(description="only tools of this connector")] = None,
 ) -> Response:
     """The tools that fit best; none when nothing fits."""
-    found = await hub.tools.search(q, strategy=strategy, limit=limit, connector=connector)
+    found = await hub.tools.search(q, strategy=strategy, limit=limit, connector=connector, caller=caller)
     return json_response(
         {
             "query": found.question.text,
             "strategy": found.question.strategy,
             "total": found.total,
             "summary": found.summary,
-            "hits": [*_views(hub, found)],
+            "hits": [*_views(hub, caller, found)],
         }
     )
 
 
-def _views(hub: Hub, found: Found) -> Iterator[HitShape]:
+def _views(hub: Hub, caller: Caller, found: Found) -> Iterator[HitShape]:
     for hit in found.hits:
         with suppress(NotFound):  # gone while the others were looked for
-            yield {**tool_view(hub.tools.info(hit.tool.name)), "score": hit.score}
+            yield {**tool_view(hub.tools.info(hit.tool.name, caller)), "score": hit.score}

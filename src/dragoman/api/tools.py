@@ -7,10 +7,11 @@ from starlette.responses import Response
 
 from dragoman.api.calls import make_call
 from dragoman.api.encoding import JSON, json_response
-from dragoman.api.requests import PROBLEMS, CallRequest, TheHub, ToolCallRequest
+from dragoman.api.requests import PROBLEMS, CallRequest, TheCaller, TheHub, ToolCallRequest
 from dragoman.api.shapes import OutputShape, ToolDetailShape, ToolsShape
 from dragoman.api.views import tool_detail, tool_view
 from dragoman.hub import Hub
+from dragoman.scope import Caller
 
 routes = APIRouter(prefix="/api", tags=["tools"], responses=PROBLEMS)
 _ONE: dict[int | str, dict[str, Any]] = {200: {"model": ToolDetailShape}}
@@ -22,48 +23,48 @@ def _body(model: type[CallRequest] | type[ToolCallRequest]) -> dict[str, Any]:
 
 
 @routes.get("/tools", responses={200: {"model": ToolsShape}})
-async def list_tools(hub: TheHub, connector: str | None = None) -> Response:
+async def list_tools(hub: TheHub, caller: TheCaller, connector: str | None = None) -> Response:
     """From memory, whatever the servers do."""
-    tools = [tool_view(hub.tools.info(tool.name)) for tool in hub.tools.list(connector)]
+    tools = [tool_view(hub.tools.info(tool.name, caller)) for tool in hub.tools.list(connector, caller)]
     return json_response({"tools": tools})
 
 
 # A tool's own name may hold a slash, and with it the alias `<slug>__<tool>`: hence `path`.
 @routes.post("/tools/{name:path}/call", responses=_OUTPUT, openapi_extra=_body(ToolCallRequest))
-async def call_named_tool(name: str, request: Request, hub: TheHub) -> Response:
+async def call_named_tool(name: str, request: Request, hub: TheHub, caller: TheCaller) -> Response:
     """Always 200 for a request that can be understood: a call that failed has `ok: false`."""
-    return Response(await make_call(hub, await request.body() or b"{}", name), media_type=JSON)
+    return Response(await make_call(hub, await request.body() or b"{}", caller, name), media_type=JSON)
 
 
 @routes.post("/call", responses=_OUTPUT, openapi_extra=_body(CallRequest))
-async def call_tool(request: Request, hub: TheHub) -> Response:
+async def call_tool(request: Request, hub: TheHub, caller: TheCaller) -> Response:
     """Always 200 for a request that can be understood: a call that failed has `ok: false`."""
-    return Response(await make_call(hub, await request.body()), media_type=JSON)
+    return Response(await make_call(hub, await request.body(), caller), media_type=JSON)
 
 
 @routes.post("/tools/{name:path}/enable", responses=_ONE)
-async def enable_tool(name: str, hub: TheHub) -> Response:
-    await hub.tools.enable(name)
-    return await _detail(hub, name)
+async def enable_tool(name: str, hub: TheHub, caller: TheCaller) -> Response:
+    await hub.tools.enable(name, caller)
+    return await _detail(hub, caller, name)
 
 
 @routes.post("/tools/{name:path}/disable", responses=_ONE)
-async def disable_tool(name: str, hub: TheHub) -> Response:
-    await hub.tools.disable(name)
-    return await _detail(hub, name)
+async def disable_tool(name: str, hub: TheHub, caller: TheCaller) -> Response:
+    await hub.tools.disable(name, caller)
+    return await _detail(hub, caller, name)
 
 
 @routes.post("/tools/{name:path}/accept", responses=_ONE)
-async def accept_tool(name: str, hub: TheHub) -> Response:
+async def accept_tool(name: str, hub: TheHub, caller: TheCaller) -> Response:
     """A person has read what changed in a pinned tool and wants it called as it is now."""
-    await hub.tools.accept(name)
-    return await _detail(hub, name)
+    await hub.tools.accept(name, caller)
+    return await _detail(hub, caller, name)
 
 
 @routes.get("/tools/{name:path}", responses=_ONE)
-async def get_tool(name: str, hub: TheHub) -> Response:
-    return await _detail(hub, name)
+async def get_tool(name: str, hub: TheHub, caller: TheCaller) -> Response:
+    return await _detail(hub, caller, name)
 
 
-async def _detail(hub: Hub, name: str) -> Response:
+async def _detail(hub: Hub, caller: Caller, name: str) -> Response:
     return json_response(tool_detail(hub.tools.info(name), await hub.tools.versions(name)))

@@ -1,6 +1,8 @@
 """THE ROAD: every tool call, from every door, is found, allowed, checked, made, shaped and recorded here."""
 
 from dragoman.calls.arguments import Arguments as Arguments
+from dragoman.calls.audit import Auditor as Auditor
+from dragoman.calls.audit import open_auditor as open_auditor
 from dragoman.calls.cache import Cache as Cache
 from dragoman.calls.kept import Keeping as Keeping
 from dragoman.calls.records import Recorder as Recorder

@@ -44,7 +44,7 @@ class Cache:
         text = orjson.dumps(arguments, option=orjson.OPT_SORT_KEYS)
         identity = identity_of(caller, connector.configuration.isolation)
         digest = blake2b(text, digest_size=20).digest()
-        return (tool.workspace, tool.name, tool.fingerprint, connector.revision, identity, digest)
+        return (connector.id, tool.name, tool.fingerprint, connector.revision, identity, digest)
 
     def find(self, key: Key) -> Shaped | None:
         entry = self._entries.get(key)

@@ -11,7 +11,7 @@ from typing import Any, cast
 import orjson
 
 from dragoman.errors import ProtocolFault
-from dragoman.tool import Json, RawResult
+from dragoman.tool import Json, RawResult, json_bytes
 
 Block = Mapping[str, Any]
 _MODEST = 1024 * 1024  # parsing more than this would hold up the others for too long
@@ -55,6 +55,13 @@ def shape(raw: RawResult, limit: int) -> Shaped:
         shaped.message = "\n".join(texts)[:_MESSAGE] or "the tool failed and did not say why"
         shaped.result = None
     return shaped
+
+
+def tokens_in(arguments: Mapping[str, Any], shaped: Shaped | None) -> int:
+    """About how many tokens a model reads and writes for a call: four bytes each."""
+    result = shaped.result if shaped else None
+    size = len(result) if isinstance(result, str) else len(json_bytes(result)) if result is not None else 0
+    return (len(json_bytes(arguments)) + size + 3) // 4
 
 
 def cut_note(shown: int, size: int, handle: str | None) -> str:

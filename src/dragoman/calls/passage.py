@@ -1,6 +1,8 @@
 """One call on its way: what is known of it so far, and the output it ends with."""
 
+from collections.abc import Mapping
 from time import perf_counter, time
+from typing import Any
 
 from dragoman.calls.outputs import Shaped
 from dragoman.calls.records import Finished
@@ -17,6 +19,7 @@ class Passage:
 
     __slots__ = (
         "_started",
+        "arguments",
         "attempts",
         "call",
         "caller",
@@ -36,6 +39,7 @@ class Passage:
         self.caller = caller
         self.tool: Tool | None = None
         self.connector: Connector | None = None
+        self.arguments: Mapping[str, Any] | None = None
         self.warnings: tuple[str, ...] = ()
         self.handle: str | None = None
         self.attempts = 1

@@ -12,13 +12,13 @@ from typing import Any
 from dragoman.catalog.changes import Changes, Plan, Planner
 from dragoman.catalog.index import Index
 from dragoman.catalog.naming import Naming
-from dragoman.catalog.shelf import COMMON, CatalogState, ListKey, Shelf, is_visible, unknown_tool
+from dragoman.catalog.shelf import COMMON, CatalogState, ListKey, Shelf, nearest, unknown_tool
 from dragoman.connections.source import Listing
 from dragoman.connector import Connector
 from dragoman.errors import NotFound
 from dragoman.events import Event, Events
 from dragoman.names import alias_name
-from dragoman.scope import Caller
+from dragoman.scope import APP, Caller
 from dragoman.store.protocols import Store, ToolRows, ToolVersion
 from dragoman.tool import Definition, Tool, ToolState
 
@@ -83,34 +83,23 @@ class Catalog:
 
     def list(self, caller: Caller, connector_id: str | None = None) -> list[Tool]:
         """What the caller may see, by connector and name."""
-        shelves = [
-            shelf
-            for shelf in self._shelves.values()
-            if is_visible(shelf.connector, caller) and connector_id in (None, shelf.connector.id)
-        ]
-        shelves.sort(key=lambda shelf: shelf.connector.slug)
-        return [tool for shelf in shelves for tool in shelf.list(caller)]
+        tools = [tool for shelf in self._seen(caller, connector_id) for tool in shelf.list(caller)]
+        if not caller.grants:
+            return tools
+        return [tool for tool in tools if caller.may_use(tool.slug, tool.name, tool.required_capabilities)]
 
     def lists(self, workspace: str) -> dict[ListKey, tuple[Tool, ...]]:
-        """Every list of a workspace, whoever reads it. A list that is the same object has not changed."""
+        """Every list of a workspace and of the app. A list that is the same object has not changed."""
         return {
             (shelf.connector.id, identity): tools
             for shelf in self._shelves.values()
-            if shelf.connector.workspace == workspace
+            if shelf.connector.workspace in (workspace, APP)
             for identity, tools in shelf.lists().items()
         }
 
     def readable(self, caller: Caller, connector_id: str | None = None) -> Sequence[ListKey]:
         """The lists that the caller reads, of connectors that are enabled; by connector."""
-        shelves = [
-            shelf
-            for shelf in self._shelves.values()
-            if connector_id in (None, shelf.connector.id)
-            and shelf.connector.enabled
-            and is_visible(shelf.connector, caller)
-        ]
-        shelves.sort(key=lambda shelf: shelf.connector.slug)
-        return [shelf.key(caller) for shelf in shelves]
+        return [shelf.key(caller) for shelf in self._seen(caller, connector_id) if shelf.connector.enabled]
 
     def info(self, name: str, caller: Caller) -> ToolInfo:
         tool = self.get(name, caller)
@@ -144,7 +133,7 @@ class Catalog:
             shelf.state = "stale"
         needs_index = shelf.connector.aliases != connector.aliases
         self._version += 1
-        shelf.connector = connector
+        shelf.adopt(connector)
         if needs_index:
             self._index.put(shelf, self._shelves.values())
 
@@ -207,7 +196,7 @@ class Catalog:
         shelf = self._shelves.get(connector.id)
         if shelf is None:
             shelf = self._shelves[connector.id] = Shelf(connector, is_new=True, is_stored=False)
-        shelf.connector = connector
+        shelf.adopt(connector)
         plan = Planner(shelf, COMMON, self._naming, self._rows).plan_at_once(definitions)
         plan.tools = {**shelf.tools(), **plan.tools}
         return self._show(shelf, COMMON, plan, "")
@@ -240,6 +229,11 @@ class Catalog:
             self._version += 1
             self._index.put(shelf, self._shelves.values())
             return changed
+
+    def _seen(self, caller: Caller, connector_id: str | None) -> Sequence[Shelf]:
+        connectors = (shelf.connector for shelf in self._shelves.values())
+        shelves = [self._shelves[connector.id] for connector in nearest(connectors, caller)]
+        return [shelf for shelf in shelves if connector_id in (None, shelf.connector.id)]
 
     def _show(self, shelf: Shelf, identity: str, plan: Plan, user: str) -> Changes:
         shelf.replace(identity, plan.tools)

@@ -1,18 +1,20 @@
 """Every name by which a tool can be asked for. One dictionary lookup for the usual one.
 
-A public name wins over `<slug>__<tool>`, and that wins over the same with an alias of the connector.
+A public name wins over `<slug>__<tool>`, and that wins over the same with an alias of the connector;
+the caller's own connectors win over the workspace's, and those over the app's.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from heapq import nlargest
 
-from dragoman.catalog.shelf import COMMON, Shelf, is_visible
+from dragoman.catalog.shelf import COMMON, Shelf
 from dragoman.names import alias_name, did_you_mean
-from dragoman.scope import Caller
+from dragoman.scope import APP, Caller
 from dragoman.tool import Tool
 
-_Key = tuple[str, str]
+_Key = tuple[str, str, str]
+"""Workspace, owner, name."""
 # Comparing a word with thousands of names letter by letter would hold up every other call.
 _MOST_COMPARED = 200
 
@@ -34,29 +36,38 @@ class Index:
         self._keys: dict[str, tuple[list[_Key], list[_Key]]] = {}
 
     def find(self, name: str, caller: Caller) -> Tool | None:
-        key = (caller.workspace, name)
-        entry = self._names.get(key) or self._spellings.get(key) or self._aliases.get(key)
-        if entry is None:
-            return None
+        own, shared, app = (
+            (caller.workspace, caller.user, name),
+            (caller.workspace, "", name),
+            (APP, "", name),
+        )
+        for names in (self._names, self._spellings, self._aliases):
+            entry = names.get(own) or names.get(shared) or names.get(app)
+            if entry is not None:
+                return self._tool(entry, caller)
+        return None
+
+    def _tool(self, entry: Entry, caller: Caller) -> Tool | None:
         shelf = entry.shelf
-        if shelf.connector.owner and not is_visible(shelf.connector, caller):
-            return None
-        return shelf.find(entry.original_name, caller) if shelf.has_own_lists else entry.common
+        tool = shelf.find(entry.original_name, caller) if shelf.has_own_lists else entry.common
+        if tool is None or not caller.grants:
+            return tool
+        return tool if caller.may_use(tool.slug, tool.name, tool.required_capabilities) else None
 
     def put(self, shelf: Shelf, shelves: Iterable[Shelf]) -> None:
         """Indexes one shelf anew; `shelves` are all that there are."""
         self._drop_keys(shelf.connector.id)
-        workspace = shelf.connector.workspace
+        workspace, owner = shelf.connector.workspace, shelf.connector.owner
         common = shelf.tools(COMMON)
         names: list[_Key] = []
         spellings: list[_Key] = []
         for tool in shelf.all_tools():
             original = tool.original_name
             entry = Entry(shelf, original, common.get(original))
-            self._names[workspace, tool.name] = entry
-            names.append((workspace, tool.name))
+            self._names[workspace, owner, tool.name] = entry
+            names.append((workspace, owner, tool.name))
             if shelf.connector.kind != "native":
-                spelling = (workspace, alias_name(shelf.connector.slug, original))
+                spelling = (workspace, owner, alias_name(shelf.connector.slug, original))
                 self._spellings[spelling] = entry
                 spellings.append(spelling)
         self._keys[shelf.connector.id] = (names, spellings)
@@ -92,9 +103,9 @@ class Index:
             connector = shelf.connector
             for alias in connector.aliases:
                 for tool in shelf.all_tools():
-                    entry = self._names[connector.workspace, tool.name]
+                    entry = self._names[connector.workspace, connector.owner, tool.name]
                     spelling = alias_name(alias, tool.original_name)
-                    self._aliases.setdefault((connector.workspace, spelling), entry)
+                    self._aliases.setdefault((connector.workspace, connector.owner, spelling), entry)
 
 
 def _parts(name: str) -> set[str]:

@@ -1,4 +1,4 @@
-"""Who holds which public name. One name, one tool of one connector, in one workspace."""
+"""Who holds which public name. One name, one tool of one connector, for one owner in one workspace."""
 
 from collections.abc import Iterator
 from itertools import count
@@ -11,23 +11,24 @@ class Naming:
     """A name is held from the moment it is given out, so that two refreshes never both take it."""
 
     def __init__(self) -> None:
-        self._holders: dict[tuple[str, str], tuple[str, str]] = {}
+        self._holders: dict[tuple[str, str, str], tuple[str, str]] = {}
 
     def hold(self, connector: Connector, tool: str, name: str) -> None:
         """Takes a name that was given out in an earlier life."""
-        self._holders[connector.workspace, name] = (connector.id, tool)
+        self._holders[connector.workspace, connector.owner, name] = (connector.id, tool)
 
     def name_for(self, connector: Connector, tool: str) -> str | None:
         """The name of a tool, held from now on; None when a native tool's own name is taken or illegal."""
         holder = (connector.id, tool)
         for name in self._candidates(connector, tool):
-            if self._holders.setdefault((connector.workspace, name), holder) == holder:
+            if self._holders.setdefault((connector.workspace, connector.owner, name), holder) == holder:
                 return name
         return None
 
     def release(self, connector: Connector, name: str) -> None:
-        if self._holders.get((connector.workspace, name), ("", ""))[0] == connector.id:
-            del self._holders[connector.workspace, name]
+        key = (connector.workspace, connector.owner, name)
+        if self._holders.get(key, ("", ""))[0] == connector.id:
+            del self._holders[key]
 
     @staticmethod
     def _candidates(connector: Connector, tool: str) -> Iterator[str]:

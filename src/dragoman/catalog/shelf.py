@@ -1,11 +1,11 @@
 """The tools of one connector as they are known now: one list for all, or one per identity."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
 from dragoman.connector import Connector
 from dragoman.errors import NotFound
-from dragoman.scope import Caller, identity_of
+from dragoman.scope import APP, Caller, identity_of
 from dragoman.tool import Tool
 
 CatalogState = Literal["empty", "populating", "ready", "stale"]
@@ -15,8 +15,22 @@ ListKey = tuple[str, str]
 
 
 def is_visible(connector: Connector, caller: Caller) -> bool:
-    """Same workspace, and either the workspace's own or the caller's. What is not, does not exist."""
-    return connector.workspace == caller.workspace and connector.owner in ("", caller.user)
+    """The app's, the workspace's or the caller's own, and within the caller's grants.
+
+    What is not, does not exist.
+    """
+    return (
+        connector.workspace in (caller.workspace, APP)
+        and connector.owner in ("", caller.user)
+        and (not caller.grants or caller.may_see(connector.slug))
+    )
+
+
+def nearest(connectors: Iterable[Connector], caller: Caller) -> list[Connector]:
+    """Those that the caller sees, by slug. Of one name the nearest: their own, the workspace's, the app's."""
+    seen = [connector for connector in connectors if is_visible(connector, caller)]
+    seen.sort(key=lambda connector: (connector.slug, connector.owner == "", connector.workspace == APP))
+    return [one for place, one in enumerate(seen) if place == 0 or seen[place - 1].slug != one.slug]
 
 
 def unknown_tool(name: str, hint: str | None = None) -> NotFound:
@@ -33,9 +47,13 @@ class Shelf:
         self.is_new = is_new
         self.is_stored = is_stored
         self.state: CatalogState = "empty"
-        self.has_own_lists = False
+        self.has_own_lists = connector.lists_per_user
         self._lists: dict[str, Mapping[str, Tool]] = {}
         self._ordered: dict[str, tuple[Tool, ...]] = {}
+
+    def adopt(self, connector: Connector) -> None:
+        self.connector = connector
+        self.has_own_lists = connector.lists_per_user or any(key != COMMON for key in self._lists)
 
     def tools(self, identity: str = COMMON) -> Mapping[str, Tool]:
         """By original name."""
@@ -51,7 +69,7 @@ class Shelf:
         else:
             self._lists.pop(identity, None)
             self._ordered.pop(identity, None)
-        self.has_own_lists = any(key != COMMON for key in self._lists)
+        self.has_own_lists = self.connector.lists_per_user or any(key != COMMON for key in self._lists)
 
     def find(self, original_name: str, caller: Caller) -> Tool | None:
         return self.tools(self._identity(caller)).get(original_name)
@@ -68,11 +86,14 @@ class Shelf:
         return (self.connector.id, self._identity(caller))
 
     def _identity(self, caller: Caller) -> str:
-        """Whose list the caller reads: that of the own connection, else the user's, else the common one."""
+        """Whose list the caller reads: that of the own connection, else the user's, else the common one.
+
+        Where lists are per user there is no common one: a user who has none sees nothing.
+        """
         if not self.has_own_lists:
             return COMMON
         own = identity_of(caller, self.connector.configuration.isolation)
         if own in self._lists:
             return own
         user = identity_of(caller, "user")
-        return user if user in self._lists else COMMON
+        return user if user in self._lists or self.connector.lists_per_user else COMMON

@@ -7,12 +7,27 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from dragoman.cli import calls, connectors, discovery, doctor, imports, serving, tools
+from dragoman.cli import (
+    approvals,
+    audit,
+    calls,
+    connectors,
+    credentials,
+    discovery,
+    doctor,
+    imports,
+    people,
+    serving,
+    threads,
+    tools,
+    usage,
+)
 from dragoman.cli.screen import Screen
 from dragoman.cli.session import AsJson
 
 _ORDER = (
     *("connectors", "import", "export", "discover", "tools", "call", "results", "calls", "events"),
+    *("approvals", "credentials", "threads", "usage", "audit", "workspaces", "users", "keys", "whoami"),
     *("serve", "token", "doctor", "version"),
 )
 
@@ -49,6 +64,14 @@ app.command("call")(calls.call)
 app.add_typer(calls.results, name="results")
 app.add_typer(calls.calls, name="calls")
 app.command("events")(calls.events)
+app.add_typer(approvals.app, name="approvals")
+app.add_typer(credentials.app, name="credentials")
+app.add_typer(threads.app, name="threads")
+app.add_typer(usage.app, name="usage")
+app.add_typer(audit.app, name="audit")
+app.add_typer(people.workspaces, name="workspaces")
+app.add_typer(people.users, name="users")
+app.add_typer(people.keys, name="keys")
 app.command("serve")(serving.serve)
 app.command("token")(serving.token)
 app.command("doctor")(doctor.doctor)

@@ -17,7 +17,7 @@ from dragoman.connections.source import LinkStatus, Listing, Observer, Secrets, 
 from dragoman.connections.wire import Wire
 from dragoman.connector import Connector
 from dragoman.errors import DragomanError, LimitReached, ShuttingDown, Unreachable
-from dragoman.scope import Caller, identity_of
+from dragoman.scope import Caller, holder_of, identity_of
 from dragoman.tool import RawResult
 
 _SLOW_START = 5.0
@@ -111,6 +111,12 @@ class Connections:
         links = [link for (connector_id, _), link in self._links.items() if connector_id == connector.id]
         await asyncio.gather(*(self._close_link(link) for link in links))
 
+    async def part_with(self, workspace: str, user: str) -> None:
+        links = [
+            link for (_, identity), link in self._links.items() if holder_of(identity) == (workspace, user)
+        ]
+        await asyncio.gather(*(self._close_link(link) for link in links))
+
     def status(self, connector: Connector, caller: Caller) -> LinkStatus:
         key = (connector.id, identity_of(caller, connector.configuration.isolation))
         link = self._links.get(key)
@@ -137,7 +143,7 @@ class Connections:
         while True:
             link = self._links.get(key)
             if link is None or link.usage.is_closing or link.connector.revision < connector.revision:
-                link = self._open_link(key, connector, caller)
+                link = self._open_link(key, connector)
             elif link.is_connected:
                 self._observer.reused(connector)
             link.usage.lease()
@@ -149,7 +155,7 @@ class Connections:
             finally:
                 link.usage.release()
 
-    def _open_link(self, key: Key, connector: Connector, caller: Caller) -> Connection:
+    def _open_link(self, key: Key, connector: Connector) -> Connection:
         if self._is_closing:
             raise ShuttingDown("Dragoman is shutting down", hint="call again when it is back")
         if connector.revision <= self._retired.get(connector.id, 0):
@@ -158,7 +164,7 @@ class Connections:
         old = self._links.pop(key, None)
         if old is not None:
             old.close()
-        link = Connection(connector, key[1], self._opener(key, caller.user), self._observer)
+        link = Connection(connector, key[1], self._opener(key), self._observer)
         self._links[key] = link
         owner = self._tasks.create_task(link.run(), name=f"owner of {connector.slug} for {key[1]}")
         self._owners[link] = owner
@@ -201,13 +207,13 @@ class Connections:
         oldest = min(idle, key=lambda link: link.usage.last_used)
         oldest.close()
 
-    def _opener(self, key: Key, user: str):
+    def _opener(self, key: Key):
         @asynccontextmanager
         async def opened(
             connector: Connector, on_tools_changed: Callable[[], None], on_wire: Callable[[Wire], None]
         ) -> AsyncGenerator[Session]:
             self._make_room(key, connector)
-            secrets = await self._secrets.reveal(connector, user)
+            secrets = await self._secrets.reveal(connector, key[1])
             async with (
                 self._turn_to_start(connector) as started,
                 asyncio.timeout(connector.configuration.connect_timeout) as limit,

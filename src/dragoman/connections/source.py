@@ -80,6 +80,10 @@ class Sources(Protocol):
         """Lets calls under way finish, then closes every connection opened for this or an older revision."""
         ...
 
+    async def part_with(self, workspace: str, user: str) -> None:
+        """Lets calls under way finish, then closes every connection that is held for this user."""
+        ...
+
     def status(self, connector: Connector, caller: Caller) -> LinkStatus: ...
 
 
@@ -98,4 +102,6 @@ class Observer(Protocol):
 class Secrets(Protocol):
     """Where a connection gets the secrets of its connector, decrypted, just before it needs them."""
 
-    async def reveal(self, connector: Connector, user: str) -> Mapping[str, SecretStr]: ...
+    async def reveal(self, connector: Connector, identity: str) -> Mapping[str, SecretStr]:
+        """The shared ones, and those of the identity's user in their place where they exist."""
+        ...

@@ -49,6 +49,10 @@ class EverySource:
         if connector.kind != "native":
             await self._remote(connector).retire(connector)
 
+    async def part_with(self, workspace: str, user: str) -> None:
+        await self._servers.part_with(workspace, user)
+        await self._services.part_with(workspace, user)
+
     def status(self, connector: Connector, caller: Caller) -> LinkStatus:
         if connector.kind != "native":
             return self._remote(connector).status(connector, caller)

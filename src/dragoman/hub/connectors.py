@@ -14,12 +14,12 @@ from dragoman.access import Limits
 from dragoman.calls.records import Recorder
 from dragoman.catalog import Catalog, CatalogState, Changes
 from dragoman.connections.source import LinkStatus, Listing, Sources
-from dragoman.connector import Connector
-from dragoman.errors import DragomanError, InvalidConfig
+from dragoman.connector import Connector, Origin
+from dragoman.errors import Denied, DragomanError, InvalidConfig
 from dragoman.events import Event, EventKind, Events
 from dragoman.hub.facts import check_program, configured, merged, named
 from dragoman.hub.registry import Registry
-from dragoman.scope import Caller
+from dragoman.scope import Caller, holder_of, identity_of
 from dragoman.store import Store
 from dragoman.telemetry.metrics import ConnectorMetrics
 from dragoman.telemetry.redaction import Redactor
@@ -76,6 +76,7 @@ class Connectors:
         connect: bool = True,
         aliases: Sequence[str] = (),
         enabled: bool = True,
+        shared: bool = False,
         caller: Caller | None = None,
         **facts: Any,
     ) -> ConnectorView:
@@ -84,16 +85,21 @@ class Connectors:
         `facts` are the fields of `Configuration`, and `bearer`, `api_key`, `api_key_header` and `secret`
         (names such as `env:TOKEN` or `header:X-Key` that must be encrypted). A server out of reach is
         kept, with its cause, and tried again; a wrong configuration is refused and nothing is written.
+        A `shared` one belongs to the whole workspace: only its admins add it.
         """
         caller = caller or self._caller
         slug, aliases = named(name, aliases)
         configuration, secrets = configured(facts, {})
         check_program(configuration)
-        self._registry.check_free((slug, *aliases), caller.workspace)
+        if shared and not caller.is_admin:
+            raise Denied("only an admin adds a connector for the whole workspace")
+        owner = "" if shared else caller.user
+        self._registry.check_free((slug, *aliases), caller.workspace, owner)
         connector = Connector(
             id=f"con_{token_hex(8)}",
             workspace=caller.workspace,
-            owner=caller.user,
+            owner=owner,
+            origin=_origin(caller),
             slug=slug,
             aliases=aliases,
             description=description,
@@ -125,9 +131,9 @@ class Connectors:
     ) -> ConnectorView:
         """Changes what is given and keeps the rest. Calls under way finish on the old connection."""
         caller = caller or self._caller
-        async with self._writing[self._registry.get(name, caller).id]:
-            before = self._registry.get(name, caller)
-            facts, kept = merged(before.configuration, await self._vault.reveal(before, ""), facts)
+        async with self._writing[self._changeable(name, caller).id]:
+            before = self._changeable(name, caller)
+            facts, kept = merged(before.configuration, await self._vault.reveal(before), facts)
             changes = {} if description is None else {"description": description}
             after = await self._rewrite(before, facts, kept, **changes)
         return await self._taken_over(before, after, connect, caller)
@@ -145,8 +151,8 @@ class Connectors:
     ) -> ConnectorView:
         """These facts and secrets in the place of all it had; its tools, versions and numbers stay."""
         caller = caller or self._caller
-        async with self._writing[self._registry.get(name, caller).id]:
-            before = self._registry.get(name, caller)
+        async with self._writing[self._changeable(name, caller).id]:
+            before = self._changeable(name, caller)
             beside = {"description": description, "enabled": enabled, "aliases": tuple(aliases)}
             after = await self._rewrite(before, facts, {}, **beside)
         return await self._taken_over(before, after, connect, caller)
@@ -178,7 +184,7 @@ class Connectors:
 
     async def remove(self, name: str, caller: Caller | None = None) -> None:
         """Calls under way finish; then its connections, tools, secrets and numbers are gone."""
-        connector = self._registry.get(name, caller or self._caller)
+        connector = self._changeable(name, caller or self._caller)
         async with self._writing[connector.id]:
             await self._store.connectors.remove(connector.workspace, connector.id)
             self._registry.drop(connector)
@@ -218,18 +224,25 @@ class Connectors:
 
     async def relist(self, connector: Connector, caller: Caller) -> Changes:
         with self._catalog.populating(connector):
-            return await self._take_listing(connector, await self._sources.list_tools(connector, caller))
+            listing = await self._sources.list_tools(connector, caller)
+            return await self._take_listing(connector, listing, (caller.workspace, caller.user))
 
     async def relist_over(self, connector: Connector, identity: str) -> None:
         """Lists anew over a connection that is open already."""
         with self._catalog.populating(connector):
             if listing := await self._sources.list_tools_again(connector, identity):
-                await self._take_listing(connector, listing)
+                await self._take_listing(connector, listing, holder_of(identity))
 
     # Parts
 
-    async def _take_listing(self, connector: Connector, listing: Listing) -> Changes:
-        changes = await self._catalog.refresh(connector, listing)
+    async def _take_listing(self, connector: Connector, listing: Listing, holder: tuple[str, str]) -> Changes:
+        """A list that was shown to one user with credentials of their own is that user's alone."""
+        if connector.lists_per_user:
+            workspace, user = holder
+            identity = identity_of(Caller(workspace, user), "user")
+            changes = await self._catalog.refresh(connector, listing, identity, user)
+        else:
+            changes = await self._catalog.refresh(connector, listing)
         self._skipped[connector.id] = changes.skipped
         await self._learn(connector, listing)
         return changes
@@ -266,8 +279,8 @@ class Connectors:
         return connector
 
     async def _switch(self, name: str, enabled: bool, caller: Caller) -> ConnectorView:
-        async with self._writing[self._registry.get(name, caller).id]:
-            before = self._registry.get(name, caller)
+        async with self._writing[self._changeable(name, caller).id]:
+            before = self._changeable(name, caller)
             if before.enabled == enabled:
                 return self._view(before, caller)
             after = replace(
@@ -317,8 +330,24 @@ class Connectors:
             )
         )
 
+    def _changeable(self, name: str, caller: Caller) -> Connector:
+        """What is not the caller's own belongs to a tier above, and only who runs that tier changes it."""
+        connector = self._registry.get(name, caller)
+        if connector.owner or (connector.workspace == caller.workspace and caller.is_admin):
+            return connector
+        if caller.role == "operator":
+            return connector
+        whose = "the whole workspace" if connector.workspace else "the whole installation"
+        raise Denied(f"the connector {connector.slug!r} belongs to {whose}", hint="ask an admin to change it")
+
     def _sealed(self, connector: Connector, secrets: Mapping[str, SecretStr]):
         return [
             self._vault.seal(connector.workspace, "", connector.id, name, value)
             for name, value in secrets.items()
         ]
+
+
+def _origin(caller: Caller) -> Origin:
+    if not caller.user:
+        return "files"
+    return "operator" if caller.role == "operator" else "people"

@@ -41,6 +41,6 @@ class Exports:
         revealed: dict[str, Mapping[str, str]] = {}
         for connector in connectors:
             if connector.owner == caller.user:
-                values = await self._vault.reveal(connector, "")
+                values = await self._vault.reveal(connector)
                 revealed[connector.id] = {name: value.get_secret_value() for name, value in values.items()}
         return revealed

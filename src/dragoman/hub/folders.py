@@ -1,8 +1,8 @@
 """App configuration in files: `dragoman.toml`, `action_servers.json`, `agent_configs/{agent}.json`.
 
-Read at every start before anything else, and again whenever they change. Their connectors belong to the whole
-workspace (owner ""). One that is taken out of the files is removed with its tools; while a file cannot be
-read, nothing is. Assignments are written back to the agent's own file.
+Read at every start before anything else, and again whenever they change. Their connectors are the app's:
+every workspace sees them. One that is taken out of the files is removed with its tools; while a file cannot
+be read, nothing is. Assignments are written back to the agent's own file.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ from dragoman.hub.imports import Imports, Step
 from dragoman.hub.kept_agents import write_whole
 from dragoman.hub.registry import Registry
 from dragoman.names import slug_from
-from dragoman.scope import Caller
+from dragoman.scope import APP, Caller
 from dragoman.telemetry.logs import get_logger
 
 LOOK_EVERY = 1.0
@@ -85,7 +85,7 @@ class Folders:
     ) -> None:
         self._files = files
         self._caller = caller
-        self._app = Caller(workspace=caller.workspace, user="")
+        self._app = Caller(workspace=APP, user="", role="operator")
         self._imports = imports
         self._connectors = connectors
         self._registry = registry
@@ -154,10 +154,10 @@ class Folders:
             return
         kept = {step.slug or slug_from(step.name) for step in steps}
         for connector in self._registry.all():
-            is_ours = connector.workspace == self._app.workspace and connector.owner == ""
-            if is_ours and connector.kind != "native" and connector.slug not in kept:
+            is_kept = connector.workspace == APP and connector.slug in kept
+            if connector.origin == "files" and connector.kind != "native" and not is_kept:
                 log.info("configuration.removed", connector=connector.slug)
-                await self._connectors.remove(connector.slug, self._app)
+                await self._connectors.remove(connector.id, replace(self._app, workspace=connector.workspace))
 
     async def _rewrite(self, agent: str, change: Callable[[list[Any]], list[Any]]) -> FoundAgent:
         async with self._busy:

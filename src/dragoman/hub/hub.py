@@ -11,8 +11,8 @@ from typing import Any, Self, TypeVar, overload
 
 from pydantic import SecretStr
 
-from dragoman.access import Access, Limits
-from dragoman.calls import Road, open_recorder
+from dragoman.access import Access, Approvals, Budgets, Limits
+from dragoman.calls import Road, open_auditor, open_recorder
 from dragoman.catalog import Catalog
 from dragoman.connections.native import NativeTool, NativeTools, standard_tools, terminal_tool
 from dragoman.connections.openapi.source import OpenApiServices
@@ -23,17 +23,24 @@ from dragoman.connector import Configuration, Connector
 from dragoman.discovery import McpRegistry
 from dragoman.errors import DragomanError, InvalidConfig, NotFound
 from dragoman.events import Event, Events
+from dragoman.hub.approvals import Answers
+from dragoman.hub.audit import Audit
 from dragoman.hub.background import Background
 from dragoman.hub.connectors import Connectors
+from dragoman.hub.credentials import Credentials
 from dragoman.hub.discovery import Discovery
 from dragoman.hub.exports import Exports
 from dragoman.hub.folders import AppFiles, Folders
 from dragoman.hub.imports import Imports
 from dragoman.hub.kept_agents import KeptAgents
+from dragoman.hub.people import People
 from dragoman.hub.registry import Registry
+from dragoman.hub.threads import Threads
 from dragoman.hub.tools import Tools
+from dragoman.hub.usage import Usage
 from dragoman.hub.watcher import Watcher
-from dragoman.scope import LOCAL_CALLER, Caller
+from dragoman.identity.directory import Directory, make_local
+from dragoman.scope import APP, LOCAL_CALLER, Caller, holder_of
 from dragoman.settings import Settings
 from dragoman.store import CallRecord, KeptResult, Store, open_store
 from dragoman.telemetry.metrics import ConnectorMetrics
@@ -53,12 +60,18 @@ class Hub:
     exports: Exports
     folders: Folders
     discovery: Discovery
+    people: People
+    threads: Threads
+    approvals: Answers
+    credentials: Credentials
+    usage: Usage
+    audit: Audit
 
     def __init__(self, settings: Settings | None = None, *, caller: Caller = LOCAL_CALLER) -> None:
         self.settings = settings or Settings.load()
         self.caller = caller
         self._native = NativeTools()
-        self._native_connector = _native_connector(caller.workspace)
+        self._native_connector = _native_connector()
         self._events = Events()
         self._redactor = Redactor()
         self._catalog: Catalog | None = None
@@ -80,11 +93,20 @@ class Hub:
         arguments: Mapping[str, Any] | None = None,
         *,
         timeout: float | None = None,
+        cost_limit: float | None = None,
         caller: Caller | None = None,
     ) -> ToolOutput:
         """Calls a tool by name. Whatever goes wrong is in the output; nothing is raised for it."""
-        call = ToolCall(tool=tool, arguments={} if arguments is None else arguments, timeout=timeout)
-        return await self._road.call(call, caller or self.caller)
+        call = ToolCall(
+            tool=tool,
+            arguments={} if arguments is None else arguments,
+            timeout=timeout,
+            cost_limit=cost_limit,
+        )
+        caller = caller or self.caller
+        if caller.thread is not None:
+            caller = await self.threads.narrowed(caller)
+        return await self._road.call(call, caller)
 
     async def result(self, handle: str, *, caller: Caller | None = None) -> KeptResult:
         """The whole of a result that was cut."""
@@ -144,6 +166,10 @@ class Hub:
     def links(self) -> list[LinkStatus]:
         return [*self._servers.statuses(), *self._services.statuses()]
 
+    def workspace_of(self, link: LinkStatus) -> str:
+        connector = self._registry.find_by_id(link.connector_id)
+        return connector.workspace if connector else ""
+
     @property
     def dropped_records(self) -> int:
         return self._recorder.dropped
@@ -159,17 +185,21 @@ class Hub:
         self._store: Store = await stack.enter_async_context(open_store(settings.store_url))
         vault = Vault(self._store.connectors, KeyRing(KeyFile(settings.key_file).get_or_make()))
         await vault.check()
+        await make_local(self._store.people)
+        self._directory = Directory(self._store.people)
         self._recorder = await stack.enter_async_context(open_recorder(self._store))
+        self._auditor = await stack.enter_async_context(open_auditor(self._store.audit))
         self._events = Events()
         stack.callback(self._events.close)
         catalog = await Catalog.load(self._store, self._events)
-        registry = Registry(await self._store.connectors.list())
+        registry = self._registry = Registry(await self._store.connectors.list())
         registry.put(self._native_connector)
         watcher = Watcher(self._events, self._recorder, catalog, registry, self._redactor)
         tasks = await stack.enter_async_context(Background())
         stack.callback(watcher.detach)
         sources = await self._open_sources(stack, _Noting(vault, self._redactor), watcher)
         self._lay_road(catalog, registry, vault, sources)
+        self._open_team(catalog, registry, vault, sources)
         self._catalog = catalog
         self._add_shipped_tools()
         self._declare()
@@ -202,16 +232,59 @@ class Hub:
             redactor=self._redactor,
         )
         self.tools = Tools(caller=self.caller, catalog=catalog, registry=registry)
+        self._approvals = Approvals(
+            self._store.approvals, vault, self._directory, self._events, self.settings.approval_wait
+        )
         self._road = Road(
             catalog=catalog,
             access=Access(),
+            approvals=self._approvals,
             limits=limits,
+            budgets=Budgets(self._store.usage, self._directory),
             sources=sources,
             store=self._store,
             recorder=self._recorder,
+            auditor=self._auditor,
             events=self._events,
             redactor=self._redactor,
         )
+
+    def _open_team(self, catalog: Catalog, registry: Registry, vault: Vault, sources: EverySource) -> None:
+        """What many users need: who they are, what is theirs, what they allowed, used and did."""
+        caller, store, directory = self.caller, self._store, self._directory
+        auditor, events, connectors = self._auditor, self._events, self.connectors
+        self.people = People(
+            caller=caller,
+            store=store,
+            directory=directory,
+            connectors=connectors,
+            sources=sources,
+            auditor=auditor,
+            events=events,
+        )
+        self.threads = Threads(
+            caller=caller,
+            store=store,
+            directory=directory,
+            registry=registry,
+            catalog=catalog,
+            connectors=connectors,
+            events=events,
+        )
+        self.approvals = Answers(caller=caller, store=store, approvals=self._approvals, auditor=auditor)
+        self.credentials = Credentials(
+            caller=caller,
+            settings=self.settings,
+            store=store,
+            vault=vault,
+            registry=registry,
+            connectors=connectors,
+            sources=sources,
+            auditor=auditor,
+            events=events,
+        )
+        self.usage = Usage(caller=caller, store=store, directory=directory)
+        self.audit = Audit(caller=caller, store=store, auditor=auditor)
 
     def _open_configuration(self, registry: Registry, vault: Vault) -> None:
         """What people bring along: files to import, files of the app, servers of a registry."""
@@ -240,7 +313,9 @@ class Hub:
         )
 
     async def _try_list(self, connector: Connector) -> None:
-        caller = Caller(workspace=connector.workspace, user=connector.owner or self.caller.user)
+        caller = Caller(
+            workspace=connector.workspace or self.caller.workspace, user=connector.owner or self.caller.user
+        )
         with suppress(DragomanError):  # its state says why, and it is tried again
             await self.connectors.relist(connector, caller)
 
@@ -297,16 +372,16 @@ class _Noting:
         self._vault = vault
         self._redactor = redactor
 
-    async def reveal(self, connector: Connector, user: str) -> Mapping[str, SecretStr]:
-        secrets = await self._vault.reveal(connector, user)
+    async def reveal(self, connector: Connector, identity: str) -> Mapping[str, SecretStr]:
+        secrets = await self._vault.reveal(connector, *holder_of(identity))
         self._redactor.register(secrets.values())
         return secrets
 
 
-def _native_connector(workspace: str) -> Connector:
+def _native_connector() -> Connector:
     return Connector(
-        id=f"native-{workspace}",
-        workspace=workspace,
+        id="native",
+        workspace=APP,
         owner="",
         slug="native",
         description="Functions of this process",

@@ -168,14 +168,14 @@ class Imports:
     ) -> _Intent:
         step, existing = intent.step, self._existing(found, wish.caller)
         if existing is None:
-            self._registry.check_free((found.slug, *found.aliases), wish.caller.workspace)
+            self._registry.check_free((found.slug, *found.aliases), wish.caller.workspace, wish.caller.user)
             check_program(wanted[0])
             return intent
         if existing.owner != wish.caller.user:
             return _Intent(
                 replace(step, action="conflict", reason=f"{existing.slug!r} belongs to the whole workspace")
             )
-        differs = differences(existing, await self._vault.reveal(existing, ""), found, wanted)
+        differs = differences(existing, await self._vault.reveal(existing), found, wanted)
         if not differs:
             return _Intent(replace(step, action="unchanged", slug=existing.slug, missing=()))
         if not wish.may_replace:

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable
 
-from dragoman.catalog.shelf import is_visible
+from dragoman.catalog.shelf import nearest
 from dragoman.connector import Connector
 from dragoman.errors import Conflict, NotFound
 from dragoman.names import did_you_mean
-from dragoman.scope import Caller
+from dragoman.scope import APP, Caller
 
 
 class Registry:
@@ -19,12 +19,11 @@ class Registry:
         return [*self._by_id.values()]
 
     def list(self, caller: Caller) -> list[Connector]:
-        seen = (connector for connector in self._by_id.values() if is_visible(connector, caller))
-        return sorted(seen, key=lambda connector: connector.slug)
+        return nearest(self._by_id.values(), caller)
 
     def find(self, name: str, caller: Caller) -> Connector | None:
-        for connector in self._by_id.values():
-            if name in (connector.slug, connector.id, *connector.aliases) and is_visible(connector, caller):
+        for connector in self.list(caller):
+            if name in (connector.slug, connector.id, *connector.aliases):
                 return connector
         return None
 
@@ -37,14 +36,24 @@ class Registry:
             hint=did_you_mean(name, known) or "dragoman connectors list shows those there are",
         )
 
+    def find_by_id(self, connector_id: str) -> Connector | None:
+        """Whoever may see it: for the hub itself."""
+        return self._by_id.get(connector_id)
+
     def newest(self, connector: Connector) -> Connector | None:
         """The record as it is now, or None when it was removed."""
         return self._by_id.get(connector.id)
 
-    def check_free(self, names: Iterable[str], workspace: str) -> None:
+    def check_free(self, names: Iterable[str], workspace: str, owner: str) -> None:
+        """A name must be free in its own tier and in those above: nobody takes a name from above."""
+        rivals = [
+            connector
+            for connector in self._by_id.values()
+            if connector.workspace in (workspace, APP) and connector.owner in ("", owner)
+        ]
         for name in names:
-            for connector in self._by_id.values():
-                if connector.workspace == workspace and name in (connector.slug, *connector.aliases):
+            for connector in rivals:
+                if name in (connector.slug, *connector.aliases):
                     raise Conflict(
                         f"there is a connector {name!r} already",
                         hint=f"choose another name, or change it: dragoman connectors update {name}",

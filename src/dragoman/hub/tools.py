@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from dragoman.catalog import Catalog, ToolInfo
 from dragoman.catalog.search import Found, Question, Search
+from dragoman.errors import Denied
 from dragoman.hub.registry import Registry
 from dragoman.scope import Caller
 from dragoman.store import ToolVersion
@@ -51,13 +52,24 @@ class Tools:
         return self._catalog.is_mcp(name, caller or self._caller)
 
     async def enable(self, name: str, caller: Caller | None = None) -> Tool:
-        return await self._catalog.enable(name, caller or self._caller)
+        return await self._catalog.enable(name, self._who_may_change(name, caller))
 
     async def disable(self, name: str, caller: Caller | None = None) -> Tool:
-        return await self._catalog.disable(name, caller or self._caller)
+        return await self._catalog.disable(name, self._who_may_change(name, caller))
 
     async def versions(self, name: str, caller: Caller | None = None) -> Sequence[ToolVersion]:
         return await self._catalog.versions(name, caller or self._caller)
 
     async def accept(self, name: str, caller: Caller | None = None) -> Tool:
-        return await self._catalog.accept(name, caller or self._caller)
+        return await self._catalog.accept(name, self._who_may_change(name, caller))
+
+    def _who_may_change(self, name: str, caller: Caller | None) -> Caller:
+        """The caller, if the tool's list is theirs to change: their own, or one of the tier that they run."""
+        caller = caller or self._caller
+        tool = self._catalog.get(name, caller)
+        connector = self._catalog.connector_of(tool)
+        is_own = bool(connector.owner or tool.identity)
+        is_run = caller.role == "operator" or (caller.is_admin and connector.workspace == caller.workspace)
+        if not (is_own or is_run):
+            raise Denied(f"the tool {tool.name!r} belongs to everybody", hint="ask an admin to change it")
+        return caller

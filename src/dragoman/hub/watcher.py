@@ -14,6 +14,7 @@ from dragoman.errors import DragomanError
 from dragoman.events import Event, Events
 from dragoman.hub.background import Background
 from dragoman.hub.registry import Registry
+from dragoman.scope import holder_of
 from dragoman.telemetry.logs import get_logger
 from dragoman.telemetry.redaction import Redactor
 
@@ -47,6 +48,8 @@ class Watcher:
 
     def state_changed(self, connector: Connector, status: LinkStatus) -> None:
         cause = self._redactor.clean(status.cause) if status.cause else None
+        # How one user's link stands is nobody else's business.
+        workspace, user = holder_of(status.identity)
         log.info(
             "connector.state",
             connector=connector.slug,
@@ -57,8 +60,8 @@ class Watcher:
         self._events.publish(
             Event(
                 kind="connector.state",
-                workspace=connector.workspace,
-                user=connector.owner,
+                workspace=workspace,
+                user=user,
                 connector=connector.slug,
                 data={
                     "state": status.state,

@@ -7,29 +7,41 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 from dragoman.store.protocols import (
+    ApprovalRows,
+    AuditRows,
     CallRecord,
     CallRows,
     ConnectorRows,
+    FlowRows,
     KeptResult,
     MetricRows,
+    PeopleRows,
     ResultRows,
     SealedSecret,
     Store,
+    ThreadRows,
     ToolRows,
     ToolVersion,
+    UsageRows,
 )
 
 __all__ = [
+    "ApprovalRows",
+    "AuditRows",
     "CallRecord",
     "CallRows",
     "ConnectorRows",
+    "FlowRows",
     "KeptResult",
     "MetricRows",
+    "PeopleRows",
     "ResultRows",
     "SealedSecret",
     "Store",
+    "ThreadRows",
     "ToolRows",
     "ToolVersion",
+    "UsageRows",
     "open_store",
 ]
 

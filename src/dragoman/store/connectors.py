@@ -1,13 +1,15 @@
 """Connectors and their sealed secrets as rows."""
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import RowMapping, delete, func, insert, select, update
+from sqlalchemy import RowMapping, and_, delete, func, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from dragoman.connector import Configuration, Connector
 from dragoman.errors import Conflict, NotFound
+from dragoman.scope import APP
 from dragoman.store import tables
 from dragoman.store.database import Database
 from dragoman.store.protocols import SealedSecret
@@ -15,6 +17,7 @@ from dragoman.store.undisturbed import undisturbed
 
 _rows = tables.connectors
 _secrets = tables.secrets
+_SEALED = ("workspace", "connector_id", "user", "name", "key_id", "nonce")
 
 
 class SqlConnectors:
@@ -66,11 +69,11 @@ class SqlConnectors:
             )
 
     @undisturbed
-    async def secrets(self, workspace: str, connector_id: str, user: str) -> Sequence[SealedSecret]:
+    async def secrets(self, connector: Connector, workspace: str, user: str) -> Sequence[SealedSecret]:
+        is_shared = (_secrets.c.workspace == connector.workspace) & (_secrets.c.user == "")
+        is_own = (_secrets.c.workspace == workspace) & (_secrets.c.user == user)
         query = select(_secrets).where(
-            _secrets.c.workspace == workspace,
-            _secrets.c.connector_id == connector_id,
-            _secrets.c.user.in_(("", user)),
+            _secrets.c.connector_id == connector.id, is_shared | is_own if user else is_shared
         )
         async with self._database.read() as connection:
             rows = (await connection.execute(query)).mappings().all()
@@ -81,14 +84,72 @@ class SqlConnectors:
         async with self._database.read() as connection:
             return frozenset(await connection.scalars(select(_secrets.c.key_id).distinct()))
 
+    @undisturbed
+    async def put_secrets(
+        self,
+        connector: Connector,
+        holder: tuple[str, str],
+        secrets: Sequence[SealedSecret],
+        removed: Sequence[str] = (),
+    ) -> None:
+        workspace, user = holder
+        if any((one.workspace, one.user, one.connector_id) != (*holder, connector.id) for one in secrets):
+            raise ValueError("a secret that was sealed for another place")
+        is_this = (_rows.c.workspace == connector.workspace) & (_rows.c.id == connector.id)
+        async with self._database.write() as connection:
+            exists = select(_rows.c.id).where(is_this).with_for_update(read=True, key_share=True)
+            if await connection.scalar(exists) is None:
+                raise NotFound(f"the connector {connector.slug!r} is gone")
+            if removed:
+                await connection.execute(
+                    delete(_secrets).where(
+                        _secrets.c.workspace == workspace,
+                        _secrets.c.connector_id == connector.id,
+                        _secrets.c.user == user,
+                        _secrets.c.name.in_(removed),
+                    )
+                )
+            if secrets:
+                rows = [_secret_row(one) for one in secrets]
+                await connection.execute(self._database.upsert(_secrets), rows)
+
+    @undisturbed
+    async def secret_names(self, workspace: str, user: str) -> Mapping[str, frozenset[str]]:
+        query = select(_secrets.c.connector_id, _secrets.c.name).where(
+            _secrets.c.workspace == workspace, _secrets.c.user == user
+        )
+        names: defaultdict[str, set[str]] = defaultdict(set)
+        async with self._database.read() as connection:
+            for connector_id, name in await connection.execute(query):
+                names[connector_id].add(name)
+        return {connector_id: frozenset(found) for connector_id, found in names.items()}
+
+    @undisturbed
+    async def sealed_with_other(self, key_id: str, limit: int) -> Sequence[SealedSecret]:
+        query = select(_secrets).where(_secrets.c.key_id != key_id).limit(limit)
+        async with self._database.read() as connection:
+            return [SealedSecret(**row) for row in (await connection.execute(query)).mappings()]
+
+    @undisturbed
+    async def reseal(self, before: SealedSecret, after: SealedSecret) -> bool:
+        is_same = and_(*(_secrets.c[name] == getattr(before, name) for name in _SEALED))
+        async with self._database.write() as connection:
+            changed = await connection.execute(update(_secrets).where(is_same).values(_secret_row(after)))
+        return bool(changed.rowcount)
+
     async def _check_names(self, connection: AsyncConnection, connector: Connector) -> None:
-        """Slugs and aliases share one space of names in a workspace; no index can say that."""
+        """Slugs and aliases share one space of names; no index can say that.
+
+        A name must be free in its own tier and in those above; nobody can hold one against a tier above.
+        """
         if not self._database.location.is_sqlite:
             # SQLite's write lock is held already; here, writers of this workspace wait for each other.
             key = func.hashtextextended(connector.workspace, 0)
             await connection.execute(select(func.pg_advisory_xact_lock(key)))
         query = select(_rows.c.slug, _rows.c.aliases).where(
-            _rows.c.workspace == connector.workspace, _rows.c.id != connector.id
+            _rows.c.workspace.in_((connector.workspace, APP)),
+            _rows.c.owner.in_(("", connector.owner)),
+            _rows.c.id != connector.id,
         )
         wanted = {connector.slug, *connector.aliases}
         for slug, aliases in await connection.execute(query):
@@ -118,6 +179,7 @@ def _row(connector: Connector) -> dict[str, Any]:
         "description": connector.description,
         "aliases": list(connector.aliases),
         "enabled": connector.enabled,
+        "origin": connector.origin,
         "revision": connector.revision,
         "era": connector.era,
         "instructions": connector.instructions,

@@ -10,6 +10,16 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from dragoman.connector import Connector
+from dragoman.people import ApiKey, Thread, User, Workspace
+from dragoman.store.records import (
+    Allowance,
+    Approval,
+    AuditEntry,
+    AuthorizationFlow,
+    Binding,
+    Lease,
+    Meter,
+)
 from dragoman.tool import Definition, Tool
 
 
@@ -93,12 +103,37 @@ class ConnectorRows(Protocol):
         """Takes its tools, versions, secrets and metrics along."""
         ...
 
-    async def secrets(self, workspace: str, connector_id: str, user: str) -> Sequence[SealedSecret]:
-        """The shared ones (user ""), then those of `user`; never another user's."""
+    async def secrets(self, connector: Connector, workspace: str, user: str) -> Sequence[SealedSecret]:
+        """The shared ones (user ""), then those of `user` of `workspace`; never another user's."""
         ...
 
     async def key_ids(self) -> frozenset[str]:
         """Ids of the keys that stored secrets are sealed with: a start compares them with its own."""
+        ...
+
+    async def put_secrets(
+        self,
+        connector: Connector,
+        holder: tuple[str, str],
+        secrets: Sequence[SealedSecret],
+        removed: Sequence[str] = (),
+    ) -> None:
+        """Adds or replaces secrets of one holder (workspace and user) and deletes the `removed` names.
+
+        `NotFound` when the connector is gone.
+        """
+        ...
+
+    async def secret_names(self, workspace: str, user: str) -> Mapping[str, frozenset[str]]:
+        """Names of the secrets that one user has, by connector id."""
+        ...
+
+    async def sealed_with_other(self, key_id: str, limit: int) -> Sequence[SealedSecret]:
+        """Up to `limit` secrets that another key than this one sealed: for the rotation."""
+        ...
+
+    async def reseal(self, before: SealedSecret, after: SealedSecret) -> bool:
+        """Replaces one sealed secret unless it was changed meanwhile."""
         ...
 
 
@@ -108,10 +143,10 @@ class ToolRows(Protocol):
     async def save(
         self, tools: Sequence[Tool], versions: Sequence[ToolVersion], removed: Sequence[Tool]
     ) -> None:
-        """All or nothing: deletes `removed`, upserts by (workspace, identity, name), adds versions.
+        """All or nothing: deletes `removed`, upserts by (connector, identity, name), adds versions.
 
         A version belongs to the tool of its name in `tools`, so one save with versions is for one
-        workspace and identity. A tool that exists keeps its `first_seen`; a removed one loses its
+        connector and identity. A tool that exists keeps its `first_seen`; a removed one loses its
         versions. `NotFound` when the connector has been removed meanwhile.
         """
         ...
@@ -151,6 +186,161 @@ class MetricRows(Protocol):
         ...
 
 
+class PeopleRows(Protocol):
+    """Workspaces, users and keys."""
+
+    async def workspaces(self) -> Sequence[Workspace]: ...
+
+    async def find_workspace(self, workspace: str) -> Workspace | None: ...
+
+    async def put_workspace(self, workspace: Workspace) -> None: ...
+
+    async def remove_workspace(self, workspace: str) -> None:
+        """With everything that has its name on it, the audit trail excepted."""
+        ...
+
+    async def users(self, workspace: str) -> Sequence[User]:
+        """By name."""
+        ...
+
+    async def find_user(self, workspace: str, user: str) -> User | None: ...
+
+    async def find_external(self, external: str) -> User | None:
+        """Whoever an outside issuer knows by this name."""
+        ...
+
+    async def put_user(self, user: User) -> None:
+        """`Conflict` when another user of the workspace has the name, or the outside name is taken."""
+        ...
+
+    async def remove_user(self, workspace: str, user: str) -> None:
+        """Takes keys, threads, secrets, approvals and allowances along; connectors are removed before."""
+        ...
+
+    async def keys(self, workspace: str, user: str | None = None) -> Sequence[ApiKey]:
+        """Newest first; of one user, or of the whole workspace."""
+        ...
+
+    async def find_key(self, hash: str) -> ApiKey | None: ...
+
+    async def put_key(self, key: ApiKey) -> None: ...
+
+    async def used_keys(self, moments: Mapping[str, datetime]) -> None:
+        """Notes when keys were last used, by key id."""
+        ...
+
+
+class ThreadRows(Protocol):
+    async def list(self, workspace: str, user: str, limit: int = 100) -> Sequence[Thread]:
+        """Last changed first."""
+        ...
+
+    async def find(self, workspace: str, user: str, thread: str) -> Thread | None: ...
+
+    async def put(self, thread: Thread) -> None: ...
+
+    async def remove(self, workspace: str, user: str, thread: str) -> None: ...
+
+
+class ApprovalRows(Protocol):
+    async def ask(self, approval: Approval) -> Approval:
+        """The open question for the same binding, or this one, written."""
+        ...
+
+    async def find(self, workspace: str, approval_id: str) -> Approval | None: ...
+
+    async def list(
+        self, workspace: str, user: str | None = None, status: str | None = None, limit: int = 100
+    ) -> Sequence[Approval]:
+        """Newest first; of one user, or of the whole workspace."""
+        ...
+
+    async def answer(self, approval: Approval, allowance: Allowance | None) -> bool:
+        """Writes the answer if the question is still open; both or nothing."""
+        ...
+
+    async def take(self, binding: Binding, now: datetime) -> Approval | None:
+        """An approved, unused and unexpired one for exactly this call, used from now on by nobody else."""
+        ...
+
+    async def allows(
+        self, workspace: str, user: str, connector_id: str, tool: str, fingerprint: str, thread: str | None
+    ) -> bool:
+        """Whether an allowance for this version covers the thread, or all."""
+        ...
+
+    async def allowances(self, workspace: str, user: str) -> Sequence[Allowance]: ...
+
+    async def withdraw(self, workspace: str, user: str, approval_id: str) -> bool: ...
+
+    async def expire(self, now: datetime) -> None:
+        """Closes open questions whose time is over, and forgets closed ones of long ago."""
+        ...
+
+
+class UsageRows(Protocol):
+    """Counts that several processes share. Each method is one transaction."""
+
+    async def take(
+        self, workspace: str, meters: Sequence[Meter], lease: Sequence[Lease]
+    ) -> Meter | Lease | None:
+        """Adds all amounts and takes all places; or nothing, and returns the first that exceeds its limit."""
+        ...
+
+    async def add(self, workspace: str, meters: Sequence[Meter]) -> None:
+        """Adds amounts whatever the limits: what was used after all."""
+        ...
+
+    async def give_back(self, workspace: str, leases: Sequence[Lease]) -> None: ...
+
+    async def read(self, workspace: str, subject: str) -> Mapping[tuple[str, int], float]:
+        """What was counted of a subject, by measure and window."""
+        ...
+
+    async def forget(self, before_window: Mapping[str, int], now: datetime) -> None:
+        """Deletes windows that are over, by measure, and places that nobody gave back."""
+        ...
+
+
+class AuditRows(Protocol):
+    async def append(self, entries: Sequence[AuditEntry]) -> None:
+        """Each gets the next number of its workspace and the hash over itself and the one before."""
+        ...
+
+    async def read(
+        self,
+        workspace: str,
+        *,
+        after: int = 0,
+        limit: int = 1000,
+        user: str | None = None,
+        action: str | None = None,
+        newest_first: bool = False,
+    ) -> Sequence[AuditEntry]: ...
+
+    async def forget(self, workspace: str, before: datetime) -> int:
+        """Deletes the oldest entries and writes down what the chain went on from."""
+        ...
+
+    async def anchor(self, workspace: str) -> tuple[int, str]:
+        """Number and hash of the last entry that was forgotten; (0, "") when none was."""
+        ...
+
+    async def head(self, workspace: str) -> tuple[int, str]:
+        """Number and hash of the last entry there is: one that is missing at the end is noticed too."""
+        ...
+
+
+class FlowRows(Protocol):
+    async def put(self, flow: AuthorizationFlow) -> None:
+        """Also forgets those whose time is over."""
+        ...
+
+    async def take(self, state_hash: str, now: datetime) -> AuthorizationFlow | None:
+        """Once, and only in time."""
+        ...
+
+
 class Store(Protocol):
     """One open store. Who opens it closes it."""
 
@@ -164,6 +354,18 @@ class Store(Protocol):
     def calls(self) -> CallRows: ...
     @property
     def metrics(self) -> MetricRows: ...
+    @property
+    def people(self) -> PeopleRows: ...
+    @property
+    def threads(self) -> ThreadRows: ...
+    @property
+    def approvals(self) -> ApprovalRows: ...
+    @property
+    def usage(self) -> UsageRows: ...
+    @property
+    def audit(self) -> AuditRows: ...
+    @property
+    def flows(self) -> FlowRows: ...
 
     async def ping(self) -> None:
         """Raises `StoreUnavailable` when facts can be neither read nor written."""

@@ -5,16 +5,22 @@ from contextlib import asynccontextmanager
 
 from sqlalchemy import text
 
+from dragoman.store.approvals import SqlApprovals
+from dragoman.store.audit import SqlAudit
 from dragoman.store.calls import SqlCalls
 from dragoman.store.connectors import SqlConnectors
 from dragoman.store.database import Database, open_database
 from dragoman.store.faults import translated
+from dragoman.store.flows import SqlFlows
 from dragoman.store.location import Location
 from dragoman.store.metrics import SqlMetrics
+from dragoman.store.people import SqlPeople
 from dragoman.store.results import SqlResults
 from dragoman.store.schema import VERSION_TABLE, bring_up_to_date
+from dragoman.store.threads import SqlThreads
 from dragoman.store.tools import SqlTools
 from dragoman.store.undisturbed import undisturbed
+from dragoman.store.usage import SqlUsage
 
 
 class SqlStore:
@@ -27,6 +33,12 @@ class SqlStore:
         self.results = SqlResults(database)
         self.calls = SqlCalls(database)
         self.metrics = SqlMetrics(database)
+        self.people = SqlPeople(database)
+        self.threads = SqlThreads(database)
+        self.approvals = SqlApprovals(database)
+        self.usage = SqlUsage(database)
+        self.audit = SqlAudit(database)
+        self.flows = SqlFlows(database)
 
     @undisturbed
     async def ping(self) -> None:

@@ -1,6 +1,6 @@
 """The tables. `migrations/` makes them; a test compares the two.
 
-Every row carries its workspace, and foreign keys do too: a row cannot refer across the border.
+Every row carries its workspace, and foreign keys do too where they can: a row cannot refer across the border.
 """
 
 from sqlalchemy import (
@@ -35,6 +35,11 @@ def _of_connector() -> ForeignKeyConstraint:
     )
 
 
+def _of_connector_of_any() -> ForeignKeyConstraint:
+    """For rows of a user: their workspace is the user's, while the connector may be the app's."""
+    return ForeignKeyConstraint(["connector_id"], ["connectors.id"], ondelete="CASCADE")
+
+
 connectors = Table(
     "connectors",
     metadata,
@@ -46,6 +51,7 @@ connectors = Table(
     Column("description", FreeText, nullable=False),
     Column("aliases", Document, nullable=False),
     Column("enabled", Boolean, nullable=False),
+    Column("origin", Text, nullable=False),
     Column("revision", Integer, nullable=False),
     Column("era", Text),
     Column("instructions", FreeText),
@@ -53,16 +59,16 @@ connectors = Table(
     Column("created_at", Moment, nullable=False),
     Column("updated_at", Moment, nullable=False),
     UniqueConstraint("workspace", "id"),
-    UniqueConstraint("workspace", "slug"),
+    UniqueConstraint("workspace", "owner", "slug"),
 )
 
 tools = Table(
     "tools",
     metadata,
     Column("workspace", Text, primary_key=True),
+    Column("connector_id", Text, primary_key=True),
     Column("identity", Text, primary_key=True),
     Column("name", Text, primary_key=True),
-    Column("connector_id", Text, nullable=False),
     Column("slug", Text, nullable=False),
     Column("definition", Document, nullable=False),
     Column("version", Integer, nullable=False),
@@ -72,15 +78,18 @@ tools = Table(
     Column("is_mcp", Boolean, nullable=False),
     Column("cache_ttl", Float, nullable=False),
     Column("allowed_callers", Document, nullable=False),
+    Column("required_capabilities", Document, nullable=False),
+    Column("approval", Text),
+    Column("cost", Float, nullable=False),
     Column("first_seen", Moment, nullable=False),
     _of_connector(),
-    Index(None, "workspace", "connector_id"),
 )
 
 tool_versions = Table(
     "tool_versions",
     metadata,
     Column("workspace", Text, primary_key=True),
+    Column("connector_id", Text, primary_key=True),
     Column("identity", Text, primary_key=True),
     Column("tool", Text, primary_key=True),
     Column("version", Integer, primary_key=True, autoincrement=False),
@@ -89,8 +98,8 @@ tool_versions = Table(
     Column("diff", FreeText, nullable=False),
     Column("seen_at", Moment, nullable=False),
     ForeignKeyConstraint(
-        ["workspace", "identity", "tool"],
-        ["tools.workspace", "tools.identity", "tools.name"],
+        ["workspace", "connector_id", "identity", "tool"],
+        ["tools.workspace", "tools.connector_id", "tools.identity", "tools.name"],
         ondelete="CASCADE",
     ),
 )
@@ -105,7 +114,7 @@ secrets = Table(
     Column("key_id", Text, nullable=False),
     Column("nonce", LargeBinary, nullable=False),
     Column("ciphertext", LargeBinary, nullable=False),
-    _of_connector(),
+    _of_connector_of_any(),
 )
 
 results = Table(
@@ -150,4 +159,170 @@ connector_metrics = Table(
     Column("connector_id", Text, primary_key=True),
     Column("numbers", Document, nullable=False),
     _of_connector(),
+)
+
+workspaces = Table(
+    "workspaces",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("name", FreeText, nullable=False),
+    Column("approval", Text, nullable=False),
+    Column("bounds", Document, nullable=False),
+    Column("created_at", Moment, nullable=False),
+)
+
+users = Table(
+    "users",
+    metadata,
+    Column("workspace", Text, primary_key=True),
+    Column("id", Text, primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("role", Text, nullable=False),
+    Column("capabilities", Document, nullable=False),
+    Column("bounds", Document, nullable=False),
+    Column("preferences", Document, nullable=False),
+    Column("is_active", Boolean, nullable=False),
+    Column("external", Text, unique=True),
+    Column("created_at", Moment, nullable=False),
+    ForeignKeyConstraint(["workspace"], ["workspaces.id"], ondelete="CASCADE"),
+    UniqueConstraint("workspace", "name"),
+)
+
+
+def _of_user() -> ForeignKeyConstraint:
+    return ForeignKeyConstraint(["workspace", "user"], ["users.workspace", "users.id"], ondelete="CASCADE")
+
+
+api_keys = Table(
+    "api_keys",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("workspace", Text, nullable=False),
+    Column("user", Text, nullable=False),
+    Column("name", FreeText, nullable=False),
+    Column("hash", Text, nullable=False, unique=True),
+    Column("hint", Text, nullable=False),
+    Column("scopes", Document, nullable=False),
+    Column("capabilities", Document),
+    Column("way", Text, nullable=False),
+    Column("created_at", Moment, nullable=False),
+    Column("expires_at", Moment),
+    Column("revoked_at", Moment),
+    Column("last_used_at", Moment),
+    _of_user(),
+    Index(None, "workspace", "user"),
+)
+
+# No foreign key to users from here on: in one-person mode nobody has signed up.
+threads = Table(
+    "threads",
+    metadata,
+    Column("workspace", Text, primary_key=True),
+    Column("user", Text, primary_key=True),
+    Column("id", Text, primary_key=True),
+    Column("title", FreeText, nullable=False),
+    Column("connectors", Document),
+    Column("created_at", Moment, nullable=False),
+    Column("updated_at", Moment, nullable=False),
+)
+
+approvals = Table(
+    "approvals",
+    metadata,
+    Column("workspace", Text, primary_key=True),
+    Column("id", Text, primary_key=True),
+    Column("user", Text, nullable=False),
+    Column("thread", Text),
+    Column("agent", Text),
+    Column("way", Text, nullable=False),
+    Column("connector_id", Text, nullable=False),
+    Column("slug", Text, nullable=False),
+    Column("tool", Text, nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("fingerprint", Text, nullable=False),
+    Column("arguments_hash", Text, nullable=False),
+    Column("reason", FreeText, nullable=False),
+    Column("arguments", LargeBinary, nullable=False),
+    Column("only_once", Boolean, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("answer", Text),
+    Column("answered_by", Text),
+    Column("answered_at", Moment),
+    Column("created_at", Moment, nullable=False),
+    Column("expires_at", Moment, nullable=False, index=True),
+    Index(None, "workspace", "user", "status"),
+)
+
+allowances = Table(
+    "allowances",
+    metadata,
+    Column("workspace", Text, primary_key=True),
+    Column("user", Text, primary_key=True),
+    Column("connector_id", Text, primary_key=True),
+    Column("tool", Text, primary_key=True),
+    Column("thread", Text, primary_key=True),
+    Column("fingerprint", Text, nullable=False),
+    Column("approval_id", Text, nullable=False),
+    Column("created_at", Moment, nullable=False),
+    _of_connector_of_any(),
+)
+
+usage = Table(
+    "usage",
+    metadata,
+    Column("workspace", Text, primary_key=True),
+    Column("subject", Text, primary_key=True),
+    Column("measure", Text, primary_key=True),
+    Column("window", Integer, primary_key=True, autoincrement=False),
+    Column("amount", Float, nullable=False),
+)
+
+leases = Table(
+    "leases",
+    metadata,
+    Column("workspace", Text, primary_key=True),
+    Column("subject", Text, primary_key=True),
+    Column("id", Text, primary_key=True),
+    Column("expires_at", Moment, nullable=False),
+)
+
+audit = Table(
+    "audit",
+    metadata,
+    Column("workspace", Text, primary_key=True),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("time", Moment, nullable=False),
+    Column("user", Text, nullable=False),
+    Column("agent", FreeText),
+    Column("way", Text, nullable=False),
+    Column("action", Text, nullable=False),
+    Column("subject", FreeText, nullable=False),
+    Column("outcome", FreeText, nullable=False),
+    Column("arguments_hash", Text),
+    Column("details", Document, nullable=False),
+    Column("previous", Text, nullable=False),
+    Column("hash", Text, nullable=False),
+)
+
+# The last entry of each workspace, and the last one that was forgotten.
+audit_heads = Table(
+    "audit_heads",
+    metadata,
+    Column("workspace", Text, primary_key=True),
+    Column("number", Integer, nullable=False),
+    Column("hash", Text, nullable=False),
+    Column("forgotten_number", Integer, nullable=False),
+    Column("forgotten_hash", Text, nullable=False),
+)
+
+authorization_flows = Table(
+    "authorization_flows",
+    metadata,
+    Column("state_hash", Text, primary_key=True),
+    Column("workspace", Text, nullable=False),
+    Column("user", Text, nullable=False),
+    Column("connector_id", Text, nullable=False),
+    Column("sealed", LargeBinary, nullable=False),
+    Column("expires_at", Moment, nullable=False, index=True),
+    _of_connector_of_any(),
 )

@@ -16,6 +16,7 @@ _rows = tables.tools
 _versions = tables.tool_versions
 _delete = delete(_rows).where(
     _rows.c.workspace == bindparam("of_workspace"),
+    _rows.c.connector_id == bindparam("of_connector"),
     _rows.c.identity == bindparam("of_identity"),
     _rows.c.name == bindparam("of_name"),
 )
@@ -41,7 +42,12 @@ class SqlTools:
         self, tools: Sequence[Tool], versions: Sequence[ToolVersion], removed: Sequence[Tool]
     ) -> None:
         gone = [
-            {"of_workspace": tool.workspace, "of_identity": tool.identity, "of_name": tool.name}
+            {
+                "of_workspace": tool.workspace,
+                "of_connector": tool.connector_id,
+                "of_identity": tool.identity,
+                "of_name": tool.name,
+            }
             for tool in removed
         ]
         new = _version_rows(versions, tools)
@@ -62,6 +68,7 @@ class SqlTools:
             select(_versions)
             .where(
                 _versions.c.workspace == tool.workspace,
+                _versions.c.connector_id == tool.connector_id,
                 _versions.c.identity == tool.identity,
                 _versions.c.tool == tool.name,
             )
@@ -75,8 +82,8 @@ class SqlTools:
 def _version_rows(versions: Sequence[ToolVersion], tools: Sequence[Tool]) -> list[dict[str, Any]]:
     """A version names its tool only; whose it is, the tool saved beside it says."""
     owners = {tool.name: tool for tool in tools}
-    if versions and len(owners) != len({(tool.workspace, tool.identity, tool.name) for tool in tools}):
-        raise ValueError("versions can be saved for one workspace and identity at a time")
+    if versions and len(owners) != len(tools):
+        raise ValueError("versions can be saved for one connector and identity at a time")
     rows: list[dict[str, Any]] = []
     for version in versions:
         if version.tool not in owners:
@@ -84,6 +91,7 @@ def _version_rows(versions: Sequence[ToolVersion], tools: Sequence[Tool]) -> lis
         rows.append(
             {
                 "workspace": owners[version.tool].workspace,
+                "connector_id": owners[version.tool].connector_id,
                 "identity": owners[version.tool].identity,
                 "tool": version.tool,
                 "version": version.version,
@@ -100,6 +108,7 @@ def _row(tool: Tool) -> dict[str, Any]:
     facts = {column.name: getattr(tool, column.name) for column in _rows.columns}
     facts["definition"] = _document(tool.definition)
     facts["allowed_callers"] = sorted(tool.allowed_callers)
+    facts["required_capabilities"] = sorted(tool.required_capabilities)
     return facts
 
 
@@ -107,6 +116,7 @@ def _tool(row: RowMapping) -> Tool:
     facts = dict(row)
     facts["definition"] = _definition(facts["definition"])
     facts["allowed_callers"] = frozenset(facts["allowed_callers"])
+    facts["required_capabilities"] = frozenset(facts["required_capabilities"])
     return Tool(**facts)
 
 

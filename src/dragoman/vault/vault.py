@@ -16,6 +16,7 @@ from dragoman.store.protocols import ConnectorRows, SealedSecret
 from dragoman.vault.keys import KeyRing
 
 _NONCE_BYTES = 12
+_KEY_ID_BYTES = 4
 _PURPOSE = "dragoman secret 1"
 
 
@@ -54,9 +55,27 @@ class Vault:
             ) from None
         return SecretStr(value.decode("utf-8", "surrogatepass"))
 
-    async def reveal(self, connector: Connector, user: str) -> Mapping[str, SecretStr]:
-        """By name: the shared secrets of a connector, and those of `user` in their place where they exist."""
-        sealed = await self._rows.secrets(connector.workspace, connector.id, user)
+    def seal_bytes(self, value: bytes, *place: str) -> bytes:
+        """Any bytes, bound to the place where they are kept; key id and nonce come first."""
+        key, nonce = self._keys.current, token_bytes(_NONCE_BYTES)
+        return bytes.fromhex(key.id) + nonce + AESGCM(key.material).encrypt(nonce, value, bound_to(*place))
+
+    def open_bytes(self, sealed: bytes, *place: str) -> bytes:
+        """`KeyFault` when another key sealed them, or when they were not sealed for this very place."""
+        key = self._keys.get(sealed[:_KEY_ID_BYTES].hex())
+        nonce = sealed[_KEY_ID_BYTES : _KEY_ID_BYTES + _NONCE_BYTES]
+        try:
+            return AESGCM(key.material).decrypt(
+                nonce, sealed[_KEY_ID_BYTES + _NONCE_BYTES :], bound_to(*place)
+            )
+        except (InvalidTag, ValueError):
+            raise KeyFault("a sealed value was changed or moved since it was sealed") from None
+
+    async def reveal(
+        self, connector: Connector, workspace: str = "", user: str = ""
+    ) -> Mapping[str, SecretStr]:
+        """By name: the shared secrets of a connector, and those of a user in their place where they exist."""
+        sealed = await self._rows.secrets(connector, workspace, user)
         by_name = {one.name: one for one in sorted(sealed, key=lambda one: one.user != "")}
         return {name: self.open(one) for name, one in by_name.items()}
 

@@ -15,7 +15,7 @@ from dragoman.catalog.search.vectors import WIDTH, VectorRows, WordVectors
 from dragoman.catalog.search.view import ListedTools, Rows, View
 from dragoman.catalog.search.words import name_key, parts, terms
 from dragoman.catalog.shelf import ListKey
-from dragoman.scope import Way
+from dragoman.scope import Caller
 from dragoman.tool import Tool
 
 ToolLists = Mapping[ListKey, tuple[Tool, ...]]
@@ -43,9 +43,9 @@ class SearchIndex:
             if known is None or known.tools is not tools:
                 self._replace(key, tools)
 
-    def view(self, keys: Iterable[ListKey], way: Way) -> View:
-        """What can be called this way, of these lists."""
-        return View([self._lists[key].callable_by(way) for key in keys if key in self._lists])
+    def view(self, keys: Iterable[ListKey], caller: Caller) -> View:
+        """What this caller can call, of these lists."""
+        return View([self._lists[key].callable_by(caller) for key in keys if key in self._lists])
 
     def named(self, name: str) -> tuple[int, ...]:
         """The rows of all tools whose own name this is, however it is spelled."""

@@ -69,7 +69,7 @@ class Search:
 
         pattern = Pattern(question.text)
         lists = (moment.lists.get(key, ()) for key in moment.readable)
-        tools = [tool for tools in lists for tool in tools if is_callable(tool, caller.way)]
+        tools = [tool for tools in lists for tool in tools if is_callable(tool, caller)]
         return Found(question, tuple(pattern.ranked(tools, question.limit)), len(tools))
 
     def _by_index(self, question: Question, moment: Moment, caller: Caller) -> Found:

@@ -10,7 +10,7 @@ from itertools import accumulate
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.scope import Way
+from dragoman.scope import Caller, Way
 from dragoman.tool import Tool
 
 Rows = NDArray[np.intp]
@@ -24,16 +24,19 @@ class ListedTools:
         self.rows = np.array(rows, np.intp)
         self._ways: dict[Way, ListedTools] = {}
 
-    def callable_by(self, way: Way) -> "ListedTools":
-        """The part that can be called this way; often that is all of it."""
-        if way not in self._ways:
-            places = [place for place, tool in enumerate(self.tools) if is_callable(tool, way)]
-            self._ways[way] = (
-                self
-                if len(places) == len(self.tools)
-                else ListedTools(tuple(self.tools[place] for place in places), self.rows[places].tolist())
-            )
-        return self._ways[way]
+    def callable_by(self, caller: Caller) -> "ListedTools":
+        """The part that this caller can call; often that is all of it."""
+        if caller.grants:
+            return self._part(caller)
+        if caller.way not in self._ways:
+            self._ways[caller.way] = self._part(caller)
+        return self._ways[caller.way]
+
+    def _part(self, caller: Caller) -> "ListedTools":
+        places = [place for place, tool in enumerate(self.tools) if is_callable(tool, caller)]
+        if len(places) == len(self.tools):
+            return self
+        return ListedTools(tuple(self.tools[place] for place in places), self.rows[places].tolist())
 
 
 class View:
@@ -56,6 +59,8 @@ class View:
         return np.flatnonzero(np.isin(self.rows, rows)).tolist() if rows else []
 
 
-def is_callable(tool: Tool, way: Way) -> bool:
+def is_callable(tool: Tool, caller: Caller) -> bool:
     """What cannot be called is not worth finding."""
-    return tool.enabled and way in tool.allowed_callers
+    if not tool.enabled or caller.way not in tool.allowed_callers:
+        return False
+    return not caller.grants or caller.may_use(tool.slug, tool.name, tool.required_capabilities)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from dragoman.catalog.search.search import Moment
 
 _MOST_VIEWS = 64
+_Reading = tuple[Way, tuple[frozenset[str], ...], tuple[ListKey, ...]]
 
 
 class WorkspaceSearch:
@@ -21,7 +22,7 @@ class WorkspaceSearch:
 
     def __init__(self, words: WordVectors) -> None:
         self._index = SearchIndex(words)
-        self._views: dict[tuple[Way, tuple[ListKey, ...]], View] = {}
+        self._views: dict[_Reading, View] = {}
         self._version = -1
 
     def find(self, question: Question, moment: "Moment", caller: Caller) -> Found:
@@ -46,11 +47,11 @@ class WorkspaceSearch:
             self._index.follow(moment.lists)
             self._views.clear()
             self._version = moment.version
-        # Callers who read the same lists share a view, whoever they are.
-        key = (caller.way, tuple(moment.readable))
+        # Callers who read the same lists with the same rights share a view, whoever they are.
+        key = (caller.way, caller.grants, tuple(moment.readable))
         view = self._views.get(key)
         if view is None:
             if len(self._views) >= _MOST_VIEWS:
                 self._views.clear()
-            view = self._views[key] = self._index.view(moment.readable, caller.way)
+            view = self._views[key] = self._index.view(moment.readable, caller)
         return view

@@ -53,12 +53,11 @@ class _Ready:
 
 
 class Service:
-    def __init__(self, connector: Connector, identity: str, user: str, parts: Parts) -> None:
+    def __init__(self, connector: Connector, identity: str, parts: Parts) -> None:
         self.connector = connector
         self.identity = identity
         self.in_flight = 0
         self.is_closing = False
-        self._user = user
         self._parts = parts
         self._loop = asyncio.get_running_loop()
         self._document: ServiceDocument | None = None
@@ -265,7 +264,7 @@ class Service:
         return ready
 
     async def _reveal(self) -> Credentials:
-        secrets = await self._parts.secrets.reveal(self.connector, self._user)
+        secrets = await self._parts.secrets.reveal(self.connector, self.identity)
         self._credentials = Credentials.of(self.connector.configuration, secrets, os.environ)
         return self._credentials
 

@@ -12,7 +12,7 @@ from dragoman.connections.openapi.service import Parts, Service
 from dragoman.connections.source import LinkStatus, Listing, Observer, Secrets, SourceCall
 from dragoman.connector import Connector
 from dragoman.errors import DragomanError, ShuttingDown, Unreachable
-from dragoman.scope import Caller, identity_of
+from dragoman.scope import Caller, holder_of, identity_of
 from dragoman.tool import RawResult
 
 _LAST_CALLS = 4.0
@@ -102,6 +102,12 @@ class OpenApiServices:
         services = [one for (connector_id, _), one in self._services.items() if connector_id == connector.id]
         await asyncio.gather(*(self._close(service) for service in services))
 
+    async def part_with(self, workspace: str, user: str) -> None:
+        theirs = [
+            one for (_, identity), one in self._services.items() if holder_of(identity) == (workspace, user)
+        ]
+        await asyncio.gather(*(self._close(service) for service in theirs))
+
     def status(self, connector: Connector, caller: Caller) -> LinkStatus:
         key = _key(connector, caller)
         service = self._services.get(key)
@@ -126,7 +132,7 @@ class OpenApiServices:
         key = _key(connector, caller)
         service = self._services.get(key)
         if service is None or service.is_closing or service.connector.revision < connector.revision:
-            service = self._open(key, connector, caller)
+            service = self._open(key, connector)
         elif service.is_connected:
             self._observer.reused(connector)
         service.in_flight += 1
@@ -139,14 +145,14 @@ class OpenApiServices:
             if self._is_closing and not self._busy:
                 self._is_quiet.set()
 
-    def _open(self, key: Key, connector: Connector, caller: Caller) -> Service:
+    def _open(self, key: Key, connector: Connector) -> Service:
         if self._is_closing:
             raise ShuttingDown("Dragoman is shutting down", hint="call again when it is back")
         if connector.revision <= self._retired.get(connector.id, 0):
             raise Unreachable(f"{connector.slug} was changed or removed meanwhile", hint="call again")
         if old := self._services.pop(key, None):
             old.close()
-        service = Service(connector, key[1], caller.user, self._parts)
+        service = Service(connector, key[1], self._parts)
         self._services[key] = service
         owner = self._tasks.create_task(service.run(), name=f"owner of {connector.slug} for {key[1]}")
         self._owners[service] = owner

@@ -1,0 +1,89 @@
+"""Who belongs where, with what bounds: workspaces and users in memory over the store's rows.
+
+A change by this process is seen at once, one by another process after `FRESH` seconds.
+"""
+
+from dataclasses import dataclass
+from time import monotonic
+
+from dragoman.errors import NotFound
+from dragoman.people import Bounds, User, Workspace
+from dragoman.scope import LOCAL_USER, LOCAL_WORKSPACE, Caller
+from dragoman.store.protocols import PeopleRows
+
+FRESH = 2.0
+_MOST = 10_000
+_LOCAL_WORKSPACE = Workspace(id=LOCAL_WORKSPACE, name="local")
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """A user inside a workspace. `bounds` are those in force: the workspace's, the admin's and their own."""
+
+    workspace: Workspace
+    user: User
+    bounds: Bounds
+
+
+class Directory:
+    def __init__(self, rows: PeopleRows, bounds: Bounds = Bounds()) -> None:  # noqa: B008 - frozen
+        self._rows = rows
+        self._bounds = bounds
+        self._people: dict[tuple[str, str], tuple[float, Person]] = {}
+
+    async def find(self, workspace: str, user: str) -> Person | None:
+        known = self._people.get((workspace, user))
+        if known is not None and monotonic() - known[0] < FRESH:
+            return known[1]
+        person = await self._read(workspace, user)
+        if person is None:
+            self.forget(workspace, user)
+            return None
+        if len(self._people) >= _MOST:
+            self._people.clear()
+        self._people[workspace, user] = (monotonic(), person)
+        return person
+
+    async def of(self, caller: Caller) -> Person:
+        """Whom a caller stands for. Somebody without a record is a member of their workspace, no more.
+
+        A library may call for users that only it knows; the doors let in nobody without a record.
+        """
+        if person := await self.find(caller.workspace, caller.user):
+            return person
+        workspace = await self._workspace(caller.workspace)
+        user = User(id=caller.user, workspace=caller.workspace, name=caller.user)
+        person = Person(workspace, user, self._bounds.narrowed_by(workspace.bounds))
+        if len(self._people) >= _MOST:
+            self._people.clear()
+        self._people[caller.workspace, caller.user] = (monotonic(), person)
+        return person
+
+    async def get(self, workspace: str, user: str) -> Person:
+        if person := await self.find(workspace, user):
+            return person
+        raise NotFound(f"there is no user {user[:80]!r}", hint="dragoman users list shows those there are")
+
+    def forget(self, workspace: str, user: str | None = None) -> None:
+        """Something of them changed: the next question asks the store."""
+        for key in [key for key in self._people if key[0] == workspace and user in (None, key[1])]:
+            del self._people[key]
+
+    async def _read(self, workspace: str, user: str) -> Person | None:
+        found = await self._rows.find_user(workspace, user)
+        if found is None:
+            return None
+        place = await self._workspace(workspace)
+        above = self._bounds.narrowed_by(place.bounds).narrowed_by(found.bounds)
+        return Person(place, found, above.narrowed_by(found.preferences.bounds))
+
+    async def _workspace(self, workspace: str) -> Workspace:
+        return await self._rows.find_workspace(workspace) or Workspace(id=workspace, name=workspace)
+
+
+async def make_local(rows: PeopleRows) -> None:
+    """The local owner is there from the first start: no sign-up."""
+    if await rows.find_workspace(LOCAL_WORKSPACE) is None:
+        await rows.put_workspace(_LOCAL_WORKSPACE)
+    if await rows.find_user(LOCAL_WORKSPACE, LOCAL_USER) is None:
+        await rows.put_user(User(id=LOCAL_USER, workspace=LOCAL_WORKSPACE, name=LOCAL_USER, role="admin"))

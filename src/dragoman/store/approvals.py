@@ -1,0 +1,160 @@
+"""Questions to people, their answers, and what they allowed for longer, as rows.
+
+A binding is compared column by column: an approval for one call never serves another.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict, fields
+from datetime import datetime, timedelta
+
+from sqlalchemy import ColumnElement, RowMapping, and_, delete, func, insert, select, update
+
+from dragoman.store import tables
+from dragoman.store.database import Database
+from dragoman.store.records import Allowance, Approval, Binding
+from dragoman.store.undisturbed import undisturbed
+
+_rows = tables.approvals
+_allowances = tables.allowances
+_BOUND = tuple(item.name for item in fields(Binding))
+_KEPT = timedelta(days=30)
+
+
+class SqlApprovals:
+    """Fills `ApprovalRows`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    @undisturbed
+    async def ask(self, approval: Approval) -> Approval:
+        is_open = (_rows.c.status == "pending") & (_rows.c.expires_at > approval.created_at)
+        query = select(_rows).where(_is_bound(approval.binding), is_open)
+        async with self._database.write() as connection:
+            if not self._database.location.is_sqlite:
+                key = func.hashtextextended(
+                    f"{approval.binding.workspace} {approval.binding.arguments_hash}", 0
+                )
+                await connection.execute(select(func.pg_advisory_xact_lock(key)))
+            if row := (await connection.execute(query)).mappings().first():
+                return _approval(row)
+            facts = asdict(approval)
+            facts |= facts.pop("binding")
+            await connection.execute(insert(_rows), facts)
+        return approval
+
+    @undisturbed
+    async def find(self, workspace: str, approval_id: str) -> Approval | None:
+        query = select(_rows).where(_rows.c.workspace == workspace, _rows.c.id == approval_id)
+        async with self._database.read() as connection:
+            row = (await connection.execute(query)).mappings().one_or_none()
+        return _approval(row) if row else None
+
+    @undisturbed
+    async def list(
+        self, workspace: str, user: str | None = None, status: str | None = None, limit: int = 100
+    ) -> Sequence[Approval]:
+        query = (
+            select(_rows)
+            .where(_rows.c.workspace == workspace)
+            .order_by(_rows.c.created_at.desc(), _rows.c.id)
+            .limit(limit)
+        )
+        if user is not None:
+            query = query.where(_rows.c.user == user)
+        if status is not None:
+            query = query.where(_rows.c.status == status)
+        async with self._database.read() as connection:
+            return [_approval(row) for row in (await connection.execute(query)).mappings()]
+
+    @undisturbed
+    async def answer(self, approval: Approval, allowance: Allowance | None) -> bool:
+        is_open = and_(
+            _rows.c.workspace == approval.binding.workspace,
+            _rows.c.id == approval.id,
+            _rows.c.status == "pending",
+            _rows.c.expires_at > approval.answered_at,
+        )
+        changes = {
+            "status": approval.status,
+            "answer": approval.answer,
+            "answered_by": approval.answered_by,
+            "answered_at": approval.answered_at,
+            "expires_at": approval.expires_at,
+        }
+        async with self._database.write() as connection:
+            if not (await connection.execute(update(_rows).where(is_open).values(changes))).rowcount:
+                return False
+            if allowance is not None:
+                await connection.execute(self._database.upsert(_allowances), [asdict(allowance)])
+        return True
+
+    @undisturbed
+    async def take(self, binding: Binding, now: datetime) -> Approval | None:
+        is_free = (_rows.c.status == "approved") & (_rows.c.expires_at > now)
+        one = select(_rows.c.id).where(_is_bound(binding), is_free).limit(1)
+        if not self._database.location.is_sqlite:
+            one = one.with_for_update(skip_locked=True)
+        taken = (
+            update(_rows)
+            .where(_rows.c.workspace == binding.workspace, _rows.c.id.in_(one), _rows.c.status == "approved")
+            .values(status="used")
+            .returning(*_rows.columns)
+        )
+        async with self._database.write() as connection:
+            row = (await connection.execute(taken)).mappings().first()
+        return _approval(row) if row else None
+
+    @undisturbed
+    async def allows(
+        self, workspace: str, user: str, connector_id: str, tool: str, fingerprint: str, thread: str | None
+    ) -> bool:
+        query = select(_allowances.c.tool).where(
+            _allowances.c.workspace == workspace,
+            _allowances.c.user == user,
+            _allowances.c.connector_id == connector_id,
+            _allowances.c.tool == tool,
+            _allowances.c.fingerprint == fingerprint,
+            _allowances.c.thread.in_(("", thread or "")),
+        )
+        async with self._database.read() as connection:
+            return (await connection.execute(query)).first() is not None
+
+    @undisturbed
+    async def allowances(self, workspace: str, user: str) -> Sequence[Allowance]:
+        query = (
+            select(_allowances)
+            .where(_allowances.c.workspace == workspace, _allowances.c.user == user)
+            .order_by(_allowances.c.created_at.desc(), _allowances.c.tool)
+        )
+        async with self._database.read() as connection:
+            return [Allowance(**row) for row in (await connection.execute(query)).mappings()]
+
+    @undisturbed
+    async def withdraw(self, workspace: str, user: str, approval_id: str) -> bool:
+        gone = delete(_allowances).where(
+            _allowances.c.workspace == workspace,
+            _allowances.c.user == user,
+            _allowances.c.approval_id == approval_id,
+        )
+        async with self._database.write() as connection:
+            return bool((await connection.execute(gone)).rowcount)
+
+    @undisturbed
+    async def expire(self, now: datetime) -> None:
+        is_over = _rows.c.status.in_(("pending", "approved")) & (_rows.c.expires_at <= now)
+        is_old = and_(_rows.c.status.not_in(("pending", "approved")), _rows.c.expires_at < now - _KEPT)
+        async with self._database.write() as connection:
+            await connection.execute(update(_rows).where(is_over).values(status="expired"))
+            await connection.execute(delete(_rows).where(is_old))
+
+
+def _is_bound(binding: Binding) -> ColumnElement[bool]:
+    # `is_not_distinct_from`: no thread is the same as no thread.
+    return and_(*(_rows.c[name].is_not_distinct_from(getattr(binding, name)) for name in _BOUND))
+
+
+def _approval(row: RowMapping) -> Approval:
+    facts = dict(row)
+    binding = Binding(**{name: facts.pop(name) for name in _BOUND})
+    return Approval(binding=binding, **facts)

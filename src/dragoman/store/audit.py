@@ -1,0 +1,146 @@
+"""The audit trail as rows: append-only, and each entry's hash covers the one before it.
+
+Whoever changes or takes out an entry breaks the chain from there on; `chain` says how it is made.
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from sqlalchemy import delete, func, insert, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from dragoman.store import tables
+from dragoman.store.chain import chained
+from dragoman.store.columns import storable
+from dragoman.store.database import Database
+from dragoman.store.records import AuditEntry
+from dragoman.store.undisturbed import undisturbed
+
+_rows = tables.audit
+_heads = tables.audit_heads
+_names = [column.name for column in _rows.columns]
+
+
+class SqlAudit:
+    """Fills `AuditRows`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    @undisturbed
+    async def append(self, entries: Sequence[AuditEntry]) -> None:
+        by_workspace: defaultdict[str, list[AuditEntry]] = defaultdict(list)
+        for entry in entries:
+            by_workspace[entry.workspace].append(entry)
+        if not by_workspace:
+            return
+        async with self._database.write() as connection:
+            for workspace in sorted(by_workspace):  # always in this order, so that no two wait for each other
+                await self._append(connection, workspace, by_workspace[workspace])
+
+    @undisturbed
+    async def read(
+        self,
+        workspace: str,
+        *,
+        after: int = 0,
+        limit: int = 1000,
+        user: str | None = None,
+        action: str | None = None,
+        newest_first: bool = False,
+    ) -> Sequence[AuditEntry]:
+        order = _rows.c.number.desc() if newest_first else _rows.c.number
+        query = select(_rows).where(_rows.c.workspace == workspace).order_by(order).limit(limit)
+        if newest_first and after:
+            query = query.where(_rows.c.number < after)
+        elif after:
+            query = query.where(_rows.c.number > after)
+        if user is not None:
+            query = query.where(_rows.c.user == user)
+        if action is not None:
+            query = query.where(_rows.c.action == action)
+        async with self._database.read() as connection:
+            return [AuditEntry(**row) for row in (await connection.execute(query)).mappings()]
+
+    @undisturbed
+    async def forget(self, workspace: str, before: datetime) -> int:
+        is_theirs = _rows.c.workspace == workspace
+        async with self._database.write() as connection:
+            number, hash, *_ = await self._head(connection, workspace)
+            # The first that stays: everything before it goes, whatever its time says.
+            kept = await connection.scalar(
+                select(func.min(_rows.c.number)).where(is_theirs, _rows.c.time >= before)
+            )
+            last_gone = number if kept is None else kept - 1
+            gone_hash = await connection.scalar(
+                select(_rows.c.hash).where(is_theirs, _rows.c.number == last_gone)
+            )
+            if gone_hash is None:
+                return 0
+            gone = await connection.execute(delete(_rows).where(is_theirs, _rows.c.number <= last_gone))
+            await self._put_head(connection, workspace, (number, hash, last_gone, gone_hash))
+            return gone.rowcount
+
+    @undisturbed
+    async def anchor(self, workspace: str) -> tuple[int, str]:
+        query = select(_heads.c.forgotten_number, _heads.c.forgotten_hash).where(
+            _heads.c.workspace == workspace
+        )
+        async with self._database.read() as connection:
+            row = (await connection.execute(query)).one_or_none()
+        return (row.forgotten_number, row.forgotten_hash) if row else (0, "")
+
+    @undisturbed
+    async def head(self, workspace: str) -> tuple[int, str]:
+        query = select(_heads.c.number, _heads.c.hash).where(_heads.c.workspace == workspace)
+        async with self._database.read() as connection:
+            row = (await connection.execute(query)).one_or_none()
+        return (row.number, row.hash) if row else (0, "")
+
+    async def _append(
+        self, connection: AsyncConnection, workspace: str, entries: Sequence[AuditEntry]
+    ) -> None:
+        number, hash, forgotten_number, forgotten_hash = await self._head(connection, workspace)
+        rows: list[dict[str, object]] = []
+        for entry in entries:
+            number += 1
+            written = chained(_storable(replace(entry, number=number, previous=hash)))
+            hash = written.hash
+            rows.append({name: getattr(written, name) for name in _names})
+        await connection.execute(insert(_rows), rows)
+        await self._put_head(connection, workspace, (number, hash, forgotten_number, forgotten_hash))
+
+    async def _head(self, connection: AsyncConnection, workspace: str) -> tuple[int, str, int, str]:
+        if not self._database.location.is_sqlite:
+            key = func.hashtextextended(f"dragoman audit {workspace}", 0)
+            await connection.execute(select(func.pg_advisory_xact_lock(key)))
+        query = select(_heads).where(_heads.c.workspace == workspace)
+        row = (await connection.execute(query)).mappings().one_or_none()
+        if row is None:
+            return (0, "", 0, "")
+        return (row["number"], row["hash"], row["forgotten_number"], row["forgotten_hash"])
+
+    async def _put_head(
+        self, connection: AsyncConnection, workspace: str, head: tuple[int, str, int, str]
+    ) -> None:
+        number, hash, forgotten_number, forgotten_hash = head
+        row = {
+            "workspace": workspace,
+            "number": number,
+            "hash": hash,
+            "forgotten_number": forgotten_number,
+            "forgotten_hash": forgotten_hash,
+        }
+        await connection.execute(self._database.upsert(_heads), [row])
+
+
+def _storable(entry: AuditEntry) -> AuditEntry:
+    """As the database will give it back, so that the hash holds."""
+    return replace(
+        entry,
+        agent=None if entry.agent is None else storable(entry.agent),
+        subject=storable(entry.subject),
+        outcome=storable(entry.outcome),
+    )

@@ -1,0 +1,109 @@
+"""Facts about what people allowed, what was used and what was done: frozen values for the store."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+
+ApprovalStatus = Literal["pending", "approved", "refused", "expired", "used"]
+Answer = Literal["once", "thread", "always", "no"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Binding:
+    """The exact call that an approval is for. Another character in the arguments is another hash."""
+
+    workspace: str
+    user: str
+    thread: str | None
+    agent: str | None
+    way: str
+    connector_id: str
+    tool: str
+    version: int
+    fingerprint: str
+    arguments_hash: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Approval:
+    """A question to a person and what became of it. The arguments are sealed: they may hold anything."""
+
+    id: str
+    binding: Binding
+    slug: str
+    reason: str
+    arguments: bytes
+    only_once: bool
+    status: ApprovalStatus
+    created_at: datetime
+    expires_at: datetime
+    answer: Answer | None = None
+    answered_by: str | None = None
+    answered_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allowance:
+    """A wider yes: for a thread, or for every call (thread ""). It ends with the tool's version."""
+
+    workspace: str
+    user: str
+    connector_id: str
+    tool: str
+    fingerprint: str
+    thread: str
+    approval_id: str
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Meter:
+    """One count that must stay within its limit: of whom, of what, and the window it belongs to."""
+
+    subject: str
+    measure: str
+    window: int
+    limit: float
+    amount: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lease:
+    """A place among those at work at once. It frees itself at `expires_at`, should nobody give it back."""
+
+    id: str
+    subject: str
+    limit: int
+    expires_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditEntry:
+    """Who did what to which. Number and hashes are given by the store when it is written."""
+
+    time: datetime
+    workspace: str
+    user: str
+    agent: str | None
+    way: str
+    action: str
+    subject: str
+    outcome: str
+    arguments_hash: str | None = None
+    details: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    number: int = 0
+    previous: str = ""
+    hash: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuthorizationFlow:
+    """An authorisation that a person has begun. Found by the hash of its state, taken once."""
+
+    state_hash: str
+    workspace: str
+    user: str
+    connector_id: str
+    sealed: bytes
+    expires_at: datetime

@@ -1,0 +1,60 @@
+"""Threads as rows. A thread is found only together with its user."""
+
+from collections.abc import Sequence
+
+from sqlalchemy import ColumnElement, RowMapping, delete, select
+
+from dragoman.people import Thread
+from dragoman.store import tables
+from dragoman.store.database import Database
+from dragoman.store.undisturbed import undisturbed
+
+_rows = tables.threads
+
+
+class SqlThreads:
+    """Fills `ThreadRows`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    @undisturbed
+    async def list(self, workspace: str, user: str, limit: int = 100) -> Sequence[Thread]:
+        query = (
+            select(_rows)
+            .where(_rows.c.workspace == workspace, _rows.c.user == user)
+            .order_by(_rows.c.updated_at.desc(), _rows.c.id)
+            .limit(limit)
+        )
+        async with self._database.read() as connection:
+            return [_thread(row) for row in (await connection.execute(query)).mappings()]
+
+    @undisturbed
+    async def find(self, workspace: str, user: str, thread: str) -> Thread | None:
+        query = select(_rows).where(_is(workspace, user, thread))
+        async with self._database.read() as connection:
+            row = (await connection.execute(query)).mappings().one_or_none()
+        return _thread(row) if row else None
+
+    @undisturbed
+    async def put(self, thread: Thread) -> None:
+        facts = {column.name: getattr(thread, column.name) for column in _rows.columns}
+        facts["connectors"] = None if thread.connectors is None else list(thread.connectors)
+        async with self._database.write() as connection:
+            await connection.execute(self._database.upsert(_rows), [facts])
+
+    @undisturbed
+    async def remove(self, workspace: str, user: str, thread: str) -> None:
+        async with self._database.write() as connection:
+            await connection.execute(delete(_rows).where(_is(workspace, user, thread)))
+
+
+def _is(workspace: str, user: str, thread: str) -> ColumnElement[bool]:
+    return (_rows.c.workspace == workspace) & (_rows.c.user == user) & (_rows.c.id == thread)
+
+
+def _thread(row: RowMapping) -> Thread:
+    facts = dict(row)
+    if facts["connectors"] is not None:
+        facts["connectors"] = tuple(facts["connectors"])
+    return Thread(**facts)
