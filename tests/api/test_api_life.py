@@ -159,7 +159,7 @@ async def test_an_idle_stream_is_kept_alive_and_ends_with_its_reader(tmp_path: P
             if sent.count(b": still here\n\n") == 3:
                 beats.set()
 
-        stream = EventStream(hub, asyncio.Event(), keep_alive=0.01)
+        stream = EventStream(hub, hub.caller, asyncio.Event(), keep_alive=0.01)
         async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
             tasks.create_task(stream({"type": "http"}, receive, send))
             await beats.wait()

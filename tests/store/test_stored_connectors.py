@@ -45,7 +45,7 @@ async def test_the_same_slug_in_two_workspaces_is_fine_and_they_never_meet(store
     assert await store.connectors.list("local") == [here]
     assert await store.connectors.list("other") == [there]
     assert await store.connectors.list() == [here, there]
-    assert await store.connectors.secrets("other", "here", "") == []
+    assert await store.connectors.secrets(a_connector(id="here", workspace="other"), "other", "") == []
     await store.connectors.remove("other", "here")
     with pytest.raises(NotFound):
         await store.connectors.update(replace(here, workspace="other", slug="stolen"))
@@ -54,7 +54,7 @@ async def test_the_same_slug_in_two_workspaces_is_fine_and_they_never_meet(store
     with pytest.raises(NotFound):
         await store.connectors.update(replace(bare, workspace="other"))
     assert await store.connectors.list("local") == [bare, here]
-    assert len(await store.connectors.secrets("local", "here", "")) == 1
+    assert len(await store.connectors.secrets(a_connector(id="here"), "local", "")) == 1
 
 
 async def test_a_row_cannot_refer_to_a_connector_of_another_workspace(store: Store) -> None:
@@ -84,7 +84,7 @@ async def test_a_conflict_writes_no_secret(store: Store) -> None:
     await store.connectors.add(a_connector(), [])
     with pytest.raises(Conflict):
         await store.connectors.add(a_connector(id="second"), [a_secret(connector_id="second")])
-    assert await store.connectors.secrets("local", "second", "") == []
+    assert await store.connectors.secrets(a_connector(id="second"), "local", "") == []
 
 
 async def test_the_same_id_twice_is_a_conflict(store: Store) -> None:
@@ -106,29 +106,29 @@ async def test_an_update_replaces_the_row_and_keeps_secrets_when_none_are_given(
     changed = a_connector(revision=2, description="new", aliases=("clock",))
     await store.connectors.update(changed)
     assert await store.connectors.list() == [changed]
-    assert await store.connectors.secrets("local", "con_time", "") == [a_secret()]
+    assert await store.connectors.secrets(a_connector(), "local", "") == [a_secret()]
 
 
 async def test_an_update_replaces_all_shared_secrets_and_no_user_s_own(store: Store) -> None:
     mine = a_secret("auth", user="ann")
     await store.connectors.add(a_connector(), [a_secret("env:A"), a_secret("env:B"), mine])
     await store.connectors.update(a_connector(revision=2), [a_secret("env:C")])
-    assert await store.connectors.secrets("local", "con_time", "ann") == [a_secret("env:C"), mine]
+    assert await store.connectors.secrets(a_connector(), "local", "ann") == [a_secret("env:C"), mine]
     await store.connectors.update(a_connector(revision=3), [])
-    assert await store.connectors.secrets("local", "con_time", "ann") == [mine]
+    assert await store.connectors.secrets(a_connector(), "local", "ann") == [mine]
 
 
 async def test_an_update_of_a_connector_that_is_gone_is_not_found(store: Store) -> None:
     with pytest.raises(NotFound):
         await store.connectors.update(a_connector(), [a_secret()])
-    assert await store.connectors.secrets("local", "con_time", "") == []
+    assert await store.connectors.secrets(a_connector(), "local", "") == []
 
 
 async def test_a_user_gets_the_shared_secrets_and_their_own_only(store: Store) -> None:
     shared, ann, bob = a_secret(), a_secret(user="ann"), a_secret(user="bob")
     await store.connectors.add(a_connector(), [bob, ann, shared])
-    assert await store.connectors.secrets("local", "con_time", "ann") == [shared, ann]
-    assert await store.connectors.secrets("local", "con_time", "") == [shared]
+    assert await store.connectors.secrets(a_connector(), "local", "ann") == [shared, ann]
+    assert await store.connectors.secrets(a_connector(), "local", "") == [shared]
 
 
 async def test_a_secret_sealed_for_another_connector_is_refused(store: Store) -> None:
@@ -155,7 +155,7 @@ async def test_removing_a_connector_takes_all_along_but_the_record_of_its_calls(
     assert [found.slug for found in await store.connectors.list()] == ["mail"]
     assert await store.tools.list() == []
     assert await store.tools.versions(tool) == []
-    assert await store.connectors.secrets("local", "con_time", "") == []
+    assert await store.connectors.secrets(a_connector(), "local", "") == []
     assert await store.metrics.load() == {"con_mail": {"calls": 2}}
     assert len(await store.calls.recent("local", "owner")) == 1
     assert await store.results.find("local", "owner", "res_1")

@@ -94,7 +94,7 @@ async def test_the_same_tool_of_two_identities_and_workspaces_is_three_tools(sto
 
 async def test_versions_of_two_identities_in_one_save_are_refused(store: Store) -> None:
     ann, bob = a_tool(identity="ann"), a_tool(identity="bob")
-    with pytest.raises(ValueError, match="one workspace and identity"):
+    with pytest.raises(ValueError, match="one connector and identity"):
         await store.tools.save([ann, bob], [a_version(ann)], [])
     with pytest.raises(ValueError, match="without the tool"):
         await store.tools.save([], [a_version(ann)], [])
