@@ -1,0 +1,1 @@
+"""Dragoman as one MCP server, for the user of the given key."""
