@@ -26,6 +26,7 @@ Origin = Literal["files", "operator", "people"]
 _SECRET_NAME = re.compile(
     r"token|secret|passw|api[-_]?key|private|credential|authorization|cookie", re.IGNORECASE
 )
+_WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 _REFERENCE = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*(:-[^}]*)?\}")
 
 
@@ -151,6 +152,22 @@ class Configuration(_Frozen):
             raise ValueError("an OpenAPI service has kind openapi and says where its document is")
         if self.command or self.url or self.args or self.env or self.cwd or self.transport:
             raise ValueError("an OpenAPI service has no command, args, env, cwd, url or transport")
+        return self
+
+    @model_validator(mode="after")
+    def _personal_is_possible(self) -> "Configuration":
+        for name in self.personal:
+            kind, _, word = name.partition(":")
+            if name != "auth" and (kind not in ("env", "header") or not _WORD.fullmatch(word)):
+                raise ValueError("what users bring is named auth, env:NAME or header:NAME")
+            if (kind == "env") != bool(self.command):
+                raise ValueError("a command takes env:NAME of its users, a url auth or header:NAME")
+        if "auth" in self.personal and self.auth.kind == "oauth":
+            raise ValueError("with OAuth nobody brings a token: each user authorises")
+        if self.personal_secrets and self.isolation == "shared":
+            raise ValueError("users with credentials of their own cannot share one connection")
+        if self.auth.kind == "oauth" and self.auth.flow == "client_credentials" and not self.auth.client_id:
+            raise ValueError("client credentials need a client: auth.client_id")
         return self
 
     @property

@@ -19,6 +19,7 @@ import uvicorn
 from dragoman.api import Api, Guard, get_or_make_token
 from dragoman.errors import Conflict, InvalidConfig
 from dragoman.hub import Hub
+from dragoman.identity.entrance import Admission
 from dragoman.settings import Settings
 
 # Requests under way get this long to finish; the hub then has the rest of its ten seconds.
@@ -29,9 +30,15 @@ _BACKLOG = 1024
 def build_app(hub: Hub, api: Api | None = None) -> Guard:
     """The doors of an open hub behind their guard."""
     settings = hub.settings
+
+    async def admit(token: str) -> Admission:
+        return await hub.entrance.admit(token)  # looked up late: the hub may not be open yet
+
     return Guard(
         api or Api(hub),
         token=get_or_make_token(settings.token_file),
+        operator=hub.caller,
+        admit=admit,
         hosts=(settings.host, *settings.allowed_hosts),
     )
 

@@ -90,14 +90,18 @@ async def test_without_app_configuration_nothing_is_touched(tmp_path: Path) -> N
         assert await slugs(hub) == ["a"]
 
 
-async def test_a_name_that_a_user_has_is_a_problem_and_stays_the_users(tmp_path: Path) -> None:
+async def test_a_name_that_a_user_has_can_be_the_apps_too_and_hides_it_from_that_user(tmp_path: Path) -> None:
     file = write(tmp_path / "action_servers.json", [])
     async with open_hub(tmp_path, action_servers=file) as hub:
-        await hub.connectors.add("a", **stdio(), connect=False)
+        own = await hub.connectors.add("a", **stdio(), connect=False)
         write(file, [entry("a")])
         await hub.folders.sync()
-        assert hub.folders.problems[0].action == "conflict"
-        assert (await hub.connectors.get("a")).connector.owner == hub.caller.user
+        assert hub.folders.problems == ()
+        assert (await hub.connectors.get("a")).connector.id == own.connector.id
+        theirs = await hub.connectors.get("a", Caller(user="somebody-else"))
+        assert (theirs.connector.workspace, theirs.connector.origin) == ("", "files")
+        await hub.connectors.remove("a")
+        assert (await hub.connectors.get("a")).connector.id == theirs.connector.id
 
 
 async def test_a_dragoman_toml_is_app_configuration_too(tmp_path: Path) -> None:
@@ -127,7 +131,7 @@ async def test_assignments_are_written_back_and_nothing_else_is_changed(tmp_path
         assert (agents / "post.json").read_text() == text
         await hub.folders.sync()
         assert hub.folders.agents[0].connectors == ("b",)
-        assert hub.imports.agents.list() == []
+        assert hub.imports.agents.list(hub.caller) == []
 
 
 async def test_an_agent_without_a_file_gets_one(tmp_path: Path) -> None:

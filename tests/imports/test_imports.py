@@ -138,7 +138,7 @@ async def test_files_and_folders_are_read_and_one_bad_file_loses_no_other(tmp_pa
         configuration = (await hub.connectors.get("t")).connector.configuration
         assert configuration.args[-1] == str(project)
         assert (configuration.env, configuration.secrets) == ({"MODE": "kept"}, ("env:FROM_FILE",))
-        assert [agent.connectors for agent in hub.imports.agents.list()] == [("t",)]
+        assert [agent.connectors for agent in hub.imports.agents.list(hub.caller)] == [("t",)]
 
 
 async def test_agents_are_kept_and_their_conflicts_named(tmp_path: Path) -> None:
@@ -147,10 +147,10 @@ async def test_agents_are_kept_and_their_conflicts_named(tmp_path: Path) -> None
         assert actions(await hub.imports.apply([one])) == {"m": "add"}
         assert actions(await hub.imports.apply([one])) == {"m": "unchanged"}
         assert actions(await hub.imports.apply([other])) == {"m": "conflict"}
-        assert hub.imports.agents.list()[0].model == "x"
+        assert hub.imports.agents.list(hub.caller)[0].model == "x"
         await hub.imports.apply([other], replace=True)
     async with open_hub(tmp_path) as hub:
-        assert hub.imports.agents.list()[0].model == "y"
+        assert hub.imports.agents.list(hub.caller)[0].model == "y"
 
 
 async def test_kept_agents_that_cannot_be_read_are_not_overwritten(tmp_path: Path) -> None:

@@ -40,10 +40,10 @@ async def test_a_user_sees_the_shared_secrets_and_their_own_in_their_place(store
         sealed_by(vault, "auth", "of bob", user="bob"),
     ]
     await store.connectors.add(CONNECTOR, secrets)
-    assert await vault.reveal(CONNECTOR, "ann") == {"auth": SecretStr("of ann"), "env:A": SecretStr("a")}
-    assert await vault.reveal(CONNECTOR, "eve") == {"auth": SecretStr("shared"), "env:A": SecretStr("a")}
-    assert await vault.reveal(replace(CONNECTOR, workspace="other"), "ann") == {}
-    assert "of ann" not in repr(await vault.reveal(CONNECTOR, "ann"))
+    assert await vault.reveal(CONNECTOR, "local", "ann") == {"auth": SecretStr("of ann"), "env:A": SecretStr("a")}
+    assert await vault.reveal(CONNECTOR, "local", "eve") == {"auth": SecretStr("shared"), "env:A": SecretStr("a")}
+    assert await vault.reveal(replace(CONNECTOR, workspace="other"), "other", "ann") == {}
+    assert "of ann" not in repr(await vault.reveal(CONNECTOR, "local", "ann"))
 
 
 @given(value=st.text(), name=st.text())
@@ -89,7 +89,7 @@ async def test_rows_swapped_in_the_database_do_not_open(store: Store) -> None:
     ]
     await store.connectors.add(CONNECTOR, swapped)
     with pytest.raises(KeyFault):
-        await vault.reveal(CONNECTOR, "ann")
+        await vault.reveal(CONNECTOR, "local", "ann")
 
 
 @pytest.mark.parametrize("part", ["nonce", "ciphertext"])
@@ -116,10 +116,10 @@ async def test_a_database_sealed_with_another_key_is_noticed_at_start(store: Sto
     await right.check()
     with pytest.raises(KeyFault, match=f"{KEY.id}, not {OTHER_KEY.id}") as caught:
         await wrong.check()
-    assert "bring back the key file" in (caught.value.hint or "")
+    assert "bring back the key" in (caught.value.hint or "")
     with pytest.raises(KeyFault, match="another master key"):
-        await wrong.reveal(CONNECTOR, "ann")
-    assert (await right.reveal(CONNECTOR, "ann"))["env:A"].get_secret_value() == "canary"
+        await wrong.reveal(CONNECTOR, "local", "ann")
+    assert (await right.reveal(CONNECTOR, "local", "ann"))["env:A"].get_secret_value() == "canary"
 
 
 async def test_an_older_key_on_the_ring_still_opens(store: Store) -> None:
@@ -127,7 +127,7 @@ async def test_an_older_key_on_the_ring_still_opens(store: Store) -> None:
     await store.connectors.add(CONNECTOR, [sealed_by(old, "env:A", "canary")])
     vault = Vault(store.connectors, KeyRing(KEY, (OTHER_KEY,)))
     await vault.check()
-    assert (await vault.reveal(CONNECTOR, ""))["env:A"].get_secret_value() == "canary"
+    assert (await vault.reveal(CONNECTOR))["env:A"].get_secret_value() == "canary"
     assert sealed_by(vault, "env:A", "x").key_id == KEY.id
 
 

@@ -3,23 +3,39 @@
 Knows the store's rows and the vault's seal; who may answer is decided in the hub.
 """
 
+import asyncio
 from collections.abc import Mapping
-from typing import Any, Protocol
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from secrets import token_hex
+from typing import Any
+from weakref import WeakValueDictionary
 
+from dragoman.access.policies import Need, need_of, policy_of
+from dragoman.access.questions import Asked, Sealer
 from dragoman.connector import Connector
-from dragoman.events import Events
+from dragoman.errors import ApprovalPending, ApprovalRefused
+from dragoman.events import Event, EventKind, Events
 from dragoman.identity.directory import Directory
 from dragoman.scope import Caller
 from dragoman.store.protocols import ApprovalRows
-from dragoman.tool import Tool
+from dragoman.store.records import Approval, Binding
+from dragoman.tool import Tool, arguments_hash
+
+QUESTION_LASTS = timedelta(hours=24)
+ANSWER_LASTS = timedelta(hours=1)
+_LOOK_EVERY = 0.8  # seconds until an answer given in another process is noticed
 
 
-class Sealer(Protocol):
-    """Seals the arguments of a question, bound to where they are kept. The vault fills it."""
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """One call that needs a yes."""
 
-    def seal_bytes(self, value: bytes, *place: str) -> bytes: ...
-
-    def open_bytes(self, sealed: bytes, *place: str) -> bytes: ...
+    tool: Tool
+    need: Need
+    binding: Binding
+    arguments: Mapping[str, Any]
 
 
 class Approvals:
@@ -31,12 +47,125 @@ class Approvals:
         self._directory = directory
         self._events = events
         self._wait = wait
+        # Who waits holds the bell; with the last of them it is gone.
+        self._bells: WeakValueDictionary[str, asyncio.Event] = WeakValueDictionary()
 
     async def admit(
-        self, tool: Tool, connector: Connector, caller: Caller, arguments: Mapping[str, Any]
+        self,
+        tool: Tool,
+        connector: Connector,
+        caller: Caller,
+        arguments: Mapping[str, Any],
+        within: float | None = None,
     ) -> bool:
         """Returns when the call may go on: True when somebody was waited for, so that the rest is old news.
 
-        Raises `ApprovalRefused` when a person said no, `ApprovalPending` when nobody answered in time.
+        Raises `ApprovalRefused` when a person said no, `ApprovalPending` when nobody answered in time:
+        `within` seconds where the caller has less time than the installation gives.
         """
-        return False
+        workspace = (await self._directory.of(caller)).workspace
+        policy = policy_of(tool, connector, workspace.approval)
+        need = need_of(policy, tool.definition.annotations, caller)
+        if need is None:
+            return False
+        wanted = _Wanted(tool, need, _binding(tool, caller, arguments), arguments)
+        if await self._has_yes(wanted):
+            return False
+        wait = self._wait if within is None else min(self._wait, within)
+        deadline = asyncio.get_running_loop().time() + wait
+        while True:
+            question = await self._ask(wanted)
+            await self._answered(question, deadline)
+            # Of several that waited for the same answer, one has it; the others ask anew.
+            if await self._has_yes(wanted):
+                return True
+
+    def open(self, approval: Approval) -> Asked:
+        """What was asked. `KeyFault` when it was not sealed for this very question."""
+        return Asked.opened(self._sealer, approval)
+
+    def tell_answered(self, approval: Approval) -> None:
+        """The answer is written: whoever waits for it in this process goes on at once."""
+        if bell := self._bells.get(approval.id):
+            bell.set()
+        self._publish("approval.answered", approval, answer=approval.answer, answered_by=approval.answered_by)
+
+    async def _has_yes(self, wanted: _Wanted) -> bool:
+        """An allowance for longer covers it, or a yes for exactly this call is taken, once."""
+        bound = wanted.binding
+        return (
+            not wanted.need.only_once
+            and await self._rows.allows(
+                bound.workspace, bound.user, bound.connector_id, bound.tool, bound.fingerprint, bound.thread
+            )
+        ) or await self._rows.take(bound, datetime.now(UTC)) is not None
+
+    async def _ask(self, wanted: _Wanted) -> Approval:
+        bound, now, approval_id = wanted.binding, datetime.now(UTC), f"apr_{token_hex(8)}"
+        asked = Asked.of(wanted.tool, wanted.arguments)
+        new = Approval(
+            id=approval_id,
+            binding=bound,
+            slug=wanted.tool.slug,
+            reason=wanted.need.reason,
+            arguments=asked.sealed(self._sealer, bound.workspace, bound.user, approval_id),
+            only_once=wanted.need.only_once,
+            status="pending",
+            created_at=now,
+            expires_at=now + QUESTION_LASTS,
+        )
+        question = await self._rows.ask(new)
+        if question.id == approval_id:
+            self._publish("approval.requested", question, reason=question.reason)
+        return question
+
+    async def _answered(self, question: Approval, deadline: float) -> None:
+        """Returns when a person said yes."""
+        loop = asyncio.get_running_loop()
+        bell = self._bells.setdefault(question.id, asyncio.Event())
+        while (left := deadline - loop.time()) > 0:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(min(left, _LOOK_EVERY)):
+                    await bell.wait()
+            if await self._is_yes(question):
+                return
+        raise ApprovalPending(
+            f"a person has to allow this call of {question.binding.tool} first (approval {question.id})",
+            hint=f"answer with: dragoman approvals answer {question.id} once;"
+            " then call again with the same arguments",
+        )
+
+    async def _is_yes(self, question: Approval) -> bool:
+        """False while nobody has answered."""
+        current = await self._rows.find(question.binding.workspace, question.id)
+        if current is None or current.status == "refused":
+            raise ApprovalRefused(
+                f"a person said no to this call of {question.binding.tool}",
+                hint="do not try again by another way; ask the person what they want instead",
+            )
+        return current.status in ("approved", "used")
+
+    def _publish(self, kind: EventKind, approval: Approval, **facts: Any) -> None:
+        if not self._events.has_listeners:
+            return
+        bound = approval.binding
+        data = {"id": approval.id, "tool": bound.tool, "agent": bound.agent, "way": bound.way}
+        data |= {"thread": bound.thread, "expires_at": approval.expires_at.isoformat(), **facts}
+        self._events.publish(
+            Event(kind=kind, workspace=bound.workspace, user=bound.user, connector=approval.slug, data=data)
+        )
+
+
+def _binding(tool: Tool, caller: Caller, arguments: Mapping[str, Any]) -> Binding:
+    return Binding(
+        workspace=caller.workspace,
+        user=caller.user,
+        thread=caller.thread,
+        agent=caller.agent,
+        way=caller.way,
+        connector_id=tool.connector_id,
+        tool=tool.name,
+        version=tool.version,
+        fingerprint=tool.fingerprint,
+        arguments_hash=arguments_hash(arguments),
+    )

@@ -1,16 +1,43 @@
 """What users and connectors may use, counted in the store so that several processes agree.
 
-Who has no bound is not counted and costs nothing.
+Who has no bound is not counted and costs nothing. With a bound a call is counted before it is made:
+while the store does not answer, those with a bound are refused.
 """
 
+import asyncio
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from operator import attrgetter
+from secrets import token_hex
+from typing import ClassVar
 
+from dragoman.access.windows import connector_subject, end_of, shown, user_subject, window_of
 from dragoman.connector import Connector
-from dragoman.identity.directory import Directory
+from dragoman.errors import DragomanError, LimitReached
+from dragoman.identity.directory import Directory, Person
+from dragoman.people import Bounds
 from dragoman.scope import Caller
 from dragoman.store.protocols import UsageRows
-from dragoman.store.records import Lease
+from dragoman.store.records import Lease, Meter
+from dragoman.telemetry.logs import get_logger
 from dragoman.tool import Tool, ToolCall
+
+_GRACE = 10.0  # seconds after its deadline in which a call ends and gives its place back
+_SOON = 1.0
+_MOST_OWED = 1000
+_metered = attrgetter(
+    "calls_per_minute", "calls_per_hour", "tokens_per_day", "cost_per_day", "max_concurrency"
+)
+_NOTHING = _metered(Bounds())
+_LOOK = "what was used: dragoman usage show"
+
+
+class TooDear(LimitReached):
+    """Waiting does not make it cheaper."""
+
+    retryable: ClassVar[bool] = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,18 +47,156 @@ class Ticket:
     workspace: str
     user: str
     leases: tuple[Lease, ...]
+    token_limit: int | None = None
 
 
 class Budgets:
-    def __init__(self, rows: UsageRows, directory: Directory) -> None:
+    """`clock` tells the time since the epoch, by which windows begin and end."""
+
+    def __init__(self, rows: UsageRows, directory: Directory, clock: Callable[[], float] = time.time) -> None:
         self._rows = rows
         self._directory = directory
+        self._clock = clock
+        self._owed: list[tuple[Sequence[Meter], Sequence[Lease]]] = []
 
     async def enter(
         self, call: ToolCall, tool: Tool, connector: Connector, caller: Caller, deadline: float
     ) -> Ticket | None:
         """Counts the call, or raises `LimitReached` with `retry_after`. None when nothing is bounded."""
-        return None
+        if call.cost_limit is not None and tool.cost > call.cost_limit:
+            raise TooDear(
+                f"{tool.name} costs ${tool.cost:g} a call, more than this call may cost",
+                hint=f"the call's cost_limit is ${call.cost_limit:g}; raise it or use another tool",
+            )
+        person = await self._directory.of(caller)
+        bounds = person.bounds
+        if connector.configuration.calls_per_minute is None and _metered(bounds) == _NOTHING:
+            return None
+        now = self._clock()
+        meters = [*_of_user(bounds, tool, caller, now), *_of_connector(connector, now)]
+        leases = _places(bounds, caller, self._lease_end(now, deadline))
+        try:
+            refused = await self._rows.take(meters, leases, datetime.fromtimestamp(now, UTC))
+        except asyncio.CancelledError:
+            # The place may have been taken while the caller went away.
+            await self._settle((), leases)
+            raise
+        if refused is not None:
+            raise _refusal(refused, tool, connector, person, now)
+        return Ticket(caller.workspace, caller.user, leases, bounds.tokens_per_day)
 
     async def leave(self, ticket: Ticket, tokens: int) -> None:
-        """Gives places back and adds what the call has used."""
+        """Gives places back and adds what the call has used. Never raises for the store's sake."""
+        meters: list[Meter] = []
+        if ticket.token_limit is not None and tokens:
+            user, limit = user_subject(ticket.user), ticket.token_limit
+            meters.append(_meter(ticket.workspace, user, "tokens_per_day", limit, tokens, self._clock()))
+        if meters or ticket.leases:
+            await self._settle(meters, ticket.leases)
+
+    async def _settle(self, meters: Sequence[Meter], leases: Sequence[Lease]) -> None:
+        """The call has been made: a store that fails now must not take its outcome along."""
+        owed, self._owed = [*self._owed, (meters, leases)], []
+        try:
+            await self._rows.settle(
+                [one for added, _ in owed for one in added], [one for _, held in owed for one in held]
+            )
+        except DragomanError as error:
+            # Places free themselves in time; what was used is added by the next call that ends.
+            self._owed = [*owed, *self._owed][-_MOST_OWED:]
+            get_logger().warning("usage.delayed", cause=error.message, waiting=len(self._owed))
+
+    def _lease_end(self, now: float, deadline: float) -> datetime:
+        left = max(0.0, deadline - asyncio.get_running_loop().time())
+        return datetime.fromtimestamp(now + left + _GRACE, UTC)
+
+
+def set_by(person: Person, bound: str) -> str:
+    """Who set the bound that is in force: of several that agree the highest, as it has to change first."""
+    limit = getattr(person.bounds, bound)
+    tiers = (
+        ("the workspace", person.workspace.bounds),
+        ("an admin", person.user.bounds),
+        ("the user", person.user.preferences.bounds),
+    )
+    return next((name for name, bounds in tiers if getattr(bounds, bound) == limit), "the installation")
+
+
+def _of_user(bounds: Bounds, tool: Tool, caller: Caller, now: float) -> list[Meter]:
+    # Tokens are known afterwards only: whether there is room at all is asked before.
+    amounts: dict[str, float] = {"calls_per_minute": 1, "calls_per_hour": 1, "tokens_per_day": 0}
+    if tool.cost:
+        amounts["cost_per_day"] = tool.cost
+    subject = user_subject(caller.user)
+    return [
+        _meter(caller.workspace, subject, measure, limit, amount, now)
+        for measure, amount in amounts.items()
+        if (limit := getattr(bounds, measure)) is not None
+    ]
+
+
+def _of_connector(connector: Connector, now: float) -> list[Meter]:
+    """Of everybody together: one of the app is shared by all workspaces, and counted under its own."""
+    limit = connector.configuration.calls_per_minute
+    if limit is None:
+        return []
+    subject = connector_subject(connector.id)
+    return [_meter(connector.workspace, subject, "calls_per_minute", limit, 1, now)]
+
+
+def _meter(workspace: str, subject: str, measure: str, limit: float, amount: float, now: float) -> Meter:
+    return Meter(
+        workspace=workspace,
+        subject=subject,
+        measure=measure,
+        window=window_of(measure, now),
+        limit=limit,
+        amount=amount,
+    )
+
+
+def _places(bounds: Bounds, caller: Caller, expires_at: datetime) -> tuple[Lease, ...]:
+    limit = bounds.max_concurrency
+    if limit is None:
+        return ()
+    subject = user_subject(caller.user)
+    return (
+        Lease(
+            id=token_hex(12),
+            workspace=caller.workspace,
+            subject=subject,
+            limit=limit,
+            expires_at=expires_at,
+        ),
+    )
+
+
+def _refusal(
+    refused: Meter | Lease, tool: Tool, connector: Connector, person: Person, now: float
+) -> LimitReached:
+    if isinstance(refused, Lease):
+        at_once = f"{refused.limit} {'call' if refused.limit == 1 else 'calls'} at once"
+        return LimitReached(
+            f"the limit of {at_once} is reached",
+            hint=f"set by {set_by(person, 'max_concurrency')}; wait until one ends; {_LOOK}",
+            retry_after=_SOON,
+        )
+    limit = shown(refused.measure, refused.limit)
+    if refused.measure == "cost_per_day" and refused.amount > refused.limit:
+        return TooDear(
+            f"{tool.name} costs ${refused.amount:g} a call, and the limit is {limit}",
+            hint=f"set by {set_by(person, refused.measure)}; {_LOOK}",
+        )
+    left = max(0.0, end_of(refused.measure, now) - now)
+    if refused.subject == connector_subject(connector.id):
+        return LimitReached(
+            f"the limit of {limit} of {connector.slug!r} is reached",
+            hint=f"set by the connector for everybody together; try again in {left:.0f} s",
+            retry_after=left,
+        )
+    price = f" by this call (${refused.amount:g})" if refused.measure == "cost_per_day" else ""
+    return LimitReached(
+        f"the limit of {limit} {'would be exceeded' if price else 'is reached'}{price}",
+        hint=f"set by {set_by(person, refused.measure)}; try again in {left:.0f} s; {_LOOK}",
+        retry_after=left,
+    )

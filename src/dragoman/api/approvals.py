@@ -1,7 +1,147 @@
 """`/api/approvals`: questions to people, and their answers."""
 
-from fastapi import APIRouter
+from typing import Any, Literal
 
-from dragoman.api.requests import PROBLEMS
+from fastapi import APIRouter
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.responses import Response
+from typing_extensions import TypedDict
+
+from dragoman.api.encoding import json_response
+from dragoman.api.requests import PROBLEMS, TheCaller, TheHub
+from dragoman.api.shapes import AnnotationsShape
+from dragoman.hub.approvals import Question
+from dragoman.store.records import Allowance, Answer, ApprovalStatus
+from dragoman.tool import Annotations
 
 routes = APIRouter(prefix="/api", tags=["approvals"], responses=PROBLEMS)
+
+
+class ApprovalShape(TypedDict):
+    """One question: the exact call, who asks for it, why it is asked, and which answers are possible."""
+
+    id: str
+    status: ApprovalStatus
+    tool: str
+    connector: str
+    version: int
+    title: str | None
+    description: str
+    annotations: AnnotationsShape
+    arguments: dict[str, Any]
+    reason: str
+    answers: list[Answer]
+    user: str
+    thread: str | None
+    agent: str | None
+    way: str
+    created_at: str
+    expires_at: str
+    answer: Answer | None
+    answered_by: str | None
+    answered_at: str | None
+
+
+class ApprovalsShape(TypedDict):
+    approvals: list[ApprovalShape]
+
+
+class AllowanceShape(TypedDict):
+    """What was allowed for longer: for one thread, or (null) for every call of this version of the tool."""
+
+    approval: str
+    tool: str
+    thread: str | None
+    fingerprint: str
+    created_at: str
+
+
+class AllowancesShape(TypedDict):
+    allowed: list[AllowanceShape]
+
+
+class AnswerRequest(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    answer: Answer = Field(description="`thread` and `always` hold until the tool changes")
+
+
+_ONE: dict[int | str, dict[str, Any]] = {200: {"model": ApprovalShape}}
+
+
+@routes.get("/approvals", responses={200: {"model": ApprovalsShape}})
+async def list_approvals(
+    hub: TheHub, caller: TheCaller, status: ApprovalStatus | Literal["all"] = "pending"
+) -> Response:
+    """Newest first: one's own, and for an admin those of the whole workspace."""
+    questions = await hub.approvals.list(None if status == "all" else status, caller)
+    return json_response({"approvals": [_approval(question) for question in questions]})
+
+
+@routes.get("/approvals/allowed", responses={200: {"model": AllowancesShape}})
+async def list_allowed(hub: TheHub, caller: TheCaller) -> Response:
+    """What one has allowed for longer than one call."""
+    allowed = await hub.approvals.allowances(caller)
+    return json_response({"allowed": [_allowance(one) for one in allowed]})
+
+
+@routes.delete("/approvals/allowed/{approval}", status_code=204)
+async def withdraw(approval: str, hub: TheHub, caller: TheCaller) -> None:
+    """The next call asks again."""
+    await hub.approvals.withdraw(approval, caller)
+
+
+@routes.get("/approvals/{approval}", responses=_ONE)
+async def get_approval(approval: str, hub: TheHub, caller: TheCaller) -> Response:
+    return json_response(_approval(await hub.approvals.get(approval, caller)))
+
+
+@routes.post("/approvals/{approval}/answer", responses=_ONE)
+async def answer(approval: str, given: AnswerRequest, hub: TheHub, caller: TheCaller) -> Response:
+    """By a person only; whoever waits for the answer goes on, or hears the no."""
+    return json_response(_approval(await hub.approvals.answer(approval, given.answer, caller)))
+
+
+def _approval(question: Question) -> ApprovalShape:
+    approval, asked, bound = question.approval, question.asked, question.approval.binding
+    return {
+        "id": approval.id,
+        "status": question.status,
+        "tool": bound.tool,
+        "connector": approval.slug,
+        "version": bound.version,
+        "title": asked.title,
+        "description": asked.description,
+        "annotations": _marks(asked.annotations),
+        "arguments": dict(asked.arguments),
+        "reason": approval.reason,
+        "answers": list(question.answers),
+        "user": bound.user,
+        "thread": bound.thread,
+        "agent": bound.agent,
+        "way": bound.way,
+        "created_at": approval.created_at.isoformat(),
+        "expires_at": approval.expires_at.isoformat(),
+        "answer": approval.answer,
+        "answered_by": approval.answered_by,
+        "answered_at": approval.answered_at.isoformat() if approval.answered_at else None,
+    }
+
+
+def _marks(marks: Annotations) -> AnnotationsShape:
+    return {
+        "read_only": marks.read_only,
+        "destructive": marks.destructive,
+        "idempotent": marks.idempotent,
+        "open_world": marks.open_world,
+    }
+
+
+def _allowance(allowance: Allowance) -> AllowanceShape:
+    return {
+        "approval": allowance.approval_id,
+        "tool": allowance.tool,
+        "thread": allowance.thread or None,
+        "fingerprint": allowance.fingerprint,
+        "created_at": allowance.created_at.isoformat(),
+    }

@@ -1,7 +1,82 @@
 """`/api/audit`: who did what to which."""
 
-from fastapi import APIRouter
+from typing import Annotated, Any
 
-from dragoman.api.requests import PROBLEMS
+from fastapi import APIRouter, Query
+from starlette.responses import Response
+from typing_extensions import TypedDict
+
+from dragoman.api.encoding import encode, json_response
+from dragoman.api.requests import PROBLEMS, TheCaller, TheHub
 
 routes = APIRouter(prefix="/api", tags=["audit"], responses=PROBLEMS)
+LINES = "application/x-ndjson"
+
+Word = Annotated[str | None, Query(max_length=200)]
+Workspace = Annotated[str | None, Query(max_length=200, description="id or name; for the operator")]
+After = Annotated[int, Query(ge=0, le=2**31 - 1)]
+Limit = Annotated[int, Query(ge=1, le=1000)]
+
+
+class EntryShape(TypedDict):
+    """`previous` and `hash` hang the entries of a workspace together."""
+
+    time: str
+    workspace: str
+    user: str
+    agent: str | None
+    way: str
+    action: str
+    subject: str
+    outcome: str
+    arguments_hash: str | None
+    details: dict[str, Any]
+    number: int
+    previous: str
+    hash: str
+
+
+class EntriesShape(TypedDict):
+    entries: list[EntryShape]
+
+
+class VerdictShape(TypedDict):
+    """`number` is the last good entry and `head` its hash; `problem` says what is wrong after it."""
+
+    is_whole: bool
+    number: int
+    problem: str | None
+    count: int
+    head: str
+
+
+@routes.get("/audit", responses={200: {"model": EntriesShape}})
+async def list_entries(
+    hub: TheHub,
+    caller: TheCaller,
+    user: Word = None,
+    action: Word = None,
+    after: After = 0,
+    limit: Limit = 100,
+    workspace: Workspace = None,
+) -> Response:
+    """Newest first; `after` the entry of that number come older ones. Members see their own."""
+    entries = await hub.audit.list(
+        user=user, action=action, after=after, limit=limit, workspace=workspace, caller=caller
+    )
+    return json_response({"entries": entries})
+
+
+@routes.get("/audit/verify", responses={200: {"model": VerdictShape}})
+async def verify_trail(hub: TheHub, caller: TheCaller, workspace: Workspace = None) -> Response:
+    """Whether the trail of the workspace is whole, or where it is broken. For admins."""
+    return json_response(await hub.audit.verify(workspace=workspace, caller=caller))
+
+
+@routes.get("/audit/export", responses={200: {"content": {LINES: {}}}})
+async def export_entries(
+    hub: TheHub, caller: TheCaller, after: After = 0, limit: Limit = 1000, workspace: Workspace = None
+) -> Response:
+    """One JSON document a line, oldest first: the entries that follow number `after`. Empty at the end."""
+    entries = await hub.audit.export(after=after, limit=limit, workspace=workspace, caller=caller)
+    return Response(b"".join(encode(entry) + b"\n" for entry in entries), media_type=LINES)

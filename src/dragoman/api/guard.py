@@ -1,37 +1,58 @@
-"""Who may come in: the names of this host, the origin of a page, the bearer token. Pure ASGI.
+"""Who may come in: the names of this host, the origin of a page, the bearer token or key. Pure ASGI.
 
-Answers before anything of a request is read. A page of another site that makes a browser resolve its own
-name to this machine (DNS rebinding) is stopped by the host check.
+Answers before anything of a request is read, and leaves in its scope who asks. A page of another site that
+makes a browser resolve its own name to this machine (DNS rebinding) is stopped by the host check.
 """
 
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from hmac import compare_digest
 from urllib.parse import urlsplit
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dragoman.api.problems import WrongHost, WrongOrigin, problem
+from dragoman.api.requests import CALLER
+from dragoman.api.scopes import OPEN_PATHS, SCOPES, check_scope
 from dragoman.errors import DragomanError, Unauthenticated
+from dragoman.identity.entrance import Admission, stranger
+from dragoman.scope import LOCAL_CALLER, Caller
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
-OPEN_PATHS = frozenset({"/health", "/ready"})
+# Who asks where no credential is needed: in no workspace, with no right to anything.
+NOBODY = Caller(workspace="-", user="-", grants=(frozenset(),))
+Admit = Callable[[str], Awaitable[Admission]]
 
 
 class Guard:
-    def __init__(self, app: ASGIApp, *, token: str, hosts: Iterable[str] = ()) -> None:
+    """The service's own token stands for `operator`; any other goes to `admit`, where there is one."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        token: str,
+        operator: Caller = LOCAL_CALLER,
+        admit: Admit | None = None,
+        hosts: Iterable[str] = (),
+    ) -> None:
         self._app = app
         self._expected = b"bearer " + token.encode()
+        self._operator = operator
+        self._admit = admit
         self._hosts = frozenset(host.lower().strip("[]") for host in (*LOOPBACK, *hosts))
         # A client sends the same Host with every request: parse each spelling once.
         self._known_hosts: set[bytes] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and (refusal := self._refusal(scope)):
-            await problem(refusal)(scope, receive, send)
-            return
+        if scope["type"] == "http":
+            try:
+                await self._check(scope)
+            except DragomanError as error:
+                await problem(error)(scope, receive, send)
+                return
         await self._app(scope, receive, send)
 
-    def _refusal(self, scope: Scope) -> DragomanError | None:
+    async def _check(self, scope: Scope) -> None:
         host = origin = authorization = b""
         for name, value in scope["headers"]:
             if name == b"host":
@@ -40,36 +61,42 @@ class Guard:
                 authorization = value
             elif name == b"origin":
                 origin = value
-        if host not in self._known_hosts and (wrong := self._check_host(host)):
-            return wrong
+        if host not in self._known_hosts:
+            self._check_host(host)
         if origin and not self._is_ours(origin.decode("latin-1")):
-            return WrongOrigin(
+            raise WrongOrigin(
                 "a page of another origin may not ask here",
                 hint="a host name that is yours belongs into DRAGOMAN_ALLOWED_HOSTS",
             )
-        if scope["path"] in OPEN_PATHS or self._is_known(authorization):
-            return None
-        return Unauthenticated(
-            "the bearer token is missing" if not authorization else "the bearer token is wrong",
-            hint="send 'Authorization: Bearer …' with what `dragoman token` prints",
-        )
+        scheme, _, word = authorization.partition(b" ")
+        word = word.strip()
+        if compare_digest(scheme.lower() + b" " + word, self._expected):
+            scope[CALLER] = self._operator
+        elif scope["path"] in OPEN_PATHS:
+            scope[CALLER] = NOBODY
+        else:
+            await self._let_in(scope, scheme.lower(), word)
 
-    def _check_host(self, host: bytes) -> DragomanError | None:
-        if self._is_ours("//" + host.decode("latin-1")):
-            if len(self._known_hosts) < 100:
-                self._known_hosts.add(host)
-            return None
-        return WrongHost(
-            "this service does not answer to the host name of this request",
-            hint="use 127.0.0.1, or name the host in DRAGOMAN_ALLOWED_HOSTS",
-        )
+    async def _let_in(self, scope: Scope, scheme: bytes, word: bytes) -> None:
+        if not word:
+            raise Unauthenticated("the bearer token is missing", hint=stranger().hint)
+        if scheme != b"bearer" or self._admit is None:
+            raise stranger()
+        admission = await self._admit(word.decode("latin-1"))
+        check_scope(scope["method"], scope["path"], admission.scopes)
+        scope[CALLER], scope[SCOPES] = admission.caller, admission.scopes
+
+    def _check_host(self, host: bytes) -> None:
+        if not self._is_ours("//" + host.decode("latin-1")):
+            raise WrongHost(
+                "this service does not answer to the host name of this request",
+                hint="use 127.0.0.1, or name the host in DRAGOMAN_ALLOWED_HOSTS",
+            )
+        if len(self._known_hosts) < 100:
+            self._known_hosts.add(host)
 
     def _is_ours(self, address: str) -> bool:
         try:
             return (urlsplit(address).hostname or "") in self._hosts
         except ValueError:
             return False
-
-    def _is_known(self, authorization: bytes) -> bool:
-        scheme, _, token = authorization.partition(b" ")
-        return compare_digest(scheme.lower() + b" " + token.strip(), self._expected)

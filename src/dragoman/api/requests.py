@@ -58,6 +58,9 @@ class _Facts(BaseModel):
         default=None, description="where an OpenAPI service wants its key"
     )
     basic: SecretStr | None = Field(default=None, description="`user:password` for an OpenAPI service")
+    oauth_client_secret: SecretStr | None = Field(
+        default=None, description="the secret of the client that `auth` names"
+    )
     secret: list[str] = Field(
         default_factory=list[str],
         description="names such as `env:TOKEN` or `header:X-Key` whose values must be encrypted",
@@ -110,6 +113,7 @@ def _inlined(value: Any, definitions: dict[str, Any]) -> Any:
 
 class NewConnector(_Facts):
     name: str = Field(max_length=200, examples=["time"])
+    shared: bool = Field(default=False, description="for the whole workspace: only its admins may")
 
 
 class ConnectorChanges(_Facts):

@@ -9,8 +9,9 @@ from starlette.responses import Response
 from typing_extensions import TypedDict
 
 from dragoman.api.encoding import json_response
-from dragoman.api.requests import PROBLEMS, TheCaller, TheHub
+from dragoman.api.requests import PROBLEMS, TheHub
 from dragoman.api.shapes import ToolShape
+from dragoman.api.threads import ThreadCaller
 from dragoman.api.views import tool_view
 from dragoman.catalog.search import Found
 from dragoman.errors import NotFound
@@ -39,7 +40,7 @@ class FoundShape(TypedDict):
 @routes.get("/tools/search", responses={200: {"model": FoundShape}})
 async def search_tools(
     hub: TheHub,
-    caller: TheCaller,
+    caller: ThreadCaller,
     q: Annotated[str, Query(description="what the tool should do, its name, or a pattern")] = "",
     strategy: Annotated[str, Query(description="hybrid, bm25, semantic or regex")] = "hybrid",
     limit: Annotated[int, Query(description="most hits, at most 100")] = 10,

@@ -1,12 +1,12 @@
 """What the REST door answers, as types: the source of the OpenAPI document. Values are made in `views`."""
 
-from typing import Any
+from typing import Any, Literal
 
 from typing_extensions import TypedDict
 
 from dragoman.catalog.shelf import CatalogState
 from dragoman.connections.source import State
-from dragoman.connector import Era, Kind, Transport
+from dragoman.connector import Era, Kind, Origin, Policy, Transport
 from dragoman.tool import ToolState
 
 
@@ -45,10 +45,15 @@ class MetricsShape(TypedDict):
 
 
 class ConnectorShape(TypedDict):
-    """`secrets` holds names such as `env:TOKEN`; their values never leave."""
+    """`secrets` holds names such as `env:TOKEN`; their values never leave.
+
+    `tier` says whose it is: the whole installation's, the workspace's, or the user's own.
+    """
 
     id: str
     slug: str
+    tier: Literal["app", "workspace", "user"]
+    origin: Origin
     aliases: list[str]
     description: str
     kind: Kind
@@ -110,6 +115,9 @@ class ToolDetailShape(ToolShape):
     input_schema: dict[str, Any]
     output_schema: dict[str, Any] | None
     allowed_callers: list[str]
+    approval: Policy | None
+    required_capabilities: list[str]
+    cost: float
     cache_ttl: float
     first_seen: str
     versions: list[VersionShape]

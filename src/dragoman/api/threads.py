@@ -1,7 +1,264 @@
-"""`/api/threads`: conversations, and the connectors that are active in them."""
+"""`/api/threads` and `/api/preferences`: what is active in a conversation, and what a user prefers."""
 
-from fastapi import APIRouter
+from dataclasses import asdict, replace
+from typing import Annotated, Any
 
-from dragoman.api.requests import PROBLEMS
+from fastapi import APIRouter, Depends, Query
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.responses import Response
+from typing_extensions import TypedDict
+
+from dragoman.api.encoding import json_response
+from dragoman.api.requests import PROBLEMS, TheCaller, TheHub
+from dragoman.api.shapes import ToolShape
+from dragoman.api.views import tool_view
+from dragoman.hub.preferences import PreferencesView
+from dragoman.hub.thread_tools import Missing, ThreadTools, Why
+from dragoman.hub.threads import ThreadView
+from dragoman.scope import Caller
 
 routes = APIRouter(prefix="/api", tags=["threads"], responses=PROBLEMS)
+_MOST_NAMES = 1000
+
+Slugs = Annotated[
+    list[Annotated[str, Field(max_length=200)]],
+    Field(max_length=_MOST_NAMES, description="connectors by name"),
+]
+
+
+async def _caller_in_thread(
+    hub: TheHub,
+    caller: TheCaller,
+    thread: Annotated[
+        str | None, Query(min_length=1, max_length=200, description="only what is active in this thread")
+    ] = None,
+) -> Caller:
+    return caller if thread is None else await hub.threads.narrowed(replace(caller, thread=thread))
+
+
+ThreadCaller = Annotated[Caller, Depends(_caller_in_thread)]
+
+
+class ThreadShape(TypedDict):
+    """`connectors` null: the user's default set. `active` is what is in force now."""
+
+    id: str
+    title: str
+    connectors: list[str] | None
+    active: list[str]
+    limit: int | None
+    notes: list[str]
+    created_at: str
+    updated_at: str
+
+
+class ThreadsShape(TypedDict):
+    threads: list[ThreadShape]
+
+
+class MissingShape(TypedDict):
+    """Tools that cannot be called in this thread, for one reason. A count of 0: nobody knows how many."""
+
+    why: Why
+    connector: str | None
+    count: int
+    reason: str
+    text: str
+    hint: str | None
+
+
+class ThreadToolsShape(TypedDict):
+    tools: list[ToolShape]
+    missing: list[MissingShape]
+
+
+class BoundsShape(TypedDict):
+    calls_per_hour: int | None
+    tokens_per_day: int | None
+    cost_per_day: float | None
+    calls_per_minute: int | None
+    max_concurrency: int | None
+    max_connectors_per_thread: int | None
+
+
+class PreferencesShape(TypedDict):
+    """`bounds` are the user's own, `above` what others set, `in_force` the smaller of both."""
+
+    connectors: list[str] | None
+    auto_load: bool
+    bounds: BoundsShape
+    above: BoundsShape
+    in_force: BoundsShape
+
+
+class NewThread(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    title: str = Field(default="", max_length=200)
+    connectors: Slugs | None = Field(
+        default=None, description="null: the default set, whatever it is by then"
+    )
+    id: str | None = Field(default=None, min_length=1, max_length=200, description="random unless given")
+
+
+class ThreadConnectors(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    connectors: Slugs | None = Field(description="null: the user's default set")
+
+
+class NamedConnectors(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    connectors: Slugs
+
+
+class BoundChanges(BaseModel):
+    """What is left out stays as it is; null takes a bound of your own away."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    calls_per_hour: int | None = None
+    tokens_per_day: int | None = None
+    cost_per_day: float | None = None
+    calls_per_minute: int | None = None
+    max_concurrency: int | None = None
+    max_connectors_per_thread: int | None = None
+
+
+class PreferenceChanges(BaseModel):
+    """What is left out stays as it is. `connectors` are those of a new thread; null: all."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    connectors: Slugs | None = None
+    auto_load: bool = Field(default=True, description="whether a new thread starts with them, or with none")
+    bounds: BoundChanges = BoundChanges()
+
+    def facts(self) -> dict[str, Any]:
+        """As the hub takes them: only what was given."""
+        facts: dict[str, Any] = {name: getattr(self, name) for name in self.model_fields_set}
+        if "connectors" in facts and facts["connectors"] is None:
+            facts["connectors"] = "all"
+        if "bounds" in facts:
+            facts["bounds"] = self.bounds.model_dump(exclude_unset=True)
+        return facts
+
+
+_ONE: dict[int | str, dict[str, Any]] = {200: {"model": ThreadShape}}
+_PREFERENCES: dict[int | str, dict[str, Any]] = {200: {"model": PreferencesShape}}
+
+
+@routes.get("/threads", responses={200: {"model": ThreadsShape}})
+async def list_threads(
+    hub: TheHub, caller: TheCaller, limit: Annotated[int, Query(ge=1, le=1000)] = 100
+) -> Response:
+    """Last changed first."""
+    views = await hub.threads.list(limit, caller)
+    return json_response({"threads": [thread_view(view) for view in views]})
+
+
+@routes.post("/threads", status_code=201, responses={201: {"model": ThreadShape}})
+async def create_thread(new: NewThread, hub: TheHub, caller: TheCaller) -> Response:
+    view = await hub.threads.create(new.title, new.connectors, id=new.id, caller=caller)
+    return json_response(thread_view(view), 201)
+
+
+@routes.get("/threads/{thread}", responses=_ONE)
+async def get_thread(thread: str, hub: TheHub, caller: TheCaller) -> Response:
+    return json_response(thread_view(await hub.threads.get(thread, caller)))
+
+
+@routes.delete("/threads/{thread}", status_code=204)
+async def remove_thread(thread: str, hub: TheHub, caller: TheCaller) -> Response:
+    await hub.threads.remove(thread, caller)
+    return Response(status_code=204)
+
+
+@routes.put("/threads/{thread}/connectors", responses=_ONE)
+async def set_connectors(thread: str, wanted: ThreadConnectors, hub: TheHub, caller: TheCaller) -> Response:
+    """These and no others. Effective for the next call."""
+    return json_response(thread_view(await hub.threads.set(thread, wanted.connectors, caller)))
+
+
+@routes.post("/threads/{thread}/add", responses=_ONE)
+async def add_connectors(thread: str, wanted: NamedConnectors, hub: TheHub, caller: TheCaller) -> Response:
+    """These too."""
+    return json_response(thread_view(await hub.threads.add(thread, *wanted.connectors, caller=caller)))
+
+
+@routes.post("/threads/{thread}/disable", responses=_ONE)
+async def disable_connectors(
+    thread: str, wanted: NamedConnectors, hub: TheHub, caller: TheCaller
+) -> Response:
+    """All but these."""
+    return json_response(thread_view(await hub.threads.disable(thread, *wanted.connectors, caller=caller)))
+
+
+@routes.get("/threads/{thread}/tools", responses={200: {"model": ThreadToolsShape}})
+async def list_thread_tools(
+    thread: str,
+    hub: TheHub,
+    caller: TheCaller,
+    tool: Annotated[
+        list[str] | None, Query(max_length=_MOST_NAMES, description="only these tools or connectors")
+    ] = None,
+    max_tools: Annotated[int | None, Query(ge=1, le=100_000, description="no more than so many")] = None,
+) -> Response:
+    """What can be called in this thread, and why the rest cannot."""
+    found = await hub.threads.tools(thread, tools=tool, max_tools=max_tools, caller=caller)
+    return json_response(thread_tools_view(found))
+
+
+@routes.get("/preferences", responses=_PREFERENCES)
+async def get_preferences(hub: TheHub, caller: TheCaller) -> Response:
+    return json_response(preferences_view(await hub.preferences.get(caller)))
+
+
+@routes.patch("/preferences", responses=_PREFERENCES)
+async def change_preferences(changes: PreferenceChanges, hub: TheHub, caller: TheCaller) -> Response:
+    """A bound of your own can be lower than what others set for you, never higher."""
+    return json_response(preferences_view(await hub.preferences.update(**changes.facts(), caller=caller)))
+
+
+def thread_view(view: ThreadView) -> ThreadShape:
+    thread = view.thread
+    return {
+        "id": thread.id,
+        "title": thread.title,
+        "connectors": None if thread.connectors is None else list(thread.connectors),
+        "active": list(view.active),
+        "limit": view.limit,
+        "notes": list(view.notes),
+        "created_at": thread.created_at.isoformat(),
+        "updated_at": thread.updated_at.isoformat(),
+    }
+
+
+def thread_tools_view(found: ThreadTools) -> ThreadToolsShape:
+    return {
+        "tools": [tool_view(info) for info in found.tools],
+        "missing": [_missing(one) for one in found.missing],
+    }
+
+
+def _missing(one: Missing) -> MissingShape:
+    return {
+        "why": one.why,
+        "connector": one.connector,
+        "count": one.count,
+        "reason": one.reason,
+        "text": one.text,
+        "hint": one.hint,
+    }
+
+
+def preferences_view(view: PreferencesView) -> PreferencesShape:
+    chosen = view.preferences
+    return {
+        "connectors": None if chosen.connectors is None else list(chosen.connectors),
+        "auto_load": chosen.auto_load,
+        "bounds": BoundsShape(**asdict(chosen.bounds)),
+        "above": BoundsShape(**asdict(view.above)),
+        "in_force": BoundsShape(**asdict(view.in_force)),
+    }

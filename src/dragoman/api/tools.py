@@ -3,13 +3,16 @@
 from typing import Any
 
 from fastapi import APIRouter, Request
+from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
 from dragoman.api.calls import make_call
 from dragoman.api.encoding import JSON, json_response
 from dragoman.api.requests import PROBLEMS, CallRequest, TheCaller, TheHub, ToolCallRequest
 from dragoman.api.shapes import OutputShape, ToolDetailShape, ToolsShape
+from dragoman.api.threads import ThreadCaller
 from dragoman.api.views import tool_detail, tool_view
+from dragoman.connector import Policy
 from dragoman.hub import Hub
 from dragoman.scope import Caller
 
@@ -18,12 +21,24 @@ _ONE: dict[int | str, dict[str, Any]] = {200: {"model": ToolDetailShape}}
 _OUTPUT: dict[int | str, dict[str, Any]] = {200: {"model": OutputShape}}
 
 
+class ToolSettings(BaseModel):
+    """What is left out stays as it is; `approval: null` leaves it to the connector and the workspace."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    allowed_callers: list[str] = Field(default=[], description="out of direct, agent, mcp and code")
+    approval: Policy | None = None
+    required_capabilities: list[str] = Field(default=[], description="besides those that admit any tool")
+    cost: float = Field(default=0, description="dollars a call")
+    cache_ttl: float = Field(default=0, description="seconds; only for tools that only read")
+
+
 def _body(model: type[CallRequest] | type[ToolCallRequest]) -> dict[str, Any]:
     return {"requestBody": {"required": True, "content": {JSON: {"schema": model.model_json_schema()}}}}
 
 
 @routes.get("/tools", responses={200: {"model": ToolsShape}})
-async def list_tools(hub: TheHub, caller: TheCaller, connector: str | None = None) -> Response:
+async def list_tools(hub: TheHub, caller: ThreadCaller, connector: str | None = None) -> Response:
     """From memory, whatever the servers do."""
     tools = [tool_view(hub.tools.info(tool.name, caller)) for tool in hub.tools.list(connector, caller)]
     return json_response({"tools": tools})
@@ -61,10 +76,17 @@ async def accept_tool(name: str, hub: TheHub, caller: TheCaller) -> Response:
     return await _detail(hub, caller, name)
 
 
+@routes.patch("/tools/{name:path}", responses=_ONE)
+async def set_tool(name: str, settings: ToolSettings, hub: TheHub, caller: TheCaller) -> Response:
+    """They hold for everybody who uses the tool, whatever its server lists from now on."""
+    await hub.tools.configure(name, **settings.model_dump(exclude_unset=True), caller=caller)
+    return await _detail(hub, caller, name)
+
+
 @routes.get("/tools/{name:path}", responses=_ONE)
 async def get_tool(name: str, hub: TheHub, caller: TheCaller) -> Response:
     return await _detail(hub, caller, name)
 
 
 async def _detail(hub: Hub, caller: Caller, name: str) -> Response:
-    return json_response(tool_detail(hub.tools.info(name), await hub.tools.versions(name)))
+    return json_response(tool_detail(hub.tools.info(name, caller), await hub.tools.versions(name, caller)))

@@ -26,6 +26,8 @@ def connector_view(view: ConnectorView) -> ConnectorShape:
     return {
         "id": connector.id,
         "slug": connector.slug,
+        "tier": "user" if connector.owner else "workspace" if connector.workspace else "app",
+        "origin": connector.origin,
         "aliases": list(connector.aliases),
         "description": connector.description,
         "kind": connector.kind,
@@ -118,6 +120,9 @@ def tool_detail(info: ToolInfo, versions: Sequence[ToolVersion]) -> ToolDetailSh
         "input_schema": dict(tool.definition.input_schema),
         "output_schema": _table(tool.definition.output_schema),
         "allowed_callers": sorted(tool.allowed_callers),
+        "approval": tool.approval,
+        "required_capabilities": sorted(tool.required_capabilities),
+        "cost": tool.cost,
         "cache_ttl": tool.cache_ttl,
         "first_seen": tool.first_seen.isoformat(),
         "versions": [

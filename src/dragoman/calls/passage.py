@@ -103,6 +103,7 @@ class Passage:
             duration_ms=output.metadata.duration_ms if output else self._elapsed_ms(),
             attempts=self.attempts,
             started_at=self.started_at,
+            version=self.tool.version if self.tool else None,
         )
 
     def _elapsed_ms(self) -> float:

@@ -40,6 +40,7 @@ class Finished:
     duration_ms: float
     attempts: int
     started_at: float
+    version: int | None = None
 
 
 class Recorder:

@@ -62,6 +62,7 @@ class Catalog:
             if shelf := catalog._shelves.get(tool.connector_id):
                 catalog._naming.hold(shelf.connector, tool.original_name, tool.name)
                 lists.setdefault((tool.connector_id, tool.identity), {})[tool.original_name] = tool
+                shelf.remember(tool)
         for (connector_id, identity), tools in lists.items():
             shelf = catalog._shelves[connector_id]
             shelf.replace(identity, tools)
@@ -211,6 +212,16 @@ class Catalog:
         """A person has read the change of a pinned tool and wants it called as it is now."""
         return await self._rewrite(name, caller, accepted_version=self.get(name, caller).version)
 
+    async def configure(self, name: str, caller: Caller, **settings: Any) -> Tool:
+        """Settings of the tool in every list that has it: what is decided holds for all who use it."""
+        async with self._lock(self.get(name, caller).connector_id):
+            tool = self.get(name, caller)
+            shelf = self._shelves[tool.connector_id]
+            same = [one for one in shelf.all_tools() if one.original_name == tool.original_name]
+            changed = [replace(one, **settings) for one in same]
+            await self._write(shelf, [new for old, new in zip(same, changed, strict=True) if new != old])
+            return replace(tool, **settings)
+
     async def versions(self, name: str, caller: Caller) -> Sequence[ToolVersion]:
         """Every definition the tool has had, oldest first."""
         tool = self.get(name, caller)
@@ -221,14 +232,21 @@ class Catalog:
             tool = self.get(name, caller)
             shelf = self._shelves[tool.connector_id]
             changed = replace(tool, **settings)
-            if changed == tool:
-                return tool
-            if shelf.is_stored:
-                await self._rows.save([changed], [], [])
-            shelf.replace(tool.identity, {**shelf.tools(tool.identity), tool.original_name: changed})
-            self._version += 1
-            self._index.put(shelf, self._shelves.values())
+            if changed != tool:
+                await self._write(shelf, [changed])
             return changed
+
+    async def _write(self, shelf: Shelf, changed: Sequence[Tool]) -> None:
+        """First into the store, then for all to see."""
+        if not changed:
+            return
+        if shelf.is_stored:
+            await self._rows.save(changed, [], [])
+        for tool in changed:
+            shelf.remember(tool)
+            shelf.replace(tool.identity, {**shelf.tools(tool.identity), tool.original_name: tool})
+        self._version += 1
+        self._index.put(shelf, self._shelves.values())
 
     def _seen(self, caller: Caller, connector_id: str | None) -> Sequence[Shelf]:
         connectors = (shelf.connector for shelf in self._shelves.values())

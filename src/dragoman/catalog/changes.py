@@ -121,13 +121,11 @@ class Planner:
             known = self._known.get(definition.original_name)
             if known is None:
                 self._plan.added.append(tool)
-            else:
-                tool = replace(tool, enabled=known.enabled, cache_ttl=known.cache_ttl)
             self._plan.tools[definition.original_name] = tool
         return self._plan
 
     def _judged(self, definition: Definition) -> Tool | None:
-        """The tool as if it had never been seen, or None and a reason among the skipped."""
+        """The tool as if it were listed for the first time, or None and a reason among the skipped."""
         try:
             reason = self._reason_to_skip(definition)
             fingerprint = "" if reason else definition.fingerprint
@@ -148,6 +146,7 @@ class Planner:
             fingerprint=fingerprint,
             identity=self._identity,
             is_mcp=connector.kind == "mcp",
+            **self._shelf.settings_of(definition.original_name),
         )
 
     def _reason_to_skip(self, definition: Definition) -> str | None:

@@ -1,7 +1,8 @@
 """The tools of one connector as they are known now: one list for all, or one per identity."""
 
 from collections.abc import Iterable, Mapping
-from typing import Literal
+from dataclasses import fields
+from typing import Any, Literal
 
 from dragoman.connector import Connector
 from dragoman.errors import NotFound
@@ -10,6 +11,9 @@ from dragoman.tool import Tool
 
 CatalogState = Literal["empty", "populating", "ready", "stale"]
 COMMON = ""
+SETTINGS = ("allowed_callers", "required_capabilities", "approval", "cost", "cache_ttl")
+"""What people decide about a tool. It holds for every list of the connector, whatever the server says."""
+_UNDECIDED = {item.name: item.default for item in fields(Tool) if item.name in (*SETTINGS, "enabled")}
 ListKey = tuple[str, str]
 """Whose list: the connector's id, and the identity."""
 
@@ -50,6 +54,7 @@ class Shelf:
         self.has_own_lists = connector.lists_per_user
         self._lists: dict[str, Mapping[str, Tool]] = {}
         self._ordered: dict[str, tuple[Tool, ...]] = {}
+        self._settings: dict[str, dict[str, Any]] = {}
 
     def adopt(self, connector: Connector) -> None:
         self.connector = connector
@@ -70,6 +75,19 @@ class Shelf:
             self._lists.pop(identity, None)
             self._ordered.pop(identity, None)
         self.has_own_lists = self.connector.lists_per_user or any(key != COMMON for key in self._lists)
+
+    def remember(self, tool: Tool) -> None:
+        """What people decided about it, for lists to come: by going and returning it gets out of nothing."""
+        kept = {name: getattr(tool, name) for name in SETTINGS}
+        if tool.identity == COMMON:
+            kept["enabled"] = tool.enabled
+        if all(value == _UNDECIDED[name] for name, value in kept.items()):
+            self._settings.pop(tool.original_name, None)
+        else:
+            self._settings[tool.original_name] = kept
+
+    def settings_of(self, original_name: str) -> Mapping[str, Any]:
+        return self._settings.get(original_name, {})
 
     def find(self, original_name: str, caller: Caller) -> Tool | None:
         return self.tools(self._identity(caller)).get(original_name)

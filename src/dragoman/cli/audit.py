@@ -1,5 +1,114 @@
 """`dragoman audit …`"""
 
+import json
+import sys
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Annotated, Any
+
 import typer
 
+from dragoman.cli.door import path_of
+from dragoman.cli.screen import ago, plain
+from dragoman.cli.session import AsJson, session
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
 app = typer.Typer(no_args_is_help=True, help="Who did what to which, and whether the trail is whole.")
+
+Workspace = Annotated[str | None, typer.Option(help="By id or name; for the operator.", show_default=False)]
+
+
+@app.command("list")
+def list_entries(
+    user: Annotated[str | None, typer.Option(help="Only what this user did.", show_default=False)] = None,
+    action: Annotated[
+        str | None, typer.Option(help="Only this: call, connector.added, …", show_default=False)
+    ] = None,
+    after: Annotated[int, typer.Option(help="Only older ones than this number.")] = 0,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="At most so many.")] = 30,
+    workspace: Workspace = None,
+    as_json: AsJson = False,
+) -> None:
+    """List what was done, newest first. Arguments appear as their hash only.
+
+    \b
+    dragoman audit list
+    dragoman audit list --user ada --action call --limit 100
+    """
+    with session(as_json) as (door, screen):
+        answer = door.ask(
+            "GET", path_of("audit"), user=user, action=action, after=after, limit=limit, workspace=workspace
+        )
+        if as_json:
+            screen.data(answer)
+        elif answer["entries"]:
+            screen.show(_table(answer["entries"]))
+        else:
+            screen.note("there is no such entry")
+
+
+@app.command("verify")
+def verify(workspace: Workspace = None, as_json: AsJson = False) -> None:
+    """Follow the whole chain and say whether an entry was changed or taken out. Ends with 1 if so.
+
+    \b
+    dragoman audit verify
+    """
+    with session(as_json) as (door, screen):
+        verdict = door.ask("GET", path_of("audit", "verify"), workspace=workspace)
+        if as_json:
+            screen.data(verdict)
+        elif verdict["is_whole"]:
+            screen.text(f"the trail is whole: {verdict['count']:,} entries, the last is {verdict['number']}")
+            if verdict["head"]:
+                screen.text(f"its hash is {verdict['head']}")
+        else:
+            hint = f"what was written before it, up to entry {verdict['number']}, is as it was written"
+            screen.fail({"detail": f"the trail is broken: {verdict['problem']}", "hint": hint})
+        if not verdict["is_whole"]:
+            raise typer.Exit(1)
+
+
+@app.command("export")
+def export(
+    after: Annotated[int, typer.Option(help="Only newer ones than this number.")] = 0,
+    workspace: Workspace = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write the whole trail to stdout, oldest first, one JSON document a line; with --json one list.
+
+    \b
+    dragoman audit export > audit.jsonl
+    """
+    with session(as_json) as (door, screen):
+        entries: list[Any] = []
+        while body := door.fetch(path_of("audit", "export"), after=after, workspace=workspace).body:
+            lines = body.decode().splitlines()
+            after = json.loads(lines[-1])["number"]
+            if as_json:
+                entries += map(json.loads, lines)
+            else:
+                sys.stdout.write("\n".join(lines) + "\n")
+        if as_json:
+            screen.data(entries)
+
+
+def _table(entries: Iterable[Mapping[str, Any]]) -> "Table":
+    from rich import box
+    from rich.table import Table
+
+    table = Table("number", "when", "who", "what", "to which", "outcome", box=box.SIMPLE_HEAD, pad_edge=False)
+    table.columns[0].justify = "right"
+    for entry in entries:
+        who = entry["user"] + (f" by {entry['agent']}" if entry["agent"] else "")
+        outcome = "[green]ok[/]" if entry["outcome"] == "ok" else f"[red]{plain(entry['outcome'])}[/]"
+        table.add_row(
+            str(entry["number"]),
+            ago(entry["time"]),
+            plain(who),
+            plain(entry["action"]),
+            plain(entry["subject"], 80),
+            outcome,
+        )
+    return table

@@ -34,12 +34,13 @@ def state_of(connector: Shown) -> str:
 
 
 def connectors_table(connectors: Iterable[Shown]) -> "Table":
-    table = _table("connector", "state", "tools", "calls", "p50", "how it is reached", "what is wrong")
-    table.columns[2].justify = table.columns[3].justify = table.columns[4].justify = "right"
+    table = _table("connector", "of", "state", "tools", "calls", "p50", "how it is reached", "what is wrong")
+    table.columns[3].justify = table.columns[4].justify = table.columns[5].justify = "right"
     for connector in connectors:
         metrics = connector["metrics"]
         table.add_row(
             f"[bold]{plain(connector['slug'])}[/]",
+            f"[dim]{plain(connector['tier'])}[/]",
             chip(state_of(connector)),
             str(connector["tools"])
             + ("" if connector["catalog"] == "ready" else f" ({connector['catalog']})"),

@@ -67,6 +67,7 @@ CacheTtl = Annotated[float | None, typer.Option(help="Seconds that results of re
 Eager = Annotated[bool | None, typer.Option("--eager/--lazy", help="Connect at start, or when needed.")]
 AutoReconnect = Annotated[bool | None, typer.Option(help="Try again in the background.")]
 Description = Annotated[str | None, typer.Option(help="What it is for.")]
+Shared = Annotated[bool | None, typer.Option("--shared", help="For the whole workspace; admins only.")]
 Connect = Annotated[
     bool, typer.Option("--connect/--no-connect", help="Connect at once to show that it works.")
 ]
@@ -141,6 +142,7 @@ def add(
     eager: Eager = None,
     auto_reconnect: AutoReconnect = None,
     description: Description = None,
+    shared: Shared = None,
     from_registry: FromRegistry = None,
     way: Way = 1,
     inputs: Inputs = None,
@@ -359,6 +361,8 @@ def _choice(
     described = [field for field in ("command", "url", "openapi") if given[field]]
     if described:
         raise typer.BadParameter(f"the registry says the {described[0]}", param_hint="--from-registry")
+    if given.get("shared"):
+        raise typer.BadParameter("what a registry offers is added for yourself", param_hint="--shared")
     return Choice(
         offered=offered, name=name, way=way, inputs=values_of(inputs), is_agreed=yes, connect=given["connect"]
     )

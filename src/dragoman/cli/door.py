@@ -92,7 +92,7 @@ def open_door(settings: Settings) -> Generator[Door]:
 def find_service(settings: Settings, environment: Mapping[str, str] = os.environ) -> Service | None:
     """The service that DRAGOMAN_URL names, or the one that runs for this home."""
     if url := environment.get("DRAGOMAN_URL"):
-        service = Service(url.rstrip("/"), environment.get("DRAGOMAN_TOKEN") or _own_token(settings))
+        service = Service(url.rstrip("/"), _token(settings, environment))
         if not is_alive(service):
             raise Unreachable(
                 f"no service answers at {service.url}",
@@ -100,7 +100,7 @@ def find_service(settings: Settings, environment: Mapping[str, str] = os.environ
             )
         return service
     limit = time.monotonic() + _START_LIMIT
-    while (service := _announced(settings)) is None and _holds_home(settings):
+    while (service := _announced(settings, environment)) is None and _holds_home(settings):
         # It has the home, but does not answer yet, or does no more: beside it nobody may write.
         if time.monotonic() > limit:
             raise Unreachable(
@@ -110,10 +110,10 @@ def find_service(settings: Settings, environment: Mapping[str, str] = os.environ
     return service
 
 
-def _announced(settings: Settings) -> Service | None:
+def _announced(settings: Settings, environment: Mapping[str, str]) -> Service | None:
     try:
         facts = json.loads(settings.server_file.read_text())
-        service = Service(facts["url"], _own_token(settings))
+        service = Service(facts["url"], _token(settings, environment))
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return service if is_alive(service) else None
@@ -201,12 +201,16 @@ def _connection(service: Service, timeout: float | None) -> http.client.HTTPConn
     raise InvalidConfig("DRAGOMAN_URL must begin with http:// or https:// and name a host")
 
 
-def _own_token(settings: Settings) -> str:
+def _token(settings: Settings, environment: Mapping[str, str]) -> str:
+    """What DRAGOMAN_TOKEN holds (a key will do as well), or the home's own."""
+    if given := environment.get("DRAGOMAN_TOKEN"):
+        return given
     try:
         return settings.token_file.read_text().strip()
     except FileNotFoundError:
         raise Unauthenticated(
-            "there is no token for the service", hint="set DRAGOMAN_TOKEN to the token of the service"
+            "there is no token for the service",
+            hint="set DRAGOMAN_TOKEN to an API key, or to the token of the service",
         ) from None
 
 

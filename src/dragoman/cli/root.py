@@ -17,6 +17,7 @@ from dragoman.cli import (
     doctor,
     imports,
     people,
+    preferences,
     serving,
     threads,
     tools,
@@ -27,7 +28,8 @@ from dragoman.cli.session import AsJson
 
 _ORDER = (
     *("connectors", "import", "export", "discover", "tools", "call", "results", "calls", "events"),
-    *("approvals", "credentials", "threads", "usage", "audit", "workspaces", "users", "keys", "whoami"),
+    *("approvals", "credentials", "threads", "preferences", "usage", "audit"),
+    *("workspaces", "users", "keys", "whoami"),
     *("serve", "token", "doctor", "version"),
 )
 
@@ -67,11 +69,13 @@ app.command("events")(calls.events)
 app.add_typer(approvals.app, name="approvals")
 app.add_typer(credentials.app, name="credentials")
 app.add_typer(threads.app, name="threads")
+app.add_typer(preferences.app, name="preferences")
 app.add_typer(usage.app, name="usage")
 app.add_typer(audit.app, name="audit")
 app.add_typer(people.workspaces, name="workspaces")
 app.add_typer(people.users, name="users")
 app.add_typer(people.keys, name="keys")
+app.command("whoami")(people.whoami)
 app.command("serve")(serving.serve)
 app.command("token")(serving.token)
 app.command("doctor")(doctor.doctor)

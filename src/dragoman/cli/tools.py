@@ -1,6 +1,7 @@
 """`dragoman tools …`: what can be called."""
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 import typer
 
@@ -10,7 +11,7 @@ from dragoman.cli.screen import ago
 from dragoman.cli.search import search
 from dragoman.cli.session import AsJson, session
 
-app = typer.Typer(no_args_is_help=True, help="See, switch and accept the tools of all connectors.")
+app = typer.Typer(no_args_is_help=True, help="See, switch, set and accept the tools of all connectors.")
 app.command("search")(search)
 
 Name = Annotated[
@@ -70,18 +71,80 @@ def accept(name: Name, as_json: AsJson = False) -> None:
     _act(name, "accept", as_json)
 
 
-def _act(name: str, action: str, as_json: bool) -> None:
+@app.command("set")
+def set_tool(
+    name: Name,
+    callers: Annotated[
+        str | None,
+        typer.Option(
+            help="Who may call it: of direct, agent, mcp and code, with commas.", show_default=False
+        ),
+    ] = None,
+    approval: Annotated[
+        str | None,
+        typer.Option(help="never, default, always, or inherit: as the connector has it.", show_default=False),
+    ] = None,
+    require: Annotated[
+        str | None,
+        typer.Option(help="Capabilities it requires, with commas; '' for none.", show_default=False),
+    ] = None,
+    cost: Annotated[float | None, typer.Option(help="Dollars a call.", show_default=False)] = None,
+    cache: Annotated[
+        float | None,
+        typer.Option(help="Seconds to keep results, of tools that only read.", show_default=False),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Set who may call a tool, when a person is asked first, what it requires and costs.
+
+    \b
+    dragoman tools set mcp_mail_send --approval always
+    dragoman tools set mail__search --callers direct,agent,code --cost 0.002
+    dragoman tools set mail__send --require finance
+    """
+    given: dict[str, Any] = {
+        "allowed_callers": _words(callers),
+        "required_capabilities": _words(require),
+        "cost": cost,
+        "cache_ttl": cache,
+    }
+    settings = {field: value for field, value in given.items() if value is not None}
+    if approval is not None:
+        settings["approval"] = None if approval == "inherit" else approval
+    _act(name, "", as_json, settings)
+
+
+def _words(text: str | None) -> list[str] | None:
+    return None if text is None else [word for word in text.replace(",", " ").split() if word]
+
+
+def _settings_line(tool: Mapping[str, Any]) -> str:
+    parts = [f"called by {', '.join(tool['allowed_callers']) or 'nobody'}"]
+    if tool["approval"]:
+        parts.append(f"approval {tool['approval']}")
+    if tool["required_capabilities"]:
+        parts.append(f"requires {', '.join(tool['required_capabilities'])}")
+    if tool["cost"]:
+        parts.append(f"costs ${tool['cost']:g} a call")
+    if tool["cache_ttl"]:
+        parts.append(f"results kept for {tool['cache_ttl']:g} s")
+    return "; ".join(parts)
+
+
+def _act(name: str, action: str, as_json: bool, settings: Mapping[str, Any] | None = None) -> None:
     from rich.text import Text
 
     with session(as_json) as (door, screen):
-        tool = (
-            door.ask("POST", path_of("tools", name, action))
-            if action
-            else door.ask("GET", path_of("tools", name))
-        )
+        if settings is not None:
+            tool = door.ask("PATCH", path_of("tools", name), settings)
+        elif action:
+            tool = door.ask("POST", path_of("tools", name, action))
+        else:
+            tool = door.ask("GET", path_of("tools", name))
         if as_json:
             return screen.data(tool)
         screen.show(tool_card(tool))
+        screen.show(Text(_settings_line(tool), "dim"))
         if table := arguments_table(tool["input_schema"]):
             screen.show(table)
         for version in tool["versions"]:

@@ -1,5 +1,68 @@
 """`dragoman usage …`"""
 
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Annotated, Any
+
 import typer
 
+from dragoman.cli.door import path_of
+from dragoman.cli.screen import ago, plain
+from dragoman.cli.session import AsJson, session
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
 app = typer.Typer(no_args_is_help=True, help="What was used, and what may still be.")
+
+
+@app.callback()
+def usage() -> None:
+    pass
+
+
+@app.command("show")
+def show(
+    user: Annotated[
+        str | None, typer.Option(help="Another user of the workspace, by id or name; for admins.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what was used in the current windows, the bounds in force and who set each.
+
+    \b
+    dragoman usage show
+    dragoman usage show --user ada --json
+    """
+    with session(as_json) as (door, screen):
+        answer = door.ask("GET", path_of("usage"), user=user)
+        if as_json:
+            return screen.data(answer)
+        screen.text(
+            f"{answer['name']}: {answer['calls_last_hour']:,} calls in the last hour,"
+            f" {answer['calls_last_day']:,} in the last day"
+        )
+        bounded = [use for use in answer["uses"] if use["limit"] is not None]
+        if bounded:
+            screen.show(_table(bounded))
+        else:
+            screen.note("no bound is set")
+        return None
+
+
+def _table(uses: Iterable[Mapping[str, Any]]) -> "Table":
+    from rich import box
+    from rich.table import Table
+
+    table = Table("bound", "used", "limit", "set by", "starts anew", box=box.SIMPLE_HEAD, pad_edge=False)
+    table.columns[1].justify = table.columns[2].justify = "right"
+    for use in uses:
+        used, limit = use["used"], use["limit"]
+        colour = "red" if used is not None and used >= limit else "green"
+        table.add_row(
+            plain(use["bound"].replace("_", " ")),
+            "" if used is None else f"[{colour}]{used:,g}[/]",
+            f"{limit:,g}",
+            plain(use["set_by"]),
+            ago(use["resets_at"]),
+        )
+    return table

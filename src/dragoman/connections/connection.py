@@ -14,6 +14,7 @@ from typing import Protocol
 from mcp.shared.exceptions import MCPError
 
 from dragoman.connections.faults import WireFault, explained
+from dragoman.connections.needs import credential_hint
 from dragoman.connections.repeats import Tries, backoff
 from dragoman.connections.session import Session
 from dragoman.connections.source import LinkStatus, Listing, Observer, SourceCall, State
@@ -129,7 +130,7 @@ class Connection:
                         self._notice(fault)
                         has_left = has_left and not fault.never_ran
                         if (pause := tries.pause_after(fault, safe, clock())) is None:
-                            raise fault.as_error(subject, safe) from None
+                            raise self._told(fault, subject, safe) from None
                     except (Unreachable, ConnectTimeout):
                         if (pause := tries.pause(clock())) is None:
                             raise
@@ -149,7 +150,7 @@ class Connection:
             raise Timeout(f"{subject} did not come in time", hint="raise request_timeout") from None
         except WireFault as fault:
             self._notice(fault)
-            raise fault.as_error(subject, safe=True) from None
+            raise self._told(fault, subject, safe=True) from None
         except MCPError as error:
             raise _refused(subject, error) from None
 
@@ -165,6 +166,12 @@ class Connection:
     def _notice(self, fault: WireFault) -> None:
         if fault.kind in ("refused", "lost", "unauthorized"):
             self.usage.suspect()
+
+    def _told(self, fault: WireFault, subject: str, safe: bool) -> DragomanError:
+        error = fault.as_error(subject, safe)
+        if isinstance(error, NeedsAuth):
+            error.hint = credential_hint(self.connector)
+        return error
 
     def _timed_out(self, subject: str, safe: bool, has_left: bool) -> DragomanError:
         if has_left:
@@ -242,6 +249,8 @@ class Connection:
         """The state after a session, and what those who wait for one are told."""
         if error is None or self.usage.is_closing:
             return
+        if isinstance(error, NeedsAuth) and error.cause == "unauthorized":
+            error.hint = credential_hint(self.connector)
         is_final = isinstance(error, _FINAL) or not self.connector.configuration.auto_reconnect
         delay = None if is_final else backoff(self._attempt)
         if self._attempt == 0 and delay is not None:

@@ -35,8 +35,13 @@ PASSED_ON = (
 _REFERENCE = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^}]*))?\}")
 
 
-def expanded(text: str, environment: Mapping[str, str]) -> str:
-    """The text with each `${VAR}` or `${VAR:-default}` replaced; `InvalidConfig` where one is not set."""
+def expanded(text: str, environment: Mapping[str, str] | None) -> str:
+    """The text with each `${VAR}` or `${VAR:-default}` replaced; `InvalidConfig` where one is not set.
+
+    Without an environment it stays as it is: nobody but who runs Dragoman may read its variables.
+    """
+    if environment is None:
+        return text
 
     def value(match: re.Match[str]) -> str:
         name: str = match["name"]
@@ -50,6 +55,11 @@ def expanded(text: str, environment: Mapping[str, str]) -> str:
         return found
 
     return _REFERENCE.sub(value, text)
+
+
+def has_reference(text: str) -> bool:
+    """Whether `expanded` would read a variable."""
+    return _REFERENCE.search(text) is not None
 
 
 def child_environment(own: Mapping[str, str], connector: Mapping[str, str]) -> dict[str, str]:

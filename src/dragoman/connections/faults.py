@@ -70,13 +70,26 @@ class WireFault(Exception):
     """One request got no usable answer. `sent` False means that it never reached the server."""
 
     def __init__(
-        self, kind: FaultKind, message: str, *, sent: bool = True, retry_after: float | None = None
+        self,
+        kind: FaultKind,
+        message: str,
+        *,
+        sent: bool = True,
+        retry_after: float | None = None,
+        hint: str | None = None,
     ) -> None:
         super().__init__(message)
         self.kind: FaultKind = kind
         self.message = message
         self.retry_after = retry_after
+        self.hint = hint
         self.never_ran = not sent or kind in _NEVER_RAN
+
+    def again(self) -> "WireFault":
+        """The same fault for another of those who wait: an exception is raised once."""
+        return WireFault(
+            self.kind, self.message, sent=not self.never_ran, retry_after=self.retry_after, hint=self.hint
+        )
 
     def may_be_repeated(self, safe: bool) -> bool:
         """Whether sending the same request again can help and cannot do a thing twice."""
@@ -99,7 +112,7 @@ class WireFault(Exception):
             )
         return _ERRORS[self.kind](
             f"{subject}: {self.message}" if subject else self.message,
-            hint=_HINTS.get(self.kind),
+            hint=self.hint or _HINTS.get(self.kind),
             cause=self.kind,
             retry_after=self.retry_after,
         )

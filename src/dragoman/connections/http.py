@@ -16,6 +16,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_REQUEST, METHOD_NOT_FOUND, RequestId
 from yarl import URL
 
+from dragoman.connections.bearer import Bearer
 from dragoman.connections.faults import FaultKind, WireFault
 from dragoman.connections.network import plain
 from dragoman.connections.sse_events import EventDecoder, EventTooLarge, ServerEvent
@@ -32,6 +33,7 @@ from dragoman.connections.wire import (
 
 _SESSION = "Mcp-Session-Id"
 _COURTESY = 5.0
+_NOTHING: Mapping[str, str] = {}
 _STATUS_FAULTS: dict[int, FaultKind] = {401: "unauthorized", 403: "forbidden", 429: "rate_limited"}
 
 
@@ -47,9 +49,11 @@ class HttpWire(Wire):
         headers: Mapping[str, str],
         limit: int,
         proxy: str | None,
+        bearer: Bearer | None = None,
     ) -> None:
         super().__init__()
         self._client = client
+        self._bearer = bearer
         self._url = URL(url)
         self._headers = {
             **headers,
@@ -84,12 +88,11 @@ class HttpWire(Wire):
         """Ends the server's session, if there is one; bounded, and its failure concerns nobody."""
         if self._session_id is None or self._fault is not None:
             return
-        with suppress(aiohttp.ClientError, TimeoutError, OSError):
-            async with (
-                asyncio.timeout(1.0),
-                self._client.delete(self._url, headers=self._with_session(None), proxy=self._proxy),
-            ):
-                return
+        with suppress(aiohttp.ClientError, TimeoutError, OSError, WireFault):
+            async with asyncio.timeout(1.0):
+                headers = {**self._with_session(None), **await self._credential()}
+                async with self._client.delete(self._url, headers=headers, proxy=self._proxy):
+                    return
 
     async def _exchange(
         self, message: Message, headers: Mapping[str, str] | None, request_id: RequestId
@@ -138,13 +141,25 @@ class HttpWire(Wire):
     async def _post(self, message: Message, headers: Mapping[str, str] | None) -> aiohttp.ClientResponse:
         data = encode(message)
         sent = self._with_session(headers)
-        for _ in range(3):
+        credential = await self._credential()
+        is_renewed = self._bearer is None
+        for _ in range(4):
             response = await self._client.post(
-                self._url, data=data, headers=sent, allow_redirects=False, proxy=self._proxy
+                self._url,
+                data=data,
+                headers={**sent, **credential} if credential else sent,
+                allow_redirects=False,
+                proxy=self._proxy,
             )
-            if response.status not in (307, 308):
+            if response.status == 401 and not is_renewed:
+                is_renewed = True
+                if not await self._is_renewed(credential, response):
+                    return response
+                credential = await self._credential()
+            elif response.status in (307, 308):
+                self._follow(response)
+            else:
                 return response
-            self._follow(response)
             response.release()
         raise WireFault("refused", "the server redirects in a circle", sent=False)
 
@@ -156,6 +171,18 @@ class HttpWire(Wire):
                 "refused", f"the server redirects to {target}; use that address if it is meant", sent=False
             )
         self._url = target
+
+    async def _credential(self) -> Mapping[str, str]:
+        return _NOTHING if self._bearer is None else await self._bearer.headers()
+
+    async def _is_renewed(self, sent: Mapping[str, str], response: aiohttp.ClientResponse) -> bool:
+        """Whether the request is worth sending once more: it never ran, and its token was the reason."""
+        assert self._bearer is not None
+        try:
+            return await self._bearer.rejected(sent, response.headers.getall("WWW-Authenticate", []))
+        except BaseException:
+            response.close()
+            raise
 
     def _with_session(self, headers: Mapping[str, str] | None) -> Mapping[str, str]:
         if self._session_id is None:
@@ -257,7 +284,7 @@ class HttpWire(Wire):
             await self.notify("notifications/cancelled", {"requestId": request_id})
 
     async def _get(self, last_event_id: str | None = None) -> aiohttp.ClientResponse:
-        headers = {**self._with_session(None), "Accept": "text/event-stream"}
+        headers = {**self._with_session(None), **await self._credential(), "Accept": "text/event-stream"}
         headers.pop("Content-Type", None)
         if last_event_id:
             headers["Last-Event-ID"] = last_event_id

@@ -1,4 +1,4 @@
-"""All connections to MCP servers, by (connector, identity). Owns their tasks and the shared HTTP client.
+"""All connections to MCP servers, by (connector, identity). Owns their tasks.
 
 A connection appears with the first wish for it and goes when it is idle, evicted, retired or closed.
 The number of open ones is capped: the least recently used idle one goes first.
@@ -9,9 +9,8 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Self, TypeVar
 
-import aiohttp
-
 from dragoman.connections.connection import Connection
+from dragoman.connections.guarding import Clients
 from dragoman.connections.session import Session, open_session
 from dragoman.connections.source import LinkStatus, Listing, Observer, Secrets, SourceCall
 from dragoman.connections.wire import Wire
@@ -31,10 +30,17 @@ class Connections:
     """The MCP half of `Sources`."""
 
     def __init__(
-        self, secrets: Secrets, observer: Observer, *, max_servers: int = 64, max_spawns: int = 4
+        self,
+        secrets: Secrets,
+        observer: Observer,
+        clients: Clients,
+        *,
+        max_servers: int = 64,
+        max_spawns: int = 4,
     ) -> None:
         self._secrets = secrets
         self._observer = observer
+        self._clients = clients
         self._max_servers = max_servers
         self._spawns = asyncio.Semaphore(max_spawns)
         self._links: dict[Key, Connection] = {}
@@ -44,17 +50,6 @@ class Connections:
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
-        self._client = await self._stack.enter_async_context(
-            aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=30.0),
-                cookie_jar=aiohttp.DummyCookieJar(),  # a cookie kept for one user must never reach another
-                timeout=aiohttp.ClientTimeout(total=None, sock_connect=10.0),
-                skip_auto_headers=("User-Agent",),
-                headers={"User-Agent": "dragoman"},
-                max_line_size=64 * 1024,
-                max_field_size=64 * 1024,
-            )
-        )
         self._tasks = await self._stack.enter_async_context(asyncio.TaskGroup())
         return self
 
@@ -213,11 +208,13 @@ class Connections:
             connector: Connector, on_tools_changed: Callable[[], None], on_wire: Callable[[Wire], None]
         ) -> AsyncGenerator[Session]:
             self._make_room(key, connector)
+            reach = self._clients.for_connector(connector)
             secrets = await self._secrets.reveal(connector, key[1])
+            bearer = self._secrets.bearer(connector, key[1])
             async with (
                 self._turn_to_start(connector) as started,
                 asyncio.timeout(connector.configuration.connect_timeout) as limit,
-                open_session(connector, secrets, self._client, on_tools_changed, on_wire) as session,
+                open_session(connector, secrets, reach, on_tools_changed, on_wire, bearer) as session,
             ):
                 limit.reschedule(None)
                 started()

@@ -11,7 +11,6 @@ from importlib.metadata import version
 from typing import Any, cast
 from urllib.request import getproxies, proxy_bypass
 
-import aiohttp
 from mcp import ClientSession
 from mcp.client._probe import negotiate_auto
 from mcp.shared.exceptions import MCPError
@@ -37,9 +36,12 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import SecretStr
 from yarl import URL
 
+from dragoman.connections.bearer import Bearer
 from dragoman.connections.environment import child_environment, expanded
 from dragoman.connections.faults import WireFault
+from dragoman.connections.guarding import Reach
 from dragoman.connections.http import HttpWire, open_http
+from dragoman.connections.needs import check_secrets
 from dragoman.connections.source import Listing
 from dragoman.connections.sse import open_sse
 from dragoman.connections.stdio import open_stdio
@@ -173,17 +175,19 @@ class Session:
 async def open_session(
     connector: Connector,
     secrets: Mapping[str, SecretStr],
-    client: aiohttp.ClientSession,
+    reach: Reach,
     on_tools_changed: Callable[[], None],
     on_wire: Callable[[Wire], None],
+    bearer: Bearer | None = None,
 ) -> AsyncGenerator[Session]:
     """A negotiated session on a wire of its own. `on_wire` sees the wire before anything is sent."""
+    check_secrets(connector, secrets)
 
     async def take_message(message: ServerNotification | Exception) -> None:
         if isinstance(message, ToolListChangedNotification):
             on_tools_changed()
 
-    async with _open_wire(connector, secrets, client) as wire:
+    async with _open_wire(connector, secrets, reach, bearer) as wire:
         on_wire(wire)
         async with ClientSession(
             dispatcher=wire,
@@ -195,25 +199,25 @@ async def open_session(
             yield Session(wire, session)
 
 
-def _open_wire(connector: Connector, secrets: Mapping[str, SecretStr], client: aiohttp.ClientSession):
+def _open_wire(connector: Connector, secrets: Mapping[str, SecretStr], reach: Reach, bearer: Bearer | None):
     configuration = connector.configuration
     if configuration.wire == "stdio":
-        own = dict(os.environ)
-        env = {name: expanded(value, own) for name, value in configuration.env.items()}
+        env = {name: expanded(value, reach.environment) for name, value in configuration.env.items()}
         env |= _revealed(secrets, "env:")
-        args = tuple(expanded(argument, own) for argument in configuration.args)
-        return open_stdio(configuration, child_environment(own, env), args)
-    url = expanded(configuration.url or "", os.environ)
-    headers = {name: expanded(value, os.environ) for name, value in configuration.headers.items()}
+        args = tuple(expanded(argument, reach.environment) for argument in configuration.args)
+        return open_stdio(configuration, child_environment(os.environ, env), args)
+    url = expanded(configuration.url or "", reach.environment)
+    headers = {name: expanded(value, reach.environment) for name, value in configuration.headers.items()}
     headers |= _revealed(secrets, "header:")
     if token := secrets.get("auth"):
-        value = expanded(token.get_secret_value(), os.environ)
+        is_ours = "auth" not in configuration.personal
+        value = expanded(token.get_secret_value(), reach.environment if is_ours else None)
         auth = configuration.auth
         headers |= _credential(auth, value)
-    proxy = _proxy_for(url)
+    proxy = _proxy_for(url) if reach.is_trusted else None
     if configuration.wire == "sse":
-        return open_sse(client, url, headers, configuration.max_message_bytes, proxy)
-    return open_http(HttpWire(client, url, headers, configuration.max_message_bytes, proxy))
+        return open_sse(reach.client, url, headers, configuration.max_message_bytes, proxy, bearer)
+    return open_http(HttpWire(reach.client, url, headers, configuration.max_message_bytes, proxy, bearer))
 
 
 def _credential(auth: Auth, value: str) -> dict[str, str]:

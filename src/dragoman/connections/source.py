@@ -7,6 +7,7 @@ from typing import Any, Literal, Protocol
 
 from pydantic import SecretStr
 
+from dragoman.connections.bearer import Bearer
 from dragoman.connector import Connector, Era
 from dragoman.scope import Caller
 from dragoman.tool import Definition, RawResult, Tool
@@ -104,4 +105,8 @@ class Secrets(Protocol):
 
     async def reveal(self, connector: Connector, identity: str) -> Mapping[str, SecretStr]:
         """The shared ones, and those of the identity's user in their place where they exist."""
+        ...
+
+    def bearer(self, connector: Connector, identity: str) -> Bearer | None:
+        """Where the connector's credential changes by itself: who gives the one in force."""
         ...

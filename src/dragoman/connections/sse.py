@@ -8,6 +8,7 @@ import aiohttp
 from mcp_types import RequestId
 from yarl import URL
 
+from dragoman.connections.bearer import Bearer, credential_of
 from dragoman.connections.duplex import DuplexWire
 from dragoman.connections.faults import FaultKind, WireFault
 from dragoman.connections.network import plain
@@ -34,8 +35,10 @@ class SseWire(DuplexWire):
         headers: Mapping[str, str],
         limit: int,
         proxy: str | None,
+        bearer: Bearer | None = None,
     ) -> None:
         super().__init__()
+        self._bearer = bearer
         self._client = client
         self._response = response
         self._headers = {**headers, "Content-Type": "application/json"}
@@ -47,18 +50,21 @@ class SseWire(DuplexWire):
         if self._fault is not None:
             raise WireFault(self._fault.kind, self._fault.message, sent=False)
         endpoint = await asyncio.shield(self._endpoint)
+        credential = await credential_of(self._bearer)
+        status = await self._post(endpoint, message, {**self._headers, **(headers or {}), **credential})
+        if status == 401 and self._bearer is not None and await self._bearer.rejected(credential):
+            credential = await self._bearer.headers()
+            status = await self._post(endpoint, message, {**self._headers, **(headers or {}), **credential})
+        if status >= 300:
+            kind = _STATUS_FAULTS.get(status, "server_error" if status >= 500 else "refused")
+            raise WireFault(kind, f"the server answered {status}", sent=status >= 500)
+
+    async def _post(self, endpoint: URL, message: Message, headers: Mapping[str, str]) -> int:
         try:
             async with self._client.post(
-                endpoint,
-                data=encode(message),
-                headers={**self._headers, **(headers or {})},
-                allow_redirects=False,
-                proxy=self._proxy,
+                endpoint, data=encode(message), headers=headers, allow_redirects=False, proxy=self._proxy
             ) as response:
-                status = response.status
-                if status >= 300:
-                    kind = _STATUS_FAULTS.get(status, "server_error" if status >= 500 else "refused")
-                    raise WireFault(kind, f"the server answered {status}", sent=status >= 500)
+                return response.status
         except aiohttp.ClientConnectorError as error:
             raise WireFault("refused", plain(error), sent=False) from None
         except (aiohttp.ClientError, OSError) as error:
@@ -113,17 +119,19 @@ class SseWire(DuplexWire):
 
 @asynccontextmanager
 async def open_sse(
-    client: aiohttp.ClientSession, url: str, headers: Mapping[str, str], limit: int, proxy: str | None
+    client: aiohttp.ClientSession,
+    url: str,
+    headers: Mapping[str, str],
+    limit: int,
+    proxy: str | None,
+    bearer: Bearer | None = None,
 ) -> AsyncGenerator[SseWire]:
     """Opens the standing stream; on leaving it is closed."""
-    try:
-        response = await client.get(
-            url, headers={**headers, "Accept": "text/event-stream"}, allow_redirects=False, proxy=proxy
-        )
-    except aiohttp.ClientConnectorError as error:
-        raise WireFault("refused", plain(error), sent=False) from None
-    except (aiohttp.ClientError, OSError) as error:
-        raise WireFault("lost", plain(error), sent=False) from None
+    credential = await credential_of(bearer)
+    response = await _stream(client, url, {**headers, **credential}, proxy)
+    if response.status == 401 and bearer is not None and await bearer.rejected(credential):
+        response.close()
+        response = await _stream(client, url, {**headers, **await bearer.headers()}, proxy)
     try:
         if response.status != 200 or response.content_type != "text/event-stream":
             kind = _STATUS_FAULTS.get(
@@ -134,10 +142,23 @@ async def open_sse(
                 f"the server answered {response.status} ({response.content_type}), not with an event stream",
                 sent=False,
             )
-        wire = SseWire(client, response, headers, limit, proxy)
+        wire = SseWire(client, response, headers, limit, proxy, bearer)
         try:
             yield wire
         finally:
             wire.lose(WireFault("lost", "the connection was closed"))  # whoever still waits is told
     finally:
         response.close()
+
+
+async def _stream(
+    client: aiohttp.ClientSession, url: str, headers: Mapping[str, str], proxy: str | None
+) -> aiohttp.ClientResponse:
+    try:
+        return await client.get(
+            url, headers={**headers, "Accept": "text/event-stream"}, allow_redirects=False, proxy=proxy
+        )
+    except aiohttp.ClientConnectorError as error:
+        raise WireFault("refused", plain(error), sent=False) from None
+    except (aiohttp.ClientError, OSError) as error:
+        raise WireFault("lost", plain(error), sent=False) from None

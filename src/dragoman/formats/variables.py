@@ -6,7 +6,7 @@ become needs. What only an editor can answer is refused.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from dragoman.errors import InvalidConfig
@@ -87,6 +87,39 @@ def filled(found: FoundConnector, values: Mapping[str, str]) -> tuple[dict[str, 
     answers = {_INPUT % name: value for name, value in known.items() if value is not None}
     facts = {name: _answered(value, answers) for name, value in facts.items()}
     return facts | ({"secret": tuple(sorted(secret))} if secret else {}), open_needs
+
+
+def asked_instead(found: FoundConnector) -> FoundConnector:
+    """The same entry where every variable of the environment is a question to the person who imports it.
+
+    For people who may not read the environment of the process: what they bring along is theirs to fill in.
+    """
+    needs = {need.name: need for need in found.needs}
+
+    def question(match: re.Match[str]) -> str:
+        name, _, default = match[1].partition(":-")
+        need = Need(
+            name=f"env:{name}",
+            description="a variable that the file refers to",
+            is_secret=True,
+            default=default if ":-" in match[1] else None,
+        )
+        needs.setdefault(need.name, need)
+        return _INPUT % need.name
+
+    def asked(value: Any) -> Any:
+        if isinstance(value, str):
+            return _PLACEHOLDER.sub(
+                lambda match: question(match) if _PLAIN.fullmatch(match[1]) else match[0], value
+            )
+        if isinstance(value, Mapping):
+            return {name: asked(item) for name, item in cast("Mapping[str, Any]", value).items()}
+        if isinstance(value, tuple | list):
+            return tuple(asked(item) for item in cast("tuple[Any, ...]", value))
+        return value
+
+    facts = {name: asked(value) for name, value in found.facts.items()}
+    return replace(found, facts=facts, needs=tuple(needs.values()))
 
 
 def _answered(value: Any, answers: Mapping[str, str]) -> Any:

@@ -1,9 +1,38 @@
 """Questions to people as people handle them: list, look, answer, take back what was allowed for longer."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import get_args
+
 from dragoman.access import Approvals
+from dragoman.access.approvals import ANSWER_LASTS
+from dragoman.access.policies import is_person
+from dragoman.access.questions import Asked
 from dragoman.calls.audit import Auditor
+from dragoman.errors import Conflict, Denied, InvalidArguments, NotFound
+from dragoman.names import did_you_mean
 from dragoman.scope import Caller
 from dragoman.store import Store
+from dragoman.store.records import Allowance, Answer, Approval, ApprovalStatus
+
+_STATUSES: tuple[ApprovalStatus, ...] = get_args(ApprovalStatus)
+_ANSWERS: tuple[Answer, ...] = get_args(Answer)
+_MOST_SETTLED = 1000
+_UNDER_WAY = ("pending", "approved")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """A question with what its person must know: the exact arguments, and the tool as it was then.
+
+    `status` is that of now: one whose time is over is expired, whether or not anybody has noted it.
+    """
+
+    approval: Approval
+    asked: Asked
+    status: ApprovalStatus
+    answers: tuple[Answer, ...]
 
 
 class Answers:
@@ -11,6 +40,189 @@ class Answers:
 
     def __init__(self, *, caller: Caller, store: Store, approvals: Approvals, auditor: Auditor) -> None:
         self._caller = caller
-        self._store = store
+        self._rows = store.approvals
         self._approvals = approvals
         self._auditor = auditor
+
+    async def list(
+        self, status: str | None = "pending", caller: Caller | None = None, limit: int = 100
+    ) -> list[Question]:
+        """The caller's own, newest first; an admin's are those of the whole workspace."""
+        caller = caller or self._caller
+        if status is not None and status not in _STATUSES:
+            raise InvalidArguments(
+                f"{status[:40]!r} is no status of an approval",
+                hint=did_you_mean(status[:40], list(_STATUSES)) or f"there are: {', '.join(_STATUSES)}",
+            )
+        user = None if _answers_for_all(caller) else caller.user
+        rows = await self._rows.list(caller.workspace, user, status, limit)
+        questions = [self._question(row) for row in rows if _is_within_reach(row, caller)]
+        return [one for one in questions if status in (None, one.status)]
+
+    async def get(self, approval_id: str, caller: Caller | None = None) -> Question:
+        return self._question(await self._get(approval_id, caller or self._caller))
+
+    async def answer(self, approval_id: str, answer: str, caller: Caller | None = None) -> Question:
+        """Writes the answer of a person; whoever waits for it goes on, or hears the no."""
+        caller = caller or self._caller
+        _check_person(caller)
+        before = await self._get(approval_id, caller)
+        if answer not in _ANSWERS:
+            raise InvalidArguments(
+                f"{answer[:40]!r} is no answer", hint=f"answer with one of: {', '.join(_ANSWERS)}"
+            )
+        _check_fits(before, answer)
+        after = _answered(before, answer, caller)
+        allowance = _allowance(after)
+        if not await self._rows.answer(after, allowance):
+            raise _too_late(await self._get(approval_id, caller))
+        details = {"approval": after.id, "answer": answer, "user": after.binding.user}
+        await self._auditor.done(caller, "approval.answered", after.binding.tool, details=details)
+        self._approvals.tell_answered(after)
+        if allowance is not None:
+            await self._settle(allowance, after)
+        return self._question(after)
+
+    async def allowances(self, caller: Caller | None = None) -> Sequence[Allowance]:
+        """What the caller has allowed for longer than one call, newest first."""
+        caller = caller or self._caller
+        return await self._rows.allowances(caller.workspace, caller.user)
+
+    async def withdraw(self, approval_id: str, caller: Caller | None = None) -> None:
+        """Takes back what an answer allowed for longer: the next call asks again."""
+        caller = caller or self._caller
+        _check_person(caller)
+        if not await self._rows.withdraw(caller.workspace, caller.user, approval_id):
+            raise NotFound(
+                f"nothing is allowed by the approval {approval_id[:80]!r}",
+                hint="dragoman approvals allowed shows what is",
+            )
+        await self._auditor.done(caller, "approval.withdrawn", approval_id)
+
+    async def tidy(self) -> None:
+        """Closes questions whose time is over, and forgets those of long ago."""
+        await self._rows.expire(datetime.now(UTC))
+
+    async def _settle(self, allowance: Allowance, given: Approval) -> None:
+        """What is allowed for longer answers the other open questions about the same."""
+        for other in await self._rows.list(allowance.workspace, allowance.user, "pending", _MOST_SETTLED):
+            if not other.only_once and _is_covered(other, allowance):
+                same = replace(
+                    other,
+                    status="used",
+                    answer=given.answer,
+                    answered_by=given.answered_by,
+                    answered_at=given.answered_at,
+                    expires_at=given.expires_at,
+                )
+                if await self._rows.answer(same, None):
+                    self._approvals.tell_answered(same)
+
+    async def _get(self, approval_id: str, caller: Caller) -> Approval:
+        approval = await self._rows.find(caller.workspace, approval_id)
+        is_theirs = approval is not None and (
+            approval.binding.user == caller.user or _answers_for_all(caller)
+        )
+        if approval is None or not is_theirs or not _is_within_reach(approval, caller):
+            raise NotFound(
+                f"there is no approval {approval_id[:80]!r}",
+                hint="dragoman approvals list shows those there are",
+            )
+        return approval
+
+    def _question(self, approval: Approval) -> Question:
+        is_over = approval.status in _UNDER_WAY and approval.expires_at <= datetime.now(UTC)
+        return Question(
+            approval=approval,
+            asked=self._approvals.open(approval),
+            status="expired" if is_over else approval.status,
+            answers=_possible(approval),
+        )
+
+
+def _answers_for_all(caller: Caller) -> bool:
+    """An admin's agent has no more to see than any other agent of theirs."""
+    return caller.is_admin and is_person(caller)
+
+
+def _is_within_reach(approval: Approval, caller: Caller) -> bool:
+    return caller.may_use(approval.slug, approval.binding.tool)
+
+
+def _check_person(caller: Caller) -> None:
+    if not is_person(caller):
+        raise Denied(
+            "only a person answers: no agent, no code and no MCP client",
+            hint="answer by the console, by REST with a key of your own, or with: dragoman approvals",
+        )
+
+
+def _possible(approval: Approval) -> tuple[Answer, ...]:
+    if approval.only_once:
+        return ("once", "no")
+    return ("once", "always", "no") if approval.binding.thread is None else _ANSWERS
+
+
+def _check_fits(approval: Approval, answer: Answer) -> None:
+    if answer in _possible(approval):
+        return
+    tool = approval.binding.tool
+    if approval.only_once:
+        raise InvalidArguments(
+            f"{tool} can only be allowed once: {approval.reason}", hint="answer with once or no"
+        )
+    raise InvalidArguments(
+        "this call belongs to no thread, so nothing can be allowed for it",
+        hint="answer with once, always or no",
+    )
+
+
+def _answered(approval: Approval, answer: Answer, caller: Caller) -> Approval:
+    """A yes for longer is used up as it is given: its allowance stands for it, and can be taken back."""
+    statuses: dict[Answer, ApprovalStatus] = {"once": "approved", "no": "refused"}
+    now = datetime.now(UTC)
+    return replace(
+        approval,
+        status=statuses.get(answer, "used"),
+        answer=answer,
+        answered_by=caller.user,
+        answered_at=now,
+        expires_at=now + ANSWER_LASTS,
+    )
+
+
+def _allowance(approval: Approval) -> Allowance | None:
+    bound, now = approval.binding, approval.answered_at
+    if approval.answer not in ("thread", "always") or now is None:
+        return None
+    return Allowance(
+        workspace=bound.workspace,
+        user=bound.user,
+        connector_id=bound.connector_id,
+        tool=bound.tool,
+        fingerprint=bound.fingerprint,
+        thread=bound.thread or "" if approval.answer == "thread" else "",
+        approval_id=approval.id,
+        created_at=now,
+    )
+
+
+def _is_covered(approval: Approval, allowance: Allowance) -> bool:
+    bound = approval.binding
+    is_same_tool = (bound.connector_id, bound.tool, bound.fingerprint) == (
+        allowance.connector_id,
+        allowance.tool,
+        allowance.fingerprint,
+    )
+    return is_same_tool and allowance.thread in ("", bound.thread)
+
+
+def _too_late(approval: Approval) -> Conflict:
+    if approval.answer is None:
+        return Conflict(
+            f"the approval {approval.id} has expired", hint="let the call be made again, then answer"
+        )
+    return Conflict(
+        f"the approval {approval.id} was answered with {approval.answer!r} already",
+        hint="what was allowed for longer can be taken back: dragoman approvals withdraw",
+    )

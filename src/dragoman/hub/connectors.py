@@ -14,10 +14,11 @@ from dragoman.access import Limits
 from dragoman.calls.records import Recorder
 from dragoman.catalog import Catalog, CatalogState, Changes
 from dragoman.connections.source import LinkStatus, Listing, Sources
-from dragoman.connector import Connector, Origin
+from dragoman.connector import Connector
 from dragoman.errors import Denied, DragomanError, InvalidConfig
 from dragoman.events import Event, EventKind, Events
 from dragoman.hub.facts import check_program, configured, merged, named
+from dragoman.hub.permissions import Permissions
 from dragoman.hub.registry import Registry
 from dragoman.scope import Caller, holder_of, identity_of
 from dragoman.store import Store
@@ -54,7 +55,9 @@ class Connectors:
         recorder: Recorder,
         events: Events,
         redactor: Redactor,
+        permissions: Permissions,
     ) -> None:
+        self.permissions = permissions
         self._caller = caller
         self._store = store
         self._vault = vault
@@ -90,24 +93,28 @@ class Connectors:
         caller = caller or self._caller
         slug, aliases = named(name, aliases)
         configuration, secrets = configured(facts, {})
+        origin = self.permissions.check_new(caller, (slug, *aliases), description, configuration, secrets)
         check_program(configuration)
         if shared and not caller.is_admin:
             raise Denied("only an admin adds a connector for the whole workspace")
         owner = "" if shared else caller.user
-        self._registry.check_free((slug, *aliases), caller.workspace, owner)
         connector = Connector(
             id=f"con_{token_hex(8)}",
             workspace=caller.workspace,
             owner=owner,
-            origin=_origin(caller),
+            origin=origin,
             slug=slug,
             aliases=aliases,
             description=description,
             configuration=configuration,
             enabled=enabled,
         )
-        await self._store.connectors.add(connector, self._sealed(connector, secrets))
-        self._take_in(connector, "connector.registered")
+        # One by one in each tier: so that nobody gets past a limit.
+        async with self._writing[f"{caller.workspace}/{owner}"]:
+            self.permissions.check_number(caller, self._registry.count(caller.workspace, owner))
+            self._registry.check_free((slug, *aliases), caller.workspace, owner)
+            await self._store.connectors.add(connector, self._sealed(connector, secrets))
+            self._take_in(connector, "connector.registered")
         if connect and enabled:
             await self._try_refresh(connector, caller)
         return self._view(connector, caller)
@@ -135,7 +142,7 @@ class Connectors:
             before = self._changeable(name, caller)
             facts, kept = merged(before.configuration, await self._vault.reveal(before), facts)
             changes = {} if description is None else {"description": description}
-            after = await self._rewrite(before, facts, kept, **changes)
+            after = await self._rewrite(caller, before, facts, kept, **changes)
         return await self._taken_over(before, after, connect, caller)
 
     async def replace(
@@ -154,13 +161,21 @@ class Connectors:
         async with self._writing[self._changeable(name, caller).id]:
             before = self._changeable(name, caller)
             beside = {"description": description, "enabled": enabled, "aliases": tuple(aliases)}
-            after = await self._rewrite(before, facts, {}, **beside)
+            after = await self._rewrite(caller, before, facts, {}, **beside)
         return await self._taken_over(before, after, connect, caller)
 
     async def _rewrite(
-        self, before: Connector, facts: Mapping[str, Any], kept: Mapping[str, SecretStr], **beside: Any
+        self,
+        caller: Caller,
+        before: Connector,
+        facts: Mapping[str, Any],
+        kept: Mapping[str, SecretStr],
+        **beside: Any,
     ) -> Connector:
         configuration, secrets = configured(facts, kept)
+        given = {name: value for name, value in secrets.items() if kept.get(name) is not value}
+        description = beside.get("description", before.description)
+        self.permissions.check_change(caller, before, description, configuration, given)
         check_program(configuration)
         after = replace(
             before,
@@ -345,9 +360,3 @@ class Connectors:
             self._vault.seal(connector.workspace, "", connector.id, name, value)
             for name, value in secrets.items()
         ]
-
-
-def _origin(caller: Caller) -> Origin:
-    if not caller.user:
-        return "files"
-    return "operator" if caller.role == "operator" else "people"

@@ -25,7 +25,7 @@ class Exports:
         caller = caller or self._caller
         connectors = self._list(caller)
         secrets = await self._secrets(connectors, caller) if include_secrets else {}
-        return write_own(connectors, secrets, self._agents.list())
+        return write_own(connectors, secrets, self._agents.list(caller))
 
     async def mcp_servers(self, *, include_secrets: bool = False, caller: Caller | None = None) -> str:
         """The MCP servers, as `mcpServers`. A secret that is left out is a `${VAR}`."""

@@ -7,6 +7,7 @@ from typing import Any, cast
 from pydantic import SecretStr
 
 from dragoman.connections.environment import child_environment
+from dragoman.connections.oauth.clients import is_made_here
 from dragoman.connections.process import find_program
 from dragoman.connector import Configuration, split_secrets
 from dragoman.errors import InvalidConfig
@@ -40,11 +41,22 @@ def configured(
         given.setdefault("kind", "openapi")
     if isinstance(values := given.pop("secrets", None), Mapping):
         secrets |= {name: SecretStr(str(value)) for name, value in cast("Mapping[str, Any]", values).items()}
+    personal = _names(given, "personal")
+    secrets = {name: value for name, value in secrets.items() if name not in personal}
     if (credential := _taken_credential(given)) is not None:
         secrets["auth"] = credential
+    if client_secret := given.pop("oauth_client_secret", None):
+        secrets["oauth_client"] = SecretStr(str(client_secret))
     env, headers, found = split_secrets(_words(given, "env"), _words(given, "headers"), marked)
     secrets |= found
-    given |= {"env": env, "headers": headers, "secrets": tuple(sorted(secrets))}
+    if both := personal & secrets.keys():
+        raise InvalidConfig(
+            f"{', '.join(sorted(both))} is given for all and wanted of each user", hint="choose one of them"
+        )
+    if "auth" in personal and given.get("url"):
+        given.setdefault("auth", {"kind": "bearer"})
+    listed = tuple(sorted(name for name in secrets if not is_made_here(name)))
+    given |= {"env": env, "headers": headers, "secrets": listed}
     return Configuration.checked(given), secrets
 
 
@@ -84,6 +96,13 @@ def merged(
         name: value for name, value in changes.items() if value is not None and name not in ("env", "headers")
     }
     return facts, kept
+
+
+def _names(facts: Mapping[str, Any], field: str) -> frozenset[str]:
+    value: Any = facts.get(field) or ()
+    if not isinstance(value, list | tuple):
+        raise InvalidConfig(f"{field} must be a list of names")
+    return frozenset(str(name) for name in cast("list[Any]", value))
 
 
 def _words(facts: Mapping[str, Any], field: str) -> dict[str, str]:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.connector import Connector
-from dragoman.errors import InvalidConfig
+from dragoman.errors import Denied, InvalidConfig
 from dragoman.formats import FoundAgent, ImportPlan, Problem
 from dragoman.formats.action_servers import assigned_entries, list_key
 from dragoman.formats.documents import read_document, table
@@ -129,17 +129,28 @@ class Folders:
         ]
 
     async def assign(self, agent: str, connector: str, caller: Caller | None = None) -> FoundAgent:
-        """Writes the connector into the agent's list; an agent that has no file gets one."""
-        found = self._registry.get(connector, caller or self._caller)
+        """Writes the connector into the agent's list; an agent that has no file gets one.
+
+        The files are the app's: only who runs the installation has them rewritten.
+        """
+        found = self._assignable(connector, caller or self._caller)
         name = next(iter(found.aliases), found.slug)
         return await self._rewrite(agent, lambda items: items if _lists(items, found) else [*items, name])
 
     async def remove(self, agent: str, connector: str, caller: Caller | None = None) -> FoundAgent:
         """Takes the connector out of the agent's list."""
-        found = self._registry.get(connector, caller or self._caller)
+        found = self._assignable(connector, caller or self._caller)
         return await self._rewrite(agent, lambda items: [item for item in items if not _lists([item], found)])
 
     # Parts
+
+    def _assignable(self, connector: str, caller: Caller) -> Connector:
+        if caller.role != "operator":
+            raise Denied(
+                "the agents of the configuration belong to the whole installation",
+                hint="ask who runs it to change them",
+            )
+        return self._registry.get(connector, caller)
 
     async def _watch(self, tasks: Background) -> None:
         while True:

@@ -11,10 +11,15 @@ from typing import Any, Self, TypeVar, overload
 
 from pydantic import SecretStr
 
-from dragoman.access import Access, Approvals, Budgets, Limits
+from dragoman.access import Approvals, Budgets, Limits
 from dragoman.calls import Road, open_auditor, open_recorder
+from dragoman.calls.passage import Passage
 from dragoman.catalog import Catalog
+from dragoman.connections.bearer import Bearer
+from dragoman.connections.guarding import Clients
 from dragoman.connections.native import NativeTool, NativeTools, standard_tools, terminal_tool
+from dragoman.connections.oauth import Authorizations
+from dragoman.connections.oauth.clients import is_made_here
 from dragoman.connections.openapi.source import OpenApiServices
 from dragoman.connections.pool import Connections
 from dragoman.connections.source import LinkStatus, Observer, Secrets
@@ -26,6 +31,7 @@ from dragoman.events import Event, Events
 from dragoman.hub.approvals import Answers
 from dragoman.hub.audit import Audit
 from dragoman.hub.background import Background
+from dragoman.hub.code import Code, open_code
 from dragoman.hub.connectors import Connectors
 from dragoman.hub.credentials import Credentials
 from dragoman.hub.discovery import Discovery
@@ -33,20 +39,23 @@ from dragoman.hub.exports import Exports
 from dragoman.hub.folders import AppFiles, Folders
 from dragoman.hub.imports import Imports
 from dragoman.hub.kept_agents import KeptAgents
-from dragoman.hub.people import People
+from dragoman.hub.people import People, issuer_of
+from dragoman.hub.permissions import Permissions
+from dragoman.hub.preferences import UserPreferences
 from dragoman.hub.registry import Registry
-from dragoman.hub.threads import Threads
+from dragoman.hub.threads import ThreadAccess, Threads
 from dragoman.hub.tools import Tools
 from dragoman.hub.usage import Usage
 from dragoman.hub.watcher import Watcher
 from dragoman.identity.directory import Directory, make_local
+from dragoman.identity.entrance import Entrance, open_entrance
 from dragoman.scope import APP, LOCAL_CALLER, Caller, holder_of
 from dragoman.settings import Settings
 from dragoman.store import CallRecord, KeptResult, Store, open_store
 from dragoman.telemetry.metrics import ConnectorMetrics
 from dragoman.telemetry.redaction import Redactor
 from dragoman.tool import Annotations, ToolCall, ToolOutput
-from dragoman.vault import KeyFile, KeyRing, Vault
+from dragoman.vault import KeySupply, Vault
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -61,11 +70,14 @@ class Hub:
     folders: Folders
     discovery: Discovery
     people: People
+    entrance: Entrance
     threads: Threads
+    preferences: UserPreferences
     approvals: Answers
     credentials: Credentials
     usage: Usage
     audit: Audit
+    code: Code
 
     def __init__(self, settings: Settings | None = None, *, caller: Caller = LOCAL_CALLER) -> None:
         self.settings = settings or Settings.load()
@@ -105,7 +117,10 @@ class Hub:
         )
         caller = caller or self.caller
         if caller.thread is not None:
-            caller = await self.threads.narrowed(caller)
+            try:
+                caller = await self.threads.entered(caller)
+            except DragomanError as error:  # the store does not say what is active there
+                return Passage(call, caller).failed(error, self._redactor)
         return await self._road.call(call, caller)
 
     async def result(self, handle: str, *, caller: Caller | None = None) -> KeptResult:
@@ -160,6 +175,11 @@ class Hub:
         await self._recorder.flush()
         return [*await self._store.calls.recent(caller.workspace, caller.user, limit)]
 
+    @property
+    def catalog_version(self) -> int:
+        """Another number after every change of what can be found; what a door derives is keyed on it."""
+        return self._catalog.version if self._catalog else 0
+
     def metrics(self) -> list[ConnectorMetrics]:
         return self._recorder.list_metrics()
 
@@ -183,10 +203,14 @@ class Hub:
     async def _open(self, stack: AsyncExitStack) -> None:
         settings = self.settings
         self._store: Store = await stack.enter_async_context(open_store(settings.store_url))
-        vault = Vault(self._store.connectors, KeyRing(KeyFile(settings.key_file).get_or_make()))
+        supply = KeySupply(settings.key_file, settings.key, settings.key_command)
+        vault = Vault(self._store.connectors, await supply.ring(await self._store.connectors.key_ids()), supply)
         await vault.check()
         await make_local(self._store.people)
         self._directory = Directory(self._store.people)
+        self.entrance = await stack.enter_async_context(
+            open_entrance(self._store.people, self._directory, issuer_of(settings))
+        )
         self._recorder = await stack.enter_async_context(open_recorder(self._store))
         self._auditor = await stack.enter_async_context(open_auditor(self._store.audit))
         self._events = Events()
@@ -197,7 +221,7 @@ class Hub:
         watcher = Watcher(self._events, self._recorder, catalog, registry, self._redactor)
         tasks = await stack.enter_async_context(Background())
         stack.callback(watcher.detach)
-        sources = await self._open_sources(stack, _Noting(vault, self._redactor), watcher)
+        sources = await self._open_sources(stack, vault, watcher)
         self._lay_road(catalog, registry, vault, sources)
         self._open_team(catalog, registry, vault, sources)
         self._catalog = catalog
@@ -205,15 +229,38 @@ class Hub:
         self._declare()
         watcher.attach(tasks, self.connectors.relist_over)
         self._open_configuration(registry, vault)
+        self.code = await stack.enter_async_context(
+            open_code(
+                caller=self.caller,
+                catalog=catalog,
+                tools=self.tools,
+                call=self.call,
+                result=self.result,
+                narrowed=self.threads.narrowed,
+            )
+        )
         await self.folders.start(tasks)
         self._wake(registry, catalog, tasks)
         tasks.start(self._forget_old(), "forget old results and calls")
 
-    async def _open_sources(self, stack: AsyncExitStack, secrets: Secrets, observer: Observer) -> EverySource:
+    async def _open_sources(self, stack: AsyncExitStack, vault: Vault, observer: Observer) -> EverySource:
         settings = self.settings
-        self._services = await stack.enter_async_context(OpenApiServices(secrets, observer))
+        clients = self._clients = await stack.enter_async_context(
+            Clients(multi_user=settings.multi_user, allowed_networks=settings.allowed_networks)
+        )
+        self._authorizations = await stack.enter_async_context(
+            Authorizations(vault, self._store.usage, clients, self._redactor.register)
+        )
+        secrets: Secrets = _Noting(vault, self._redactor, self._authorizations)
+        self._services = await stack.enter_async_context(OpenApiServices(secrets, observer, clients))
         self._servers = await stack.enter_async_context(
-            Connections(secrets, observer, max_servers=settings.max_servers, max_spawns=settings.max_spawns)
+            Connections(
+                secrets,
+                observer,
+                clients,
+                max_servers=settings.max_servers,
+                max_spawns=settings.max_spawns,
+            )
         )
         return EverySource(self._servers, self._services, self._native)
 
@@ -230,14 +277,15 @@ class Hub:
             recorder=self._recorder,
             events=self._events,
             redactor=self._redactor,
+            permissions=Permissions(self.settings.multi_user),
         )
-        self.tools = Tools(caller=self.caller, catalog=catalog, registry=registry)
+        self.tools = Tools(caller=self.caller, catalog=catalog, registry=registry, auditor=self._auditor)
         self._approvals = Approvals(
             self._store.approvals, vault, self._directory, self._events, self.settings.approval_wait
         )
         self._road = Road(
             catalog=catalog,
-            access=Access(),
+            access=ThreadAccess(),
             approvals=self._approvals,
             limits=limits,
             budgets=Budgets(self._store.usage, self._directory),
@@ -257,10 +305,10 @@ class Hub:
             caller=caller,
             store=store,
             directory=directory,
+            entrance=self.entrance,
             connectors=connectors,
             sources=sources,
             auditor=auditor,
-            events=events,
         )
         self.threads = Threads(
             caller=caller,
@@ -269,6 +317,15 @@ class Hub:
             registry=registry,
             catalog=catalog,
             connectors=connectors,
+            auditor=auditor,
+            events=events,
+        )
+        self.preferences = UserPreferences(
+            caller=caller,
+            store=store,
+            directory=directory,
+            registry=registry,
+            auditor=auditor,
             events=events,
         )
         self.approvals = Answers(caller=caller, store=store, approvals=self._approvals, auditor=auditor)
@@ -282,6 +339,7 @@ class Hub:
             sources=sources,
             auditor=auditor,
             events=events,
+            authorizations=self._authorizations,
         )
         self.usage = Usage(caller=caller, store=store, directory=directory)
         self.audit = Audit(caller=caller, store=store, auditor=auditor)
@@ -340,6 +398,11 @@ class Hub:
         wanted = set(self.settings.native_tools)
         if not wanted:
             return
+        if self.settings.multi_user:
+            raise InvalidConfig(
+                "native_tools cannot be used with multi_user: all users would share one directory",
+                hint="unset DRAGOMAN_NATIVE_TOOLS, or run one Dragoman for each of them",
+            )
         root = self.settings.tools_root
         if root is None:
             raise InvalidConfig(
@@ -368,14 +431,18 @@ class Hub:
 class _Noting:
     """A vault whose revealed values are known to the redactor before anybody can print them."""
 
-    def __init__(self, vault: Vault, redactor: Redactor) -> None:
+    def __init__(self, vault: Vault, redactor: Redactor, authorizations: Authorizations) -> None:
         self._vault = vault
         self._redactor = redactor
+        self._authorizations = authorizations
 
     async def reveal(self, connector: Connector, identity: str) -> Mapping[str, SecretStr]:
         secrets = await self._vault.reveal(connector, *holder_of(identity))
-        self._redactor.register(secrets.values())
+        self._redactor.register(value for name, value in secrets.items() if not is_made_here(name))
         return secrets
+
+    def bearer(self, connector: Connector, identity: str) -> Bearer | None:
+        return self._authorizations.bearer(connector, identity)
 
 
 def _native_connector() -> Connector:

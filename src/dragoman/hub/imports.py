@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from dragoman.connector import Connector
+from dragoman.connector import Configuration, Connector
 from dragoman.errors import DragomanError
 from dragoman.formats import FoundAgent, FoundConnector, ImportPlan, Need, filled
 from dragoman.formats.files import Importable, read_all
+from dragoman.formats.variables import asked_instead
 from dragoman.hub.comparison import Configured, differences
 from dragoman.hub.connectors import Connectors, ConnectorView
 from dragoman.hub.facts import check_program, configured
@@ -103,7 +104,7 @@ class Imports:
         wish = _Wish(caller=caller, inputs=inputs or {}, may_replace=replace)
         intents = await self._intents(sources, wish)
         steps = [await self._take(intent, caller) for intent in intents]
-        self._keep_agents(intents)
+        self._keep_agents(intents, caller)
 
         async def finish(index: int) -> None:
             if connect:
@@ -122,7 +123,7 @@ class Imports:
         plans = await asyncio.to_thread(read_all, [*sources])
         intents: list[_Intent] = []
         has_agents = any(plan.agents for plan in plans)
-        known = {agent.name: agent for agent in self.agents.list()} if has_agents else {}
+        known = {agent.name: agent for agent in self.agents.list(wish.caller)} if has_agents else {}
         for plan in plans:
             intents += _troubles(plan)
             for found in plan.connectors:
@@ -133,7 +134,11 @@ class Imports:
         return intents
 
     async def _intent(self, source: str, found: FoundConnector, wish: _Wish) -> _Intent:
-        facts, open_needs = filled(found, {**_environment(found), **wish.inputs})
+        # The environment is the operator's: to everybody else, a variable in it is a question.
+        is_operator = wish.caller.role == "operator"
+        found = found if is_operator else asked_instead(found)
+        known = _environment(found) if is_operator else {}
+        facts, open_needs = filled(found, {**known, **wish.inputs})
         step = Step(
             source=source,
             kind="connector",
@@ -150,6 +155,8 @@ class Imports:
             return _Intent(replace(step, action="needs_input", reason=f"it asks for {asked}"))
         try:
             wanted = configured(facts, {})
+            names = (found.slug, *found.aliases)
+            self._connectors.permissions.check_new(wish.caller, names, found.description, *wanted)
             earlier = wish.taken.setdefault(found.slug, wanted)
             if earlier != wanted:
                 return _Intent(
@@ -169,7 +176,7 @@ class Imports:
         step, existing = intent.step, self._existing(found, wish.caller)
         if existing is None:
             self._registry.check_free((found.slug, *found.aliases), wish.caller.workspace, wish.caller.user)
-            check_program(wanted[0])
+            _check_program(wanted[0], wish.caller)
             return intent
         if existing.owner != wish.caller.user:
             return _Intent(
@@ -183,7 +190,7 @@ class Imports:
             return _Intent(
                 replace(step, action="conflict", slug=existing.slug, reason=reason, differs=differs)
             )
-        check_program(wanted[0])
+        _check_program(wanted[0], wish.caller)
         step = replace(step, action="replace", slug=existing.slug, differs=differs)
         return replace(intent, step=step, existing=existing)
 
@@ -228,9 +235,9 @@ class Imports:
         except DragomanError as error:
             return replace(step, reason=error.message, view=await self._connectors.get(step.slug, caller))
 
-    def _keep_agents(self, intents: Sequence[_Intent]) -> None:
+    def _keep_agents(self, intents: Sequence[_Intent], caller: Caller) -> None:
         if agents := [intent.agent for intent in intents if intent.agent is not None]:
-            self.agents.put(agents)
+            self.agents.put(agents, caller)
 
 
 def _troubles(plan: ImportPlan) -> list[_Intent]:
@@ -262,6 +269,12 @@ def _environment(found: FoundConnector) -> dict[str, str]:
     """Variables in a command or folder are read now: nothing expands them later."""
     names = [need.name.removeprefix("env:") for need in found.needs if need.name.startswith("env:")]
     return {f"env:{name}": os.environ[name] for name in names if name in os.environ}
+
+
+def _check_program(configuration: Configuration, caller: Caller) -> None:
+    """Which programs there are is told only to those who may run them."""
+    if caller.is_admin:
+        check_program(configuration)
 
 
 def _reached_by(found: FoundConnector) -> str:

@@ -1,16 +1,44 @@
-"""Workspaces, users and keys as people handle them. Who may do what is decided here, once for every door."""
+"""Workspaces, users and keys as people handle them. Who may do what is decided here, once for every door.
+
+Admins manage their own workspace, members their own keys; the operator may name any workspace. What
+belongs to another workspace does not exist.
+"""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, fields, replace
+from datetime import timedelta
+from secrets import token_hex
+from typing import Any, get_args
 
 from dragoman.calls.audit import Auditor
 from dragoman.connections.source import Sources
-from dragoman.events import Events
+from dragoman.connector import Policy
+from dragoman.errors import Conflict, InvalidArguments, InvalidConfig, NotFound
+from dragoman.hub import standing
+from dragoman.hub.api_keys import ApiKeys
 from dragoman.hub.connectors import Connectors
-from dragoman.identity.directory import Directory
-from dragoman.scope import Caller
+from dragoman.identity.admission import ALL_SCOPES
+from dragoman.identity.directory import Directory, Person
+from dragoman.identity.entrance import Entrance
+from dragoman.identity.issuer import Issuer
+from dragoman.people import ApiKey, Bounds, KeyScope, User, UserRole, Workspace
+from dragoman.scope import ANY_TOOL, Caller, Way
+from dragoman.settings import Settings
 from dragoman.store import Store
 
 
+@dataclass(frozen=True, slots=True)
+class Myself:
+    """Who asks, as they came in, and the record behind it."""
+
+    caller: Caller
+    person: Person
+
+
 class People:
-    """Every method acts for `caller`, by default the hub's own."""
+    """Every method acts for `caller`, by default the hub's own. Users and workspaces go by id or name."""
 
     def __init__(
         self,
@@ -18,15 +46,312 @@ class People:
         caller: Caller,
         store: Store,
         directory: Directory,
+        entrance: Entrance,
         connectors: Connectors,
         sources: Sources,
         auditor: Auditor,
-        events: Events,
     ) -> None:
         self._caller = caller
         self._store = store
+        self._rows = store.people
         self._directory = directory
+        self._entrance = entrance
         self._connectors = connectors
         self._sources = sources
         self._auditor = auditor
-        self._events = events
+        self._keys = ApiKeys(store, entrance, auditor)
+        self._writing: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+
+    async def me(self, caller: Caller | None = None) -> Myself:
+        caller = caller or self._caller
+        return Myself(caller, await self._directory.of(caller))
+
+    # Workspaces
+
+    async def workspaces(self, caller: Caller | None = None) -> Sequence[Workspace]:
+        """All of them for the operator, their own for an admin."""
+        caller = caller or self._caller
+        standing.check_admin(caller)
+        if caller.role == "operator":
+            return await self._rows.workspaces()
+        return [await self.get_workspace(caller.workspace, caller=caller)]
+
+    async def get_workspace(self, workspace: str, *, caller: Caller | None = None) -> Workspace:
+        caller = caller or self._caller
+        place = await self._place(workspace, caller)
+        standing.check_admin(caller)
+        return place
+
+    async def add_workspace(self, name: str, *, caller: Caller | None = None) -> Workspace:
+        caller = caller or self._caller
+        standing.check_operator(caller)
+        async with self._writing[""]:
+            workspace = Workspace(id=f"wsp_{token_hex(8)}", name=await self._free_name(name))
+            await self._rows.put_workspace(workspace)
+        await self._auditor.done(caller, "workspace.added", workspace.id, details={"name": workspace.name})
+        return workspace
+
+    async def update_workspace(
+        self,
+        workspace: str,
+        *,
+        name: str | None = None,
+        approval: Policy | None = None,
+        bounds: Bounds | None = None,
+        caller: Caller | None = None,
+    ) -> Workspace:
+        """Changes what is given and keeps the rest; `bounds` come as a whole. Only the operator renames."""
+        caller = caller or self._caller
+        before = await self.get_workspace(workspace, caller=caller)
+        changes: dict[str, Any] = {}
+        if approval is not None:
+            if approval not in get_args(Policy):
+                raise InvalidArguments(
+                    f"there is no policy {approval[:80]!r}", hint="never, default or always"
+                )
+            changes["approval"] = approval
+        if bounds is not None:
+            changes["bounds"] = standing.checked_bounds(bounds)
+        if name is not None and name != before.name:
+            standing.check_operator(caller)
+            changes["name"] = await self._free_name(name)
+        after = replace(before, **changes)
+        if after != before:
+            await self._rows.put_workspace(after)
+            self._entrance.forget(after.id)
+            await self._tell(caller, after.id, "workspace.updated", after.id, changed=sorted(changes))
+        return after
+
+    async def remove_workspace(self, workspace: str, *, caller: Caller | None = None) -> None:
+        """With its users, connectors and all of theirs; calls under way finish. Its audit trail stays."""
+        caller = caller or self._caller
+        standing.check_operator(caller)
+        place = await self._place(workspace, caller)
+        standing.check_not_local(place.id)
+        async with self._writing[place.id]:
+            users = await self._rows.users(place.id)
+            for user in users:
+                await self._shut_out(user)
+            await self._remove_connectors(place.id)
+            for user in (*(one.id for one in users), ""):
+                await self._sources.part_with(place.id, user)
+            await self._rows.remove_workspace(place.id)
+            self._entrance.forget(place.id)
+        self._writing.pop(place.id, None)
+        await self._auditor.done(caller, "workspace.removed", place.id, details={"name": place.name})
+
+    # Users
+
+    async def users(self, workspace: str | None = None, *, caller: Caller | None = None) -> Sequence[User]:
+        caller = caller or self._caller
+        place = await self._place(workspace, caller)
+        standing.check_admin(caller)
+        return await self._rows.users(place.id)
+
+    async def get_user(
+        self, user: str, workspace: str | None = None, *, caller: Caller | None = None
+    ) -> User:
+        """Themselves for anybody, all of the workspace for its admins."""
+        caller = caller or self._caller
+        place = await self._place(workspace, caller)
+        found = await self._rows.find_user(place.id, user)
+        if found is None:
+            found = next((one for one in await self._rows.users(place.id) if one.name == user), None)
+        if found is None or not (caller.is_admin or found.id == caller.user):
+            raise standing.no_user(user)
+        return found
+
+    async def add_user(
+        self,
+        name: str,
+        *,
+        role: UserRole = "member",
+        capabilities: Collection[str] = (ANY_TOOL,),
+        bounds: Bounds = Bounds(),  # noqa: B008 - frozen
+        workspace: str | None = None,
+        caller: Caller | None = None,
+    ) -> User:
+        caller = caller or self._caller
+        place = await self._place(workspace, caller)
+        standing.check_admin(caller)
+        user = User(
+            id=f"usr_{token_hex(8)}",
+            workspace=place.id,
+            name=standing.checked_name(name),
+            role=standing.checked_role(role),
+            capabilities=standing.checked_words(capabilities),
+            bounds=standing.checked_bounds(bounds),
+        )
+        await self._rows.put_user(user)
+        await self._tell(caller, place.id, "user.added", user.id, name=user.name, role=user.role)
+        return user
+
+    async def update_user(
+        self,
+        user: str,
+        *,
+        role: UserRole | None = None,
+        capabilities: Collection[str] | None = None,
+        bounds: Bounds | None = None,
+        is_active: bool | None = None,
+        workspace: str | None = None,
+        caller: Caller | None = None,
+    ) -> User:
+        """Changes what is given and keeps the rest; `bounds` are given as a whole. Effective at once."""
+        caller = caller or self._caller
+        place = await self._place(workspace, caller)
+        async with self._writing[place.id]:
+            before = await self.get_user(user, place.id, caller=caller)
+            standing.check_admin(caller)
+            after = replace(
+                before,
+                role=before.role if role is None else standing.checked_role(role),
+                capabilities=before.capabilities
+                if capabilities is None
+                else standing.checked_words(capabilities),
+                bounds=before.bounds if bounds is None else standing.checked_bounds(bounds),
+                is_active=before.is_active if is_active is None else is_active,
+            )
+            if after == before:
+                return before
+            if after.role != "admin" or not after.is_active:
+                standing.check_stays_led(before, await self._rows.users(place.id), caller)
+            if not after.is_active:
+                standing.check_not_local(place.id, before.id)
+            await self._rows.put_user(after)
+            self._entrance.forget(place.id, after.id)
+        await self._tell(caller, place.id, "user.updated", after.id, changed=_changed(before, after))
+        return after
+
+    async def remove_user(
+        self, user: str, workspace: str | None = None, *, caller: Caller | None = None
+    ) -> None:
+        """Nobody comes in as them from now on; calls under way finish, and what is theirs goes."""
+        caller = caller or self._caller
+        place = await self._place(workspace, caller)
+        async with self._writing[place.id]:
+            found = await self.get_user(user, place.id, caller=caller)
+            standing.check_admin(caller)
+            standing.check_not_local(place.id, found.id)
+            standing.check_stays_led(found, await self._rows.users(place.id), caller)
+            await self._shut_out(found)
+            await self._remove_connectors(place.id, found.id)
+            await self._sources.part_with(place.id, found.id)
+            await self._rows.remove_user(place.id, found.id)
+            self._entrance.forget(place.id, found.id)
+        await self._tell(caller, place.id, "user.removed", found.id, name=found.name)
+
+    # Keys
+
+    async def keys(
+        self, user: str | None = None, workspace: str | None = None, *, caller: Caller | None = None
+    ) -> Sequence[ApiKey]:
+        """Newest first: of one user; of the whole workspace for an admin who names nobody; else one's own."""
+        caller = caller or self._caller
+        place = await self._place(workspace, caller)
+        of = None if user is None else (await self.get_user(user, place.id, caller=caller)).id
+        return await self._keys.list(caller, place.id, of)
+
+    async def add_key(
+        self,
+        name: str,
+        *,
+        user: str | None = None,
+        scopes: Collection[str] = ("read", "call"),
+        capabilities: Collection[str] | None = None,
+        expires_in: timedelta | None = None,
+        way: Way = "direct",
+        within: frozenset[KeyScope] = ALL_SCOPES,
+        workspace: str | None = None,
+        caller: Caller | None = None,
+    ) -> tuple[ApiKey, str]:
+        """The record, and the key itself: nobody can tell it again.
+
+        It never gives more than its user has, or than the credential that makes it: `within` are that
+        one's scopes. By way of `agent` or `mcp` it acts for a model, and approvals bind it.
+        """
+        caller = caller or self._caller
+        place = await self._place(workspace, caller)
+        whose = await self.get_user(caller.user if user is None else user, place.id, caller=caller)
+        return await self._keys.add(
+            caller,
+            whose,
+            name=name,
+            scopes=scopes,
+            capabilities=capabilities,
+            expires_in=expires_in,
+            way=way,
+            within=within,
+        )
+
+    async def revoke_key(
+        self, key_id: str, workspace: str | None = None, *, caller: Caller | None = None
+    ) -> ApiKey:
+        caller = caller or self._caller
+        place = await self._place(workspace, caller)
+        return await self._keys.revoke(caller, place.id, key_id)
+
+    # Parts
+
+    async def _place(self, workspace: str | None, caller: Caller) -> Workspace:
+        """The workspace that is meant: the caller's own, or for the operator any."""
+        if workspace is None or workspace == caller.workspace:
+            found = await self._rows.find_workspace(caller.workspace)
+            return found or Workspace(id=caller.workspace, name=caller.workspace)
+        if caller.role == "operator":
+            if found := await self._rows.find_workspace(workspace):
+                return found
+            for found in await self._rows.workspaces():
+                if found.name == workspace:
+                    return found
+        else:
+            own = await self._rows.find_workspace(caller.workspace)
+            if own is not None and own.name == workspace:
+                return own
+        raise standing.no_workspace(workspace)
+
+    async def _free_name(self, name: str) -> str:
+        name = standing.checked_name(name)
+        if any(name in (known.name, known.id) for known in await self._rows.workspaces()):
+            raise Conflict(f"there is a workspace {name!r} already", hint="choose another name")
+        return name
+
+    async def _shut_out(self, user: User) -> None:
+        await self._rows.put_user(replace(user, is_active=False))
+        await self._keys.revoke_all(user)
+
+    async def _remove_connectors(self, workspace: str, owner: str | None = None) -> None:
+        for connector in await self._store.connectors.list(workspace):
+            if owner in (None, connector.owner):
+                holder = Caller(workspace, connector.owner, role="admin")
+                try:
+                    await self._connectors.remove(connector.id, holder)
+                except NotFound:
+                    continue  # somebody else has just removed it
+
+    async def _tell(self, caller: Caller, workspace: str, action: str, subject: str, **details: Any) -> None:
+        """In the trail of the workspace that it concerns, even when the operator did it."""
+        if caller.workspace != workspace:
+            details["from"] = caller.workspace
+        await self._auditor.done(replace(caller, workspace=workspace), action, subject, details=details)
+
+
+def _changed(before: User, after: User) -> list[str]:
+    return [item.name for item in fields(after) if getattr(before, item.name) != getattr(after, item.name)]
+
+
+def issuer_of(settings: Settings) -> Issuer | None:
+    """Whose tokens are accepted beside API keys; nobody's where there is one user only."""
+    if not settings.multi_user or not (settings.oidc_issuer or settings.oidc_audience):
+        return None
+    if not settings.oidc_issuer or not settings.oidc_audience:
+        raise InvalidConfig(
+            "tokens of an issuer need both its address and the audience that they must be for",
+            hint="set DRAGOMAN_OIDC_ISSUER and DRAGOMAN_OIDC_AUDIENCE",
+        )
+    return Issuer(
+        url=settings.oidc_issuer,
+        audience=settings.oidc_audience,
+        workspace=settings.oidc_workspace,
+        workspace_claim=settings.oidc_workspace_claim,
+    )

@@ -1,11 +1,17 @@
-"""Tools as people handle them: list, search, look, switch, read the versions, accept a change."""
+"""Tools as people handle them: list, search, look, switch, set, read the versions, accept a change."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from types import EllipsisType
+from typing import Any
 
+from dragoman.access.policies import is_person
+from dragoman.calls.audit import Auditor
 from dragoman.catalog import Catalog, ToolInfo
 from dragoman.catalog.search import Found, Question, Search
+from dragoman.connector import Connector, Policy
 from dragoman.errors import Denied
 from dragoman.hub.registry import Registry
+from dragoman.hub.tool_settings import checked_settings
 from dragoman.scope import Caller
 from dragoman.store import ToolVersion
 from dragoman.tool import Tool
@@ -14,8 +20,9 @@ from dragoman.tool import Tool
 class Tools:
     """Every method acts for `caller`, by default the hub's own."""
 
-    def __init__(self, *, caller: Caller, catalog: Catalog, registry: Registry) -> None:
+    def __init__(self, *, caller: Caller, catalog: Catalog, registry: Registry, auditor: Auditor) -> None:
         self._caller = caller
+        self._auditor = auditor
         self._catalog = catalog
         self._registry = registry
         self._search = Search(catalog)
@@ -52,16 +59,48 @@ class Tools:
         return self._catalog.is_mcp(name, caller or self._caller)
 
     async def enable(self, name: str, caller: Caller | None = None) -> Tool:
-        return await self._catalog.enable(name, self._who_may_change(name, caller))
+        caller = self._who_may_change(name, caller)
+        return await self._noted(await self._catalog.enable(name, caller), caller, enabled=True)
 
     async def disable(self, name: str, caller: Caller | None = None) -> Tool:
-        return await self._catalog.disable(name, self._who_may_change(name, caller))
+        caller = self._who_may_change(name, caller)
+        return await self._noted(await self._catalog.disable(name, caller), caller, enabled=False)
+
+    async def configure(
+        self,
+        name: str,
+        *,
+        allowed_callers: Iterable[str] | None = None,
+        approval: Policy | str | EllipsisType | None = ...,
+        required_capabilities: Iterable[str] | None = None,
+        cost: float | None = None,
+        cache_ttl: float | None = None,
+        caller: Caller | None = None,
+    ) -> Tool:
+        """Sets what is given. `approval=None` leaves it to the connector and the workspace again.
+
+        The settings hold for everybody who uses the tool, whatever the server lists from now on.
+        """
+        caller = self._who_may_set(name, caller)
+        settings = checked_settings(allowed_callers, approval, required_capabilities, cost, cache_ttl)
+        changed = await self._catalog.configure(name, caller, **settings)
+        return await self._noted(changed, caller, **settings)
 
     async def versions(self, name: str, caller: Caller | None = None) -> Sequence[ToolVersion]:
         return await self._catalog.versions(name, caller or self._caller)
 
     async def accept(self, name: str, caller: Caller | None = None) -> Tool:
-        return await self._catalog.accept(name, self._who_may_change(name, caller))
+        caller = self._who_may_change(name, caller)
+        if not is_person(caller):
+            raise Denied("only a person accepts a change of a tool", hint="use a key of your own")
+        tool = await self._catalog.accept(name, caller)
+        return await self._noted(tool, caller, accepted_version=tool.version)
+
+    async def _noted(self, tool: Tool, caller: Caller, **changes: Any) -> Tool:
+        names = ("allowed_callers", "required_capabilities")
+        plain = {name: sorted(value) if name in names else value for name, value in changes.items()}
+        await self._auditor.done(caller, "tool.changed", tool.name, details=plain)
+        return tool
 
     def _who_may_change(self, name: str, caller: Caller | None) -> Caller:
         """The caller, if the tool's list is theirs to change: their own, or one of the tier that they run."""
@@ -69,7 +108,24 @@ class Tools:
         tool = self._catalog.get(name, caller)
         connector = self._catalog.connector_of(tool)
         is_own = bool(connector.owner or tool.identity)
-        is_run = caller.role == "operator" or (caller.is_admin and connector.workspace == caller.workspace)
-        if not (is_own or is_run):
+        if not (is_own or _is_run_by(caller, connector)):
             raise Denied(f"the tool {tool.name!r} belongs to everybody", hint="ask an admin to change it")
         return caller
+
+    def _who_may_set(self, name: str, caller: Caller | None) -> Caller:
+        """As above; but what is decided about a connector of all is not for one of them to undo.
+
+        And by a person only: else an agent could allow itself what it has to ask for.
+        """
+        caller = caller or self._caller
+        tool = self._catalog.get(name, caller)
+        connector = self._catalog.connector_of(tool)
+        if not (connector.owner or _is_run_by(caller, connector)):
+            raise Denied(f"the tool {tool.name!r} belongs to everybody", hint="ask an admin to change it")
+        if not is_person(caller):
+            raise Denied("only a person changes the settings of a tool", hint="use a key of your own")
+        return caller
+
+
+def _is_run_by(caller: Caller, connector: Connector) -> bool:
+    return caller.role == "operator" or (caller.is_admin and connector.workspace == caller.workspace)

@@ -1,14 +1,104 @@
 """What a user has used and may still use."""
 
-from dragoman.identity.directory import Directory
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from datetime import UTC, datetime, timedelta
+
+from dragoman.access.budgets import set_by
+from dragoman.access.windows import SECONDS, end_of, user_subject, window_of
+from dragoman.errors import NotFound
+from dragoman.identity.directory import Directory, Person
+from dragoman.people import Bounds
 from dragoman.scope import Caller
 from dragoman.store import Store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Use:
+    """One bound and what was used of it in its window. Nothing is counted where there is no bound."""
+
+    bound: str
+    used: float | None
+    limit: float | None
+    set_by: str | None
+    resets_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsageView:
+    """`calls_last_hour` and `calls_last_day` are counted for everybody, about a second late."""
+
+    user: str
+    name: str
+    calls_last_hour: int
+    calls_last_day: int
+    uses: tuple[Use, ...]
 
 
 class Usage:
     """Every method acts for `caller`, by default the hub's own."""
 
-    def __init__(self, *, caller: Caller, store: Store, directory: Directory) -> None:
+    def __init__(
+        self,
+        *,
+        caller: Caller,
+        store: Store,
+        directory: Directory,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
         self._caller = caller
         self._store = store
         self._directory = directory
+        self._clock = clock
+
+    async def show(self, user: str | None = None, *, caller: Caller | None = None) -> UsageView:
+        """The caller's own; admins may ask for any user of their workspace, by id or name."""
+        caller = caller or self._caller
+        person = await self._person(user, caller)
+        workspace, user_id, now = caller.workspace, person.user.id, self._clock()
+        moment = datetime.fromtimestamp(now, UTC)
+        counted = await self._store.usage.read(workspace, user_subject(user_id))
+        running = await self._store.usage.count_places(workspace, user_subject(user_id), moment)
+        used = {name: counted.get((name, window_of(name, now)), 0.0) for name in SECONDS}
+        calls = self._store.calls
+        return UsageView(
+            user=user_id,
+            name=person.user.name,
+            calls_last_hour=await calls.count(workspace, user_id, moment - timedelta(hours=1)),
+            calls_last_day=await calls.count(workspace, user_id, moment - timedelta(days=1)),
+            uses=tuple(
+                _use(person, item.name, used | {"max_concurrency": running}, now) for item in fields(Bounds)
+            ),
+        )
+
+    async def tidy(self) -> None:
+        """Forgets windows that are long over, and places that nobody gave back."""
+        now = self._clock()
+        before = {measure: window_of(measure, now) - 1 for measure in SECONDS}
+        await self._store.usage.forget(before, datetime.fromtimestamp(now, UTC))
+
+    async def _person(self, user: str | None, caller: Caller) -> Person:
+        if user is None or user == caller.user:
+            return await self._directory.of(caller)
+        if caller.is_admin:
+            if person := await self._directory.find(caller.workspace, user):
+                return person
+            for other in await self._store.people.users(caller.workspace):
+                if other.name == user:
+                    return await self._directory.get(caller.workspace, other.id)
+        raise NotFound(f"there is no user {user[:80]!r}", hint="admins see the users of their workspace")
+
+
+def _use(person: Person, bound: str, used: dict[str, float], now: float) -> Use:
+    limit = getattr(person.bounds, bound)
+    is_bounded = limit is not None
+    return Use(
+        bound=bound,
+        used=used.get(bound) if is_bounded else None,
+        limit=limit,
+        set_by=set_by(person, bound) if is_bounded else None,
+        resets_at=datetime.fromtimestamp(end_of(bound, now), UTC)
+        if is_bounded and bound in SECONDS
+        else None,
+    )

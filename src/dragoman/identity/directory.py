@@ -30,18 +30,29 @@ class Directory:
         self._rows = rows
         self._bounds = bounds
         self._people: dict[tuple[str, str], tuple[float, Person]] = {}
+        self._changes = 0
+
+    @property
+    def bounds(self) -> Bounds:
+        """What the app allows every user."""
+        return self._bounds
+
+    def allow(self, bounds: Bounds) -> None:
+        """The app allows something else from now on."""
+        self._bounds = bounds
+        self._changes += 1
+        self._people.clear()
 
     async def find(self, workspace: str, user: str) -> Person | None:
         known = self._people.get((workspace, user))
         if known is not None and monotonic() - known[0] < FRESH:
             return known[1]
+        changes, now = self._changes, monotonic()
         person = await self._read(workspace, user)
         if person is None:
-            self.forget(workspace, user)
-            return None
-        if len(self._people) >= _MOST:
-            self._people.clear()
-        self._people[workspace, user] = (monotonic(), person)
+            self._people.pop((workspace, user), None)
+        else:
+            self._remember((workspace, user), person, changes, now)
         return person
 
     async def of(self, caller: Caller) -> Person:
@@ -51,12 +62,11 @@ class Directory:
         """
         if person := await self.find(caller.workspace, caller.user):
             return person
+        changes, now = self._changes, monotonic()
         workspace = await self._workspace(caller.workspace)
         user = User(id=caller.user, workspace=caller.workspace, name=caller.user)
         person = Person(workspace, user, self._bounds.narrowed_by(workspace.bounds))
-        if len(self._people) >= _MOST:
-            self._people.clear()
-        self._people[caller.workspace, caller.user] = (monotonic(), person)
+        self._remember((caller.workspace, caller.user), person, changes, now)
         return person
 
     async def get(self, workspace: str, user: str) -> Person:
@@ -66,8 +76,16 @@ class Directory:
 
     def forget(self, workspace: str, user: str | None = None) -> None:
         """Something of them changed: the next question asks the store."""
+        self._changes += 1
         for key in [key for key in self._people if key[0] == workspace and user in (None, key[1])]:
             del self._people[key]
+
+    def _remember(self, key: tuple[str, str], person: Person, changes: int, read_at: float) -> None:
+        if changes != self._changes:
+            return  # what was read may be older than what was forgotten meanwhile
+        if len(self._people) >= _MOST:
+            self._people.clear()
+        self._people[key] = (read_at, person)
 
     async def _read(self, workspace: str, user: str) -> Person | None:
         found = await self._rows.find_user(workspace, user)

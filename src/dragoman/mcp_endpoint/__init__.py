@@ -1,1 +1,5 @@
-"""Dragoman as one MCP server, for the user of the given key."""
+"""The MCP door: Dragoman as one MCP server, over HTTP and over stdin and stdout, in both eras."""
+
+from dragoman.mcp_endpoint.endpoint import McpEndpoint
+
+__all__ = ["McpEndpoint"]

@@ -13,7 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from dragoman.store import tables
 from dragoman.store.chain import chained
-from dragoman.store.columns import storable
+from dragoman.store.columns import from_json, storable, to_json
 from dragoman.store.database import Database
 from dragoman.store.records import AuditEntry
 from dragoman.store.undisturbed import undisturbed
@@ -65,6 +65,12 @@ class SqlAudit:
             return [AuditEntry(**row) for row in (await connection.execute(query)).mappings()]
 
     @undisturbed
+    async def workspaces(self) -> Sequence[str]:
+        query = select(_heads.c.workspace).order_by(_heads.c.workspace)
+        async with self._database.read() as connection:
+            return (await connection.scalars(query)).all()
+
+    @undisturbed
     async def forget(self, workspace: str, before: datetime) -> int:
         is_theirs = _rows.c.workspace == workspace
         async with self._database.write() as connection:
@@ -106,7 +112,7 @@ class SqlAudit:
         rows: list[dict[str, object]] = []
         for entry in entries:
             number += 1
-            written = chained(_storable(replace(entry, number=number, previous=hash)))
+            written = chained(_storable(entry, number, hash))
             hash = written.hash
             rows.append({name: getattr(written, name) for name in _names})
         await connection.execute(insert(_rows), rows)
@@ -136,10 +142,13 @@ class SqlAudit:
         await connection.execute(self._database.upsert(_heads), [row])
 
 
-def _storable(entry: AuditEntry) -> AuditEntry:
+def _storable(entry: AuditEntry, number: int, previous: str) -> AuditEntry:
     """As the database will give it back, so that the hash holds."""
     return replace(
         entry,
+        number=number,
+        previous=previous,
+        details=from_json(to_json(dict(entry.details))),
         agent=None if entry.agent is None else storable(entry.agent),
         subject=storable(entry.subject),
         outcome=storable(entry.outcome),

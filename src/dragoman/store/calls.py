@@ -5,7 +5,7 @@ from datetime import datetime
 from operator import attrgetter
 from typing import Any
 
-from sqlalchemy import delete, select
+from sqlalchemy import delete, func, select
 
 from dragoman.store import tables
 from dragoman.store.database import Database
@@ -42,6 +42,14 @@ class SqlCalls:
         async with self._database.read() as connection:
             rows = (await connection.execute(query)).mappings().all()
         return [CallRecord(**row) for row in rows]
+
+    @undisturbed
+    async def count(self, workspace: str, user: str, since: datetime) -> int:
+        query = select(func.count()).where(
+            _rows.c.workspace == workspace, _rows.c.user == user, _rows.c.started_at >= since
+        )
+        async with self._database.read() as connection:
+            return await connection.scalar(query) or 0
 
     @undisturbed
     async def forget(self, before: datetime) -> int:

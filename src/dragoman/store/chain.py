@@ -1,21 +1,27 @@
 """How entries of the audit trail hang together: a hash over an entry and the hash of the one before it."""
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC
 from hashlib import sha256
 
 from dragoman.store.records import AuditEntry
+from dragoman.tool import json_bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Whether a trail is whole. `number` is the last good entry, `problem` what is wrong after it."""
+    """Whether a trail is whole. `number` is the last good entry, `problem` what is wrong after it.
+
+    `count` is how many were followed. Whoever writes `head` down elsewhere (the hash of the last good
+    entry) notices later even that the whole trail was written anew.
+    """
 
     is_whole: bool
     number: int
     problem: str | None = None
+    count: int = 0
+    head: str = ""
 
 
 def chained(entry: AuditEntry) -> AuditEntry:
@@ -26,15 +32,20 @@ def chained(entry: AuditEntry) -> AuditEntry:
 def verify(entries: Iterable[AuditEntry], after: tuple[int, str]) -> Verdict:
     """Follows the chain from the entry after `after` (its number and hash) on."""
     number, hash = after
+    count = 0
+
+    def broken(problem: str) -> Verdict:
+        return Verdict(False, number, problem, count, hash)
+
     for entry in entries:
         if entry.number != number + 1:
-            return Verdict(False, number, f"entry {number + 1} is missing")
+            return broken(f"entry {number + 1} is missing")
         if entry.previous != hash:
-            return Verdict(False, number, f"entry {entry.number} does not follow entry {number}")
+            return broken(f"entry {entry.number} does not follow entry {number}")
         if entry.hash != _hash(entry):
-            return Verdict(False, number, f"entry {entry.number} was changed")
-        number, hash = entry.number, entry.hash
-    return Verdict(True, number)
+            return broken(f"entry {entry.number} was changed")
+        number, hash, count = entry.number, entry.hash, count + 1
+    return Verdict(True, number, None, count, hash)
 
 
 def _hash(entry: AuditEntry) -> str:
@@ -53,4 +64,4 @@ def _hash(entry: AuditEntry) -> str:
         entry.arguments_hash,
         dict(entry.details),
     ]
-    return sha256(json.dumps(facts, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+    return sha256(json_bytes(facts)).hexdigest()

@@ -173,6 +173,10 @@ class CallRows(Protocol):
         """Newest first."""
         ...
 
+    async def count(self, workspace: str, user: str, since: datetime) -> int:
+        """How many calls a user has begun since then."""
+        ...
+
     async def forget(self, before: datetime) -> int: ...
 
 
@@ -282,19 +286,24 @@ class UsageRows(Protocol):
     """Counts that several processes share. Each method is one transaction."""
 
     async def take(
-        self, workspace: str, meters: Sequence[Meter], lease: Sequence[Lease]
+        self, meters: Sequence[Meter], leases: Sequence[Lease], now: datetime
     ) -> Meter | Lease | None:
-        """Adds all amounts and takes all places; or nothing, and returns the first that exceeds its limit."""
+        """Adds all amounts and takes all places; or nothing, and returns the first that exceeds its limit.
+
+        An amount of nothing asks whether there is room at all.
+        """
         ...
 
-    async def add(self, workspace: str, meters: Sequence[Meter]) -> None:
-        """Adds amounts whatever the limits: what was used after all."""
+    async def settle(self, meters: Sequence[Meter], leases: Sequence[Lease]) -> None:
+        """Adds amounts whatever the limits, as they were used after all, and gives places back."""
         ...
-
-    async def give_back(self, workspace: str, leases: Sequence[Lease]) -> None: ...
 
     async def read(self, workspace: str, subject: str) -> Mapping[tuple[str, int], float]:
         """What was counted of a subject, by measure and window."""
+        ...
+
+    async def count_places(self, workspace: str, subject: str, now: datetime) -> int:
+        """How many places a subject holds."""
         ...
 
     async def forget(self, before_window: Mapping[str, int], now: datetime) -> None:
@@ -317,6 +326,10 @@ class AuditRows(Protocol):
         action: str | None = None,
         newest_first: bool = False,
     ) -> Sequence[AuditEntry]: ...
+
+    async def workspaces(self) -> Sequence[str]:
+        """Ids of those that ever had an entry, removed ones included."""
+        ...
 
     async def forget(self, workspace: str, before: datetime) -> int:
         """Deletes the oldest entries and writes down what the chain went on from."""

@@ -61,6 +61,7 @@ class Allowance:
 class Meter:
     """One count that must stay within its limit: of whom, of what, and the window it belongs to."""
 
+    workspace: str
     subject: str
     measure: str
     window: int
@@ -73,6 +74,7 @@ class Lease:
     """A place among those at work at once. It frees itself at `expires_at`, should nobody give it back."""
 
     id: str
+    workspace: str
     subject: str
     limit: int
     expires_at: datetime

@@ -5,9 +5,9 @@ SQLite has one writer anyway.
 """
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 
-from sqlalchemy import delete, func, insert, select
+from sqlalchemy import delete, func, insert, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from dragoman.store import tables
@@ -17,6 +17,8 @@ from dragoman.store.undisturbed import undisturbed
 
 _rows = tables.usage
 _leases = tables.leases
+_key = tuple_(_rows.c.workspace, _rows.c.subject, _rows.c.measure, _rows.c.window)
+_A_HAIR = 1e-9  # 0.1 three times is 0.30000000000000004, which is no more than 0.3
 
 
 class SqlUsage:
@@ -27,46 +29,34 @@ class SqlUsage:
 
     @undisturbed
     async def take(
-        self, workspace: str, meters: Sequence[Meter], lease: Sequence[Lease]
+        self, meters: Sequence[Meter], leases: Sequence[Lease], now: datetime
     ) -> Meter | Lease | None:
         async with self._database.write() as connection:
-            await self._wait_for_turn(connection, workspace, {one.subject for one in (*meters, *lease)})
+            await self._wait_for_turn(
+                connection, {(one.workspace, one.subject) for one in (*meters, *leases)}
+            )
+            amounts = await self._amounts(connection, meters)
             for meter in meters:
-                # An amount of nothing asks whether there is room at all.
-                used = await self._amount(connection, workspace, meter)
-                if used + meter.amount > meter.limit or (not meter.amount and used >= meter.limit):
+                if not _has_room(meter, amounts.get(_key_of(meter), 0.0)):
                     return meter
-            for one in lease:
-                if await self._places(connection, workspace, one) >= one.limit:
-                    return one
-            await self._add(connection, workspace, meters)
-            if lease:
-                rows = [
-                    {
-                        "workspace": workspace,
-                        "subject": one.subject,
-                        "id": one.id,
-                        "expires_at": one.expires_at,
-                    }
-                    for one in lease
-                ]
-                await connection.execute(insert(_leases), rows)
+            for lease in leases:
+                if await _places(connection, lease.workspace, lease.subject, now) >= lease.limit:
+                    return lease
+            await self._add(connection, meters)
+            if leases:
+                await connection.execute(insert(_leases), [_lease_row(lease) for lease in leases])
         return None
 
     @undisturbed
-    async def add(self, workspace: str, meters: Sequence[Meter]) -> None:
+    async def settle(self, meters: Sequence[Meter], leases: Sequence[Lease]) -> None:
         async with self._database.write() as connection:
-            await self._add(connection, workspace, meters)
-
-    @undisturbed
-    async def give_back(self, workspace: str, leases: Sequence[Lease]) -> None:
-        async with self._database.write() as connection:
-            for one in leases:
+            await self._add(connection, meters)
+            for lease in leases:
                 await connection.execute(
                     delete(_leases).where(
-                        _leases.c.workspace == workspace,
-                        _leases.c.subject == one.subject,
-                        _leases.c.id == one.id,
+                        _leases.c.workspace == lease.workspace,
+                        _leases.c.subject == lease.subject,
+                        _leases.c.id == lease.id,
                     )
                 )
 
@@ -79,6 +69,11 @@ class SqlUsage:
             return {(row.measure, row.window): row.amount for row in await connection.execute(query)}
 
     @undisturbed
+    async def count_places(self, workspace: str, subject: str, now: datetime) -> int:
+        async with self._database.read() as connection:
+            return await _places(connection, workspace, subject, now)
+
+    @undisturbed
     async def forget(self, before_window: Mapping[str, int], now: datetime) -> None:
         async with self._database.write() as connection:
             for measure, window in before_window.items():
@@ -87,40 +82,27 @@ class SqlUsage:
                 )
             await connection.execute(delete(_leases).where(_leases.c.expires_at <= now))
 
-    async def _wait_for_turn(self, connection: AsyncConnection, workspace: str, subjects: set[str]) -> None:
+    async def _wait_for_turn(self, connection: AsyncConnection, subjects: set[tuple[str, str]]) -> None:
         if self._database.location.is_sqlite:
             return
-        for subject in sorted(subjects):  # always in this order, so that no two wait for each other
+        for workspace, subject in sorted(subjects):  # always in this order: no two wait for each other
             key = func.hashtextextended(f"dragoman usage {workspace} {subject}", 0)
             await connection.execute(select(func.pg_advisory_xact_lock(key)))
 
-    async def _amount(self, connection: AsyncConnection, workspace: str, meter: Meter) -> float:
-        query = select(_rows.c.amount).where(
-            _rows.c.workspace == workspace,
-            _rows.c.subject == meter.subject,
-            _rows.c.measure == meter.measure,
-            _rows.c.window == meter.window,
-        )
-        return await connection.scalar(query) or 0.0
+    async def _amounts(
+        self, connection: AsyncConnection, meters: Sequence[Meter]
+    ) -> Mapping[tuple[str, str, str, int], float]:
+        if not meters:
+            return {}
+        query = select(_rows).where(_key.in_([_key_of(meter) for meter in meters]))
+        found = await connection.execute(query)
+        return {(row.workspace, row.subject, row.measure, row.window): row.amount for row in found}
 
-    async def _places(self, connection: AsyncConnection, workspace: str, lease: Lease) -> int:
-        query = select(func.count()).where(
-            _leases.c.workspace == workspace,
-            _leases.c.subject == lease.subject,
-            _leases.c.expires_at > datetime.now(UTC),
-        )
-        return await connection.scalar(query) or 0
-
-    async def _add(self, connection: AsyncConnection, workspace: str, meters: Sequence[Meter]) -> None:
+    async def _add(self, connection: AsyncConnection, meters: Sequence[Meter]) -> None:
+        # Always in this order: two that add to the same rows must not wait for each other.
         rows = [
-            {
-                "workspace": workspace,
-                "subject": meter.subject,
-                "measure": meter.measure,
-                "window": meter.window,
-                "amount": meter.amount,
-            }
-            for meter in meters
+            dict(zip(_rows.c.keys(), (*_key_of(meter), meter.amount), strict=True))
+            for meter in sorted(meters, key=_key_of)
             if meter.amount
         ]
         if not rows:
@@ -131,3 +113,29 @@ class SqlUsage:
             set_={"amount": _rows.c.amount + statement.excluded.amount},
         )
         await connection.execute(added, rows)
+
+
+def _key_of(meter: Meter) -> tuple[str, str, str, int]:
+    return (meter.workspace, meter.subject, meter.measure, meter.window)
+
+
+def _has_room(meter: Meter, used: float) -> bool:
+    if not meter.amount:
+        return used < meter.limit
+    return used + meter.amount <= meter.limit + _A_HAIR
+
+
+async def _places(connection: AsyncConnection, workspace: str, subject: str, now: datetime) -> int:
+    query = select(func.count()).where(
+        _leases.c.workspace == workspace, _leases.c.subject == subject, _leases.c.expires_at > now
+    )
+    return await connection.scalar(query) or 0
+
+
+def _lease_row(lease: Lease) -> dict[str, object]:
+    return {
+        "workspace": lease.workspace,
+        "subject": lease.subject,
+        "id": lease.id,
+        "expires_at": lease.expires_at,
+    }

@@ -4,6 +4,7 @@ Knows the store by its Protocols only; reads no environment.
 """
 
 from dragoman.vault.keys import Key, KeyFile, KeyRing
+from dragoman.vault.supply import KeySupply
 from dragoman.vault.vault import Vault
 
-__all__ = ["Key", "KeyFile", "KeyRing", "Vault"]
+__all__ = ["Key", "KeyFile", "KeyRing", "KeySupply", "Vault"]

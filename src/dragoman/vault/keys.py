@@ -1,6 +1,10 @@
-"""The master key: 32 bytes in a file that only its owner can read, and the ring that holds keys by id."""
+"""The master key: 32 bytes in a file that only its owner can read, and the ring that holds keys by id.
+
+Keys that were replaced stay beside the file as `<name>.<id>` until somebody forgets them on purpose.
+"""
 
 import os
+import re
 import stat
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -43,7 +47,7 @@ class KeyRing:
                 return key
         raise KeyFault(
             f"this secret was sealed with another master key ({key_id}, not {self.current.id})",
-            hint="bring back the key file that belongs to this database",
+            hint="bring back the key that belongs to this database",
         )
 
 
@@ -86,23 +90,66 @@ class KeyFile:
             raise KeyFault(f"the key file {self.path} has {size} bytes instead of {KEY_BYTES}", hint=_RESTORE)
         return Key(material)
 
+    def ring(self) -> KeyRing:
+        """The key of the file, made where there is none, and those that it replaced."""
+        current = self.get_or_make()
+        older = (KeyFile(path).get() for path in self._older_files())
+        return KeyRing(current, tuple(key for key in older if key.id != current.id))
+
+    def replace(self) -> KeyRing:
+        """A new key in the file, the old one beside it. A crash at any moment leaves both findable."""
+        before = self.get()
+        beside = self.path.with_name(f"{self.path.name}.{before.id}")
+        try:
+            if not beside.exists():
+                os.link(self.path, beside)
+            draft = self._draft()
+            _sync_directory(self.path.parent)  # the old key is safe before its place is taken
+            draft.replace(self.path)
+            _sync_directory(self.path.parent)
+        except OSError as error:
+            raise KeyFault(
+                f"no new key could be written beside {self.path}: {error.strerror}",
+                hint="check who owns the directory; the old key is still in force",
+            ) from None
+        return self.ring()
+
+    def forget_older(self) -> tuple[str, ...]:
+        """Deletes the replaced keys; returns their ids. Whatever is still sealed with them is lost."""
+        current = self.get()
+        forgotten: list[str] = []
+        for path in self._older_files():
+            key = KeyFile(path).get()
+            path.unlink()
+            if key.id != current.id:
+                forgotten.append(key.id)
+        return tuple(forgotten)
+
+    def _older_files(self) -> list[Path]:
+        beside = re.compile(re.escape(self.path.name) + r"\.[0-9a-f]{8}")
+        return sorted(path for path in self.path.parent.iterdir() if beside.fullmatch(path.name))
+
     def _make(self) -> None:
         """Appears complete or not at all: written beside its place, then linked there unless one exists."""
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        draft = self.path.with_name(f".{self.path.name}.{token_hex(8)}")
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        draft = self._draft()
         try:
-            with open(descriptor, "wb") as file:
-                file.write(token_bytes(KEY_BYTES))
-                file.flush()
-                os.fsync(descriptor)
-            try:
-                os.link(draft, self.path)
-            except FileExistsError:
-                return  # another process was first: its key is the key
+            os.link(draft, self.path)
+        except FileExistsError:
+            return  # another process was first: its key is the key
         finally:
             draft.unlink()
         _sync_directory(self.path.parent)
+
+    def _draft(self) -> Path:
+        """A new key in a file of its own, on the disk."""
+        draft = self.path.with_name(f".{self.path.name}.{token_hex(8)}")
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with open(descriptor, "wb") as file:
+            file.write(token_bytes(KEY_BYTES))
+            file.flush()
+            os.fsync(descriptor)
+        return draft
 
 
 def _sync_directory(path: Path) -> None:

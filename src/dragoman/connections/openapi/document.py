@@ -1,16 +1,15 @@
 """The document of one service as it was last read, and how it is read again. Knows no calls and no state."""
 
 import asyncio
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from urllib.request import getproxies, proxy_bypass
 
-import aiohttp
 from yarl import URL
 
 from dragoman.connections.environment import expanded
+from dragoman.connections.guarding import Reach
 from dragoman.connections.openapi.converter import Converted, Converter
 from dragoman.connections.openapi.reading import (
     Read,
@@ -35,13 +34,11 @@ class _Version:
 class ServiceDocument:
     """Reads one document again and again; what did not change is not converted again."""
 
-    def __init__(
-        self, configuration: Configuration, client: aiohttp.ClientSession, converter: Converter
-    ) -> None:
+    def __init__(self, configuration: Configuration, reach: Reach, converter: Converter) -> None:
         self._configuration = configuration
         self._converter = converter
-        self.location = expanded(configuration.openapi or "", os.environ)
-        self._reader = Reader(client, self.location, proxy_for(self.location))
+        self.location = expanded(configuration.openapi or "", reach.environment)
+        self._reader = Reader(reach, self.location, proxy_for(self.location) if reach.is_trusted else None)
         self._known: _Version | None = None
 
     @property

@@ -43,7 +43,13 @@ class Exchange:
         try:
             for _ in range(_MOST_REDIRECTS):
                 async with self._client.request(
-                    method, here, data=content, headers=headers, allow_redirects=False, proxy=self._proxy
+                    method,
+                    here,
+                    data=content,
+                    headers=headers,
+                    skip_auto_headers=("Content-Type",),
+                    allow_redirects=False,
+                    proxy=self._proxy,
                 ) as response:
                     target = _redirect(here, response)
                     if target is None:

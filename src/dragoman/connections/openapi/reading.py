@@ -13,6 +13,7 @@ from pathlib import Path
 import aiohttp
 from yarl import URL
 
+from dragoman.connections.guarding import Reach
 from dragoman.connections.network import plain
 from dragoman.connections.openapi.conversion import Origin
 from dragoman.connections.openapi.parsing import is_html
@@ -56,14 +57,20 @@ class Read:
 class Reader:
     """Finds the document that `location` stands for."""
 
-    def __init__(self, client: aiohttp.ClientSession, location: str, proxy: str | None) -> None:
-        self._client = client
+    def __init__(self, reach: Reach, location: str, proxy: str | None) -> None:
+        self._client = reach.client
+        self._may_read_files = reach.is_trusted
         self._location = location
         self._proxy = proxy
 
     async def read(self, known: Validators | None, headers: Mapping[str, str], query: str) -> Read:
         """Raises `InvalidConfig`, `NeedsAuth` or another fault that says what was found where."""
         if not is_address(self._location):
+            if not self._may_read_files:
+                raise InvalidConfig(
+                    "only the operator may read a document from a file of this machine",
+                    hint="give the address of the document",
+                )
             return await asyncio.to_thread(_read_file, self._location, known)
         if known is not None:
             found = await self._look(URL(known.place, encoded=True), headers, query, known)

@@ -6,7 +6,7 @@ is from, and the configured `server`.
 
 from base64 import b64encode
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from ipaddress import ip_address
 from urllib.parse import quote
 
@@ -36,7 +36,10 @@ class Credentials:
 
     @classmethod
     def of(
-        cls, configuration: Configuration, secrets: Mapping[str, SecretStr], environment: Mapping[str, str]
+        cls,
+        configuration: Configuration,
+        secrets: Mapping[str, SecretStr],
+        environment: Mapping[str, str] | None,
     ) -> "Credentials":
         headers = {
             name: SecretStr(expanded(value, environment)) for name, value in configuration.headers.items()
@@ -50,7 +53,8 @@ class Credentials:
         hosts = [address(one) for one in named if is_address(one)]
         token = secrets.get("auth")
         if token is not None:
-            token = SecretStr(expanded(token.get_secret_value(), environment))
+            is_ours = "auth" not in configuration.personal
+            token = SecretStr(expanded(token.get_secret_value(), environment if is_ours else None))
         return cls(configuration.auth.kind, token, headers, _own_scheme(configuration), tuple(hosts))
 
     def may_be_shown_to(self, target: URL) -> bool:
@@ -68,7 +72,12 @@ class Credentials:
 
     @property
     def is_empty(self) -> bool:
-        return self.token is None and not self.headers
+        return self.token is None and not self.headers and self.kind != "oauth"
+
+    def with_headers(self, headers: Mapping[str, str]) -> "Credentials":
+        """The same, with a credential that is in force only now."""
+        own = {name: SecretStr(value) for name, value in headers.items()}
+        return replace(self, headers={**self.headers, **own}) if own else self
 
     def addition(self, operation: Operation, target: URL) -> "Addition":
         """What every request of this operation carries; nothing where the target must not see it."""

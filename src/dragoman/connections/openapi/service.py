@@ -4,21 +4,20 @@ Calls go straight to the service, whatever became of the document: their plans a
 """
 
 import asyncio
-import os
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-import aiohttp
-
 from dragoman.connections.environment import expanded
 from dragoman.connections.faults import WireFault
-from dragoman.connections.openapi.answers import result_of
+from dragoman.connections.guarding import Clients
+from dragoman.connections.needs import check_secrets, credential_hint
+from dragoman.connections.openapi.answers import Answer, result_of
 from dragoman.connections.openapi.converter import Converter
 from dragoman.connections.openapi.document import ServiceDocument, proxy_for
 from dragoman.connections.openapi.exchange import Exchange
 from dragoman.connections.openapi.plan import META_KEY, Operation
 from dragoman.connections.openapi.reading import address, is_address
-from dragoman.connections.openapi.requests import build
+from dragoman.connections.openapi.requests import Request, build
 from dragoman.connections.openapi.schemes import resolved
 from dragoman.connections.openapi.security import Addition, Credentials, check_target
 from dragoman.connections.openapi.standing import Standing
@@ -35,7 +34,7 @@ _LEAST_TTL = 1.0
 class Parts:
     """What all services share."""
 
-    client: aiohttp.ClientSession
+    clients: Clients
     converter: Converter
     secrets: Secrets
     observer: Observer
@@ -59,6 +58,8 @@ class Service:
         self.in_flight = 0
         self.is_closing = False
         self._parts = parts
+        self._reach = parts.clients.for_connector(connector)
+        self._bearer = parts.secrets.bearer(connector, identity)
         self._loop = asyncio.get_running_loop()
         self._document: ServiceDocument | None = None
         self._credentials: Credentials | None = None
@@ -116,9 +117,9 @@ class Service:
         try:
             credentials = self._credentials or await self._reveal()
             if self._document is None:
-                parts = self._parts
-                self._document = ServiceDocument(self.connector.configuration, parts.client, parts.converter)
-            is_another = await self._document.read(credentials)
+                configuration, converter = self.connector.configuration, self._parts.converter
+                self._document = ServiceDocument(configuration, self._reach, converter)
+            is_another = await self._read_document(self._document, credentials)
         except DragomanError as error:
             self._standing.document_failed(error)
             self._nudge.set()
@@ -131,6 +132,22 @@ class Service:
         self._announce(self._standing.document_read(), started)
         self._nudge.set()
         return is_another
+
+    async def _read_document(self, document: ServiceDocument, credentials: Credentials) -> bool:
+        """With the token in force, and once more where that was refused and another could be had."""
+        bearer = self._bearer
+        if bearer is None or not is_address(document.location):
+            return await document.read(credentials)
+        try:
+            sent = await bearer.headers()
+            try:
+                return await document.read(credentials.with_headers(sent))
+            except NeedsAuth:
+                if not await bearer.rejected(sent):
+                    raise
+            return await document.read(credentials.with_headers(await bearer.headers()))
+        except WireFault as fault:
+            raise fault.as_error(self.connector.slug, safe=True) from None
 
     def _announce(self, is_connection: bool, started: float) -> None:
         if is_connection:
@@ -205,7 +222,7 @@ class Service:
                 while True:
                     tries.count += 1
                     try:
-                        result = result_of(await ready.exchange.send(ready.base, request))
+                        result = result_of(await self._sent(ready, request))
                         self._answered(started)
                         return result if tries.count == 1 else replace(result, attempts=tries.count)
                     except WireFault as fault:
@@ -214,6 +231,21 @@ class Service:
                     await asyncio.sleep(pause)
         except TimeoutError:
             raise WireFault("timeout", "no answer before the deadline").as_error(subject, safe) from None
+
+    async def _sent(self, ready: _Ready, request: Request) -> Answer:
+        """One request; once more where its token was refused and another could be had."""
+        bearer = self._bearer
+        if bearer is None or ready.addition.is_withheld:
+            return await ready.exchange.send(ready.base, request)
+        credential = await bearer.headers()
+        Addition(credential).add_to(request)
+        try:
+            return await ready.exchange.send(ready.base, request)
+        except WireFault as fault:
+            if fault.kind != "unauthorized" or not await bearer.rejected(credential):
+                raise
+        Addition(await bearer.headers()).add_to(request)
+        return await ready.exchange.send(ready.base, request)
 
     def _answered(self, started: float) -> None:
         if not self.is_closing:
@@ -227,6 +259,8 @@ class Service:
                 hint=f"the credential was not sent: the document leads to {ready.base}, which is not"
                 " where it is from; set the connector's server to that address if it is meant",
             )
+        if isinstance(error, NeedsAuth):
+            error.hint = credential_hint(self.connector)
         if self.is_closing:
             return error
         if fault.kind in ("refused", "unauthorized"):
@@ -248,7 +282,7 @@ class Service:
             )
         operation = Operation.from_meta(plan)
         configuration = self.connector.configuration
-        server = expanded(configuration.server, os.environ) if configuration.server else None
+        server = expanded(configuration.server, self._reach.environment) if configuration.server else None
         place = resolved(operation.server, operation.base, server)
         if not place or not is_address(place) or "{" in place:
             raise InvalidConfig(
@@ -257,7 +291,8 @@ class Service:
             )
         base = address(place)
         check_target(base, credentials.hosts)
-        exchange = Exchange(self._parts.client, configuration.max_message_bytes, proxy_for(place))
+        proxy = proxy_for(place) if self._reach.is_trusted else None
+        exchange = Exchange(self._reach.client, configuration.max_message_bytes, proxy)
         addition = credentials.addition(operation, base)
         ready = _Ready(tool.definition, operation, str(base).rstrip("/"), addition, exchange)
         self._ready[tool.original_name] = ready
@@ -265,7 +300,8 @@ class Service:
 
     async def _reveal(self) -> Credentials:
         secrets = await self._parts.secrets.reveal(self.connector, self.identity)
-        self._credentials = Credentials.of(self.connector.configuration, secrets, os.environ)
+        check_secrets(self.connector, secrets)
+        self._credentials = Credentials.of(self.connector.configuration, secrets, self._reach.environment)
         return self._credentials
 
     def _tell_state(self) -> None:

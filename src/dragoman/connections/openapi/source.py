@@ -1,12 +1,11 @@
-"""All OpenAPI services, by (connector, identity). Owns their tasks, the HTTP client and the converter."""
+"""All OpenAPI services, by (connector, identity). Owns their tasks and the converter."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack, suppress
 from typing import Self, TypeVar
 
-import aiohttp
-
+from dragoman.connections.guarding import Clients
 from dragoman.connections.openapi.converter import Converter
 from dragoman.connections.openapi.service import Parts, Service
 from dragoman.connections.source import LinkStatus, Listing, Observer, Secrets, SourceCall
@@ -23,9 +22,10 @@ Result = TypeVar("Result")
 class OpenApiServices:
     """The OpenAPI part of `Sources`."""
 
-    def __init__(self, secrets: Secrets, observer: Observer) -> None:
+    def __init__(self, secrets: Secrets, observer: Observer, clients: Clients) -> None:
         self._secrets = secrets
         self._observer = observer
+        self._clients = clients
         self._services: dict[Key, Service] = {}
         self._owners: dict[Service, asyncio.Task[None]] = {}
         self._busy = 0
@@ -36,19 +36,8 @@ class OpenApiServices:
 
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as stack:
-            client = await stack.enter_async_context(
-                aiohttp.ClientSession(
-                    connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=30.0),
-                    cookie_jar=aiohttp.DummyCookieJar(),  # what one user was given must never reach another
-                    timeout=aiohttp.ClientTimeout(total=None, sock_connect=10.0),
-                    skip_auto_headers=("User-Agent", "Content-Type"),
-                    headers={"User-Agent": "dragoman"},
-                    max_line_size=64 * 1024,
-                    max_field_size=64 * 1024,
-                )
-            )
             converter = await stack.enter_async_context(Converter())
-            self._parts = Parts(client, converter, self._secrets, self._observer)
+            self._parts = Parts(self._clients, converter, self._secrets, self._observer)
             self._tasks = await stack.enter_async_context(asyncio.TaskGroup())
             self._stack = stack.pop_all()
         return self

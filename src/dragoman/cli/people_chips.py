@@ -1,0 +1,99 @@
+"""How workspaces, users, keys and oneself look to a person."""
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from dragoman.cli.screen import ago, plain
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+Shown = Mapping[str, Any]
+
+
+def workspaces_table(workspaces: Iterable[Shown]) -> "Table":
+    table = _table("workspace", "id", "approval", "bounds", "made")
+    for one in workspaces:
+        table.add_row(
+            f"[bold]{plain(one['name'])}[/]",
+            plain(one["id"]),
+            plain(one["approval"]),
+            bounds_of(one["bounds"]),
+            ago(one["created_at"]),
+        )
+    return table
+
+
+def users_table(users: Iterable[Shown]) -> "Table":
+    table = _table("user", "id", "role", "state", "capabilities", "bounds", "made")
+    for one in users:
+        table.add_row(
+            f"[bold]{plain(one['name'])}[/]",
+            plain(one["id"]),
+            f"[magenta]{plain(one['role'])}[/]" if one["role"] == "admin" else plain(one["role"]),
+            "[green]● active[/]" if one["is_active"] else "[red]● kept out[/]",
+            "all" if one["role"] == "admin" else plain(", ".join(one["capabilities"]) or "none", 60),
+            bounds_of(one["bounds"]),
+            ago(one["created_at"]),
+        )
+    return table
+
+
+def keys_table(keys: Iterable[Shown]) -> "Table":
+    table = _table("key", "id", "begins with", "user", "scopes", "state", "last used")
+    for one in keys:
+        way = "" if one["way"] == "direct" else f" [dim]({plain(one['way'])})[/]"
+        table.add_row(
+            f"[bold]{plain(one['name'])}[/]{way}",
+            plain(one["id"]),
+            plain(one["hint"]),
+            plain(one["user"]),
+            plain(", ".join(one["scopes"])),
+            state_of(one),
+            ago(one["last_used_at"]) or "[dim]never[/]",
+        )
+    return table
+
+
+def state_of(key: Shown) -> str:
+    if key["revoked_at"]:
+        return f"[red]● revoked[/] [dim]{ago(key['revoked_at'])}[/]"
+    if not key["expires_at"]:
+        return "[green]● good[/]"
+    is_over = datetime.fromisoformat(key["expires_at"]) <= datetime.now(UTC)
+    colour, word = ("red", "expired") if is_over else ("green", "expires")
+    return f"[{colour}]● {word}[/] [dim]{ago(key['expires_at'])}[/]"
+
+
+def me_card(me: Shown) -> "Table":
+    from rich.table import Table
+
+    card = Table.grid(padding=(0, 2))
+    card.add_column(style="dim", justify="right")
+    card.add_column(overflow="fold")
+    for label, what in (("user", me["user"]), ("workspace", me["workspace"])):
+        card.add_row(label, f"[bold]{plain(what['name'])}[/] [dim]{plain(what['id'])}[/]")
+    card.add_row("role", plain(me["role"]))
+    card.add_row("scopes", plain(", ".join(me["scopes"])))
+    if me["way"] != "direct":
+        card.add_row("way", plain(me["way"]))
+    for grant in me["grants"]:
+        card.add_row("may use", plain(", ".join(grant) or "nothing", 300))
+    card.add_row("bounds", bounds_of(me["bounds"]))
+    return card
+
+
+def bounds_of(bounds: Shown) -> str:
+    given = [f"{name} {value:g}" for name, value in bounds.items() if value is not None]
+    return plain(", ".join(given)) if given else "[dim]none[/]"
+
+
+def _table(*names: str) -> "Table":
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim")
+    for name in names:
+        table.add_column(name, overflow="fold")
+    return table

@@ -1,0 +1,21 @@
+"""What a wire asks for the header that changes: who we are, and whether a refused request is worth another.
+
+Static credentials need none of it; they are plain headers of the wire.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+
+class Bearer(Protocol):
+    async def headers(self) -> Mapping[str, str]:
+        """For the next request. `WireFault` when there is no valid credential and none can be had."""
+        ...
+
+    async def rejected(self, headers: Mapping[str, str], challenges: Sequence[str] = ()) -> bool:
+        """A request with these headers was answered with 401. True: send it once more, with new ones."""
+        ...
+
+
+async def credential_of(bearer: Bearer | None) -> Mapping[str, str]:
+    return {} if bearer is None else await bearer.headers()

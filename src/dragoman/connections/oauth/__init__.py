@@ -1,0 +1,9 @@
+"""OAuth 2.1 as a client: who authorises, how a person says yes, tokens kept sealed and renewed once.
+
+Knows no door and no page. Tokens live in the vault; whoever opens `Authorizations` closes it.
+"""
+
+from dragoman.connections.oauth.authorizations import Authorizations
+from dragoman.connections.oauth.flow import Begun, Callback, Flows, Ticket
+
+__all__ = ["Authorizations", "Begun", "Callback", "Flows", "Ticket"]

@@ -1,0 +1,151 @@
+"""Who we are to an authorisation server: a client that was given, one that a document describes, or one
+that was registered (RFC 7591). Decides; keeps nothing.
+"""
+
+import json
+from base64 import b64encode
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from time import time
+from typing import Any, Literal
+from urllib.parse import quote
+
+from pydantic import SecretStr
+
+from dragoman.connections.guarding import Reach
+from dragoman.connections.oauth.metadata import Found, Issuer
+from dragoman.connections.oauth.requests import Json, send_object
+from dragoman.connector import Auth
+from dragoman.errors import InvalidConfig
+
+Method = Literal["none", "client_secret_basic", "client_secret_post"]
+GIVEN_SECRET = "oauth_client"  # noqa: S105 - the name of a secret
+_REGISTERED = "oauth_registration"
+_MARGIN = 300.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Client:
+    id: str
+    secret: SecretStr | None = None
+    method: Method = "none"
+    redirect: str | None = None
+    expires_at: float = 0.0
+
+    def as_table(self) -> dict[str, Any]:
+        """For the vault only: it holds the secret in the clear."""
+        secret = self.secret.get_secret_value() if self.secret else None
+        return {
+            "id": self.id,
+            "secret": secret,
+            "method": self.method,
+            "redirect": self.redirect,
+            "expires_at": self.expires_at,
+        }
+
+    @classmethod
+    def from_table(cls, table: Mapping[str, Any]) -> "Client":
+        secret = table.get("secret")
+        facts: dict[str, Any] = {**table, "secret": SecretStr(secret) if secret else None}
+        return cls(**facts)
+
+    def sign(self, form: dict[str, str]) -> dict[str, str]:
+        """Puts into the form, or into the returned headers, what proves who asks."""
+        secret = self.secret.get_secret_value() if self.secret else ""
+        if self.method == "client_secret_basic" and secret:
+            pair = f"{quote(self.id, safe='')}:{quote(secret, safe='')}"
+            return {"Authorization": f"Basic {b64encode(pair.encode()).decode()}"}
+        form["client_id"] = self.id
+        if self.method == "client_secret_post" and secret:
+            form["client_secret"] = secret
+        return {}
+
+
+def registration_name(issuer: str) -> str:
+    """The name under which a registration is kept: one for each issuer."""
+    return f"{_REGISTERED}:{sha256(issuer.encode()).hexdigest()[:16]}"
+
+
+def is_made_here(name: str) -> bool:
+    """Whether a secret of this name was made by OAuth itself, not given by a person."""
+    return name == "oauth" or name.startswith(f"{_REGISTERED}:")
+
+
+def given_client(auth: Auth, issuer: Issuer, secrets: Mapping[str, SecretStr]) -> Client | None:
+    if auth.client_id is None:
+        return None
+    secret = secrets.get(GIVEN_SECRET)
+    return Client(id=auth.client_id, secret=secret, method=_method(issuer) if secret else "none")
+
+
+def registered_client(issuer: Issuer, secrets: Mapping[str, SecretStr], redirect: str) -> Client | None:
+    """The one that was registered before, while it lasts and comes back to the same address."""
+    kept = secrets.get(registration_name(issuer.issuer))
+    if kept is None:
+        return None
+    client = Client.from_table(json.loads(kept.get_secret_value()))
+    is_over = client.expires_at and client.expires_at < time() + _MARGIN
+    return client if client.redirect == redirect and not is_over else None
+
+
+def client_document(public_url: str) -> Json:
+    """Who we are, for servers that read it from our own address (client ID metadata document)."""
+    return {
+        "client_id": document_address(public_url),
+        **_description(f"{public_url}/oauth/callback"),
+        "client_uri": public_url,
+        "token_endpoint_auth_method": "none",
+    }
+
+
+def document_address(public_url: str) -> str:
+    return f"{public_url}/oauth/client.json"
+
+
+async def register(reach: Reach, found: Found, redirect: str) -> Client:
+    """`InvalidConfig` when the server registers nobody."""
+    issuer = found.issuer
+    if issuer.registration_endpoint is None:
+        raise InvalidConfig(
+            f"{issuer.issuer} registers no clients by itself",
+            hint="register one there for the address " + redirect + " and give it: --oauth-client-id ID",
+        )
+    methods = issuer.token_endpoint_auth_methods_supported
+    wanted: Method = "none" if "none" in methods else _method(issuer)
+    asked = {**_description(redirect), "token_endpoint_auth_method": wanted}
+    if found.scopes:
+        asked["scope"] = " ".join(found.scopes)
+    status, answer = await send_object(reach, issuer.registration_endpoint, asked)
+    name, secret = answer.get("client_id"), answer.get("client_secret")
+    if status not in (200, 201) or not isinstance(name, str):
+        said = f"{answer.get('error', '')} {answer.get('error_description', '')}".strip()[:300]
+        raise InvalidConfig(
+            f"{issuer.issuer} did not register us: {said or status}",
+            hint="register a client there and give it: --oauth-client-id ID",
+        )
+    method = answer.get("token_endpoint_auth_method", wanted)
+    expires = answer.get("client_secret_expires_at")
+    return Client(
+        id=name,
+        secret=SecretStr(secret) if isinstance(secret, str) and secret else None,
+        method=method if method in ("none", "client_secret_basic", "client_secret_post") else wanted,
+        redirect=redirect,
+        expires_at=float(expires) if isinstance(expires, int | float) else 0.0,
+    )
+
+
+def _description(redirect: str) -> dict[str, Any]:
+    is_local = redirect.startswith(("http://127.0.0.1", "http://localhost", "http://[::1]"))
+    return {
+        "client_name": "Dragoman",
+        "redirect_uris": [redirect],
+        "grant_types": ["authorization_code", "refresh_token"],
+        "response_types": ["code"],
+        "application_type": "native" if is_local else "web",
+    }
+
+
+def _method(issuer: Issuer) -> Method:
+    methods = issuer.token_endpoint_auth_methods_supported
+    return "client_secret_post" if methods and "client_secret_basic" not in methods else "client_secret_basic"

@@ -1,0 +1,91 @@
+"""Requests to authorisation servers: bounded in size and time, no redirects, answers as JSON objects."""
+
+import asyncio
+import json
+from collections.abc import Mapping
+from typing import Any, cast
+
+import aiohttp
+
+from dragoman.connections.guarding import Reach
+from dragoman.connections.network import plain
+from dragoman.connections.openapi.document import proxy_for
+from dragoman.errors import ProtocolFault, Unreachable
+
+_LARGEST = 1024 * 1024
+_PATIENCE = 15.0
+
+Json = Mapping[str, Any]
+
+
+async def fetch_object(reach: Reach, url: str) -> Json | None:
+    """The JSON object at an address; None where there is none. `Unreachable` when nobody answers."""
+    status, body = await _exchange(reach, "GET", url, headers={"Accept": "application/json"})
+    if status >= 500:
+        raise Unreachable(f"{url} answered {status}", hint="the fault is that server's; try again later")
+    return _object(body) if status == 200 else None
+
+
+async def send_form(
+    reach: Reach, url: str, form: Mapping[str, str], headers: Mapping[str, str]
+) -> tuple[int, Json]:
+    """A token request (RFC 6749) and its answer, whatever the status."""
+    sent = {"Accept": "application/json", **headers}
+    status, body = await _exchange(reach, "POST", url, headers=sent, data=dict(form))
+    return status, _answer(url, status, body)
+
+
+async def send_object(reach: Reach, url: str, value: Json) -> tuple[int, Json]:
+    status, body = await _exchange(reach, "POST", url, headers={"Accept": "application/json"}, json=value)
+    return status, _answer(url, status, body)
+
+
+def _answer(url: str, status: int, body: bytes) -> Json:
+    if status >= 500 or status == 429:
+        raise Unreachable(f"{url} answered {status}", hint="the fault is that server's; try again later")
+    found = _object(body)
+    if found is None and status < 300:
+        raise ProtocolFault(f"{url} answered {status} without a JSON object")
+    return found or {}
+
+
+async def _exchange(reach: Reach, method: str, url: str, **facts: Any) -> tuple[int, bytes]:
+    try:
+        async with (
+            asyncio.timeout(_PATIENCE),
+            reach.client.request(
+                method,
+                url,
+                allow_redirects=False,
+                proxy=proxy_for(url) if reach.is_trusted else None,
+                **facts,
+            ) as response,
+        ):
+            body = await _bounded(response, url)
+            return response.status, body
+    except aiohttp.InvalidURL:
+        raise ProtocolFault(f"{url[:200]!r} is no address") from None
+    except TimeoutError:
+        raise Unreachable(f"{url} did not answer within {_PATIENCE:g} s", hint="try again later") from None
+    except (aiohttp.ClientError, OSError) as error:
+        raise Unreachable(f"{url} cannot be reached: {plain(error)}", hint="try again later") from None
+
+
+async def _bounded(response: aiohttp.ClientResponse, url: str) -> bytes:
+    parts: list[bytes] = []
+    size = 0
+    async for chunk in response.content.iter_any():
+        size += len(chunk)
+        if size > _LARGEST:
+            response.close()
+            raise ProtocolFault(f"{url} answered with more than {_LARGEST:,} bytes")
+        parts.append(chunk)
+    return b"".join(parts)
+
+
+def _object(body: bytes) -> Json | None:
+    try:
+        value = json.loads(body)
+    except ValueError:
+        return None
+    return cast("Json", value) if isinstance(value, dict) else None

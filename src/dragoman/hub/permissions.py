@@ -1,0 +1,165 @@
+"""What people may add in multi-user mode, and how much of it. Pure rules.
+
+What the operator or the app's files give is trusted, as is everything where there is one user only.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from pydantic import SecretStr
+
+from dragoman.connections.environment import has_reference
+from dragoman.connections.openapi.reading import is_address
+from dragoman.connector import Configuration, Connector, Origin
+from dragoman.errors import Denied, InvalidConfig, LimitReached
+from dragoman.scope import Caller
+
+MOST_CONNECTORS = 200
+_LONGEST_NAME = 200
+_LONGEST_DESCRIPTION = 10_000
+_LONGEST_URL = 2_000
+_LONGEST_VALUE = 8 * 1024
+_MOST_ARGS = 200
+_MOST_VALUES = 100
+# Where a connector leads and what it brings along: whoever may change these has its secrets.
+_LEADING = (
+    "kind", "transport", "command", "args", "env", "cwd", "url", "headers", "auth", "openapi", "server",
+    "secrets", "personal",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Permissions:
+    multi_user: bool
+
+    def check_number(self, caller: Caller, has: int) -> None:
+        if self.multi_user and caller.role != "operator" and has >= MOST_CONNECTORS:
+            raise LimitReached(
+                f"there are {has} connectors already, and there may be no more than {MOST_CONNECTORS}",
+                hint="remove one that nobody needs: dragoman connectors remove",
+            )
+
+    def check_new(
+        self,
+        caller: Caller,
+        names: Iterable[str],
+        description: str,
+        configuration: Configuration,
+        secrets: Mapping[str, SecretStr],
+    ) -> Origin:
+        """Who answers for what the caller gives, or why they may not give it."""
+        origin = origin_of(caller)
+        if self.multi_user and origin == "people":
+            _check_sizes(names, description, configuration, secrets)
+            _check_rights(caller, configuration, secrets)
+        return origin
+
+    def check_change(
+        self,
+        caller: Caller,
+        before: Connector,
+        description: str,
+        configuration: Configuration,
+        given: Mapping[str, SecretStr],
+    ) -> None:
+        """The same for a change. `given` are the secrets of this change; what was kept had its check.
+
+        Changed by the operator, what people gave stays theirs: it was not all written by the operator.
+        """
+        if not self.multi_user:
+            return
+        if before.origin == "people":
+            _check_sizes((), description, configuration, given)
+            _check_rights(caller, configuration, given)
+        elif caller.role != "operator":
+            _check_sizes((), description, configuration, {})
+            leads_elsewhere = any(
+                getattr(before.configuration, field) != getattr(configuration, field) for field in _LEADING
+            )
+            if leads_elsewhere or given:
+                raise Denied(
+                    f"the operator gave {before.slug!r}: where it leads and its secrets are theirs to change",
+                    hint="add a connector of your own, or ask the operator",
+                )
+
+
+def origin_of(caller: Caller) -> Origin:
+    if not caller.user:
+        return "files"
+    return "operator" if caller.role == "operator" else "people"
+
+
+def _check_rights(caller: Caller, configuration: Configuration, secrets: Mapping[str, SecretStr]) -> None:
+    if configuration.command and not caller.is_admin:
+        raise Denied(
+            "only an admin adds a connector that runs a command",
+            hint="ask an admin of your workspace, or give the url of a remote server",
+        )
+    if any(has_reference(text) for text in _texts(configuration)) or any(
+        has_reference(value.get_secret_value()) for value in secrets.values()
+    ):
+        raise Denied(
+            "only the operator refers to variables of the server's environment (${…})",
+            hint="write the value itself; what is secret is kept encrypted",
+        )
+    if configuration.openapi and not is_address(configuration.openapi):
+        raise Denied(
+            "only the operator gives an OpenAPI document as a file of the server",
+            hint="give the http:// or https:// address of the document",
+        )
+    if configuration.server and not is_address(configuration.server):
+        raise InvalidConfig("server must begin with http:// or https://")
+
+
+def _texts(configuration: Configuration) -> list[str]:
+    places = (
+        configuration.command,
+        configuration.cwd,
+        configuration.url,
+        configuration.openapi,
+        configuration.server,
+        configuration.auth.client_id,
+        configuration.auth.issuer,
+    )
+    named = (*configuration.env.items(), *configuration.headers.items())
+    words = [word for pair in named for word in pair]
+    return [*(place for place in places if place), *configuration.args, *words, *configuration.auth.scopes]
+
+
+def _check_sizes(
+    names: Iterable[str],
+    description: str,
+    configuration: Configuration,
+    secrets: Mapping[str, SecretStr],
+) -> None:
+    select, auth = configuration.select, configuration.auth
+    chosen = (select.tags, select.paths, select.methods, select.include, select.exclude)
+    for what, values, most in (
+        ("names", tuple(names), _MOST_VALUES),
+        ("args", configuration.args, _MOST_ARGS),
+        ("env", configuration.env, _MOST_VALUES),
+        ("headers", configuration.headers, _MOST_VALUES),
+        ("secrets", secrets, 2 * _MOST_VALUES),
+        ("personal", configuration.personal, _MOST_VALUES),
+        ("scopes", auth.scopes, _MOST_VALUES),
+        ("select", [one for part in chosen for one in part], 5 * _MOST_VALUES),
+    ):
+        if len(values) > most:
+            raise InvalidConfig(f"{what} has {len(values):,} entries, and may have at most {most:,}")
+        name_limit = _LONGEST_VALUE if what == "args" else _LONGEST_NAME
+        _check_length(what, max(map(len, values), default=0), name_limit)
+    _check_length("description", len(description), _LONGEST_DESCRIPTION)
+    for where in ("url", "openapi", "server"):
+        _check_length(where, len(getattr(configuration, where) or ""), _LONGEST_URL)
+    for field in ("command", "cwd"):
+        _check_length(field, len(getattr(configuration, field) or ""), _LONGEST_VALUE)
+    _check_length("auth.header", len(auth.header), _LONGEST_NAME)
+    for field in ("env", "headers"):
+        _check_length(field, max(map(len, getattr(configuration, field).values()), default=0), _LONGEST_VALUE)
+    longest = max((len(value.get_secret_value()) for value in secrets.values()), default=0)
+    _check_length("a secret", longest, _LONGEST_VALUE)
+
+
+def _check_length(what: str, length: int, limit: int) -> None:
+    if length > limit:
+        raise InvalidConfig(f"{what} has {length:,} characters in one value, and may have at most {limit:,}")

@@ -1,0 +1,151 @@
+"""What a user chooses for themselves: the connectors of a new thread, and bounds below those from above."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from math import isfinite
+from typing import Literal
+
+from dragoman.calls.audit import Auditor
+from dragoman.errors import InvalidArguments, NotFound
+from dragoman.events import Event, Events
+from dragoman.hub.registry import Registry
+from dragoman.identity.directory import Directory
+from dragoman.names import did_you_mean
+from dragoman.people import Bounds, Preferences, User
+from dragoman.scope import Caller
+from dragoman.store import Store
+
+BOUNDS = tuple(item.name for item in fields(Bounds))
+_IN_PARTS = frozenset({"cost_per_day"})
+_LARGEST = 2**53
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreferencesView:
+    """`above` is what app, workspace and admins allow; `in_force` the smaller of that and the user's own."""
+
+    preferences: Preferences
+    above: Bounds
+    in_force: Bounds
+
+
+class UserPreferences:
+    """Every method acts for `caller`, by default the hub's own, and for nobody else."""
+
+    def __init__(
+        self,
+        *,
+        caller: Caller,
+        store: Store,
+        directory: Directory,
+        registry: Registry,
+        auditor: Auditor,
+        events: Events,
+    ) -> None:
+        self._caller = caller
+        self._store = store
+        self._directory = directory
+        self._registry = registry
+        self._auditor = auditor
+        self._events = events
+
+    async def get(self, caller: Caller | None = None) -> PreferencesView:
+        caller = caller or self._caller
+        person = await self._directory.of(caller)
+        above = self._directory.bounds.narrowed_by(person.workspace.bounds).narrowed_by(person.user.bounds)
+        chosen = person.user.preferences
+        if chosen.connectors is not None:
+            seen = {connector.slug for connector in self._registry.list(caller)}
+            chosen = replace(chosen, connectors=tuple(slug for slug in chosen.connectors if slug in seen))
+        return PreferencesView(
+            preferences=chosen, above=above, in_force=above.narrowed_by(person.user.preferences.bounds)
+        )
+
+    async def update(
+        self,
+        *,
+        connectors: Sequence[str] | Literal["all"] | None = None,
+        auto_load: bool | None = None,
+        bounds: Mapping[str, float | None] | None = None,
+        caller: Caller | None = None,
+    ) -> PreferencesView:
+        """Changes what is given and keeps the rest. Effective for the next call.
+
+        `connectors` are those of a new thread, `auto_load` whether it starts with them or with none. In
+        `bounds`, None takes an own one away; one above what the tiers above allow is refused.
+        """
+        caller = caller or self._caller
+        above = (await self.get(caller)).above
+        user = await self._record(caller)
+        before = user.preferences
+        after = replace(
+            before,
+            connectors=self._chosen(connectors, before, caller),
+            auto_load=before.auto_load if auto_load is None else auto_load,
+            bounds=_narrowed(before.bounds, bounds or {}, above),
+        )
+        if after != before:
+            await self._store.people.put_user(replace(user, preferences=after))
+            self._directory.forget(caller.workspace, caller.user)
+            await self._tell(caller, before, after)
+        return await self.get(caller)
+
+    def _chosen(
+        self, connectors: Sequence[str] | Literal["all"] | None, before: Preferences, caller: Caller
+    ) -> tuple[str, ...] | None:
+        if connectors is None:
+            return before.connectors
+        if isinstance(connectors, str):
+            return None
+        return tuple(dict.fromkeys(self._registry.get(name, caller).slug for name in connectors))
+
+    async def _record(self, caller: Caller) -> User:
+        """As it is now: an admin may have changed it a moment ago."""
+        if user := await self._store.people.find_user(caller.workspace, caller.user):
+            return user
+        raise NotFound(
+            "there is no record of this user, so nothing can be kept for them",
+            hint="an admin adds users: dragoman users add",
+        )
+
+    async def _tell(self, caller: Caller, before: Preferences, after: Preferences) -> None:
+        changed = [
+            item.name for item in fields(after) if getattr(after, item.name) != getattr(before, item.name)
+        ]
+        self._events.publish(
+            Event(
+                kind="preferences.changed",
+                workspace=caller.workspace,
+                user=caller.user,
+                data={"changed": changed},
+            )
+        )
+        await self._auditor.done(caller, "preferences.changed", caller.user, details={"changed": changed})
+
+
+def _narrowed(own: Bounds, changes: Mapping[str, float | None], above: Bounds) -> Bounds:
+    for name, value in changes.items():
+        if name not in BOUNDS:
+            raise InvalidArguments(
+                f"there is no bound {name[:80]!r}",
+                hint=did_you_mean(name[:80], [*BOUNDS]) or ", ".join(BOUNDS),
+            )
+        if value is None:
+            own = replace(own, **{name: None})
+            continue
+        _check_number(name, value)
+        most = getattr(above, name)
+        if most is not None and value > most:
+            raise InvalidArguments(
+                f"{name} may be at most {most:g} here, not {value:g}",
+                hint="a bound of your own can only be lower; ask an admin for more",
+            )
+        own = replace(own, **{name: float(value) if name in _IN_PARTS else int(value)})
+    return own
+
+
+def _check_number(name: str, value: float) -> None:
+    is_number = not isinstance(value, bool) and isfinite(value) and 0 <= value <= _LARGEST
+    if not is_number or (name not in _IN_PARTS and value != int(value)):
+        kind = "a number" if name in _IN_PARTS else "a whole number"
+        raise InvalidArguments(f"{name} must be {kind} of 0 or more", hint="null takes the bound away")

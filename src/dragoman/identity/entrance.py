@@ -1,0 +1,94 @@
+"""Where people come in: an API key or a token of the outside issuer becomes a caller, or nothing does.
+
+`open_entrance` owns the session to the issuer and the task that writes down when keys were used.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager
+
+import aiohttp
+
+from dragoman.errors import DragomanError, Unauthenticated
+from dragoman.identity.admission import Admission as Admission
+from dragoman.identity.directory import Directory
+from dragoman.identity.issuer import Issuer, SigningKeys
+from dragoman.identity.keys import Keys
+from dragoman.identity.tokens import Tokens
+from dragoman.store.protocols import PeopleRows
+from dragoman.telemetry.logs import get_logger
+
+WRITE_EVERY = 5.0
+
+log = get_logger()
+
+
+class Entrance:
+    """Made by `open_entrance`, which also ends it."""
+
+    def __init__(self, directory: Directory, keys: Keys, tokens: Tokens | None) -> None:
+        self._directory = directory
+        self._keys = keys
+        self._tokens = tokens
+
+    async def admit(self, token: str) -> Admission:
+        """`Unauthenticated`, with the same words whatever the reason, for what opens nothing."""
+        admission = await self._keys.find(token)
+        if admission is None and self._tokens is not None and token.count(".") == 2:
+            admission = await self._tokens.find(token)
+        if admission is None:
+            raise stranger()
+        return admission
+
+    def forget(self, workspace: str, user: str | None = None) -> None:
+        """Something of them changed: the next who comes is looked up anew."""
+        self._directory.forget(workspace, user)
+        self._keys.forget(workspace, user)
+
+    async def flush(self) -> None:
+        """Writes down now when keys were used."""
+        if self._keys.has_uses:
+            try:
+                await self._keys.write_uses()
+            except DragomanError as error:
+                log.warning("keys.uses_not_written", code=error.code)
+
+
+def stranger() -> Unauthenticated:
+    return Unauthenticated(
+        "the bearer token is wrong, has expired, or was revoked",
+        hint="make an API key: dragoman keys add NAME; who runs this service has the token that"
+        " `dragoman token` prints",
+    )
+
+
+@asynccontextmanager
+async def open_entrance(
+    rows: PeopleRows, directory: Directory, issuer: Issuer | None = None
+) -> AsyncGenerator[Entrance]:
+    async with AsyncExitStack() as stack:
+        tokens = None
+        if issuer is not None:
+            issuer.check()
+            session = await stack.enter_async_context(aiohttp.ClientSession())
+            tokens = Tokens(rows, directory, issuer, SigningKeys(issuer, session))
+        entrance = Entrance(directory, Keys(rows, directory), tokens)
+        failure: Exception | None = None
+        async with asyncio.TaskGroup() as tasks:
+            writing = tasks.create_task(_write(entrance), name="write when keys were used")
+            try:
+                yield entrance
+            except Exception as error:  # noqa: BLE001
+                # boundary: a task group would wrap the error of the block, which is not its own
+                failure = error
+            finally:
+                writing.cancel()
+        await entrance.flush()
+        if failure is not None:
+            raise failure
+
+
+async def _write(entrance: Entrance) -> None:
+    while True:
+        await asyncio.sleep(WRITE_EVERY)
+        await entrance.flush()

@@ -1,0 +1,162 @@
+"""The outside issuer of tokens: where its keys are (OIDC discovery) and which they are now (JWKS).
+
+Keys once fetched are kept while the issuer is down. Knows no user. Who opens the session closes it.
+"""
+
+import asyncio
+from dataclasses import dataclass
+from time import monotonic
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+import aiohttp
+import orjson
+from joserfc.errors import JoseError
+from joserfc.jwk import ECKey, JWKRegistry, OKPKey, RSAKey
+
+from dragoman.errors import InvalidConfig, Unreachable
+from dragoman.scope import LOCAL_WORKSPACE
+from dragoman.telemetry.logs import get_logger
+
+PublicKey = RSAKey | ECKey | OKPKey
+# The kind of key that each accepted algorithm needs. No secret is ever shared with an issuer.
+ALGORITHMS: dict[str, type[PublicKey]] = {"RS256": RSAKey, "PS256": RSAKey, "ES256": ECKey, "EdDSA": OKPKey}
+_MOST_BYTES = 1024 * 1024
+_MOST_KEYS = 100
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+
+log = get_logger()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Issuer:
+    """`url` is compared with what the issuer says of itself and in its tokens, to the letter.
+
+    Its users belong to `workspace`, or to the one that their token names in `workspace_claim`. Seconds:
+    a key that is not known makes us ask again, but not within `patience`; known ones are checked each `age`.
+    """
+
+    url: str
+    audience: str
+    workspace: str = LOCAL_WORKSPACE
+    workspace_claim: str | None = None
+    patience: float = 30.0
+    age: float = 3600.0
+    timeout: float = 5.0
+
+    def check(self) -> None:
+        if not _is_safe(self.url):
+            raise InvalidConfig(
+                f"the issuer {self.url[:200]!r} is no https address",
+                hint="set DRAGOMAN_OIDC_ISSUER to the address that its tokens have in 'iss'",
+            )
+
+
+class SigningKeys:
+    def __init__(self, issuer: Issuer, session: aiohttp.ClientSession) -> None:
+        self._issuer = issuer
+        self._session = session
+        self._keys: tuple[PublicKey, ...] = ()
+        self._asked_at = self._got_at = float("-inf")
+        self._asking = asyncio.Lock()
+        self.edition = 0
+
+    async def find(self, key_id: str | None, algorithm: str) -> PublicKey | None:
+        """`Unreachable` while the issuer has told no key at all."""
+        await self.refresh_when_old()
+        if key := self._find(key_id, algorithm):
+            return key
+        await self._refresh(self._issuer.patience)
+        return self._find(key_id, algorithm)
+
+    async def refresh_when_old(self) -> None:
+        """A key that the issuer has withdrawn is no longer accepted after `age`."""
+        patience = self._issuer.patience
+        if not self._keys:
+            await self._refresh(min(1.0, patience))
+        elif monotonic() - self._got_at >= self._issuer.age and not self._asking.locked():
+            await self._refresh(patience)
+
+    def _find(self, key_id: str | None, algorithm: str) -> PublicKey | None:
+        kind = ALGORITHMS[algorithm]
+        fitting = [
+            key
+            for key in self._keys
+            if isinstance(key, kind)
+            and key.get("use") in (None, "sig")
+            and key.get("alg") in (None, algorithm)
+            and (key_id is None or key.get("kid") == key_id)
+        ]
+        return fitting[0] if len(fitting) == 1 else None
+
+    async def _refresh(self, patience: float) -> None:
+        asked_at = self._asked_at
+        async with self._asking:
+            if self._asked_at != asked_at or monotonic() - asked_at < patience:
+                if not self._keys:
+                    raise self._silent()
+                return  # somebody else has just asked
+            self._asked_at = monotonic()
+            try:
+                keys = await self._fetch()
+            except (aiohttp.ClientError, TimeoutError, ValueError, OSError) as error:
+                log.warning("issuer.failed", issuer=self._issuer.url, error=str(error)[:300])
+                if not self._keys:
+                    raise self._silent() from None
+                return
+            if [key.as_dict() for key in keys] != [key.as_dict() for key in self._keys]:
+                self.edition += 1
+            self._keys, self._got_at = keys, monotonic()
+
+    def _silent(self) -> Unreachable:
+        return Unreachable(
+            "the issuer of this token cannot be asked for its keys", hint="try again in a moment"
+        )
+
+    async def _fetch(self) -> tuple[PublicKey, ...]:
+        facts = await self._get(self._issuer.url.rstrip("/") + "/.well-known/openid-configuration")
+        if facts.get("issuer") != self._issuer.url:
+            raise ValueError("the issuer's document names another issuer")
+        address = facts.get("jwks_uri")
+        if not isinstance(address, str) or not _is_safe(address):
+            raise ValueError("the issuer's document has no safe jwks_uri")
+        listed = (await self._get(address)).get("keys")
+        if not isinstance(listed, list):
+            raise ValueError("the issuer's keys are no list")  # noqa: TRY004 - one kind for one fault
+        found = [_imported(key) for key in cast("list[Any]", listed)[:_MOST_KEYS]]
+        return tuple(key for key in found if key is not None)
+
+    async def _get(self, address: str) -> dict[str, Any]:
+        limit = aiohttp.ClientTimeout(total=self._issuer.timeout)
+        async with self._session.get(address, allow_redirects=False, timeout=limit) as response:
+            if response.status != 200:
+                raise ValueError(f"the issuer answered with status {response.status}")
+            body = bytearray()
+            async for part in response.content.iter_chunked(65536):
+                body += part
+                if len(body) > _MOST_BYTES:
+                    raise ValueError("the issuer's answer is too large")
+        facts = orjson.loads(body)
+        if not isinstance(facts, dict):
+            raise ValueError("the issuer's answer is no object")  # noqa: TRY004 - one kind for one fault
+        return cast("dict[str, Any]", facts)
+
+
+def _imported(facts: Any) -> PublicKey | None:
+    """None for a key that is of no use here: a shared secret, an unknown kind, a broken one."""
+    try:
+        key = JWKRegistry.import_key(facts)
+    except (JoseError, ValueError, TypeError, KeyError, AttributeError):
+        return None
+    return key if isinstance(key, PublicKey) else None
+
+
+def _is_safe(address: str) -> bool:
+    """Encrypted on its way, or never on one."""
+    try:
+        parts = urlsplit(address)
+        return bool(parts.hostname) and (
+            parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _LOOPBACK)
+        )
+    except ValueError:
+        return False

@@ -1,0 +1,22 @@
+"""Who asks this door, where and how: what every answer is made from."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from dragoman.mcp_endpoint.passthrough import Line
+from dragoman.mcp_endpoint.views import Target
+from dragoman.scope import Caller
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """Who asks, at which address, in which era, and the way back while the answer is made.
+
+    `headers` are those of a request of the 2026 era over HTTP, which must agree with its body.
+    """
+
+    caller: Caller
+    target: Target
+    is_modern: bool
+    line: Line
+    headers: Mapping[str, str] | None = None

@@ -1,0 +1,404 @@
+"""Dragoman as one MCP server over streamable HTTP: `/mcp` for all tools, `/mcp/<slug>` for one connector.
+
+Speaks both eras. Knows no credentials: the guard before it says who asks. Owns the sessions of the 2025
+era and the standing streams; `stop` ends them, so that their connections can close.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import replace
+from typing import Any, get_args
+from urllib.parse import parse_qs, unquote
+
+from mcp.shared.inbound import (
+    ERROR_CODE_HTTP_STATUS,
+    InboundLadderRejection,
+    classify_inbound_request,
+    find_duplicated_routing_header,
+    unsupported_protocol_version_rejection,
+)
+from mcp.shared.subscriptions import SUBSCRIPTION_ID_META_KEY
+from mcp_types import HEADER_MISMATCH, INTERNAL_ERROR, INVALID_REQUEST, PROTOCOL_VERSION_META_KEY
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+from starlette.types import Receive, Scope, Send
+
+from dragoman.errors import NotFound
+from dragoman.hub import Hub
+from dragoman.mcp_endpoint.answers import SERVER_INFO_STAMP, Answers, rejected
+from dragoman.mcp_endpoint.asking import Asker
+from dragoman.mcp_endpoint.changes import list_changes
+from dragoman.mcp_endpoint.lines import NoLine, PostLine
+from dragoman.mcp_endpoint.messages import (
+    Answer,
+    Message,
+    Notification,
+    Request,
+    RpcError,
+    encode,
+    error_message,
+    notification_message,
+    parsed,
+    result_message,
+    shaped,
+)
+from dragoman.mcp_endpoint.sessions import Session, Sessions
+from dragoman.mcp_endpoint.streams import Reply, Stream, Vigil, framed, until_gone
+from dragoman.mcp_endpoint.views import BUDGET, Target, View, Views
+from dragoman.scope import Caller
+from dragoman.telemetry.logs import get_logger
+
+CALLER = "dragoman.caller"  # where the guard leaves it in a request's scope
+MAX_BODY = 16 * 1024 * 1024
+MOST_STREAMS = 1_000
+_SESSION = b"mcp-session-id"
+_VERSION = "mcp-protocol-version"
+_TOOLS_CHANGED = "notifications/tools/list_changed"
+Headers = dict[str, str]
+
+
+class McpEndpoint:
+    def __init__(
+        self, hub: Hub, *, budget: int = BUDGET, max_body: int = MAX_BODY, sessions: Sessions | None = None
+    ) -> None:
+        self._hub = hub
+        self._answers = Answers(hub, Views(hub, budget))
+        self._sessions = Sessions() if sessions is None else sessions
+        self._max_body = max_body
+        self._streams: set[Stream] = set()
+        self._is_stopping = False
+
+    def stop(self) -> None:
+        """Ends every standing stream."""
+        self._is_stopping = True
+        for stream in [*self._streams]:
+            stream.end()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        reply = Reply(send)
+        try:
+            await self._serve(scope, receive, send, reply)
+        except _Status as wrong:
+            reply.headers += wrong.headers
+            await reply.finish(error_message(None, wrong.error), wrong.status)
+        except Exception:  # noqa: BLE001
+            # boundary: a fault of ours is the failure of one request and no more
+            get_logger().exception("mcp.failed", path=scope["path"][:200])
+            await reply.finish(error_message(None, RpcError(INTERNAL_ERROR, "Internal error")), 500)
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send, reply: Reply) -> None:
+        headers = _headers(scope)
+        target, caller = _target(scope), self._caller(scope)
+        method = scope["method"]
+        if method == "POST":
+            body = await _body(receive, headers, self._max_body)
+            await self._post(_Post(scope, receive, headers, target, caller, reply), body)
+        elif method == "GET":
+            await self._get(headers, target, caller, receive, send)
+        elif method == "DELETE":
+            self._sessions.close(self._session(headers, target, caller))
+            await reply.finish_empty(200)
+        else:
+            raise _Status(405, "Method not allowed", [(b"allow", b"GET, POST, DELETE")])
+
+    def _caller(self, scope: Scope) -> Caller:
+        caller: Caller = scope.get(CALLER) or self._hub.caller
+        thread = _query(scope, "thread")
+        return replace(caller, way="mcp", thread=thread if thread else caller.thread)
+
+    # Requests
+
+    async def _post(self, post: "_Post", body: bytes) -> None:
+        accepts = post.headers.get("accept", "*/*")
+        if not any(
+            kind in accepts for kind in ("application/json", "text/event-stream", "*/*", "application/*")
+        ):
+            raise _Status(406, "Not acceptable: accept application/json and text/event-stream")
+        if not post.headers.get("content-type", "").lower().startswith("application/json"):
+            raise _Status(415, "Unsupported media type: send application/json")
+        post.reply.can_stream = "text/event-stream" in accepts or "*/*" in accepts
+        try:
+            value = parsed(body)
+            message = shaped(value)
+        except RpcError as error:
+            await post.reply.finish(error_message(None, error), 400)
+            return
+        version = post.headers.get(_VERSION)
+        is_modern = (version is not None and version not in HANDSHAKE_PROTOCOL_VERSIONS) or _has_envelope(
+            message
+        )
+        if is_modern:
+            await self._post_modern(post, message, value)
+        else:
+            await self._post_legacy(post, message)
+
+    async def _post_modern(self, post: "_Post", message: Message, value: Any) -> None:
+        if isinstance(message, Answer):
+            raise _Status(400, "Invalid request: this era has no answers of clients")
+        if isinstance(message, Notification):
+            requested = post.headers.get(_VERSION, "")
+            if (unsupported := unsupported_protocol_version_rejection(requested)) is not None:
+                await post.refuse(None, rejected(unsupported), is_modern=True)
+                return
+            await post.reply.finish_empty(202)
+            return
+        if (wrong := _misfit(post, value)) is not None:
+            await post.refuse(message.id, wrong, is_modern=True)
+            return
+        asker = Asker(post.caller, post.target, True, NoLine(), post.headers)
+        if message.method == "subscriptions/listen":
+            await self._listen(post, message, asker)
+            return
+        asker = replace(asker, line=PostLine(post.reply, message.params))
+        with Vigil(post.reply, post.receive, cancels=True):
+            await self._answer(post, message, asker)
+
+    async def _post_legacy(self, post: "_Post", message: Message) -> None:
+        if isinstance(message, Request) and message.method == "initialize":
+            await self._open_session(post, message)
+            return
+        session = self._session(post.headers, post.target, post.caller)
+        if isinstance(message, Answer):
+            session.take(message)
+            await post.reply.finish_empty(202)
+        elif isinstance(message, Notification):
+            if message.method == "notifications/cancelled":
+                session.cancel(message.params.get("requestId"))
+            await post.reply.finish_empty(202)
+        else:
+            asker = Asker(post.caller, post.target, False, PostLine(post.reply, message.params, session))
+            with Vigil(post.reply, post.receive, cancels=False):
+                await self._answer(post, message, asker, session)
+
+    async def _answer(
+        self, post: "_Post", request: Request, asker: Asker, session: Session | None = None
+    ) -> None:
+        try:
+            if session is None:
+                result = await self._answers.answer(request, asker)
+            else:
+                with session.running(request.id):
+                    result = await self._answers.answer(request, asker)
+                if request.method == "tools/list":
+                    session.told = (await self._answers.shown(asker)).digest
+        except RpcError as error:
+            await post.refuse(request.id, error, is_modern=asker.is_modern)
+            return
+        except Exception:  # noqa: BLE001
+            # boundary: a fault of ours is the failure of one request and no more
+            get_logger().exception("mcp.failed", method=request.method[:100])
+            await post.refuse(
+                request.id, RpcError(INTERNAL_ERROR, "Internal error"), is_modern=asker.is_modern
+            )
+            return
+        await post.reply.finish(result_message(request.id, result))
+
+    # Sessions of the 2025 era
+
+    async def _open_session(self, post: "_Post", request: Request) -> None:
+        asker = Asker(post.caller, post.target, False, NoLine())
+        try:
+            await self._answers.shown(asker)
+            result = await self._answers.answer(request, asker)
+        except NotFound as error:
+            raise _Status(404, error.message) from None
+        except RpcError as error:
+            await post.refuse(request.id, error, is_modern=False)
+            return
+        session = self._sessions.open(post.caller, post.target, request.params)
+        if session is None:
+            raise _Status(503, "Too many open sessions")
+        post.reply.headers.append((_SESSION, session.id.encode()))
+        await post.reply.finish(result_message(request.id, result))
+
+    def _session(self, headers: Headers, target: Target, caller: Caller) -> Session:
+        session_id = headers.get(_SESSION.decode())
+        if session_id is None:
+            raise _Status(400, "Bad request: the header Mcp-Session-Id is missing; begin with initialize")
+        session = self._sessions.find(session_id, caller, target)
+        if session is None:
+            raise _Status(404, "Session not found; begin again with initialize")
+        return session
+
+    async def _get(
+        self, headers: Headers, target: Target, caller: Caller, receive: Receive, send: Send
+    ) -> None:
+        """The standing stream of a session: news of the list, until either side has enough."""
+        if headers.get(_VERSION, HANDSHAKE_PROTOCOL_VERSIONS[-1]) not in HANDSHAKE_PROTOCOL_VERSIONS:
+            raise _Status(405, "Method not allowed: listen with subscriptions/listen", [(b"allow", b"POST")])
+        if "text/event-stream" not in headers.get("accept", "") and "*/*" not in headers.get("accept", ""):
+            raise _Status(406, "Not acceptable: accept text/event-stream")
+        session = self._session(headers, target, caller)
+        stream = Stream(send, [(_SESSION, session.id.encode())])
+        if session.stream is not None:
+            session.stream.end()  # the client came back before its old stream was seen to be gone
+        session.stream = stream
+        asker = Asker(caller, target, False, NoLine())
+
+        async def news() -> None:
+            async with aclosing(self._news(asker, session.told)) as changes:
+                async for digest in changes:
+                    session.told = digest
+                    await stream.tell(notification_message(_TOOLS_CHANGED))
+
+        try:
+            await self._stream(stream, receive, b": listening\n\n", news)
+        finally:
+            if session.stream is stream:
+                session.stream = None
+
+    # Standing streams
+
+    async def _listen(self, post: "_Post", request: Request, asker: Asker) -> None:
+        """subscriptions/listen: its answer is the stream."""
+        if "text/event-stream" not in post.headers.get("accept", ""):
+            raise _Status(406, "Not acceptable: accept text/event-stream")
+        wanted = request.params.get("notifications")
+        if not isinstance(wanted, dict):
+            await post.refuse(
+                request.id,
+                RpcError(-32602, "Invalid params: notifications must be an object"),
+                is_modern=True,
+            )
+            return
+        has_tools = wanted.get("toolsListChanged") is True  # pyright: ignore[reportUnknownMemberType]
+        meta = {SUBSCRIPTION_ID_META_KEY: request.id}
+        honoured = {"toolsListChanged": True} if has_tools else {}
+        first = notification_message(
+            "notifications/subscriptions/acknowledged", {"notifications": honoured, "_meta": meta}
+        )
+        stream = Stream(post.send)
+
+        async def news() -> None:
+            if not has_tools:
+                await asyncio.Event().wait()
+            async with aclosing(self._news(asker, None)) as changes:
+                async for _ in changes:
+                    await stream.tell(notification_message(_TOOLS_CHANGED, {"_meta": meta}))
+
+        result = {"resultType": "complete", "_meta": {**meta, **SERVER_INFO_STAMP}}
+        last = framed(result_message(request.id, encode(result)))
+        await self._stream(stream, post.receive, framed(first), news, last)
+
+    def _news(self, asker: Asker, known: bytes | None) -> AsyncGenerator[bytes]:
+        return list_changes(self._hub, self._answers, asker, known)
+
+    async def _stream(
+        self, stream: Stream, receive: Receive, first: bytes, news: Any, last: bytes = b""
+    ) -> None:
+        """Ends with whichever comes first: the client, the news, or `stop`."""
+        if len(self._streams) >= MOST_STREAMS or self._is_stopping:
+            raise _Status(503, "Too many open streams")
+        self._streams.add(stream)
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                # In this order: who reads the first words may rely on hearing all that happens from then on.
+                parts = [tasks.create_task(news())]
+                await asyncio.sleep(0)
+                await stream.open(first)
+                parts += [
+                    tasks.create_task(one)
+                    for one in (stream.stay_awake(), until_gone(receive), stream.ended())
+                ]
+                await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
+                for part in parts:
+                    part.cancel()
+        finally:
+            self._streams.discard(stream)
+        await stream.close(last)
+
+
+class _Status(Exception):
+    """A request that is refused before it is one: an HTTP status, with the reason as JSON-RPC."""
+
+    def __init__(self, status: int, message: str, headers: list[tuple[bytes, bytes]] | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.error = RpcError(INVALID_REQUEST, message)
+        self.headers = headers or []
+
+
+class _Post:
+    """One POST: what every step of its way needs."""
+
+    __slots__ = ("caller", "headers", "receive", "reply", "scope", "send", "target")
+
+    def __init__(
+        self, scope: Scope, receive: Receive, headers: Headers, target: Target, caller: Caller, reply: Reply
+    ) -> None:
+        self.scope = scope
+        self.receive = receive
+        self.headers = headers
+        self.target = target
+        self.caller = caller
+        self.reply = reply
+        self.send = reply.send
+
+    async def refuse(self, request_id: Any, error: RpcError, *, is_modern: bool) -> None:
+        status = ERROR_CODE_HTTP_STATUS.get(error.code, 200) if is_modern else 200
+        await self.reply.finish(error_message(request_id, error), status)
+
+
+def _headers(scope: Scope) -> Headers:
+    return {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+
+
+def _query(scope: Scope, name: str) -> str | None:
+    query: bytes = scope.get("query_string", b"")
+    if not query:
+        return None
+    values = parse_qs(query.decode("latin-1")).get(name)
+    return values[-1][:200] if values else None
+
+
+def _target(scope: Scope) -> Target:
+    path: str = scope["path"].rstrip("/")
+    view: Any = _query(scope, "view")
+    if view is not None and view not in get_args(View):
+        raise _Status(404, f"There is no view {view[:50]!r}: use tools or search")
+    if path == "/mcp":
+        return Target(None, view)
+    slug = unquote(path.removeprefix("/mcp/"))
+    if "/" in slug or not slug:
+        raise _Status(404, "Not found: use /mcp or /mcp/<connector>")
+    return Target(slug, "tools" if view is None else view)
+
+
+def _has_envelope(message: Message) -> bool:
+    if not isinstance(message, Request):
+        return False
+    meta = message.params.get("_meta")
+    return isinstance(meta, dict) and PROTOCOL_VERSION_META_KEY in meta
+
+
+def _misfit(post: _Post, value: Any) -> RpcError | None:
+    """Headers and body of the 2026 era must say the same."""
+    pairs = [(name.decode("latin-1"), "") for name, _ in post.scope["headers"]]
+    if (duplicated := find_duplicated_routing_header(pairs)) is not None:
+        return RpcError(HEADER_MISMATCH, f"{duplicated} header appears more than once")
+    verdict = classify_inbound_request(value, headers=post.headers)
+    return rejected(verdict) if isinstance(verdict, InboundLadderRejection) else None
+
+
+async def _body(receive: Receive, headers: Headers, limit: int) -> bytes:
+    length = headers.get("content-length", "")
+    if length.isdigit() and int(length) > limit:
+        raise _too_large(limit)
+    message = await receive()
+    if not message.get("more_body"):
+        body: bytes = message.get("body", b"")
+    else:
+        parts = bytearray(message["body"])
+        while message.get("more_body") and len(parts) <= limit:
+            message = await receive()
+            parts += message.get("body", b"")
+        body = bytes(parts)
+    if len(body) > limit:
+        raise _too_large(limit)
+    return body
+
+
+def _too_large(limit: int) -> _Status:
+    return _Status(413, f"The body of a request may have at most {limit:,} bytes")

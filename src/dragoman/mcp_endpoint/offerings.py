@@ -1,0 +1,189 @@
+"""Resources, prompts and completion: those of the connectors, and the results that Dragoman keeps.
+
+At the address of one connector everything has its own name; at the address of all, a prompt is
+`<slug>__<name>` and a resource `<slug>+<uri>`, so that two servers never share a name.
+"""
+
+import asyncio
+from base64 import b64encode
+from collections.abc import Mapping
+from typing import Any, cast
+
+from mcp_types import INVALID_PARAMS
+
+from dragoman.errors import DragomanError
+from dragoman.hub import Hub
+from dragoman.mcp_endpoint.asking import Asker
+from dragoman.mcp_endpoint.messages import Params, RpcError
+from dragoman.mcp_endpoint.passthrough import Passthrough, Refused
+from dragoman.mcp_endpoint.results import RESULTS
+
+_LISTS = {
+    "resources/list": ("resources", "resources"),
+    "resources/templates/list": ("resources", "resourceTemplates"),
+    "prompts/list": ("prompts", "prompts"),
+}
+_NAMED = {"resources/read": "uri", "prompts/get": "name"}
+_CACHEABLE = frozenset({*_LISTS, "resources/read"})
+_LEGACY_NOT_FOUND = -32002
+_SLOWEST_LIST = 10.0
+_MOST_PAGES = 100
+Entry = dict[str, Any]
+
+
+class Offerings:
+    def __init__(self, hub: Hub) -> None:
+        self._hub = hub
+
+    @property
+    def _passthrough(self) -> Passthrough | None:
+        return getattr(self._hub, "passthrough", None)
+
+    async def capabilities(self, asker: Asker) -> dict[str, Any]:
+        found: dict[str, Any] = {"resources": {}}
+        if (through := self._passthrough) is None:
+            return found
+        for capability in ("prompts", "completions"):
+            slugs = await through.offering(capability, caller=asker.caller)
+            if slugs if asker.target.slug is None else asker.target.slug in slugs:
+                found[capability] = {}
+        return found
+
+    async def answer(self, method: str, params: Params, asker: Asker) -> Entry | None:
+        """None for a method that is not spoken here."""
+        if method == "resources/read" and str(params.get("uri", "")).startswith(RESULTS):
+            result = await self._kept(str(params["uri"]), asker)
+        elif method in _LISTS:
+            result = await self._list(method, params, asker)
+        elif method in _NAMED or method == "completion/complete":
+            result = await self._one(method, params, asker)
+        elif method in ("resources/subscribe", "resources/unsubscribe"):
+            return {}
+        else:
+            return None
+        if asker.is_modern and method in _CACHEABLE and result.get("resultType") != "input_required":
+            result = {"ttlMs": 0, "cacheScope": "private", **result}
+        return result
+
+    async def _kept(self, uri: str, asker: Asker) -> Entry:
+        try:
+            kept = await self._hub.result(uri.removeprefix(RESULTS), caller=asker.caller)
+        except DragomanError as error:
+            raise _no_resource(uri, asker, error.message) from None
+        contents: Entry = {"uri": uri, "mimeType": kept.content_type}
+        try:
+            contents["text"] = kept.body.decode()
+        except UnicodeDecodeError:
+            contents["blob"] = b64encode(kept.body).decode()
+        return {"contents": [contents]}
+
+    # Lists
+
+    async def _list(self, method: str, params: Params, asker: Asker) -> Entry:
+        capability, field = _LISTS[method]
+        through = self._passthrough
+        if through is None:
+            return {field: []}
+        offering = await through.offering(capability, caller=asker.caller)
+        slug = asker.target.slug
+        if slug is not None:
+            if slug not in offering:
+                return {field: []}
+            return dict(await self._ask(through, slug, method, params, asker))
+        lists = await asyncio.gather(
+            *(self._whole_list(through, one, method, field, asker) for one in offering)
+        )
+        return {field: [entry for entries in lists for entry in entries]}
+
+    async def _whole_list(
+        self, through: Passthrough, slug: str, method: str, field: str, asker: Asker
+    ) -> list[Entry]:
+        """Every page; nothing from a server that is slow or broken, so that it keeps nobody waiting."""
+        entries: list[Entry] = []
+        params: Params = {}
+        try:
+            async with asyncio.timeout(_SLOWEST_LIST):
+                for _ in range(_MOST_PAGES):
+                    page = await self._ask(through, slug, method, params, asker)
+                    found = cast("list[Any]", page.get(field) or [])
+                    entries += [_renamed(slug, cast("Entry", one)) for one in found if isinstance(one, dict)]
+                    if not page.get("nextCursor"):
+                        break
+                    params = {"cursor": page["nextCursor"]}
+        except (TimeoutError, DragomanError, RpcError):
+            return []
+        return entries
+
+    # One of them
+
+    async def _one(self, method: str, params: Params, asker: Asker) -> Entry:
+        through, slug = self._passthrough, asker.target.slug
+        named = _NAMED.get(method)
+        if named is not None and not isinstance(params.get(named), str):
+            raise RpcError(INVALID_PARAMS, f"Invalid params: {named} must be a string")
+        if slug is None:
+            slug, params = _split(method, params)
+        offering = await through.offering(_capability(method), caller=asker.caller) if through else []
+        if through is None or slug not in offering:
+            if method == "resources/read":
+                raise _no_resource(str(params["uri"]), asker)
+            raise RpcError(INVALID_PARAMS, f"Unknown name: {str(params.get('name', ''))[:200]}")
+        result = dict(await self._ask(through, slug, method, params, asker))
+        if asker.target.slug is None and isinstance(contents := result.get("contents"), list):
+            blocks = cast("list[Any]", contents)
+            result["contents"] = [
+                _renamed(slug, cast("Entry", one)) for one in blocks if isinstance(one, dict)
+            ]
+        return result
+
+    async def _ask(
+        self, through: Passthrough, slug: str, method: str, params: Params, asker: Asker
+    ) -> Mapping[str, Any]:
+        try:
+            return await through.ask(slug, method, params, caller=asker.caller, line=asker.line)
+        except Refused as refused:
+            raise _translated(refused, asker) from None
+
+
+def _capability(method: str) -> str:
+    return "completions" if method == "completion/complete" else method.partition("/")[0]
+
+
+def _renamed(slug: str, entry: Entry) -> Entry:
+    if isinstance(uri := entry.get("uri"), str):
+        return {**entry, "uri": f"{slug}+{uri}"}
+    if isinstance(template := entry.get("uriTemplate"), str):
+        return {**entry, "uriTemplate": f"{slug}+{template}"}
+    return {**entry, "name": f"{slug}__{entry.get('name', '')}"}
+
+
+def _split(method: str, params: Params) -> tuple[str, Params]:
+    """The connector that a name belongs to, and the request as its server knows it."""
+    if method == "completion/complete":
+        reference = params.get("ref")
+        if not isinstance(reference, dict):
+            raise RpcError(INVALID_PARAMS, "Invalid params: ref must name a prompt or a resource")
+        facts = cast("Entry", reference)
+        field = "name" if facts.get("type") == "ref/prompt" else "uri"
+        slug, name = _parted(str(facts.get(field, "")), "__" if field == "name" else "+")
+        return slug, {**params, "ref": {**facts, field: name}}
+    field = _NAMED[method]
+    slug, name = _parted(str(params[field]), "__" if field == "name" else "+")
+    return slug, {**params, field: name}
+
+
+def _parted(name: str, mark: str) -> tuple[str, str]:
+    slug, _, rest = name.partition(mark)
+    return (slug, rest) if rest else ("", name)
+
+
+def _no_resource(uri: str, asker: Asker, message: str = "Resource not found") -> RpcError:
+    return RpcError(INVALID_PARAMS if asker.is_modern else _LEGACY_NOT_FOUND, message, {"uri": uri[:1000]})
+
+
+def _translated(refused: Refused, asker: Asker) -> RpcError:
+    """The one code that both eras have for the same thing under different numbers."""
+    code = refused.code
+    if asker.is_modern and code == _LEGACY_NOT_FOUND:
+        code = INVALID_PARAMS
+    return RpcError(code, refused.message, refused.data)

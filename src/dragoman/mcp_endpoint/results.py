@@ -1,0 +1,73 @@
+"""What came of a call, as MCP's CallToolResult. The blocks of content stay as they came."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from mcp_types import INVALID_PARAMS
+
+from dragoman.calls.outputs import cut_note
+from dragoman.mcp_endpoint.messages import RpcError, encode
+from dragoman.tool import CallError, Schema, Tool, ToolOutput
+
+RESULTS = "dragoman://results/"
+"""A result that was cut is a resource: this with its handle."""
+
+
+def call_result(output: ToolOutput, tool: Tool | None) -> dict[str, Any]:
+    """`tool` is what the client was shown; None when it is not in the catalog any more."""
+    if output.error is not None:
+        return failed(output.error, output.content)
+    if output.metadata.truncated:
+        return _cut(output, tool)
+    content = [*output.content]
+    result: dict[str, Any] = {"content": content}
+    schema = tool.definition.output_schema if tool else None
+    if schema is not None:
+        result["structuredContent"] = structured(schema, output.result)
+    if not content and output.result is not None:
+        content.append({"type": "text", "text": _as_text(output.result)})
+    return result
+
+
+def failed(error: CallError, content: tuple[Mapping[str, Any], ...] = ()) -> dict[str, Any]:
+    """The tool's own words where it has some; else code, message and what to do next."""
+    facts = {"code": error.code, "retryable": error.retryable, "retry_after": error.retry_after}
+    told = [*content] if error.code == "tool_failed" else []
+    if not told:
+        hint = f"\nhint: {error.hint}" if error.hint else ""
+        told = [{"type": "text", "text": f"{error.code}: {error.message}{hint}"}]
+    meta = {name: value for name, value in facts.items() if value is not None}
+    return {"content": told, "isError": True, "_meta": {"dragoman/error": meta}}
+
+
+def unknown(error: CallError) -> RpcError:
+    return RpcError(INVALID_PARAMS, f"{error.message}{f' ({error.hint})' if error.hint else ''}")
+
+
+def structured(schema: Schema, value: Any) -> Any:
+    """A structure of MCP is an object: what is none stands in one, as its schema says."""
+    return value if is_object_schema(schema) else {"result": value}
+
+
+def is_object_schema(schema: Schema) -> bool:
+    return schema.get("type") == "object"
+
+
+def _cut(output: ToolOutput, tool: Tool | None) -> dict[str, Any]:
+    metadata = output.metadata
+    shown = output.result if isinstance(output.result, str) else _as_text(output.result)
+    note = cut_note(len(shown.encode()), metadata.size or 0, metadata.handle)
+    if metadata.handle:
+        note += f"\n[as a resource: {RESULTS}{metadata.handle}]"
+    result: dict[str, Any] = {"content": [{"type": "text", "text": shown + note}, *output.content]}
+    if tool is not None and tool.definition.output_schema is not None:
+        # A client checks what succeeded against the schema, and half a structure fits none.
+        result["isError"] = True
+        result["content"].insert(
+            0, {"type": "text", "text": "The call succeeded, but its result is too large to be given whole."}
+        )
+    return result
+
+
+def _as_text(value: Any) -> str:
+    return value if isinstance(value, str) else encode(value).decode()

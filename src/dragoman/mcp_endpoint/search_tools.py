@@ -1,0 +1,127 @@
+"""The search view: a few tools that lead to all others. Every call that they make takes the road."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from dragoman.errors import DragomanError, InvalidArguments
+from dragoman.hub import Hub
+from dragoman.mcp_endpoint.messages import encode
+from dragoman.mcp_endpoint.results import call_result, failed
+from dragoman.scope import Caller
+from dragoman.tool import CallError, Tool
+
+_MOST_NAMED = 40
+_TEXT = {"type": "string"}
+
+
+def search_tools(hub: Hub, tools: Sequence[Tool]) -> list[dict[str, Any]]:
+    """The entries of the list; what they say of the catalog is what this caller sees of it."""
+    slugs = sorted({tool.slug for tool in tools})
+    names = ", ".join(slugs[:_MOST_NAMED]) + (" and others" if len(slugs) > _MOST_NAMED else "")
+    entries: list[dict[str, Any]] = [
+        {
+            "name": "search_tools",
+            "description": f"Finds tools by what they do, among {len(tools):,} of these connectors: {names}. "
+            "Answers with names, descriptions and input schemas; call one with call_tool.",
+            "inputSchema": {
+                "type": "object",
+                "properties": {
+                    "query": {**_TEXT, "description": "what the tool should do, or its name"},
+                    "limit": {"type": "integer", "minimum": 1, "maximum": 50, "default": 5},
+                    "connector": {**_TEXT, "description": "search in this one only"},
+                },
+                "required": ["query"],
+                "additionalProperties": False,
+            },
+            "annotations": {"readOnlyHint": True},
+        },
+        {
+            "name": "call_tool",
+            "description": "Calls a tool that search_tools found, by its name, with arguments that fit its "
+            "input schema.",
+            "inputSchema": {
+                "type": "object",
+                "properties": {"name": _TEXT, "arguments": {"type": "object", "default": {}}},
+                "required": ["name"],
+                "additionalProperties": False,
+            },
+        },
+    ]
+    if (code := getattr(hub, "code", None)) is not None:
+        entries.append(
+            {
+                "name": "run_code",
+                "description": code.description(),
+                "inputSchema": {
+                    "type": "object",
+                    "properties": {"code": _TEXT},
+                    "required": ["code"],
+                    "additionalProperties": False,
+                },
+            }
+        )
+    return entries
+
+
+async def use(hub: Hub, name: str, arguments: Mapping[str, Any], caller: Caller) -> dict[str, Any] | None:
+    """What one of them answers; None when there is no such tool in this view."""
+    try:
+        if name == "search_tools":
+            return await _search(hub, arguments, caller)
+        if name == "call_tool":
+            return await _call(hub, arguments, caller)
+        if name == "run_code" and (code := getattr(hub, "code", None)) is not None:
+            return _ran(await code.run(_text(arguments, "code"), caller=caller))
+    except DragomanError as error:
+        return failed(CallError.of(error, connector=None, tool=name))
+    return None
+
+
+async def _search(hub: Hub, arguments: Mapping[str, Any], caller: Caller) -> dict[str, Any]:
+    limit, connector = arguments.get("limit", 5), arguments.get("connector")
+    if isinstance(limit, bool) or not isinstance(limit, int):
+        raise InvalidArguments("limit must be a whole number", hint="5 is usually enough")
+    if connector is not None and not isinstance(connector, str):
+        raise InvalidArguments("connector must be the name of a connector", hint="or leave it out")
+    found = await hub.tools.search(
+        _text(arguments, "query"), limit=min(limit, 50), connector=connector, caller=caller
+    )
+    tools = [
+        {
+            "name": hit.tool.name,
+            "description": hit.tool.model_description,
+            "inputSchema": hit.tool.definition.input_schema,
+        }
+        for hit in found.hits
+    ]
+    answer: dict[str, Any] = {"found": found.summary, "tools": tools}
+    if not tools:
+        answer["hint"] = "say it in other words, or name the connector"
+    return _told(answer)
+
+
+async def _call(hub: Hub, arguments: Mapping[str, Any], caller: Caller) -> dict[str, Any]:
+    name, given = _text(arguments, "name"), arguments.get("arguments")
+    if given is not None and not isinstance(given, dict):
+        raise InvalidArguments("arguments must be an object", hint='{"name": "…", "arguments": {…}}')
+    output = await hub.call(name, cast("dict[str, Any] | None", given), caller=caller)
+    return call_result(output, None)
+
+
+def _ran(outcome: Any) -> dict[str, Any]:
+    """What the code printed and returned, in whatever form the sandbox tells it."""
+    if isinstance(outcome, Mapping) and "content" in outcome:
+        return dict(cast("Mapping[str, Any]", outcome))
+    return _told(outcome)
+
+
+def _told(value: Any) -> dict[str, Any]:
+    text = value if isinstance(value, str) else encode(value).decode()
+    return {"content": [{"type": "text", "text": text}]}
+
+
+def _text(arguments: Mapping[str, Any], name: str) -> str:
+    value = arguments.get(name)
+    if not isinstance(value, str):
+        raise InvalidArguments(f"{name} must be a text", hint=f'{{"{name}": "…"}}')
+    return value

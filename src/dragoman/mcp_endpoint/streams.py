@@ -1,0 +1,149 @@
+"""Answers over HTTP: one JSON body where that is all, a stream of events where there is more to tell."""
+
+import asyncio
+from collections.abc import Iterable
+
+from starlette.types import Receive, Send
+
+JSON = b"application/json"
+EVENTS = b"text/event-stream"
+KEEP_ALIVE = 15.0
+PATIENCE = 0.05
+"""Seconds before a request is watched for its client going away: most are answered by then."""
+Header = tuple[bytes, bytes]
+_STREAM_HEADERS: list[Header] = [
+    (b"content-type", EVENTS),
+    (b"cache-control", b"no-cache, no-transform"),
+    (b"x-accel-buffering", b"no"),
+]
+
+
+def framed(message: bytes) -> bytes:
+    return b"event: message\ndata: %b\n\n" % message
+
+
+class Reply:
+    """The answer to one POST. It becomes a stream with the first thing that is told before the end."""
+
+    def __init__(self, send: Send, headers: Iterable[Header] = (), *, can_stream: bool = True) -> None:
+        self.send = self._send = send
+        self.headers: list[Header] = [*headers]
+        self.can_stream = can_stream
+        self.has_begun = False
+
+    async def tell(self, message: bytes) -> bool:
+        """False when the client takes no stream."""
+        return await self._put(framed(message))
+
+    async def stay_awake(self) -> None:
+        await self._put(b": still here\n\n")
+
+    async def finish(self, message: bytes, status: int = 200) -> None:
+        if self.has_begun:
+            await self._send({"type": "http.response.body", "body": framed(message), "more_body": False})
+            return
+        headers = [(b"content-type", JSON), (b"content-length", b"%d" % len(message)), *self.headers]
+        await self._send({"type": "http.response.start", "status": status, "headers": headers})
+        await self._send({"type": "http.response.body", "body": message})
+
+    async def finish_empty(self, status: int) -> None:
+        headers = [(b"content-length", b"0"), *self.headers]
+        await self._send({"type": "http.response.start", "status": status, "headers": headers})
+        await self._send({"type": "http.response.body", "body": b""})
+
+    async def _put(self, data: bytes) -> bool:
+        if not self.can_stream:
+            return False
+        if not self.has_begun:
+            self.has_begun = True
+            await self._send(
+                {"type": "http.response.start", "status": 200, "headers": [*_STREAM_HEADERS, *self.headers]}
+            )
+        await self._send({"type": "http.response.body", "body": data, "more_body": True})
+        return True
+
+
+class Vigil:
+    """Looks after a request that takes long: keeps its line awake, and notices when nobody listens any more.
+
+    In the 2026 era closing the request cancels it; in the 2025 era a client says so in words.
+    """
+
+    def __init__(self, reply: Reply, receive: Receive, *, cancels: bool) -> None:
+        self._reply = reply
+        self._receive = receive
+        self._cancels = cancels
+        self._task: asyncio.Task[None] | None = None
+        self._is_gone = False
+
+    def __enter__(self) -> "Vigil":
+        loop = asyncio.get_running_loop()
+        self._owner = asyncio.current_task()
+        self._timer = loop.call_later(PATIENCE, self._begin)
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
+        """True, and so the end of it, when it was cancelled because its client left."""
+        self._timer.cancel()
+        if self._task is not None:
+            self._task.cancel()
+        if self._is_gone and isinstance(error, asyncio.CancelledError) and self._owner is not None:
+            return self._owner.uncancel() == 0
+        return False
+
+    def _begin(self) -> None:
+        # Held here and ended with the request: no task group, which would cost every quick call one.
+        self._task = asyncio.get_running_loop().create_task(self._watch())
+
+    async def _watch(self) -> None:
+        while True:
+            try:
+                async with asyncio.timeout(KEEP_ALIVE):
+                    message = await self._receive()
+            except TimeoutError:
+                await self._reply.stay_awake()
+                continue
+            if message["type"] == "http.disconnect":
+                if self._cancels and self._owner is not None:
+                    self._is_gone = True
+                    self._owner.cancel()
+                return
+
+
+class Stream:
+    """A standing stream to one client: it takes messages from anywhere and writes them in order."""
+
+    def __init__(self, send: Send, headers: Iterable[Header] = ()) -> None:
+        self._send = send
+        self._headers = [*_STREAM_HEADERS, *headers]
+        self._ended = asyncio.Event()
+        self._is_open = False
+
+    async def open(self, first: bytes) -> None:
+        await self._send({"type": "http.response.start", "status": 200, "headers": self._headers})
+        await self._send({"type": "http.response.body", "body": first, "more_body": True})
+        self._is_open = True
+
+    async def tell(self, message: bytes) -> None:
+        if not self._ended.is_set():
+            await self._send({"type": "http.response.body", "body": framed(message), "more_body": True})
+
+    async def stay_awake(self) -> None:
+        while True:
+            await asyncio.sleep(KEEP_ALIVE)
+            await self._send({"type": "http.response.body", "body": b": still here\n\n", "more_body": True})
+
+    def end(self) -> None:
+        self._ended.set()
+
+    async def ended(self) -> None:
+        await self._ended.wait()
+
+    async def close(self, last: bytes = b"") -> None:
+        if self._is_open:
+            await self._send({"type": "http.response.body", "body": last, "more_body": False})
+
+
+async def until_gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass

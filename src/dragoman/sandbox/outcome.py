@@ -1,0 +1,57 @@
+"""What came of a run of code: frozen values that travel."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from dragoman.tool import Json
+
+CodeFault = Literal[
+    "code_timeout",
+    "code_memory",
+    "code_calls",
+    "code_output",
+    "code_syntax",
+    "code_error",
+    "code_crashed",
+    "code_busy",
+]
+CountTokens = Callable[[bytes], int]
+
+
+def estimated_tokens(body: bytes) -> int:
+    """About how many tokens a model would read: four bytes each."""
+    return (len(body) + 3) // 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CodeError:
+    """Why the code has no result, in words by which a model can mend it. `line` counts from 1."""
+
+    code: CodeFault
+    message: str
+    hint: str | None = None
+    traceback: str | None = None
+    line: int | None = None
+
+
+class Ended(Exception):
+    """The run has no result; inside the sandbox only."""
+
+    def __init__(self, error: CodeError) -> None:
+        super().__init__(error.message)
+        self.error = error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CodeOutput:
+    """What is printed and returned is all that comes back. `tokens_outside` is what a model did not have
+    to read: the results of all calls, without what came back."""
+
+    ok: bool
+    result: Json = None
+    printed: str = ""
+    calls: int = 0
+    tokens_outside: int = 0
+    duration_ms: float = 0.0
+    error: CodeError | None = None

@@ -1,0 +1,112 @@
+"""Twenty tenants in one installation, each with things of every kind that carry a mark of their own."""
+
+import asyncio
+import random
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import Any
+
+from upstream import Upstream
+
+from api.live import Live, Reply
+
+SCOPES = ["read", "call", "manage", "approve", "admin"]
+
+
+@dataclass
+class Tenant:
+    """`private` may be seen by this user alone, `common` by everybody of the workspace."""
+
+    number: int
+    workspace: str
+    user: str
+    role: str
+    key: str
+    private: str
+    common: str
+    ids: dict[str, list[str]] = field(default_factory=lambda: defaultdict[str, list[str]](list))
+
+    def may_see(self, mark: str) -> bool:
+        return mark in (self.private, self.common)
+
+
+class Town:
+    def __init__(self, live: Live, upstream: Upstream, seed: int) -> None:
+        self.live = live
+        self.upstream = upstream
+        self.random = random.Random(seed)
+        self.tenants: list[Tenant] = []
+
+    @property
+    def marks(self) -> list[str]:
+        return sorted({mark for tenant in self.tenants for mark in (tenant.private, tenant.common)})
+
+    def ids(self, kind: str) -> list[str]:
+        return [one for tenant in self.tenants for one in tenant.ids[kind]]
+
+    async def settle(self, workspaces: int, users: int) -> None:
+        for number in range(workspaces):
+            common = f"commonmark{number}q{self.random.getrandbits(40):x}q"
+            workspace = (await self._operator("POST", "/api/workspaces", {"name": common}))["id"]
+            for member in range(users):
+                await self._move_in(workspace, common, member)
+        await asyncio.gather(*(self.furnish(tenant) for tenant in self.tenants))
+
+    async def _move_in(self, workspace: str, common: str, member: int) -> None:
+        number = len(self.tenants)
+        role = "admin" if member == 0 else "member"
+        body = {"name": f"{common}-user{member}", "role": role, "workspace": workspace}
+        user = (await self._operator("POST", "/api/users", body))["id"]
+        wish = {"name": f"{common}-key", "user": user, "workspace": workspace, "scopes": SCOPES}
+        key = await self._operator("POST", "/api/keys", wish)
+        tenant = Tenant(
+            number=number,
+            workspace=workspace,
+            user=user,
+            role=role,
+            key=key["key"],
+            private=f"privatemark{number}q{self.random.getrandbits(40):x}q",
+            common=common,
+        )
+        tenant.ids["workspace"].append(workspace)
+        tenant.ids["user"].append(user)
+        tenant.ids["key"].append(key["id"])
+        self.tenants.append(tenant)
+
+    async def furnish(self, tenant: Tenant) -> None:
+        """A connector of their own under the name that all use, a thread, a question, a kept result."""
+        facts = {"description": tenant.private, "bearer": tenant.private, "url": self.upstream.url}
+        own = await self.ask(tenant, "POST", "/api/connectors", {"name": "own", **facts})
+        if own.status == 201:
+            tenant.ids["connector"].append(own.value["id"])
+        if tenant.role == "admin":
+            team = {"name": "team", "shared": True, "url": self.upstream.url, "personal": ["auth"]}
+            team |= {"auth": {"kind": "bearer"}, "description": tenant.common}
+            shared = await self.ask(tenant, "POST", "/api/connectors", team)
+            if shared.status == 201:
+                tenant.ids["connector"].append(shared.value["id"])
+        await self.ask(tenant, "PUT", "/api/credentials/team", {"values": {"auth": tenant.private}})
+        thread = await self.ask(tenant, "POST", "/api/threads", {"title": tenant.private})
+        if thread.status == 201:
+            tenant.ids["thread"].append(thread.value["id"])
+        await self._leave_traces(tenant)
+
+    async def _leave_traces(self, tenant: Tenant) -> None:
+        call = {"tool": "mcp_own_flood", "arguments": {"text": tenant.private}}
+        flooded = await self.ask(tenant, "POST", "/api/call", call)
+        if flooded.status == 200 and (handle := flooded.value["metadata"]["handle"]):
+            tenant.ids["handle"].append(handle)
+        # An agent asks: nobody answers in time, and the question stays.
+        note = {"tool": "mcp_own_note", "arguments": {"text": tenant.common}, "agent": "helper"}
+        await self.ask(tenant, "POST", "/api/call", note)
+        waiting = await self.ask(tenant, "GET", "/api/approvals?status=pending")
+        if waiting.status == 200:
+            tenant.ids["approval"] = [one["id"] for one in waiting.value["approvals"]]
+
+    async def ask(self, tenant: Tenant, method: str, path: str, body: Any = None) -> Reply:
+        return await self.live.ask(method, path, body, Authorization=f"Bearer {tenant.key}")
+
+    async def _operator(self, method: str, path: str, body: Any) -> Any:
+        reply = await self.live.ask(method, path, body)
+        assert reply.status in (200, 201), (path, reply.status, reply.body)
+        return reply.value

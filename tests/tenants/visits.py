@@ -1,0 +1,99 @@
+"""Requests at random to every operation of the REST door, with names and ids of everybody.
+
+Built from the OpenAPI document, so that an operation that is added later is visited as well.
+"""
+
+import random
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from population import Tenant, Town
+
+TOOLS = ["mcp_own_whoami", "mcp_own_flood", "mcp_own_fail", "mcp_own_note", "mcp_team_whoami", "own__whoami"]
+SLUGS = ["own", "team", "native", "missing"]
+# Operations that would end the visit or reach outside of this machine.
+LEFT_OUT = {("GET", "/api/events"), ("POST", "/api/credentials/rotate")}
+
+
+class Visits:
+    def __init__(self, town: Town, document: Mapping[str, Any]) -> None:
+        self._town = town
+        self._random: random.Random = town.random
+        self.operations = [
+            (method.upper(), path, operation)
+            for path, methods in document["paths"].items()
+            for method, operation in methods.items()
+            if (method.upper(), path) not in LEFT_OUT
+        ]
+
+    def next(self, visitor: Tenant) -> tuple[str, str, Any]:
+        method, path, operation = self._random.choice(self.operations)
+        if method == "DELETE" and self._random.random() < 0.7:
+            return self.next(visitor)
+        for parameter in operation.get("parameters", ()):
+            if parameter["in"] == "path":
+                value = self._value(parameter["name"], path)
+                path = _filled(path, parameter["name"], value)
+        query = {
+            parameter["name"]: self._value(parameter["name"], path)
+            for parameter in operation.get("parameters", ())
+            if parameter["in"] == "query" and self._random.random() < 0.5
+        }
+        body = self._body(path, visitor) if method in ("POST", "PUT", "PATCH") else None
+        return method, f"{path}?{urlencode(query)}" if query else path, body
+
+    def _value(self, name: str, path: str) -> str:
+        kinds = {"handle": "handle", "slug": "connector", "connector": "connector"}
+        kinds |= {"user": "user", "workspace": "workspace", "thread": "thread"}
+        if name in ("limit", "offset", "after"):
+            return str(self._random.choice([1, 2, 50]))
+        if name == "status":
+            return self._random.choice(["pending", "approved", "refused"])
+        if name == "strategy":
+            return self._random.choice(["hybrid", "bm25", "semantic", "regex"])
+        if name == "q":
+            return self._random.choice([*self._town.marks, "whoami", "note", ".*"])
+        if name == "name" and "/tools" in path:
+            return self._random.choice(TOOLS)
+        kind = kinds.get(name) or next(
+            (one for one in ("thread", "approval", "user", "key", "workspace") if f"/{one}" in path),
+            "connector",
+        )
+        known = [*self._town.ids(kind), *(SLUGS if kind == "connector" else [])]
+        return self._random.choice(known or ["missing"])
+
+    def _body(self, path: str, visitor: Tenant) -> Any:
+        pick, ids = self._random.choice, self._town.ids
+        thread = pick([*ids("thread"), "t"])
+        if path.endswith("/call"):
+            named = {} if "/tools/" in path else {"tool": pick(TOOLS)}
+            return {
+                **named,
+                "arguments": {"text": "x"},
+                **({"thread": thread} if pick([True, False]) else {}),
+            }
+        choices: list[Any] = [
+            {},
+            {"answer": pick(["once", "always", "no"])},
+            {"connectors": [pick([*ids("connector"), *SLUGS])]},
+            {"title": visitor.private},
+            {"name": f"n{self._random.getrandbits(16):x}", "user": pick(ids("user"))},
+            {"name": "x", "workspace": pick(ids("workspace")), "role": "admin"},
+            {"description": visitor.private, "connect": False},
+            {"values": {"auth": visitor.private}},
+            {"enabled": True, "cost": 0.01, "approval": "default"},
+            {"code": "await own.whoami()", "thread": thread},
+            {"bounds": {"calls_per_hour": 100_000}},
+            {
+                "files": [{"text": '{"mcpServers": {"own": {"url": "http://127.0.0.1:9/mcp"}}}'}],
+                "connect": False,
+            },
+        ]
+        return pick(choices)
+
+
+def _filled(path: str, name: str, value: str) -> str:
+    for form in (f"{{{name}}}", f"{{{name}:path}}"):
+        path = path.replace(form, quote(value, safe=""))
+    return path

@@ -1,0 +1,44 @@
+"""Who the tests of tiers act for: two workspaces, their admins and members."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from pydantic import SecretStr
+
+from dragoman import Caller, Hub
+from dragoman.people import Bounds, User, Workspace
+from dragoman.settings import Settings
+from dragoman.store import open_store
+
+ADA = Caller("north", "ada")
+BOB = Caller("north", "bob")
+NORA = Caller("north", "nora", role="admin")
+SAM = Caller("south", "sam")
+
+
+@asynccontextmanager
+async def open_team(
+    home: Path, url: str, *, bounds: Bounds = Bounds(), admin_bounds: Bounds = Bounds(), **settings: Any
+) -> AsyncGenerator[Hub]:
+    """A hub where these people are known. `bounds` are the workspace's, `admin_bounds` ada's."""
+    async with open_store(url) as store:
+        for name in ("north", "south"):
+            await store.people.put_workspace(Workspace(id=name, name=name, bounds=bounds))
+        for caller in (ADA, BOB, NORA, SAM):
+            role = "admin" if caller.is_admin else "member"
+            user = User(id=caller.user, workspace=caller.workspace, name=caller.user, role=role)
+            await store.people.put_user(replace(user, bounds=admin_bounds) if caller is ADA else user)
+    async with Hub(Settings(home=home, database_url=url, **settings)) as hub:
+        yield hub
+
+
+async def bring(hub: Hub, slug: str, token: str, caller: Caller) -> None:
+    """The caller's own token for a connector, and the list of tools that it opens."""
+    connector = (await hub.connectors.get(slug, caller)).connector
+    vault, rows = hub.credentials._vault, hub._store.connectors
+    holder = (caller.workspace, caller.user)
+    await rows.put_secrets(connector, holder, [vault.seal(*holder, connector.id, "auth", SecretStr(token))])
+    await hub.connectors.refresh(slug, caller)

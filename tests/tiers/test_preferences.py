@@ -1,0 +1,72 @@
+"""What a user prefers: a default set of their own, and bounds that narrow what others allow, never widen."""
+
+from pathlib import Path
+
+import pytest
+
+from dragoman import Caller
+from dragoman.errors import InvalidArguments, NotFound
+from dragoman.people import Bounds
+from tiers.people import ADA, BOB, open_team
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_a_user_narrows_what_admin_and_workspace_allow_and_never_widens_it(
+    tmp_path: Path, database_url: str
+) -> None:
+    workspace = Bounds(calls_per_hour=100, cost_per_day=2.5)
+    admins = Bounds(calls_per_hour=50)
+    async with open_team(tmp_path, database_url, bounds=workspace, admin_bounds=admins) as hub:
+        before = await hub.preferences.get(ADA)
+        assert (before.above.calls_per_hour, before.above.cost_per_day) == (50, 2.5)
+        for wrong in ({"calls_per_hour": 51}, {"cost_per_day": 2.51}):
+            with pytest.raises(InvalidArguments, match="may be at most"):
+                await hub.preferences.update(bounds=wrong, caller=ADA)
+        assert await hub.preferences.get(ADA) == before, "nothing of a refused change is kept"
+        after = await hub.preferences.update(
+            bounds={"calls_per_hour": 50, "cost_per_day": 1, "tokens_per_day": 1000}, caller=ADA
+        )
+        assert after.in_force == Bounds(calls_per_hour=50, cost_per_day=1.0, tokens_per_day=1000)
+        assert (await hub.preferences.get(BOB)).in_force == workspace
+        await hub.preferences.update(bounds={"calls_per_hour": None}, caller=ADA)
+    async with open_team(tmp_path / "again", database_url, bounds=workspace, admin_bounds=admins) as hub:
+        await hub.preferences.update(bounds={"tokens_per_day": 7}, caller=ADA)
+        assert (await hub.preferences.get(ADA)).in_force == Bounds(
+            calls_per_hour=50, cost_per_day=2.5, tokens_per_day=7
+        )
+
+
+@pytest.mark.parametrize(
+    "bounds",
+    [
+        {"calls_per_hour": -1},
+        {"calls_per_hour": 1.5},
+        {"calls_per_hour": True},
+        {"cost_per_day": float("nan")},
+        {"cost_per_day": float("inf")},
+        {"calls_per_our": 1},
+    ],
+)
+async def test_a_bound_that_makes_no_sense_is_refused(
+    tmp_path: Path, sqlite_url: str, bounds: dict[str, float | None]
+) -> None:
+    async with open_team(tmp_path, sqlite_url) as hub:
+        with pytest.raises(InvalidArguments) as caught:
+            await hub.preferences.update(bounds=bounds, caller=ADA)
+        assert caught.value.hint
+        assert (await hub.preferences.get(ADA)).preferences.bounds == Bounds()
+
+
+async def test_a_default_set_holds_what_exists_and_keeps_the_rest_of_the_user(
+    tmp_path: Path, sqlite_url: str
+) -> None:
+    async with open_team(tmp_path, sqlite_url, admin_bounds=Bounds(calls_per_hour=5)) as hub:
+        with pytest.raises(NotFound, match="nothing-such"):
+            await hub.preferences.update(connectors=["nothing-such"], caller=ADA)
+        view = await hub.preferences.update(connectors=["native", "native"], caller=ADA)
+        assert view.preferences.connectors == ("native",)
+        assert view.above.calls_per_hour == 5
+        assert (await hub.preferences.update(connectors="all", caller=ADA)).preferences.connectors is None
+        with pytest.raises(NotFound, match="no record"):
+            await hub.preferences.update(auto_load=False, caller=Caller("north", "somebody"))

@@ -1,0 +1,172 @@
+"""Whose connectors they are: the app's, the workspace's, a user's. Nearest wins, nobody takes from above."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman import Caller, Hub
+from dragoman.errors import Conflict, Denied, NotFound
+from dragoman.events import Event
+from servers.account_server import AccountServer, tool
+from servers.processes import stdio
+from tiers.people import ADA, BOB, NORA, SAM, bring, open_team
+
+pytestmark = pytest.mark.anyio
+
+
+async def slugs(hub: Hub, caller: Caller) -> list[str]:
+    return [view.connector.slug for view in await hub.connectors.list(caller) if view.connector.kind == "mcp"]
+
+
+def app_file(path: Path, **servers: Any) -> Path:
+    file = path / "action_servers.json"
+    file.write_text(json.dumps([{"name": name, **facts} for name, facts in servers.items()]))
+    return file
+
+
+async def test_what_an_admin_adds_everybody_of_the_workspace_has_at_once(
+    tmp_path: Path, database_url: str
+) -> None:
+    async with open_team(tmp_path, database_url) as hub:
+        await hub.connectors.add("wiki", **stdio(), shared=True, caller=NORA)
+        for caller in (ADA, BOB, NORA):
+            assert await slugs(hub, caller) == ["wiki"]
+            assert (await hub.call("mcp_wiki_echo", {"text": "x"}, caller=caller)).ok
+        assert await slugs(hub, SAM) == []
+        output = await hub.call("mcp_wiki_echo", {"text": "x"}, caller=SAM)
+        assert output.error is not None
+        assert output.error.code == "not_found"
+
+
+async def test_a_member_neither_adds_for_all_nor_changes_what_is_everybodys(
+    tmp_path: Path, sqlite_url: str
+) -> None:
+    async with open_team(tmp_path, sqlite_url) as hub:
+        with pytest.raises(Denied):
+            await hub.connectors.add("wiki", **stdio(), shared=True, connect=False, caller=ADA)
+        await hub.connectors.add("wiki", **stdio(), shared=True, connect=False, caller=NORA)
+        for change in (
+            hub.connectors.update("wiki", description="mine", caller=ADA),
+            hub.connectors.disable("wiki", ADA),
+            hub.connectors.remove("wiki", ADA),
+        ):
+            with pytest.raises(Denied, match="whole workspace"):
+                await change
+        with pytest.raises(NotFound):
+            await hub.connectors.remove("wiki", SAM)
+        await hub.connectors.remove("wiki", NORA)
+
+
+async def test_two_users_of_a_workspace_have_the_same_name_and_never_meet(
+    tmp_path: Path, database_url: str
+) -> None:
+    async with open_team(tmp_path, database_url) as hub:
+        for caller in (ADA, BOB, SAM):
+            await hub.connectors.add("notes", **stdio(), caller=caller)
+        ids = {(await hub.connectors.get("notes", caller)).connector.id for caller in (ADA, BOB, SAM)}
+        assert len(ids) == 3
+        counts = [
+            (await hub.call("mcp_notes_count", {}, caller=caller)).result for caller in (ADA, BOB, SAM, ADA)
+        ]
+        assert [count["count"] for count in counts] == [1, 1, 1, 2]
+        assert len({count["pid"] for count in counts}) == 3
+        await hub.connectors.remove("notes", ADA)
+        assert await slugs(hub, ADA) == []
+        assert await slugs(hub, BOB) == ["notes"]
+
+
+async def test_a_name_from_above_is_not_taken_and_nobody_says_whose_it_is(
+    tmp_path: Path, database_url: str
+) -> None:
+    file = app_file(tmp_path, clock={**stdio(), "auto_discover": False})
+    async with open_team(tmp_path, database_url, action_servers=file) as hub:
+        await hub.connectors.add("wiki", **stdio(), shared=True, connect=False, caller=NORA)
+        for name, caller, shared in (
+            ("wiki", ADA, False),
+            ("clock", ADA, False),
+            ("clock", NORA, True),
+            ("native", ADA, False),
+        ):
+            with pytest.raises(Conflict) as caught:
+                await hub.connectors.add(name, **stdio(), connect=False, shared=shared, caller=caller)
+            said = f"{caught.value.message} {caught.value.hint}"
+            assert not any(word in said for word in ("workspace", "app", "nora", "north", "con_"))
+        await hub.connectors.add("wiki", **stdio(), connect=False, caller=SAM)
+
+
+async def test_of_one_name_the_nearest_is_called(tmp_path: Path, database_url: str) -> None:
+    async with (
+        AccountServer(lambda _: [tool("who", "of all")]) as shared,
+        AccountServer(lambda _: [tool("who", "of one")]) as own,
+        open_team(tmp_path, database_url) as hub,
+    ):
+        await hub.connectors.add("staff", url=own.url, caller=ADA)
+        await hub.connectors.add("staff", url=shared.url, shared=True, caller=NORA)
+        assert hub.tools.get("mcp_staff_who", ADA).definition.description == "of one"
+        assert hub.tools.get("mcp_staff_who", BOB).definition.description == "of all"
+        for caller in (ADA, BOB):
+            assert (await hub.call("mcp_staff_who", caller=caller)).ok
+            assert len([one for one in hub.tools.list(caller=caller) if one.slug == "staff"]) == 1
+        assert (len(own.calls), len(shared.calls)) == (1, 1)
+
+
+async def test_the_apps_connectors_are_everybodys_and_their_connections_each_ones_own(
+    tmp_path: Path, database_url: str
+) -> None:
+    file = app_file(tmp_path, tally=stdio())
+    async with open_team(tmp_path, database_url, action_servers=file) as hub:
+        counts = [
+            (await hub.call("mcp_tally_count", {}, caller=caller)).result for caller in (ADA, SAM, BOB, SAM)
+        ]
+        assert [count["count"] for count in counts] == [1, 1, 1, 2]
+        assert len({count["pid"] for count in counts}) == 3
+        with pytest.raises(Denied, match="whole installation"):
+            await hub.connectors.remove("tally", NORA)
+        view = await hub.connectors.get("tally", ADA)
+        assert (view.connector.workspace, view.connector.origin) == ("", "files")
+
+
+def account(token: str | None) -> list[dict[str, Any]] | None:
+    shown = {"t-ada": ["inbox", "ledger"], "t-bob": ["inbox"]}
+    return None if token not in shown else [tool(name) for name in shown[token]]
+
+
+async def test_each_user_has_the_tools_of_their_own_account_and_no_others(
+    tmp_path: Path, database_url: str
+) -> None:
+    async with AccountServer(account) as server, open_team(tmp_path, database_url) as hub:
+        auth = {"kind": "bearer"}
+        await hub.connectors.add(
+            "mail", url=server.url, auth=auth, personal=("auth",), shared=True, connect=False, caller=NORA
+        )
+        heard: list[Event] = []
+        async with asyncio.TaskGroup() as tasks:
+            listening = tasks.create_task(_hear(hub, BOB, heard))
+            await asyncio.sleep(0)  # until it listens
+            await bring(hub, "mail", "t-ada", ADA)
+            listening.cancel()
+        assert not [event for event in heard if "ledger" in json.dumps(event.data)]
+        assert [one.name for one in hub.tools.list("mail", ADA)] == ["mcp_mail_inbox", "mcp_mail_ledger"]
+        await bring(hub, "mail", "t-bob", BOB)
+        assert [one.name for one in hub.tools.list("mail", BOB)] == ["mcp_mail_inbox"]
+        for caller in (BOB, NORA, SAM):
+            found = await hub.tools.search("ledger", caller=caller)
+            assert [hit for hit in found.hits if "ledger" in hit.tool.name] == []
+            with pytest.raises(NotFound) as caught:
+                hub.tools.info("mcp_mail_ledger", caller)
+            assert "ledger" not in (caught.value.hint or "")
+            output = await hub.call("mcp_mail_ledger", caller=caller)
+            assert output.error is not None
+            assert output.error.code == "not_found"
+        assert hub.tools.list("mail", NORA) == [], "who brings nothing sees nothing"
+        for caller, token in ((ADA, "t-ada"), (BOB, "t-bob")):
+            assert (await hub.call("mcp_mail_inbox", caller=caller)).result == f"inbox for {token}"
+        assert server.calls == [("t-ada", "inbox"), ("t-bob", "inbox")]
+
+
+async def _hear(hub: Hub, caller: Caller, heard: list[Event]) -> None:
+    async for event in hub.events(caller=caller):
+        heard.append(event)
