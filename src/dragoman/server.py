@@ -13,6 +13,7 @@ import signal
 import socket
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from urllib.parse import urlsplit
 
 import uvicorn
 
@@ -39,8 +40,14 @@ def build_app(hub: Hub, api: Api | None = None) -> Guard:
         token=get_or_make_token(settings.token_file),
         operator=hub.caller,
         admit=admit,
-        hosts=(settings.host, *settings.allowed_hosts),
+        hosts=(settings.host, *settings.allowed_hosts, *_public_host(settings)),
     )
+
+
+def _public_host(settings: Settings) -> tuple[str, ...]:
+    """The name by which browsers reach us is ours."""
+    host = urlsplit(settings.public_url or "").hostname
+    return (host,) if host else ()
 
 
 async def serve(settings: Settings, ready: Callable[[str], None] = lambda url: None) -> None:

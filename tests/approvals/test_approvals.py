@@ -24,11 +24,14 @@ from asking import (
     question,
     questions,
 )
+from sqlalchemy import update
 
 from dragoman import Caller, Hub
 from dragoman.errors import Conflict, Denied, InvalidArguments, NotFound
 from dragoman.events import Event
-from dragoman.store import open_store
+from dragoman.store import tables
+from dragoman.store.database import open_database
+from dragoman.store.location import Location
 from servers.hubs import until
 from servers.processes import journal
 
@@ -219,13 +222,21 @@ async def test_policies_of_connector_and_workspace_are_in_force(tmp_path: Path, 
         assert code(await hub.call(READS, {"text": "x"}, caller=ANNA)) == "approval_pending"
         await hub.connectors.update("raw", approval="never")
         assert (await hub.call(DESTROYS, {"text": "x"}, caller=AGENT)).ok
-        await hub.connectors.update("raw", approval=None)
+        await hub.connectors.update("raw", approval="default")
         assert code(await hub.call(DESTROYS, {"text": "y"}, caller=AGENT)) == "approval_pending"
+
+
+async def test_the_policy_of_the_workspace_holds_where_nothing_nearer_does(
+    tmp_path: Path, database_url: str
+) -> None:
+    async with open_asking(tmp_path, database_url, wait=0.01) as hub:
         workspace = await hub._store.people.find_workspace("local")
         assert workspace is not None
         await hub._store.people.put_workspace(replace(workspace, approval="always"))
         hub._directory.forget("local")
         assert code(await hub.call(READS, {"text": "z"}, caller=ANNA)) == "approval_pending"
+        await hub.connectors.update("raw", approval="never")
+        assert (await hub.call(DESTROYS, {"text": "z"}, caller=AGENT)).ok
 
 
 async def test_the_answer_comes_from_another_process(tmp_path: Path, postgres_url: str) -> None:
@@ -329,18 +340,12 @@ async def test_questions_and_answers_expire(tmp_path: Path, database_url: str) -
 
 async def age(hub: Hub, approval_id: str) -> None:
     """As if its time were over: written past the hub, as the clock would."""
-    from sqlalchemy import update
-
-    from dragoman.store import tables
-    from dragoman.store.database import open_database
-
     rows = tables.approvals
     over = datetime.now(UTC) - timedelta(seconds=1)
-    async with (
-        open_database(hub.settings.store_url, busy_timeout=5) as database,
-        database.write() as connection,
-    ):
-        await connection.execute(update(rows).where(rows.c.id == approval_id).values(expires_at=over))
+    change = update(rows).where(rows.c.id == approval_id).values(expires_at=over)
+    location = Location.of(hub.settings.store_url)
+    async with open_database(location, busy_timeout=5) as database, database.write() as connection:
+        await connection.execute(change)
 
 
 async def test_a_caller_that_goes_leaves_the_question(tmp_path: Path, database_url: str) -> None:
@@ -406,8 +411,7 @@ async def test_exact_numbers_are_shown(tmp_path: Path, sqlite_url: str) -> None:
 async def test_the_direct_path_asks_nothing_of_the_store(tmp_path: Path, sqlite_url: str) -> None:
     """Broken rows prove it: whoever touched them would fail."""
     async with open_asking(tmp_path, sqlite_url) as hub:
-        async with open_store(sqlite_url):
-            hub._approvals._rows = None  # type: ignore[assignment]
+        hub._approvals._rows = None  # type: ignore[assignment]
         assert (await hub.call(DESTROYS, {"text": "x"}, caller=ANNA)).ok
         assert (await hub.call(READS, {"text": "x"}, caller=AGENT)).ok
         assert code(await hub.call(WRITES, SUM, caller=AGENT)) == "internal"

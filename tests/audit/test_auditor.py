@@ -137,3 +137,32 @@ async def test_a_store_that_hangs_delays_the_end_by_no_more_than_a_bound(
         rows.open.clear()
         async with open_auditor(rows) as auditor:
             auditor.called(finished(), {})
+
+
+class Slow:
+    """Real rows that take their time, and tell when each batch came and when it was written."""
+
+    def __init__(self, rows: AuditRows) -> None:
+        self._rows = rows
+        self.go = asyncio.Event()
+        self.begun: asyncio.Queue[float] = asyncio.Queue()
+
+    async def append(self, entries: Sequence[AuditEntry]) -> None:
+        self.begun.put_nowait(perf_counter())
+        await self.go.wait()
+        await self._rows.append(entries)
+
+
+async def test_a_call_that_ends_while_others_are_written_waits_one_second_and_not_two(
+    sqlite_url: str,
+) -> None:
+    async with open_store(sqlite_url) as store, asyncio.timeout(10):
+        rows: Any = Slow(store.audit)
+        async with open_auditor(rows) as auditor:
+            auditor.called(finished(1), {})
+            await rows.begun.get()
+            auditor.called(finished(2), {})
+            auditor.called(finished(3), {})
+            released = perf_counter()
+            rows.go.set()
+            assert await rows.begun.get() - released < 1.8

@@ -93,7 +93,7 @@ async def test_the_number_of_tokens_decides_where_the_address_does_not(tmp_path:
         assert await names("/mcp") == ["first"]
         for name in numbered(20):
             door.hub.add_tool(lambda text: text, name=name, description="says it again")
-        assert await names("/mcp") == ["search_tools", "call_tool"]
+        assert (await names("/mcp"))[:2] == ["search_tools", "call_tool"]
         assert len(await names("/mcp?view=tools")) == 21
         # Who listed before it changed may go on calling what it knows.
         reply = await door.ask("tools/call", {"name": "first", "arguments": {"text": "hi"}})
@@ -145,7 +145,7 @@ async def test_a_result_that_was_cut_is_read_whole_as_a_resource(tmp_path: Path)
         async with door.client() as client:
             text = text_of(await client.call_tool("mcp_box_big", {"bytes": 5000}))
             assert "[cut here: 2,000 of 5,000 bytes" in text
-            uri = text[text.index("dragoman://results/") :].rstrip("]")
+            uri = text[text.index("dragoman://results/") :].partition("]")[0]
             whole: Any = (await client.read_resource(uri)).contents[0]
             assert len(whole.text) == 5000
         reply = await door.ask("resources/read", {"uri": "dragoman://results/nothing"})
@@ -177,7 +177,7 @@ async def test_what_a_caller_may_not_see_or_call_is_not_there(tmp_path: Path) ->
 async def test_calls_by_this_door_go_down_the_road_by_way_of_mcp(tmp_path: Path) -> None:
     async with open_door(tmp_path) as door:
         await door.hub.connectors.add("box", **FREE)
-        await door.hub.tools.change("mcp_box_echo", allowed_callers=["direct"])
+        await door.hub.tools.configure("mcp_box_echo", allowed_callers=["direct"])
         async with door.client() as client:
             assert "mcp_box_echo" not in {tool.name for tool in (await client.list_tools()).tools}
             refused = await client.call_tool("mcp_box_echo", {"text": "hi"})

@@ -175,7 +175,7 @@ async def test_a_forbidden_address_is_a_final_error_that_tells_no_address(
             ("mixed", "half-allowed.test"),
             ("number", "169.254.169.254"),
         ):
-            forever = {**QUICK, "auto_reconnect": True}
+            forever: dict[str, Any] = {**QUICK, "auto_reconnect": True}
             wanted = f"http://{host}:{canary.port}"
             facts = {"url": f"{wanted}/mcp"} if way is by_http else {"url": f"{wanted}/sse"}
             facts = facts if way in (by_http, by_sse) else {"openapi": wanted}
@@ -293,7 +293,7 @@ async def test_trusted_and_guarded_connectors_share_no_connection(tmp_path: Path
     caller = Caller(workspace="acme", user="ann")
     async with open_lure() as (_canary, lure), open_hub(tmp_path, multi_user=True) as hub:
         lure.documents["/plain/openapi.json"] = document()
-        facts = {"openapi": f"{lure.url}/plain/openapi.json", **QUICK}
+        facts: dict[str, Any] = {"openapi": f"{lure.url}/plain/openapi.json", **QUICK}
         assert (await hub.connectors.add("ours", **facts)).status.state == "connected"
         assert (await hub.call("mcp_ours_look")).ok
         lure.seen.clear()
@@ -306,3 +306,29 @@ async def test_a_wrong_network_ends_the_start(tmp_path: Path, network: str) -> N
     with pytest.raises(InvalidConfig, match="allowed_networks"):
         async with open_hub(tmp_path, multi_user=True, allowed_networks=(network,)):
             pass
+
+
+async def test_no_search_for_who_authorises_leads_inside(tmp_path: Path) -> None:
+    """The issuer that people name, and the one that their server names."""
+    caller = Caller(workspace="acme", user="ann")
+    async with open_lure() as (canary, lure), open_hub(tmp_path, **TEAM) as hub:
+        for index, url in enumerate(urls(canary.port)[::12]):
+            named, own = f"named{index}", f"own{index}"
+            lure.documents[f"/.well-known/oauth-protected-resource/{own}/mcp"] = {
+                "resource": f"{lure.url}/{own}/mcp",
+                "authorization_servers": [url],
+            }
+            for name, auth in (
+                (named, {"kind": "oauth", "issuer": url}),
+                (own, {"kind": "oauth"}),
+            ):
+                place = f"{lure.url}/{name}/mcp"
+                try:
+                    await hub.connectors.add(name, url=place, auth=auth, caller=caller, **QUICK)
+                    link = await hub.credentials.authorize(name, caller, address="http://127.0.0.1:1")
+                    await hub.credentials.begin(link.url.rpartition("=")[2].rpartition("/")[2])
+                except DragomanError:
+                    continue
+                raise AssertionError(f"{url} was taken for an issuer")
+        assert any("oauth-protected-resource" in path for path, _ in lure.seen)
+        assert canary.hits == []

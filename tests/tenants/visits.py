@@ -34,6 +34,8 @@ class Visits:
         for parameter in operation.get("parameters", ()):
             if parameter["in"] == "path":
                 value = self._value(parameter["name"], path)
+                if method == "DELETE" and value in _needed(self._town, visitor):
+                    return self.next(visitor)
                 path = _filled(path, parameter["name"], value)
         query = {
             parameter["name"]: self._value(parameter["name"], path)
@@ -97,3 +99,9 @@ def _filled(path: str, name: str, value: str) -> str:
     for form in (f"{{{name}}}", f"{{{name}:path}}"):
         path = path.replace(form, quote(value, safe=""))
     return path
+
+
+def _needed(town: Town, visitor: Tenant) -> set[str]:
+    """What must stay, or somebody of the same workspace could ask no more."""
+    neighbours = [tenant for tenant in town.tenants if tenant.workspace == visitor.workspace]
+    return {one for tenant in neighbours for kind in ("key", "user", "workspace") for one in tenant.ids[kind]}

@@ -17,11 +17,12 @@ ADA = Caller("north", "ada")
 BOB = Caller("north", "bob")
 NORA = Caller("north", "nora", role="admin")
 SAM = Caller("south", "sam")
+NONE = Bounds()
 
 
 @asynccontextmanager
 async def open_team(
-    home: Path, url: str, *, bounds: Bounds = Bounds(), admin_bounds: Bounds = Bounds(), **settings: Any
+    home: Path, url: str, *, bounds: Bounds = NONE, admin_bounds: Bounds = NONE, **settings: Any
 ) -> AsyncGenerator[Hub]:
     """A hub where these people are known. `bounds` are the workspace's, `admin_bounds` ada's."""
     async with open_store(url) as store:
@@ -37,8 +38,5 @@ async def open_team(
 
 async def bring(hub: Hub, slug: str, token: str, caller: Caller) -> None:
     """The caller's own token for a connector, and the list of tools that it opens."""
-    connector = (await hub.connectors.get(slug, caller)).connector
-    vault, rows = hub.credentials._vault, hub._store.connectors
-    holder = (caller.workspace, caller.user)
-    await rows.put_secrets(connector, holder, [vault.seal(*holder, connector.id, "auth", SecretStr(token))])
+    await hub.credentials.set(slug, {"auth": SecretStr(token)}, caller=caller)
     await hub.connectors.refresh(slug, caller)

@@ -210,18 +210,17 @@ async def test_a_change_is_told_to_its_user_only(tmp_path: Path, sqlite_url: str
         async for event in hub.events(caller=caller):
             heard[caller.user].append(event)
 
-    async with open_team(tmp_path, sqlite_url) as hub:
-        async with asyncio.TaskGroup() as tasks:
-            listening = [tasks.create_task(hear(hub, caller)) for caller in (ADA, BOB)]
-            await asyncio.sleep(0)  # until they listen
-            thread = (await hub.threads.create(connectors=[], caller=ADA)).thread.id
-            await hub.threads.add(thread, "native", caller=ADA)
-            await hub.threads.add(thread, "native", caller=ADA)
-            await hub.threads.remove(thread, ADA)
-            await hub.preferences.update(auto_load=False, caller=ADA)
-            await asyncio.sleep(0)
-            for one in listening:
-                one.cancel()
+    async with open_team(tmp_path, sqlite_url) as hub, asyncio.TaskGroup() as tasks:
+        listening = [tasks.create_task(hear(hub, caller)) for caller in (ADA, BOB)]
+        await asyncio.sleep(0)  # until they listen
+        thread = (await hub.threads.create(connectors=[], caller=ADA)).thread.id
+        await hub.threads.add(thread, "native", caller=ADA)
+        await hub.threads.add(thread, "native", caller=ADA)
+        await hub.threads.remove(thread, ADA)
+        await hub.preferences.update(auto_load=False, caller=ADA)
+        await asyncio.sleep(0)
+        for one in listening:
+            one.cancel()
     told = [(event.kind, event.data.get("what")) for event in heard["ada"]]
     assert told == [
         ("thread.changed", "created"),
@@ -251,7 +250,9 @@ async def test_the_tools_of_a_thread_come_with_reasons_for_those_that_are_missin
             "github", url=github.url, **personal, shared=True, connect=False, caller=NORA
         )
         thread = (await hub.threads.create(caller=ADA)).thread.id
-        everything = [f"mcp_{slug}_{name}" for slug in ("alpha", "beta", "gamma") for name in ("read", "write")]
+        everything = [
+            f"mcp_{slug}_{name}" for slug in ("alpha", "beta", "gamma") for name in ("read", "write")
+        ]
         assert await listed(hub) == (everything, ["tools hidden: connect your github account"])
         await bring(hub, "github", "t", ADA)
         assert await listed(hub) == ([*everything, "mcp_github_pull"], [])

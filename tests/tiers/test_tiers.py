@@ -107,9 +107,11 @@ async def test_of_one_name_the_nearest_is_called(tmp_path: Path, database_url: s
         await hub.connectors.add("staff", url=shared.url, shared=True, caller=NORA)
         assert hub.tools.get("mcp_staff_who", ADA).definition.description == "of one"
         assert hub.tools.get("mcp_staff_who", BOB).definition.description == "of all"
-        for caller in (ADA, BOB):
-            assert (await hub.call("mcp_staff_who", caller=caller)).ok
+        for caller, owner, text in ((ADA, "ada", "of one"), (BOB, "", "of all")):
+            assert (await hub.connectors.get("staff", caller)).connector.owner == owner
+            assert [one.definition.description for one in hub.tools.list("staff", caller)] == [text]
             assert len([one for one in hub.tools.list(caller=caller) if one.slug == "staff"]) == 1
+            assert (await hub.call("mcp_staff_who", caller=caller)).ok
         assert (len(own.calls), len(shared.calls)) == (1, 1)
 
 

@@ -67,6 +67,20 @@ CacheTtl = Annotated[float | None, typer.Option(help="Seconds that results of re
 Eager = Annotated[bool | None, typer.Option("--eager/--lazy", help="Connect at start, or when needed.")]
 AutoReconnect = Annotated[bool | None, typer.Option(help="Try again in the background.")]
 Description = Annotated[str | None, typer.Option(help="What it is for.")]
+Personal = Annotated[
+    list[str] | None,
+    typer.Option("--personal", metavar="NAME", help="Each user brings it: auth, env:NAME or header:NAME."),
+]
+OAuth = Annotated[bool | None, typer.Option("--oauth", help="Each user authorises in a browser.")]
+OAuthClient = Annotated[str | None, typer.Option(metavar="ID", help="A client that the issuer knows.")]
+OAuthClientSecret = Annotated[
+    str | None, typer.Option(metavar="VAR", help="Read that client's secret from this variable now.")
+]
+OAuthScopes = Annotated[list[str] | None, typer.Option("--oauth-scope", help="A right to ask for.")]
+OAuthIssuer = Annotated[str | None, typer.Option(metavar="URL", help="Who authorises, if not found.")]
+OAuthClientCredentials = Annotated[
+    bool | None, typer.Option("--oauth-client-credentials", help="The client has rights of its own.")
+]
 Shared = Annotated[bool | None, typer.Option("--shared", help="For the whole workspace; admins only.")]
 Connect = Annotated[
     bool, typer.Option("--connect/--no-connect", help="Connect at once to show that it works.")
@@ -100,6 +114,8 @@ def _facts(
         "api_key": api_key or _from_environment(api_key_env),
         "api_key_header": api_key_header,
         "basic": _from_environment(basic_env),
+        "oauth_client_secret": _from_environment(plain.pop("oauth_client_secret_env", None)),
+        "auth": _authorisation(plain) or None,
         "select": _selected(plain) or None,
         "env": {**_pairs("--env", env), **secrets} or None,
         "secret": [f"env:{name}" for name in secrets] or None,
@@ -132,6 +148,13 @@ def add(
     env: Variables = None,
     secret_env: SecretVariables = None,
     cwd: Directory = None,
+    personal: Personal = None,
+    oauth: OAuth = None,
+    oauth_client_id: OAuthClient = None,
+    oauth_client_secret_env: OAuthClientSecret = None,
+    oauth_scope: OAuthScopes = None,
+    oauth_issuer: OAuthIssuer = None,
+    oauth_client_credentials: OAuthClientCredentials = None,
     isolation: Isolation = None,
     pin: Pin = None,
     connect_timeout: ConnectTimeout = None,
@@ -196,6 +219,13 @@ def update(
     env: Variables = None,
     secret_env: SecretVariables = None,
     cwd: Directory = None,
+    personal: Personal = None,
+    oauth: OAuth = None,
+    oauth_client_id: OAuthClient = None,
+    oauth_client_secret_env: OAuthClientSecret = None,
+    oauth_scope: OAuthScopes = None,
+    oauth_issuer: OAuthIssuer = None,
+    oauth_client_credentials: OAuthClientCredentials = None,
     isolation: Isolation = None,
     pin: Pin = None,
     connect_timeout: ConnectTimeout = None,
@@ -373,6 +403,17 @@ def _selected(plain: dict[str, Any]) -> dict[str, list[str]]:
     fields = {"tag": "tags", "path": "paths", "method": "methods", "include": "include", "exclude": "exclude"}
     taken = {field: plain.pop(option, None) for option, field in fields.items()}
     return {field: words for field, words in taken.items() if words}
+
+
+def _authorisation(plain: dict[str, Any]) -> dict[str, Any]:
+    """The options of OAuth, taken out of the others. Any of them means OAuth."""
+    fields = {"oauth_client_id": "client_id", "oauth_scope": "scopes", "oauth_issuer": "issuer"}
+    taken = {field: plain.pop(option, None) for option, field in fields.items()}
+    by_client, is_wanted = plain.pop("oauth_client_credentials", None), plain.pop("oauth", None)
+    given = {field: value for field, value in taken.items() if value}
+    if not (is_wanted or by_client or given):
+        return {}
+    return {"kind": "oauth", "flow": "client_credentials" if by_client else "code", **given}
 
 
 def _pairs(option: str, words: list[str] | None) -> dict[str, str]:

@@ -39,7 +39,8 @@ def _understood(document: dict[str, Any], file: PurePath, places: Places) -> Imp
     # VS Code's settings keep the same tables under `mcp`.
     if isinstance(document.get("mcp"), Mapping) and "mcpServers" not in document:
         document = {**document, **table(document["mcp"])}
-    if "dragoman" in document or isinstance(document.get("connectors"), Mapping):
+    is_own = "dragoman" in document or isinstance(document.get("connectors"), Mapping)
+    if is_own or document.keys() == {"defaults"}:
         return read_own(document, places)
     if _has_servers(document):
         return _read_clients(document, places)

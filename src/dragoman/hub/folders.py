@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.connector import Connector
-from dragoman.errors import Denied, InvalidConfig
+from dragoman.errors import Denied, DragomanError, InvalidConfig
 from dragoman.formats import FoundAgent, ImportPlan, Problem
 from dragoman.formats.action_servers import assigned_entries, list_key
 from dragoman.formats.documents import read_document, table
@@ -22,9 +22,11 @@ from dragoman.formats.files import read_file
 from dragoman.formats.splicing import with_list
 from dragoman.hub.background import Background
 from dragoman.hub.connectors import Connectors
+from dragoman.hub.defaults import read_default_bounds
 from dragoman.hub.imports import Imports, Step
 from dragoman.hub.kept_agents import write_whole
 from dragoman.hub.registry import Registry
+from dragoman.identity.directory import Directory
 from dragoman.names import slug_from
 from dragoman.scope import APP, Caller
 from dragoman.telemetry.logs import get_logger
@@ -81,6 +83,7 @@ class Folders:
         imports: Imports,
         connectors: Connectors,
         registry: Registry,
+        directory: Directory,
         discover: Discover,
     ) -> None:
         self._files = files
@@ -89,9 +92,11 @@ class Folders:
         self._imports = imports
         self._connectors = connectors
         self._registry = registry
+        self._directory = directory
         self._discover = discover
         self._busy = asyncio.Lock()
         self._seen: tuple[Any, ...] = ()
+        self._has_defaults = False
         self.agents: tuple[FoundAgent, ...] = ()
         self.problems: tuple[Step, ...] = ()
 
@@ -110,6 +115,7 @@ class Folders:
         """What the files say, made true. The connectors that are new or changed, and may be discovered."""
         async with self._busy:
             self._seen = await asyncio.to_thread(self._files.marks)
+            await self._take_defaults()
             plans = await asyncio.to_thread(self._files.read)
             self.agents = tuple(agent for plan in plans for agent in plan.agents)
             # The agents stay in their folder: nothing is kept of them elsewhere.
@@ -159,6 +165,22 @@ class Folders:
                 continue
             for connector in await self.sync():
                 tasks.start(self._discover(connector), f"first list of {connector.slug}")
+
+    async def _take_defaults(self) -> None:
+        """Bounds of every user; while they are wrong, those of before hold. At start that raises."""
+        path = self._files.configuration
+        if path is None:
+            return
+        try:
+            bounds = await asyncio.to_thread(read_default_bounds, path)
+        except DragomanError as error:
+            if not self._has_defaults:
+                raise InvalidConfig(f"{path}: {error.message}", hint=error.hint) from None
+            log.warning("configuration.problem", source=str(path), entry="defaults", reason=error.message)
+            return
+        if bounds is not None:
+            self._directory.allow(bounds)
+            self._has_defaults = True
 
     async def _remove_vanished(self, steps: Sequence[Step]) -> None:
         if any(step.kind == "file" for step in steps):

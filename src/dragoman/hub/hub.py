@@ -361,6 +361,7 @@ class Hub:
             imports=self.imports,
             connectors=self.connectors,
             registry=registry,
+            directory=self._directory,
             discover=self._try_list,
         )
         self.discovery = Discovery(

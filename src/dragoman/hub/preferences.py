@@ -82,7 +82,7 @@ class UserPreferences:
             before,
             connectors=self._chosen(connectors, before, caller),
             auto_load=before.auto_load if auto_load is None else auto_load,
-            bounds=_narrowed(before.bounds, bounds or {}, above),
+            bounds=narrowed_bounds(before.bounds, bounds or {}, above),
         )
         if after != before:
             await self._store.people.put_user(replace(user, preferences=after))
@@ -123,7 +123,8 @@ class UserPreferences:
         await self._auditor.done(caller, "preferences.changed", caller.user, details={"changed": changed})
 
 
-def _narrowed(own: Bounds, changes: Mapping[str, float | None], above: Bounds) -> Bounds:
+def narrowed_bounds(own: Bounds, changes: Mapping[str, float | None], above: Bounds) -> Bounds:
+    """The own bounds with the changes; `InvalidArguments` where one makes no sense or exceeds those above."""
     for name, value in changes.items():
         if name not in BOUNDS:
             raise InvalidArguments(
@@ -144,8 +145,10 @@ def _narrowed(own: Bounds, changes: Mapping[str, float | None], above: Bounds) -
     return own
 
 
-def _check_number(name: str, value: float) -> None:
-    is_number = not isinstance(value, bool) and isfinite(value) and 0 <= value <= _LARGEST
-    if not is_number or (name not in _IN_PARTS and value != int(value)):
+def _check_number(name: str, value: object) -> None:
+    """Whatever a file or a library says."""
+    kinds = (int, float) if name in _IN_PARTS else (int,)
+    is_number = isinstance(value, kinds) and not isinstance(value, bool)
+    if not is_number or not isfinite(value) or not 0 <= value <= _LARGEST:
         kind = "a number" if name in _IN_PARTS else "a whole number"
         raise InvalidArguments(f"{name} must be {kind} of 0 or more", hint="null takes the bound away")

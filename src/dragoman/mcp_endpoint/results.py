@@ -5,7 +5,6 @@ from typing import Any
 
 from mcp_types import INVALID_PARAMS
 
-from dragoman.calls.outputs import cut_note
 from dragoman.mcp_endpoint.messages import RpcError, encode
 from dragoman.tool import CallError, Schema, Tool, ToolOutput
 
@@ -54,19 +53,19 @@ def is_object_schema(schema: Schema) -> bool:
 
 
 def _cut(output: ToolOutput, tool: Tool | None) -> dict[str, Any]:
-    metadata = output.metadata
-    shown = output.result if isinstance(output.result, str) else _as_text(output.result)
-    note = cut_note(len(shown.encode()), metadata.size or 0, metadata.handle)
-    if metadata.handle:
-        note += f"\n[as a resource: {RESULTS}{metadata.handle}]"
-    result: dict[str, Any] = {"content": [{"type": "text", "text": shown + note}, *output.content]}
-    if tool is not None and tool.definition.output_schema is not None:
+    """The content ends with a note already that says what is missing; here it gets an address as well."""
+    content = [*output.content]
+    if handle := output.metadata.handle:
+        content.append({"type": "text", "text": f"[the whole, as a resource: {RESULTS}{handle}]"})
+    result: dict[str, Any] = {"content": content}
+    schema = tool.definition.output_schema if tool else None
+    if schema is None:
+        return result
+    if isinstance(output.result, str) or output.result is None:
         # A client checks what succeeded against the schema, and half a structure fits none.
-        result["isError"] = True
-        result["content"].insert(
-            0, {"type": "text", "text": "The call succeeded, but its result is too large to be given whole."}
-        )
-    return result
+        told = "The call succeeded, but its result is too large to be given whole."
+        return {"content": [{"type": "text", "text": told}, *content], "isError": True}
+    return {**result, "structuredContent": structured(schema, output.result)}
 
 
 def _as_text(value: Any) -> str:

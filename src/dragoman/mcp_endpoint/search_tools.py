@@ -109,10 +109,16 @@ async def _call(hub: Hub, arguments: Mapping[str, Any], caller: Caller) -> dict[
 
 
 def _ran(outcome: Any) -> dict[str, Any]:
-    """What the code printed and returned, in whatever form the sandbox tells it."""
-    if isinstance(outcome, Mapping) and "content" in outcome:
-        return dict(cast("Mapping[str, Any]", outcome))
-    return _told(outcome)
+    """What the code printed and returned; what a model did not have to read is only counted."""
+    facts = {
+        "result": outcome.result,
+        "printed": outcome.printed,
+        "calls": outcome.calls,
+        "tokens_outside": outcome.tokens_outside,
+    }
+    if outcome.error is None:
+        return _told(facts)
+    return {**_told({**facts, "error": outcome.error}), "isError": True}
 
 
 def _told(value: Any) -> dict[str, Any]:

@@ -1,0 +1,76 @@
+"""Workspaces, users and keys by the command, and a key in the place of the token."""
+
+from pathlib import Path
+
+import pytest
+from command_line import Command, raw, running_service
+
+
+def test_a_team_is_set_up_by_command(dragoman: Command, home: Path) -> None:
+    assert dragoman("workspaces", "add", "acme").code == 0
+    assert "acme" in dragoman("workspaces", "list").out
+    added = dragoman("users", "add", "ada", "--role", "admin", "-w", "acme", "--bound", "calls_per_hour=9")
+    assert "calls_per_hour 9" in added.out
+    assert "dragoman keys add NAME --user ada --workspace acme" in added.err
+    made = dragoman("keys", "add", "laptop", "--user", "ada", "-w", "acme", "--expires", "30d")
+    assert made.out.startswith("drk_")
+    assert made.out.count("\n") == 1
+    assert "nobody can tell it again" in made.err
+    assert made.out.strip() not in made.err
+    keys = dragoman("keys", "list", "-w", "acme", "--json").value["keys"]
+    assert [key["name"] for key in keys] == ["laptop"]
+    assert "revoked" in dragoman("keys", "revoke", keys[0]["id"], "-w", "acme").out
+    assert "kept out" in dragoman("users", "update", "ada", "--inactive", "-w", "acme").out
+    updated = dragoman("users", "update", "ada", "--bound", "calls_per_hour=", "-w", "acme", "--json")
+    assert updated.value["bounds"]["calls_per_hour"] is None
+    assert "always" in dragoman("workspaces", "update", "acme", "--approval", "always").out
+    assert dragoman("workspaces", "show", "acme", "--json").value["approval"] == "always"
+    assert dragoman("users", "show", "ada", "-w", "acme").code == 0
+    assert dragoman("users", "remove", "ada", "-w", "acme").code == 0
+    assert dragoman("users", "list", "-w", "acme", "--json").value == {"users": []}
+    assert dragoman("workspaces", "remove", "acme").code == 0
+    refused = dragoman("users", "remove", "owner")
+    assert (refused.code, refused.out) == (1, "")
+    assert "hint: " in refused.err
+    assert "operator" in dragoman("whoami").out
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["keys", "add", "x", "--expires", "soon"],
+        ["users", "add", "x", "--bound", "calls_per_hour"],
+        ["users", "add", "x", "--bound", "calls_per_hour=many"],
+    ],
+)
+def test_wrong_words_end_with_2(dragoman: Command, words: list[str]) -> None:
+    outcome = dragoman(*words)
+    assert (outcome.code, outcome.out) == (2, "")
+
+
+def test_a_key_is_good_where_the_token_is(
+    dragoman: Command, home: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("DRAGOMAN_MULTI_USER", "true")
+    with running_service() as service:
+        assert dragoman("connectors", "add", "raw", *raw()).code == 0
+        dragoman("users", "add", "ada")
+        key = dragoman("keys", "add", "laptop", "--user", "ada", "--scope", "read").out.strip()
+
+        # The home of the service, without its token file.
+        token = (home / "token").read_text()
+        (home / "token").unlink()
+        assert "DRAGOMAN_TOKEN" in dragoman("tools", "list").err
+        monkeypatch.setenv("DRAGOMAN_TOKEN", key)
+        me = dragoman("whoami", "--json").value
+        assert (me["user"]["name"], me["role"], me["scopes"]) == ("ada", "member", ["read"])
+        assert dragoman("users", "list", "--json").value["code"] == "denied"
+
+        # Another home, by address.
+        monkeypatch.setenv("DRAGOMAN_HOME", str(tmp_path / "other"))
+        monkeypatch.setenv("DRAGOMAN_URL", service.url)
+        assert dragoman("whoami", "--json").value == me
+        assert not (tmp_path / "other").exists()
+        assert "no tool" in dragoman("call", "raw__echo", "text=x").err  # it is the owner's
+        monkeypatch.setenv("DRAGOMAN_TOKEN", token.strip())
+        assert dragoman("whoami", "--json").value["role"] == "operator"

@@ -1,0 +1,73 @@
+"""A hub with a real MCP server and a sandbox of short limits; and a watch on the event loop."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from dragoman import Hub
+from dragoman.hub.code import Code, open_code
+from dragoman.sandbox import CodeLimits
+from servers.hubs import open_hub, quick
+from servers.processes import stdio
+
+SHORT = CodeLimits(execution=1.0, wall=10.0, memory=64 * 1024 * 1024, calls=20, output=8 * 1024)
+FOR_CODE = ("echo", "add", "fail", "big", "sleep", "environment")
+
+
+@asynccontextmanager
+async def open_coding(hub: Hub, limits: CodeLimits = SHORT, **facts: Any) -> AsyncGenerator[Code]:
+    catalog = hub._catalog
+    assert catalog is not None
+    async with open_code(
+        caller=hub.caller,
+        catalog=catalog,
+        tools=hub.tools,
+        call=hub.call,
+        result=hub.result,
+        narrowed=hub.threads.narrowed,
+        limits=limits,
+        **facts,
+    ) as code:
+        yield code
+
+
+async def add_raw(hub: Hub, slug: str = "raw") -> None:
+    """The raw test server, and what of it code may call without asking."""
+    await hub.connectors.add(slug, shared=True, **quick(**stdio("--journal", str(journal_of(hub)))))
+    for name in FOR_CODE:
+        await allow(hub, f"mcp_{slug}_{name}")
+
+
+def journal_of(hub: Hub) -> Path:
+    """What was executed is written there."""
+    return hub.settings.home / "journal"
+
+
+async def allow(hub: Hub, name: str) -> None:
+    await hub.tools.configure(name, allowed_callers=["direct", "code"], approval="never")
+
+
+@asynccontextmanager
+async def open_workshop(
+    home: Path, limits: CodeLimits = SHORT, **settings: Any
+) -> AsyncGenerator[tuple[Hub, Code]]:
+    async with open_hub(home, **settings) as hub:
+        await add_raw(hub)
+        async with open_coding(hub, limits) as code:
+            yield hub, code
+
+
+class Pauses:
+    """The longest time for which the event loop did nothing else, in seconds."""
+
+    def __init__(self) -> None:
+        self.longest = 0.0
+
+    async def watch(self) -> None:
+        while True:
+            started = perf_counter()
+            await asyncio.sleep(0.001)
+            self.longest = max(self.longest, perf_counter() - started)
