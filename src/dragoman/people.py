@@ -3,7 +3,7 @@
 Knows no store and no door. Ids are random; names are for people.
 """
 
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from typing import Literal
 
@@ -39,11 +39,6 @@ class Bounds:
                 for name, pair in both.items()
             }
         )
-
-    @property
-    def are_metered(self) -> bool:
-        """Whether any call has to be counted for them."""
-        return replace(self, max_connectors_per_thread=None) != Bounds()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -247,8 +247,12 @@ async def test_names_that_are_no_python_names_are_made_some(tmp_path: Path) -> N
 
 async def test_a_run_costs_the_same_however_many_tools_there_are(tmp_path: Path) -> None:
     async with open_workshop(tmp_path) as (hub, code):
+
+        def one() -> int:
+            return 1
+
         for number in range(1000):
-            hub._native.add(int, name=f"native_{number}", description="One of many.")
+            hub._native.add(one, name=f"native_{number}", description="One of many.")
         hub._declare()
         await code.run("1")
         durations = [(await code.run("await raw.echo(text='x')")).duration_ms for _ in range(20)]

@@ -40,8 +40,14 @@ async def test_a_user_sees_the_shared_secrets_and_their_own_in_their_place(store
         sealed_by(vault, "auth", "of bob", user="bob"),
     ]
     await store.connectors.add(CONNECTOR, secrets)
-    assert await vault.reveal(CONNECTOR, "local", "ann") == {"auth": SecretStr("of ann"), "env:A": SecretStr("a")}
-    assert await vault.reveal(CONNECTOR, "local", "eve") == {"auth": SecretStr("shared"), "env:A": SecretStr("a")}
+    assert await vault.reveal(CONNECTOR, "local", "ann") == {
+        "auth": SecretStr("of ann"),
+        "env:A": SecretStr("a"),
+    }
+    assert await vault.reveal(CONNECTOR, "local", "eve") == {
+        "auth": SecretStr("shared"),
+        "env:A": SecretStr("a"),
+    }
     assert await vault.reveal(replace(CONNECTOR, workspace="other"), "other", "ann") == {}
     assert "of ann" not in repr(await vault.reveal(CONNECTOR, "local", "ann"))
 
@@ -168,8 +174,21 @@ class NoRows:
 
     async def remove(self, workspace: str, connector_id: str) -> None: ...
 
-    async def secrets(self, workspace: str, connector_id: str, user: str) -> "tuple[SealedSecret, ...]":
+    async def secrets(self, connector: Connector, workspace: str, user: str) -> "tuple[SealedSecret, ...]":
         return ()
+
+    async def put_secrets(
+        self, connector: Connector, holder: tuple[str, str], secrets: object, removed: object = ()
+    ) -> None: ...
+
+    async def secret_names(self, workspace: str, user: str) -> dict[str, frozenset[str]]:
+        return {}
+
+    async def sealed_with_other(self, key_id: str, limit: int) -> "tuple[SealedSecret, ...]":
+        return ()
+
+    async def reseal(self, before: SealedSecret, after: SealedSecret) -> bool:
+        return False
 
     async def key_ids(self) -> frozenset[str]:
         return frozenset()

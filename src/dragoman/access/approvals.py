@@ -15,7 +15,7 @@ from weakref import WeakValueDictionary
 from dragoman.access.policies import Need, need_of, policy_of
 from dragoman.access.questions import Asked, Sealer
 from dragoman.connector import Connector
-from dragoman.errors import ApprovalPending, ApprovalRefused
+from dragoman.errors import ApprovalPending, ApprovalRefused, LimitReached
 from dragoman.events import Event, EventKind, Events
 from dragoman.identity.directory import Directory
 from dragoman.scope import Caller
@@ -25,6 +25,7 @@ from dragoman.tool import Tool, arguments_hash
 
 QUESTION_LASTS = timedelta(hours=24)
 ANSWER_LASTS = timedelta(hours=1)
+MOST_OPEN = 200  # of one user: nobody reads more, and an agent must not fill the store
 _LOOK_EVERY = 0.8  # seconds until an answer given in another process is noticed
 
 
@@ -102,6 +103,11 @@ class Approvals:
 
     async def _ask(self, wanted: _Wanted) -> Approval:
         bound, now, approval_id = wanted.binding, datetime.now(UTC), f"apr_{token_hex(8)}"
+        if await self._rows.count_open(bound.workspace, bound.user) >= MOST_OPEN:
+            raise LimitReached(
+                f"{MOST_OPEN} questions wait for an answer already",
+                hint="answer some first: dragoman approvals list",
+            )
         asked = Asked.of(wanted.tool, wanted.arguments)
         new = Approval(
             id=approval_id,

@@ -132,9 +132,8 @@ class Recorder:
             await _within(_EVERY, self._plenty)
             await self.flush()
             if self._waiting or self._changed:
-                # The store failed, or there is more than one batch a second: leave it alone for a moment.
+                # The store failed, or calls ended while it wrote: they wait no longer than others.
                 self._something.set()
-                await _within(_EVERY, self._closing)
         await self.flush()
 
     def close(self) -> None:

@@ -72,7 +72,7 @@ class Road:
             tool, connector = self._found(passage)
             arguments, passage.warnings = self._arguments.check(tool, call.arguments)
             passage.arguments = arguments
-            if await self._approvals.admit(tool, connector, caller, arguments):
+            if await self._approvals.admit(tool, connector, caller, arguments, call.timeout):
                 self._check_again(passage)
             key = self._cache.key(tool, connector, caller, arguments)
             shaped = self._cache.find(key) if key else None

@@ -57,6 +57,7 @@ class Catalog:
         for connector in await store.connectors.list():
             was_listed = connector.era is not None or connector.server is not None
             catalog._shelves[connector.id] = Shelf(connector, is_new=not was_listed)
+            catalog._index.claim(connector)
         lists: dict[tuple[str, str], dict[str, Tool]] = {}
         for tool in await store.tools.list():
             if shelf := catalog._shelves.get(tool.connector_id):
@@ -278,6 +279,7 @@ class Catalog:
             if connector.id in self._gone:
                 raise _removed(connector)
             shelf = self._shelves[connector.id] = Shelf(connector, is_new=True)
+            self._index.claim(connector)
         return shelf
 
     def _lock(self, connector_id: str) -> asyncio.Lock:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from heapq import nlargest
 
 from dragoman.catalog.shelf import COMMON, Shelf
+from dragoman.connector import Connector
 from dragoman.names import alias_name, did_you_mean
 from dragoman.scope import APP, Caller
 from dragoman.tool import Tool
@@ -34,18 +35,28 @@ class Index:
         self._spellings: dict[_Key, Entry] = {}
         self._aliases: dict[_Key, Entry] = {}
         self._keys: dict[str, tuple[list[_Key], list[_Key]]] = {}
+        self._slugs: dict[_Key, str] = {}
 
     def find(self, name: str, caller: Caller) -> Tool | None:
-        own, shared, app = (
-            (caller.workspace, caller.user, name),
-            (caller.workspace, "", name),
-            (APP, "", name),
-        )
+        own, shared = (caller.workspace, caller.user, name), (caller.workspace, "", name)
         for names in (self._names, self._spellings, self._aliases):
-            entry = names.get(own) or names.get(shared) or names.get(app)
-            if entry is not None:
+            if entry := names.get(own):
+                return self._tool(entry, caller)
+            entry = names.get(shared) or names.get((APP, "", name))
+            if entry and not self._is_hidden(entry, caller):
                 return self._tool(entry, caller)
         return None
+
+    def claim(self, connector: Connector) -> None:
+        """From now on the connector hides those of its name in the tiers above, whatever tools it has."""
+        self._slugs[connector.workspace, connector.owner, connector.slug] = connector.id
+
+    def _is_hidden(self, entry: Entry, caller: Caller) -> bool:
+        """Whether a nearer connector has the name of this one: also where it has no such tool."""
+        connector = entry.shelf.connector
+        if (caller.workspace, caller.user, connector.slug) in self._slugs:
+            return True
+        return connector.workspace == APP and (caller.workspace, "", connector.slug) in self._slugs
 
     def _tool(self, entry: Entry, caller: Caller) -> Tool | None:
         shelf = entry.shelf
@@ -74,7 +85,9 @@ class Index:
         self.index_aliases(shelves)
 
     def drop(self, shelf: Shelf, shelves: Iterable[Shelf]) -> None:
-        self._drop_keys(shelf.connector.id)
+        connector = shelf.connector
+        self._drop_keys(connector.id)
+        self._slugs.pop((connector.workspace, connector.owner, connector.slug), None)
         self.index_aliases(shelves)
 
     def hint(self, word: str, tools: Iterable[Tool]) -> str | None:

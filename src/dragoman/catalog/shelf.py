@@ -26,7 +26,8 @@ def is_visible(connector: Connector, caller: Caller) -> bool:
     return (
         connector.workspace in (caller.workspace, APP)
         and connector.owner in ("", caller.user)
-        and (not caller.grants or caller.may_see(connector.slug))
+        # A native tool is admitted by its own name, which tells nothing of a connector.
+        and (not caller.grants or connector.kind == "native" or caller.may_see(connector.slug))
     )
 
 

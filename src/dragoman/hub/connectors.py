@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import SecretStr
 
 from dragoman.access import Limits
+from dragoman.calls.audit import Auditor
 from dragoman.calls.records import Recorder
 from dragoman.catalog import Catalog, CatalogState, Changes
 from dragoman.connections.source import LinkStatus, Listing, Sources
@@ -56,8 +57,10 @@ class Connectors:
         events: Events,
         redactor: Redactor,
         permissions: Permissions,
+        auditor: Auditor,
     ) -> None:
         self.permissions = permissions
+        self._auditor = auditor
         self._caller = caller
         self._store = store
         self._vault = vault
@@ -115,6 +118,8 @@ class Connectors:
             self._registry.check_free((slug, *aliases), caller.workspace, owner)
             await self._store.connectors.add(connector, self._sealed(connector, secrets))
             self._take_in(connector, "connector.registered")
+            details = {"id": connector.id, "tier": "user" if owner else "workspace", "origin": origin}
+            await self._auditor.done(caller, "connector.added", slug, details=details)
         if connect and enabled:
             await self._try_refresh(connector, caller)
         return self._view(connector, caller)
@@ -185,8 +190,12 @@ class Connectors:
             updated_at=datetime.now(UTC),
             **beside,
         )
+        if not before.owner and _target(before) != _target(after):
+            # What users gave for one server is not for whoever an admin puts in its place.
+            await self._store.connectors.forget_personal(before)
         await self._store.connectors.update(after, self._sealed(after, secrets))
         self._take_in(after, "connector.updated")
+        await self._auditor.done(caller, "connector.updated", after.slug, details={"id": after.id})
         return after
 
     async def _taken_over(
@@ -199,13 +208,15 @@ class Connectors:
 
     async def remove(self, name: str, caller: Caller | None = None) -> None:
         """Calls under way finish; then its connections, tools, secrets and numbers are gone."""
-        connector = self._changeable(name, caller or self._caller)
+        caller = caller or self._caller
+        connector = self._changeable(name, caller)
         async with self._writing[connector.id]:
             await self._store.connectors.remove(connector.workspace, connector.id)
             self._registry.drop(connector)
             self._catalog.forget(connector.id)
             self._skipped.pop(connector.id, None)
         self._tell("connector.removed", connector)
+        await self._auditor.done(caller, "connector.removed", connector.slug, details={"id": connector.id})
         await self._sources.retire(connector)
         self._recorder.forget(connector.id)
         self._limits.forget(connector.id)
@@ -303,6 +314,8 @@ class Connectors:
             )
             await self._store.connectors.update(after)
             self._take_in(after, "connector.updated")
+            action = "connector.enabled" if enabled else "connector.disabled"
+            await self._auditor.done(caller, action, after.slug, details={"id": after.id})
         await self._sources.retire(before)
         if enabled and self._catalog.state(after.id) != "ready":
             await self._try_refresh(after, caller)
@@ -360,3 +373,11 @@ class Connectors:
             self._vault.seal(connector.workspace, "", connector.id, name, value)
             for name, value in secrets.items()
         ]
+
+
+def _target(connector: Connector) -> tuple[str | None, ...]:
+    """Where a connector leads: the program, or the origin of its addresses."""
+    configuration = connector.configuration
+    addresses = (configuration.url, configuration.openapi, configuration.server)
+    origins = [one and "/".join(one.split("/", 3)[:3]) for one in addresses]
+    return (configuration.command, *origins)

@@ -57,6 +57,7 @@ from dragoman.telemetry.redaction import Redactor
 from dragoman.tool import Annotations, ToolCall, ToolOutput
 from dragoman.vault import KeySupply, Vault
 
+_TIDY_EVERY = 600.0
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -204,7 +205,9 @@ class Hub:
         settings = self.settings
         self._store: Store = await stack.enter_async_context(open_store(settings.store_url))
         supply = KeySupply(settings.key_file, settings.key, settings.key_command)
-        vault = Vault(self._store.connectors, await supply.ring(await self._store.connectors.key_ids()), supply)
+        vault = Vault(
+            self._store.connectors, await supply.ring(await self._store.connectors.key_ids()), supply
+        )
         await vault.check()
         await make_local(self._store.people)
         self._directory = Directory(self._store.people)
@@ -278,6 +281,7 @@ class Hub:
             events=self._events,
             redactor=self._redactor,
             permissions=Permissions(self.settings.multi_user),
+            auditor=self._auditor,
         )
         self.tools = Tools(caller=self.caller, catalog=catalog, registry=registry, auditor=self._auditor)
         self._approvals = Approvals(
@@ -423,10 +427,13 @@ class Hub:
     async def _forget_old(self) -> None:
         settings = self.settings
         while True:
+            await asyncio.sleep(_TIDY_EVERY)
             now = datetime.now(UTC)
             await self._store.results.forget(now - timedelta(days=settings.keep_results_days))
             await self._store.calls.forget(now - timedelta(days=settings.keep_calls_days))
-            await asyncio.sleep(3600)
+            await self.approvals.tidy()
+            await self.usage.tidy()
+            await self.audit.tidy(now - timedelta(days=settings.keep_audit_days))
 
 
 class _Noting:

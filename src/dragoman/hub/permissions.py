@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 from pydantic import SecretStr
 
+from dragoman.access.policies import is_person
 from dragoman.connections.environment import has_reference
 from dragoman.connections.openapi.reading import is_address
-from dragoman.connector import Configuration, Connector, Origin
+from dragoman.connector import Configuration, Connector, Origin, Policy
 from dragoman.errors import Denied, InvalidConfig, LimitReached
 from dragoman.scope import Caller
 
@@ -49,6 +50,7 @@ class Permissions:
     ) -> Origin:
         """Who answers for what the caller gives, or why they may not give it."""
         origin = origin_of(caller)
+        _check_consent(caller, None, configuration)
         if self.multi_user and origin == "people":
             _check_sizes(names, description, configuration, secrets)
             _check_rights(caller, configuration, secrets)
@@ -66,6 +68,7 @@ class Permissions:
 
         Changed by the operator, what people gave stays theirs: it was not all written by the operator.
         """
+        _check_consent(caller, before.configuration.approval, configuration)
         if not self.multi_user:
             return
         if before.origin == "people":
@@ -87,6 +90,12 @@ def origin_of(caller: Caller) -> Origin:
     if not caller.user:
         return "files"
     return "operator" if caller.role == "operator" else "people"
+
+
+def _check_consent(caller: Caller, before: Policy | None, configuration: Configuration) -> None:
+    """Whether people are asked is decided by people: an agent must not spare itself the question."""
+    if configuration.approval != before and not is_person(caller):
+        raise Denied("only a person decides when people are asked", hint="leave approval out")
 
 
 def _check_rights(caller: Caller, configuration: Configuration, secrets: Mapping[str, SecretStr]) -> None:

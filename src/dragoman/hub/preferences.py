@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from math import isfinite
 from typing import Literal
 
 from dragoman.calls.audit import Auditor
@@ -148,7 +147,6 @@ def narrowed_bounds(own: Bounds, changes: Mapping[str, float | None], above: Bou
 def _check_number(name: str, value: object) -> None:
     """Whatever a file or a library says."""
     kinds = (int, float) if name in _IN_PARTS else (int,)
-    is_number = isinstance(value, kinds) and not isinstance(value, bool)
-    if not is_number or not isfinite(value) or not 0 <= value <= _LARGEST:
+    if isinstance(value, bool) or not isinstance(value, kinds) or not 0 <= value <= _LARGEST:  # nan is not
         kind = "a number" if name in _IN_PARTS else "a whole number"
         raise InvalidArguments(f"{name} must be {kind} of 0 or more", hint="null takes the bound away")

@@ -6,7 +6,7 @@ A change by this process is seen at once, one by another process after `FRESH` s
 from dataclasses import dataclass
 from time import monotonic
 
-from dragoman.errors import NotFound
+from dragoman.errors import NotFound, StoreUnavailable
 from dragoman.people import Bounds, User, Workspace
 from dragoman.scope import LOCAL_USER, LOCAL_WORKSPACE, Caller
 from dragoman.store.protocols import PeopleRows
@@ -48,7 +48,12 @@ class Directory:
         if known is not None and monotonic() - known[0] < FRESH:
             return known[1]
         changes, now = self._changes, monotonic()
-        person = await self._read(workspace, user)
+        try:
+            person = await self._read(workspace, user)
+        except StoreUnavailable:
+            if known is None:
+                raise
+            return known[1]  # calls go on while the store is away
         if person is None:
             self._people.pop((workspace, user), None)
         else:

@@ -342,7 +342,7 @@ class _Post:
 
 
 def _headers(scope: Scope) -> Headers:
-    return {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+    return {name.decode("latin-1"): value.decode("latin-1").strip() for name, value in scope["headers"]}
 
 
 def _query(scope: Scope, name: str) -> str | None:

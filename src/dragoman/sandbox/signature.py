@@ -23,10 +23,12 @@ _DEEPEST = 3
 def arguments_of(tool: Tool, name: str, values: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of a call. Required ones may be given by position; `TypeError` says what may not."""
     properties, required = _parameters(tool.definition.input_schema)
-    spellings = {python_name(word): word for word in properties}
-    arguments = {
-        word if word in properties else spellings.get(word, word): one for word, one in named.items()
-    }
+    arguments = dict(named)
+    if not arguments.keys() <= properties.keys():
+        spellings = {python_name(word): word for word in properties}
+        arguments = {
+            word if word in properties else spellings.get(word, word): one for word, one in named.items()
+        }
     if not values:
         return arguments
     order = [word for word in properties if word in required] or list(properties)[:1]

@@ -86,7 +86,7 @@ class Work:
         self._is_over = True
         tasks = [task for task in self._tasks if not task.done()]
         for task in tasks:
-            pass
+            task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
     # What the code does

@@ -5,7 +5,7 @@ A binding is compared column by column: an approval for one call never serves an
 
 from collections.abc import Sequence
 from dataclasses import asdict, fields
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from sqlalchemy import ColumnElement, RowMapping, and_, delete, func, insert, select, update
 
@@ -104,6 +104,17 @@ class SqlApprovals:
         async with self._database.write() as connection:
             row = (await connection.execute(taken)).mappings().first()
         return _approval(row) if row else None
+
+    @undisturbed
+    async def count_open(self, workspace: str, user: str) -> int:
+        query = select(func.count()).where(
+            _rows.c.workspace == workspace,
+            _rows.c.user == user,
+            _rows.c.status == "pending",
+            _rows.c.expires_at > datetime.now(UTC),
+        )
+        async with self._database.read() as connection:
+            return await connection.scalar(query) or 0
 
     @undisturbed
     async def allows(

@@ -17,6 +17,7 @@ from dragoman.store.undisturbed import undisturbed
 
 _rows = tables.connectors
 _secrets = tables.secrets
+_allowances = tables.allowances
 _SEALED = ("workspace", "connector_id", "user", "name", "key_id", "nonce")
 
 
@@ -67,6 +68,7 @@ class SqlConnectors:
             await connection.execute(
                 delete(_rows).where(_rows.c.workspace == workspace, _rows.c.id == connector_id)
             )
+            await connection.execute(delete(_allowances).where(_allowances.c.connector_id == connector_id))
 
     @undisturbed
     async def secrets(self, connector: Connector, workspace: str, user: str) -> Sequence[SealedSecret]:
@@ -112,6 +114,12 @@ class SqlConnectors:
             if secrets:
                 rows = [_secret_row(one) for one in secrets]
                 await connection.execute(self._database.upsert(_secrets), rows)
+
+    @undisturbed
+    async def forget_personal(self, connector: Connector) -> None:
+        is_personal = (_secrets.c.connector_id == connector.id) & (_secrets.c.user != "")
+        async with self._database.write() as connection:
+            await connection.execute(delete(_secrets).where(is_personal))
 
     @undisturbed
     async def secret_names(self, workspace: str, user: str) -> Mapping[str, frozenset[str]]:

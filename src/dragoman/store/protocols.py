@@ -124,6 +124,10 @@ class ConnectorRows(Protocol):
         """
         ...
 
+    async def forget_personal(self, connector: Connector) -> None:
+        """Deletes what users brought for a connector; its shared secrets stay."""
+        ...
+
     async def secret_names(self, workspace: str, user: str) -> Mapping[str, frozenset[str]]:
         """Names of the secrets that one user has, by connector id."""
         ...
@@ -265,6 +269,10 @@ class ApprovalRows(Protocol):
 
     async def take(self, binding: Binding, now: datetime) -> Approval | None:
         """An approved, unused and unexpired one for exactly this call, used from now on by nobody else."""
+        ...
+
+    async def count_open(self, workspace: str, user: str) -> int:
+        """How many questions wait for this user's answer."""
         ...
 
     async def allows(

@@ -253,6 +253,7 @@ approvals = Table(
     Index(None, "workspace", "user", "status"),
 )
 
+# No foreign key: native tools have no row of their own.
 allowances = Table(
     "allowances",
     metadata,
@@ -264,7 +265,6 @@ allowances = Table(
     Column("fingerprint", Text, nullable=False),
     Column("approval_id", Text, nullable=False),
     Column("created_at", Moment, nullable=False),
-    _of_connector_of_any(),
 )
 
 usage = Table(

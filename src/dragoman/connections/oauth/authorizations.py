@@ -1,6 +1,6 @@
 """All bearers, by connector and holder, and the tasks in which they renew. Tokens are kept in the vault.
 
-Whoever opens it closes it: renewals under way finish first, since a rotated token exists only once.
+Whoever opens it closes it: renewals under way get a few seconds, since a rotated token exists only once.
 """
 
 import asyncio
@@ -24,6 +24,7 @@ from dragoman.vault import Vault
 
 Note = Callable[[Iterable[SecretStr]], None]
 _MOST = 10_000
+_LAST_RENEWALS = 4.0
 
 
 class Authorizations:
@@ -35,6 +36,7 @@ class Authorizations:
         self._clients = clients
         self._note = note
         self._bearers: dict[tuple[str, Holder], OAuthBearer] = {}
+        self._renewals: set[asyncio.Task[WireFault | None]] = set()
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
@@ -42,6 +44,10 @@ class Authorizations:
         return self
 
     async def __aexit__(self, *exc: object) -> None:
+        if self._renewals:
+            await asyncio.wait(self._renewals, timeout=_LAST_RENEWALS)
+        for task in self._renewals:
+            task.cancel()
         await self._stack.aclose()
 
     def bearer(self, connector: Connector, identity: str) -> OAuthBearer | None:
@@ -105,7 +111,10 @@ class Authorizations:
         await self._vault.put(connector, (connector.workspace, ""), {}, (registration_name(issuer),))
 
     def start(self, renewal: OAuthBearer) -> asyncio.Task[WireFault | None]:
-        return self._tasks.create_task(renewal.renew(), name=f"renewal for {renewal.connector.slug}")
+        task = self._tasks.create_task(renewal.renew(), name=f"renewal for {renewal.connector.slug}")
+        self._renewals.add(task)
+        task.add_done_callback(self._renewals.discard)
+        return task
 
     def _note_tokens(self, tokens: Tokens) -> None:
         self._note(one for one in (tokens.access, tokens.refresh, tokens.client.secret) if one is not None)

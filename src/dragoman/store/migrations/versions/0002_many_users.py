@@ -242,7 +242,6 @@ def _make_approvals() -> None:
         _text("approval_id"),
         _moment("created_at"),
         sa.PrimaryKeyConstraint("workspace", "user", "connector_id", "tool", "thread", name="pk_allowances"),
-        _of_connector_of_any("allowances"),
     )
 
 

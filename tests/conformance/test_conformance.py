@@ -1,0 +1,96 @@
+"""The official conformance suite against `/mcp/<slug>`, in front of a server that has everything.
+
+All that a revision requires is run. What is left out stands in `NOT_OURS`, with the reason.
+"""
+
+import asyncio
+import re
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from conformance import node_tools
+from conformance.expectations import NOT_OURS
+from dragoman.api import Guard
+from dragoman.mcp_endpoint import McpEndpoint
+from servers.hubs import open_hub
+from servers.processes import HttpProcess
+
+sys.path.append(str(Path(__file__).parents[1] / "mcp_endpoint"))
+from doors import TOKEN, serving  # noqa: E402
+
+pytestmark = [pytest.mark.anyio, pytest.mark.real, pytest.mark.timeout(400)]
+_VERDICT = re.compile(r"^\s*([✓✗~])\s+(?:FAIL\s+)?([a-z0-9-]+):?\s+(\d+) passed, (\d+) failed", re.MULTILINE)
+
+
+class WithToken:
+    """The suite sends no key: it is put in before the guard looks."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        scope["headers"] = [*scope["headers"], (b"authorization", f"Bearer {TOKEN}".encode())]
+        await self._app(scope, receive, send)
+
+
+@asynccontextmanager
+async def open_gateway(folder: Path) -> AsyncGenerator[str]:
+    with HttpProcess(folder, program="everything_server.py") as server:
+        async with open_hub(folder / "home") as hub:
+            view = await hub.connectors.add("everything", url=server.url, approval="never")
+            assert view.status.state == "connected", view.status.cause
+            endpoint = McpEndpoint(hub)
+            async with serving(WithToken(Guard(endpoint, token=TOKEN)), endpoint) as url:
+                yield f"{url}/mcp/everything"
+
+
+async def run(package: str, url: str, revision: str) -> str:
+    tools = node_tools.find()
+    if isinstance(tools, str):
+        pytest.skip(tools)
+    command = [
+        *tools.program(package, "dist", "index.js"),
+        "server",
+        "--url",
+        url,
+        "--requirements",
+        revision,
+    ]
+    process = await asyncio.create_subprocess_exec(
+        *command,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+        env=tools.environment,
+        cwd=tools.folder,
+    )
+    try:
+        async with asyncio.timeout(300):
+            out, _ = await process.communicate()
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    return out.decode()
+
+
+def verdicts(text: str) -> dict[str, bool]:
+    return {match[2]: match[4] == "0" for match in _VERDICT.finditer(text)}
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+async def test_every_required_scenario_that_applies_to_a_gateway_passes(
+    tmp_path: Path, revision: str
+) -> None:
+    async with open_gateway(tmp_path) as url:
+        text = await run("conformance-2026", url, revision)
+    found = verdicts(text)
+    assert len(found) > 25, text
+    wrong = {name for name, passed in found.items() if not passed} - NOT_OURS[revision].keys()
+    assert not wrong, "\n".join(line for line in text.splitlines() if any(name in line for name in wrong))
+    stale = {name for name in NOT_OURS[revision] if found.get(name)}
+    assert not stale, f"these pass now and need no excuse: {stale}"

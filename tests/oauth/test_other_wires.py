@@ -1,0 +1,108 @@
+"""The same bearer for OpenAPI services and for the old SSE transport."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from oauth.journey import open_browser, open_scene, quick
+from servers.authorization_server import AuthorizationServer, open_protected_server
+
+pytestmark = pytest.mark.anyio
+
+
+class Shop:
+    """A service with a document, whose operations want a token."""
+
+    def __init__(self, issuer: AuthorizationServer) -> None:
+        self.issuer = issuer
+        self.origin = ""
+
+    def app(self) -> web.Application:
+        app = web.Application()
+        app.router.add_get("/openapi.json", self._document)
+        app.router.add_get("/orders", self._orders)
+        app.router.add_get("/.well-known/oauth-protected-resource", self._resource)
+        return app
+
+    def _is_known(self, request: web.Request) -> bool:
+        token = request.headers.get("Authorization", "").removeprefix("Bearer ")
+        return self.issuer.accepts(token, self.origin)
+
+    async def _resource(self, request: web.Request) -> web.Response:
+        return web.json_response({"resource": self.origin, "authorization_servers": [self.issuer.issuer]})
+
+    async def _document(self, request: web.Request) -> web.Response:
+        if not self._is_known(request):
+            return web.Response(status=401)
+        operation: dict[str, Any] = {
+            "operationId": "orders",
+            "responses": {"200": {"description": "all"}},
+            "security": [{"oauth": []}],
+        }
+        schemes = {"oauth": {"type": "http", "scheme": "bearer"}}
+        return web.json_response(
+            {
+                "openapi": "3.1.0",
+                "info": {"title": "Shop", "version": "1"},
+                "servers": [{"url": "/"}],
+                "paths": {"/orders": {"get": operation}},
+                "components": {"securitySchemes": schemes},
+            }
+        )
+
+    async def _orders(self, request: web.Request) -> web.Response:
+        return web.json_response(["one"]) if self._is_known(request) else web.Response(status=401)
+
+
+@asynccontextmanager
+async def open_shop(issuer: AuthorizationServer) -> AsyncGenerator[Shop]:
+    shop = Shop(issuer)
+    runner = web.AppRunner(shop.app(), access_log=None, shutdown_timeout=0.1)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        shop.origin = f"http://127.0.0.1:{runner.addresses[0][1]}"
+        yield shop
+    finally:
+        await runner.cleanup()
+
+
+async def test_an_openapi_service_is_authorised_used_renewed_and_revoked(
+    tmp_path: Path, database_url: str
+) -> None:
+    async with open_scene(tmp_path, database_url) as scene, open_shop(scene.issuer) as shop:
+        hub, issuer = scene.hub, scene.issuer
+        view = await hub.connectors.add("notes", openapi=shop.origin, auth={"kind": "oauth"})
+        assert (view.status.state, view.status.hint) == ("needs_auth", "dragoman credentials authorize notes")
+        async with open_browser() as browser:
+            page = await browser.follow(await browser.press(await scene.link()))
+        assert page.status == 200, page.text
+        assert (await hub.call("mcp_notes_orders", {})).ok
+        issuer.revoke_all()
+        assert (await hub.call("mcp_notes_orders", {})).ok
+        assert issuer.counts["refresh_token"] == 1
+        view = await hub.credentials.get("notes")
+        assert view.expires_at
+        assert view.expires_at > datetime.now(UTC) + timedelta(minutes=50)
+        await hub.credentials.remove("notes")
+        output = await hub.call("mcp_notes_orders", {})
+        assert output.error
+        assert output.error.code == "needs_auth"
+
+
+async def test_the_old_sse_transport_is_authorised_and_renewed(tmp_path: Path, sqlite_url: str) -> None:
+    async with (
+        open_scene(tmp_path, sqlite_url) as scene,
+        open_protected_server(scene.issuer, "/sse") as server,
+    ):
+        await scene.hub.connectors.add("notes", **quick(server))
+        await scene.authorise()
+        assert (await scene.hub.call("mcp_notes_echo", {"text": "x"})).ok
+        scene.issuer.revoke_all()
+        assert (await scene.hub.call("mcp_notes_echo", {"text": "x"})).ok
+        assert scene.issuer.counts["refresh_token"] == 1
