@@ -13,6 +13,7 @@
     │   └── Unauthenticated    unauthenticated
     ├── ToolFault
     │   ├── ToolFailed         tool_failed      the tool ran and says no
+    │   ├── InputRequired      input_required   the tool asks something that was not answered
     │   ├── ToolChanged        tool_changed     a pinned definition changed; a person must accept it
     │   └── ToolDisabled       tool_disabled
     ├── ServerFault            the server out there
@@ -108,6 +109,10 @@ class ToolFault(DragomanError):
 
 class ToolFailed(ToolFault):
     code = "tool_failed"
+
+
+class InputRequired(ToolFault):
+    code = "input_required"
 
 
 class ToolChanged(ToolFault):

@@ -29,7 +29,8 @@ class Settings:
     `multi_user` opens the service to many: each comes with an API key, or with a JWT of `oidc_issuer` for
     `oidc_audience` (its users belong to `oidc_workspace`, or to the one that `oidc_workspace_claim` names).
     What people add then reaches public addresses only, and those in `allowed_networks`. `public_url` is how
-    browsers reach this service. The master key is in the home's file, in `key`, or printed by `key_command`.
+    browsers reach this service. `programmatic_calling` lets code call what only reads, unless a tool says
+    otherwise. The master key is in the home's file, in `key`, or printed by `key_command`.
     """
 
     home: Path = field(default_factory=lambda: user_data_path("dragoman", appauthor=False))
@@ -46,6 +47,7 @@ class Settings:
     allowed_networks: tuple[str, ...] = ()
     key: str | None = field(default=None, repr=False)
     key_command: str | None = None
+    programmatic_calling: bool = True
     approval_wait: float = 120.0
     keep_audit_days: float = 365.0
     max_servers: int = 64

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import sha256
 from os import urandom
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import orjson
 
@@ -112,11 +112,38 @@ class Tool:
     def original_name(self) -> str:
         return self.definition.original_name
 
+    def is_open_to(self, way: Way) -> bool:
+        """Whether it may be called by this way. Where nobody chose, code may call what only reads."""
+        if way == "code" and self.allowed_callers == DEFAULT_CALLERS:
+            return self.definition.annotations.read_only is True
+        return way in self.allowed_callers
+
     @property
     def model_description(self) -> str:
         """What a model reads: it always begins with where the tool comes from."""
         text = self.definition.description
         return f"[MCP:{self.slug}] {text}".rstrip() if self.is_mcp else text
+
+
+class Line(Protocol):
+    """The way back to the client whose call this is: to tell it of progress, and to ask it.
+
+    `inputs` are its answers where it `retries` a request that asked for input; `pending` is then what the
+    server asked for, and `refused` the server's own no (code, message, data), for the door to pass on.
+    """
+
+    capabilities: Mapping[str, Any]
+    inputs: Mapping[str, Any]
+    retries: bool
+    wants_progress: bool
+    pending: Mapping[str, Any] | None
+    refused: tuple[int, str, Any] | None
+
+    async def progress(self, progress: float, total: float | None, message: str | None) -> None: ...
+
+    async def ask(self, method: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Its answer. Raises `InputRequired` when it cannot be asked."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,6 +158,7 @@ class ToolCall:
     id: str = field(default_factory=lambda: f"call_{_ids.take()}")
     timeout: float | None = None
     cost_limit: float | None = None
+    line: Line | None = field(default=None, compare=False, repr=False)
 
 
 def json_bytes(value: Json) -> bytes:

@@ -185,9 +185,11 @@ async def test_ready_says_no_while_the_store_does_not_answer(tmp_path: Path) -> 
     async with open_service(tmp_path) as live:
         assert (await live.ask("GET", "/ready")).value == {"status": "ready"}
         database = tmp_path / "dragoman.db"
-        for path in (database, database.with_name("dragoman.db-wal")):
+        # The shared memory too: else a connection may answer from what it has read before.
+        for name in ("dragoman.db", "dragoman.db-wal", "dragoman.db-shm"):
+            path = database.with_name(name)
             if path.exists():
-                path.write_bytes(b"this is no database " * 500)
+                path.write_bytes(b"this is no database " * 2000)
         reply = await live.ask("GET", "/ready", Authorization="")
         assert (reply.status, reply.value["code"]) == (503, "store_unavailable")
         assert (await live.ask("GET", "/health")).status == 200

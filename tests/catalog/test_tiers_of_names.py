@@ -27,9 +27,9 @@ async def test_a_nearer_connector_hides_one_of_its_name_also_where_it_lacks_the_
     async with open_store(sqlite_url) as store:
         catalog = await Catalog.load(store, Events())
         tiers = {
-            "app": _connector("app", APP, ""),
-            "workspace": _connector("workspace", "acme", ""),
             "user": _connector("user", "acme", "ann"),
+            "workspace": _connector("workspace", "acme", ""),
+            "app": _connector("app", APP, ""),
         }
         for tier, connector in tiers.items():
             await store.connectors.add(connector, [])

@@ -21,7 +21,7 @@ from servers.hubs import open_hub
 from servers.processes import HttpProcess
 
 sys.path.append(str(Path(__file__).parents[1] / "mcp_endpoint"))
-from doors import TOKEN, serving  # noqa: E402
+from doors import TOKEN, serving
 
 pytestmark = [pytest.mark.anyio, pytest.mark.real, pytest.mark.timeout(400)]
 _VERDICT = re.compile(r"^\s*([✓✗~])\s+(?:FAIL\s+)?([a-z0-9-]+):?\s+(\d+) passed, (\d+) failed", re.MULTILINE)

@@ -15,5 +15,6 @@ const { tools } = await client.listTools();
 const called = await client.callTool({ name: 'mcp_box_echo', arguments: { text: 'caffè' } });
 const structured = await client.callTool({ name: 'rows', arguments: {} });
 const failed = await client.callTool({ name: 'mcp_box_fail', arguments: { text: 'no milk' } });
-console.log(JSON.stringify({ names: tools.map((tool) => tool.name), called, structured, failed }));
+const version = client.getNegotiatedProtocolVersion?.();
+console.log(JSON.stringify({ version, names: tools.map((tool) => tool.name), called, structured, failed }));
 await client.close();

@@ -1,4 +1,4 @@
-"""Clients that other people wrote and published, through the MCP door; the SDK's own is in the other tests."""
+"""Clients that other people wrote and published, through the MCP door."""
 
 import asyncio
 import json
@@ -61,6 +61,8 @@ async def test_the_clients_of_typescript_list_and_call(
         await furnished(door)
         said = await run(tools, str(tools.node), str(program), kind, f"{door.url}/mcp", TOKEN)
     found: Any = json.loads(said)
+    if kind != "sdk":
+        assert found["version"] == ("2026-07-28" if kind == "client-2026" else "2025-11-25")
     assert {"mcp_box_echo", "rows"} <= set(found["names"])
     assert found["called"]["content"] == [{"type": "text", "text": "caffè"}]
     assert found["structured"]["structuredContent"] == {"result": [1, 2]}

@@ -6,25 +6,13 @@ from pathlib import Path
 
 import pytest
 from coding import add_raw
-from fastapi import APIRouter
 from typer.main import get_command
 
 from api.live import open_service
-from dragoman.api import app, usage
 from dragoman.api import code as routes
 from dragoman.cli import code as commands
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture(autouse=True)
-def _wired(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The routes beside others, as long as the app itself does not include them."""
-    if not hasattr(app, "code"):
-        both = APIRouter()
-        both.include_router(usage.routes)
-        both.include_router(routes.routes)
-        monkeypatch.setattr(usage, "routes", both)
 
 
 async def test_code_runs_by_rest(tmp_path: Path) -> None:

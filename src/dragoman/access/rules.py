@@ -23,7 +23,7 @@ class Access:
             )
         if not tool.enabled:
             raise ToolDisabled(f"the tool {tool.name!r} is disabled", hint="enable the tool first")
-        if caller.way not in tool.allowed_callers:
+        if not tool.is_open_to(caller.way):
             allowed = ", ".join(sorted(tool.allowed_callers)) or "nobody"
             raise Denied(
                 f"the tool {tool.name!r} may not be called by way of {caller.way!r}",

@@ -13,6 +13,7 @@ from starlette.types import Message, Receive, Scope, Send
 from dragoman.api import (
     approvals,
     audit,
+    code,
     connectors,
     credentials,
     discovery,
@@ -57,7 +58,7 @@ class Api:
             self._app.include_router(routes)
         for routes in (imports.routes, discovery.routes, discovery.aliases):
             self._app.include_router(routes)
-        for part in (people, threads, approvals, credentials, usage, audit):
+        for part in (people, threads, approvals, credentials, usage, audit, code):
             self._app.include_router(part.routes)
         add_problems(self._app)
 

@@ -115,7 +115,12 @@ class Road:
         caller = passage.caller
         deadline = _deadline(passage.call.timeout, connector.configuration.request_timeout)
         call = SourceCall(
-            connector=connector, tool=tool, arguments=arguments, caller=caller, deadline=deadline
+            connector=connector,
+            tool=tool,
+            arguments=arguments,
+            caller=caller,
+            deadline=deadline,
+            line=passage.call.line,
         )
         ticket = await self._budgets.enter(passage.call, tool, connector, caller, deadline)
         try:

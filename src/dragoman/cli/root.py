@@ -11,6 +11,7 @@ from dragoman.cli import (
     approvals,
     audit,
     calls,
+    code,
     connectors,
     credentials,
     discovery,
@@ -27,7 +28,7 @@ from dragoman.cli.screen import Screen
 from dragoman.cli.session import AsJson
 
 _ORDER = (
-    *("connectors", "import", "export", "discover", "tools", "call", "results", "calls", "events"),
+    *("connectors", "import", "export", "discover", "tools", "call", "code", "results", "calls", "events"),
     *("approvals", "credentials", "threads", "preferences", "usage", "audit"),
     *("workspaces", "users", "keys", "whoami"),
     *("serve", "token", "doctor", "version"),
@@ -63,6 +64,7 @@ app.command("export")(imports.export)
 app.command("discover")(discovery.discover)
 app.add_typer(tools.app, name="tools")
 app.command("call")(calls.call)
+app.add_typer(code.app, name="code")
 app.add_typer(calls.results, name="results")
 app.add_typer(calls.calls, name="calls")
 app.command("events")(calls.events)

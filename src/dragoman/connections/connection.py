@@ -5,11 +5,11 @@ session is lost the owner opens another, for ever, with a backoff that any call 
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Protocol
+from typing import Any, Protocol
 
 from mcp.shared.exceptions import MCPError
 
@@ -17,7 +17,7 @@ from dragoman.connections.faults import WireFault, explained
 from dragoman.connections.needs import credential_hint
 from dragoman.connections.repeats import Tries, backoff
 from dragoman.connections.session import Session
-from dragoman.connections.source import LinkStatus, Listing, Observer, SourceCall, State
+from dragoman.connections.source import LinkStatus, Listing, Observer, Question, SourceCall, State
 from dragoman.connections.upkeep import Upkeep
 from dragoman.connections.usage import Usage
 from dragoman.connections.wire import Wire
@@ -123,7 +123,7 @@ class Connection:
                     try:
                         session = self._session or await self.ready()
                         has_left = True
-                        result = await session.call_tool(call.tool, call.arguments)
+                        result = await session.call_tool(call)
                         self.usage.answered()
                         return result if tries.count == 1 else replace(result, attempts=tries.count)
                     except WireFault as fault:
@@ -139,6 +139,19 @@ class Connection:
             raise self._timed_out(subject, safe, has_left) from None
         except MCPError as error:
             raise _refused(subject, error) from None
+
+    async def ask(self, question: Question) -> Mapping[str, Any]:
+        """A request that is no call of a tool. Raises `MCPError` for the server's own no."""
+        subject = f"{self.connector.slug}: {question.method}"
+        try:
+            async with asyncio.timeout_at(question.deadline):
+                session = self._session or await self.ready()
+                return await session.ask(question)
+        except TimeoutError:
+            raise Timeout(f"{subject} was not answered in time", hint="raise request_timeout") from None
+        except WireFault as fault:
+            self._notice(fault)
+            raise fault.as_error(subject, safe=True) from None
 
     async def list_tools(self, deadline: float) -> Listing:
         subject = f"{self.connector.slug}: the list of tools"

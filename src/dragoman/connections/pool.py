@@ -5,14 +5,14 @@ The number of open ones is capped: the least recently used idle one goes first.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from dragoman.connections.connection import Connection
 from dragoman.connections.guarding import Clients
 from dragoman.connections.session import Session, open_session
-from dragoman.connections.source import LinkStatus, Listing, Observer, Secrets, SourceCall
+from dragoman.connections.source import LinkStatus, Listing, Observer, Question, Secrets, SourceCall
 from dragoman.connections.wire import Wire
 from dragoman.connector import Connector
 from dragoman.errors import DragomanError, LimitReached, ShuttingDown, Unreachable
@@ -69,6 +69,10 @@ class Connections:
 
     async def call(self, call: SourceCall) -> RawResult:
         return await self._with_link(call.connector, call.caller, lambda link: link.call(call))
+
+    async def ask(self, question: Question) -> Mapping[str, Any]:
+        """What else a server of MCP can be asked. Raises `MCPError` for the server's own no."""
+        return await self._with_link(question.connector, question.caller, lambda link: link.ask(question))
 
     async def list_tools(self, connector: Connector, caller: Caller) -> Listing:
         return await self._with_link(connector, caller, _listed)

@@ -13,11 +13,13 @@ from urllib.request import getproxies, proxy_bypass
 
 from mcp import ClientSession
 from mcp.client._probe import negotiate_auto
+from mcp.shared.dispatcher import CallOptions
 from mcp.shared.exceptions import MCPError
 from mcp.shared.inbound import (
     MCP_METHOD_HEADER,
     MCP_NAME_HEADER,
     MCP_PROTOCOL_VERSION_HEADER,
+    NAME_BEARING_METHODS,
     encode_header_value,
     find_invalid_x_mcp_header,
     mcp_param_headers,
@@ -37,12 +39,14 @@ from pydantic import SecretStr
 from yarl import URL
 
 from dragoman.connections.bearer import Bearer
+from dragoman.connections.asking import Asking
+from dragoman.connections.conversation import converse
 from dragoman.connections.environment import child_environment, expanded
 from dragoman.connections.faults import WireFault
 from dragoman.connections.guarding import Reach
 from dragoman.connections.http import HttpWire, open_http
 from dragoman.connections.needs import check_secrets
-from dragoman.connections.source import Listing
+from dragoman.connections.source import Listing, Question, SourceCall
 from dragoman.connections.sse import open_sse
 from dragoman.connections.stdio import open_stdio
 from dragoman.connections.wire import Message, Wire, is_object
@@ -56,9 +60,10 @@ CLIENT_INFO = Implementation(name="dragoman", version=version("dragoman"))
 class Session:
     """What a connection holds while it is connected."""
 
-    def __init__(self, wire: Wire, client: ClientSession) -> None:
+    def __init__(self, wire: Wire, client: ClientSession, asking: Asking) -> None:
         self.wire = wire
         self.client = client
+        self._asking = asking
         protocol = client.protocol_version or "2025-11-25"
         self.is_modern = protocol in MODERN_PROTOCOL_VERSIONS
         self.era: Era = "2026" if self.is_modern else "2025"
@@ -76,8 +81,9 @@ class Session:
         capabilities = self.client.server_capabilities
         return bool(capabilities and capabilities.tools and capabilities.tools.list_changed)
 
-    async def call_tool(self, tool: Tool, arguments: Mapping[str, Any]) -> RawResult:
+    async def call_tool(self, call: SourceCall) -> RawResult:
         """The hot road: one request on the wire, and a look at the shape of what came back."""
+        tool, arguments = call.tool, call.arguments
         name = tool.original_name
         params: Message = {"name": name, "arguments": arguments}
         headers = self._version_header
@@ -89,7 +95,36 @@ class Session:
                 MCP_NAME_HEADER: encode_header_value(name),
                 **self._param_headers(tool, arguments),
             }
-        return _checked(await self.wire.request("tools/call", params, headers), tool)
+        if call.line is None:
+            return _checked(await self.wire.request("tools/call", params, headers), tool)
+        return _checked(await self._converse("tools/call", params, headers, call), tool)
+
+    async def ask(self, question: Question) -> Message:
+        """Resources, prompts, completion: the result as it came."""
+        method, params = question.method, {**question.params}
+        params.pop("_meta", None)  # it was meant for Dragoman; the server gets one of its own
+        headers = self._version_header
+        if self.is_modern:
+            params["_meta"] = self._meta
+            named = params.get(NAME_BEARING_METHODS.get(method, ""))
+            headers = {**headers, MCP_METHOD_HEADER: method}
+            headers |= {MCP_NAME_HEADER: encode_header_value(named)} if isinstance(named, str) else {}
+        return await self._converse(method, params, headers, question)
+
+    async def _converse(
+        self, method: str, params: Message, headers: Mapping[str, str], about: SourceCall | Question
+    ) -> Message:
+        line = about.line
+        assert line is not None
+        options: CallOptions = {"headers": dict(headers)}
+        if line.wants_progress:
+            options["on_progress"] = line.progress
+
+        async def send(params: Message) -> Message:
+            return await self.wire.send_raw_request(method, params, options)
+
+        with self._asking.on_behalf_of(line, about.deadline):
+            return await converse(send, params, line, about.deadline)
 
     async def list_tools(self) -> Listing:
         """Every page. A tool that cannot be read is named as skipped and never loses the others."""
@@ -109,14 +144,21 @@ class Session:
             if not cursor or cursor in seen:
                 break
             seen.add(cursor)
-        info = self.client.server_info
         return Listing(
             tools=tuple(found),
             era=self.era,
             instructions=self.client.instructions,
-            server=info.model_dump(by_alias=True, mode="json", exclude_none=True) if info else None,
+            server=self._server(),
             skipped=tuple(skipped),
         )
+
+    def _server(self) -> Message | None:
+        """Who it says it is, and what else than tools it offers."""
+        info, capabilities = self.client.server_info, self.client.server_capabilities
+        facts = info.model_dump(by_alias=True, mode="json", exclude_none=True) if info else {}
+        if capabilities is not None:
+            facts["capabilities"] = capabilities.model_dump(by_alias=True, mode="json", exclude_none=True)
+        return facts or None
 
     async def probe(self) -> None:
         """Whether the server answers at all. Any answer will do, also a refusal to be asked."""
@@ -187,16 +229,18 @@ async def open_session(
         if isinstance(message, ToolListChangedNotification):
             on_tools_changed()
 
+    asking = Asking()
     async with _open_wire(connector, secrets, reach, bearer) as wire:
         on_wire(wire)
         async with ClientSession(
             dispatcher=wire,
             message_handler=take_message,
             client_info=CLIENT_INFO,
+            elicitation_callback=asking.elicit,
             read_timeout_seconds=connector.configuration.connect_timeout,
         ) as session:
             await _negotiate(session, connector.era)
-            yield Session(wire, session)
+            yield Session(wire, session, asking)
 
 
 def _open_wire(connector: Connector, secrets: Mapping[str, SecretStr], reach: Reach, bearer: Bearer | None):

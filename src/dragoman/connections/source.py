@@ -10,7 +10,7 @@ from pydantic import SecretStr
 from dragoman.connections.bearer import Bearer
 from dragoman.connector import Connector, Era
 from dragoman.scope import Caller
-from dragoman.tool import Definition, RawResult, Tool
+from dragoman.tool import Definition, Line, RawResult, Tool
 
 State = Literal["disconnected", "connecting", "connected", "reconnecting", "needs_auth", "error", "disabled"]
 
@@ -56,6 +56,19 @@ class SourceCall:
     arguments: Mapping[str, Any]
     caller: Caller
     deadline: float
+    line: Line | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """One request about resources, prompts or completion, as a server of MCP sees it."""
+
+    connector: Connector
+    method: str
+    params: Mapping[str, Any]
+    caller: Caller
+    deadline: float
+    line: Line
 
 
 class Sources(Protocol):

@@ -54,7 +54,7 @@ from dragoman.settings import Settings
 from dragoman.store import CallRecord, KeptResult, Store, open_store
 from dragoman.telemetry.metrics import ConnectorMetrics
 from dragoman.telemetry.redaction import Redactor
-from dragoman.tool import Annotations, ToolCall, ToolOutput
+from dragoman.tool import Annotations, Line, ToolCall, ToolOutput
 from dragoman.vault import KeySupply, Vault
 
 _TIDY_EVERY = 600.0
@@ -108,6 +108,7 @@ class Hub:
         timeout: float | None = None,
         cost_limit: float | None = None,
         caller: Caller | None = None,
+        line: Line | None = None,
     ) -> ToolOutput:
         """Calls a tool by name. Whatever goes wrong is in the output; nothing is raised for it."""
         call = ToolCall(
@@ -115,6 +116,7 @@ class Hub:
             arguments={} if arguments is None else arguments,
             timeout=timeout,
             cost_limit=cost_limit,
+            line=line,
         )
         caller = caller or self.caller
         if caller.thread is not None:
@@ -240,6 +242,7 @@ class Hub:
                 call=self.call,
                 result=self.result,
                 narrowed=self.threads.narrowed,
+                programmatic=self.settings.programmatic_calling,
             )
         )
         await self.folders.start(tasks)

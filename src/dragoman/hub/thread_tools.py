@@ -127,7 +127,7 @@ def _lacking(connector: Connector, held: Mapping[str, frozenset[str]]) -> tuple[
 
 
 def _ready(info: ToolInfo, caller: Caller) -> bool:
-    return info.state == "ready" and caller.way in info.tool.allowed_callers
+    return info.state == "ready" and info.tool.is_open_to(caller.way)
 
 
 def _parts(infos: Sequence[ToolInfo], connector: Connector) -> Iterable[Missing]:
