@@ -5,7 +5,6 @@ All that a revision requires is run. What is left out stands in `NOT_OURS`, with
 
 import asyncio
 import re
-import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -17,11 +16,9 @@ from conformance import node_tools
 from conformance.expectations import NOT_OURS
 from dragoman.api import Guard
 from dragoman.mcp_endpoint import McpEndpoint
+from mcp_endpoint.doors import TOKEN, serving
 from servers.hubs import open_hub
 from servers.processes import HttpProcess
-
-sys.path.append(str(Path(__file__).parents[1] / "mcp_endpoint"))
-from doors import TOKEN, serving
 
 pytestmark = [pytest.mark.anyio, pytest.mark.real, pytest.mark.timeout(400)]
 _VERDICT = re.compile(r"^\s*([✓✗~])\s+(?:FAIL\s+)?([a-z0-9-]+):?\s+(\d+) passed, (\d+) failed", re.MULTILINE)

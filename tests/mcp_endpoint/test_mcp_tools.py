@@ -83,16 +83,19 @@ async def test_the_search_view_leads_to_every_tool(tmp_path: Path, mode: str) ->
 
 
 async def test_the_number_of_tokens_decides_where_the_address_does_not(tmp_path: Path) -> None:
+    def say(text: str) -> str:
+        return text
+
     async with open_door(tmp_path, door={"budget": 500}) as door:
 
         async def names(path: str) -> list[str]:
             reply = await door.ask("tools/list", path=path)
             return [tool["name"] for tool in reply.value["result"]["tools"]]
 
-        door.hub.add_tool(lambda text: text, name="first", description="says it again", annotations=READ_ONLY)
+        door.hub.add_tool(say, name="first", description="says it again", annotations=READ_ONLY)
         assert await names("/mcp") == ["first"]
         for name in numbered(20):
-            door.hub.add_tool(lambda text: text, name=name, description="says it again")
+            door.hub.add_tool(say, name=name, description="says it again")
         assert (await names("/mcp"))[:2] == ["search_tools", "call_tool"]
         assert len(await names("/mcp?view=tools")) == 21
         # Who listed before it changed may go on calling what it knows.
@@ -137,6 +140,8 @@ async def test_an_unknown_tool_is_an_error_of_the_protocol_with_a_hint(tmp_path:
         error = (await door.ask("tools/call", {"name": "mcp_box_ecko", "arguments": {}})).value["error"]
         assert error["code"] == -32602
         assert "mcp_box_echo" in error["message"]
+        error = (await door.ask("tools/call", {"name": "ecko", "arguments": {}}, "/mcp/box")).value["error"]
+        assert error == {"code": -32602, "message": "Unknown tool: 'ecko' (did you mean 'echo'?)"}
 
 
 async def test_a_result_that_was_cut_is_read_whole_as_a_resource(tmp_path: Path) -> None:

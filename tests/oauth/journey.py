@@ -47,7 +47,7 @@ class Scene:
 
 
 def quick(server: ProtectedServer, **facts: Any) -> dict[str, Any]:
-    times = {"connect_timeout": 5, "request_timeout": 5, "health_interval": 0, "retry": {"delay": 0.05}}
+    times = {"connect_timeout": 20, "request_timeout": 20, "health_interval": 0, "retry": {"delay": 0.05}}
     return {"url": server.url, **OAUTH, **times, **facts}
 
 

@@ -29,6 +29,7 @@ async def age(hub: Hub, **changes: Any) -> None:
     connector = hub._registry.get("notes", hub.caller)
     tokens = await hub._authorizations.find(connector, HOLDER)
     assert tokens
+    await hub.connectors.connect("notes")
     await hub._authorizations.replace(connector, HOLDER, replace(tokens, **changes))
     bearer = hub._authorizations.bearer(connector, f"user:{LOCAL_WORKSPACE}:{LOCAL_USER}")
     assert bearer

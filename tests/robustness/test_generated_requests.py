@@ -1,4 +1,4 @@
-"""Thousands of requests made from the OpenAPI document, valid and not: none may be answered by a fault of ours."""
+"""Thousands of requests made from the OpenAPI document, valid and not: none meets a fault of ours."""
 
 import json
 import os
@@ -45,7 +45,8 @@ def _address(home: Path, process: "subprocess.Popen[bytes]") -> str:
     announced = home / "server.json"
     limit = time.monotonic() + 30
     while not announced.exists():
-        assert process.poll() is None and time.monotonic() < limit, (home / "log").read_text()[-2000:]
+        assert process.poll() is None, (home / "log").read_text()[-2000:]
+        assert time.monotonic() < limit
         time.sleep(0.05)
     return json.loads(announced.read_text())["url"]
 

@@ -42,7 +42,7 @@ async def test_hostile_code_reaches_nothing_and_the_hub_serves_on(
     assert len(SNIPPETS) >= 60
     async with open_workshop(tmp_path / "home") as (hub, code):
         await hub.connectors.add("secret", caller=EVE, **quick(**stdio()))
-        assert (await code.run("await secret.echo(text='mine')", EVE)).error
+        assert (await code.run("await secret.echo(text='mine')", EVE)).result == "mine"
         found: list[str] = []
 
         async def attack(names: list[str], user: str, code: Code) -> None:

@@ -178,27 +178,24 @@ class AuthorizationServer:
 class ProtectedServer:
     """The SDK's MCP server behind a check of tokens. `seen` holds the headers of every request."""
 
-    def __init__(self, authorization: AuthorizationServer, path: str) -> None:
+    def __init__(self, authorization: AuthorizationServer) -> None:
         self.authorization = authorization
-        self.path = path
         self.named_issuer: str | None = None
         self.origin = ""
         self.speaks_for: str | None = None
         self.accepts_nobody = False
         self.seen: list[dict[str, str]] = []
-        self._app: ASGIApp = (
-            build().sse_app() if path == "/sse" else build().streamable_http_app(json_response=True)
-        )
+        self._app: ASGIApp = build().streamable_http_app(json_response=True)
 
     @property
     def url(self) -> str:
-        return f"{self.origin}{self.path}"
+        return f"{self.origin}/mcp"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        if scope["path"] == f"/.well-known/oauth-protected-resource{self.path}":
+        if scope["path"] == "/.well-known/oauth-protected-resource/mcp":
             issuer = self.named_issuer or self.authorization.issuer
             facts = {"resource": self.speaks_for or self.url, "authorization_servers": [issuer]}
             await _answer(send, 200, json.dumps(facts).encode(), {"content-type": "application/json"})
@@ -209,7 +206,7 @@ class ProtectedServer:
         if self.authorization.accepts(token, self.url) and not self.accepts_nobody:
             await self._app(scope, receive, send)
             return
-        place = f"{self.origin}/.well-known/oauth-protected-resource{self.path}"
+        place = f"{self.origin}/.well-known/oauth-protected-resource/mcp"
         await _answer(
             send, 401, b"", {"www-authenticate": f'Bearer resource_metadata="{place}", scope="use"'}
         )
@@ -240,10 +237,8 @@ async def open_authorization_server(path: str = "") -> AsyncGenerator[Authorizat
 
 
 @asynccontextmanager
-async def open_protected_server(
-    authorization: AuthorizationServer, path: str = "/mcp"
-) -> AsyncGenerator[ProtectedServer]:
-    protected = ProtectedServer(authorization, path)
+async def open_protected_server(authorization: AuthorizationServer) -> AsyncGenerator[ProtectedServer]:
+    protected = ProtectedServer(authorization)
     listener = socket.create_server(("127.0.0.1", 0))
     protected.origin = f"http://127.0.0.1:{listener.getsockname()[1]}"
     config = uvicorn.Config(protected, lifespan="on", log_config=None, timeout_graceful_shutdown=1)

@@ -87,9 +87,12 @@ ROOTS: Json = {"method": "roots/list", "params": {}}
 STRING: Json = {"type": "string"}
 
 
-def asked(state: str | None = None, **requests: Json) -> Json:
-    result: Json = {"resultType": "input_required", "inputRequests": requests}
-    return result | ({"requestState": signed(state)} if state else {})
+def asked(**requests: Json) -> Json:
+    return {"resultType": "input_required", "inputRequests": requests}
+
+
+def asked_in(state: str, **requests: Json) -> Json:
+    return {**asked(**requests), "requestState": signed(state)}
 
 
 def signed(state: str) -> str:
@@ -155,13 +158,13 @@ def run_sampling(params: Json) -> Json:
 def run_request_state(params: Json) -> Json:
     state, answers = state_in(params), answers_in(params, "confirm")
     if state != "asked" or answers is None:
-        return asked("asked", confirm=question("Please confirm", ok={"type": "boolean"}))
+        return asked_in("asked", confirm=question("Please confirm", ok={"type": "boolean"}))
     return content(text("state-ok"))
 
 
 def run_multiple_inputs(params: Json) -> Json:
     if state_in(params) is None or answers_in(params, "user_name", "greeting", "client_roots") is None:
-        return asked(
+        return asked_in(
             "asked",
             user_name=question("What is your name?", name=STRING),
             greeting=sampling("Generate a greeting", 50),
@@ -175,8 +178,8 @@ def run_multi_round(params: Json) -> Json:
     if state == "second" and answers_in(params, "step2"):
         return content(text("both steps are done"))
     if state == "first" and answers_in(params, "step1"):
-        return asked("second", step2=question("Step 2: What is your favorite color?", color=STRING))
-    return asked("first", step1=question("Step 1: What is your name?", name=STRING))
+        return asked_in("second", step2=question("Step 2: What is your favorite color?", color=STRING))
+    return asked_in("first", step1=question("Step 1: What is your name?", name=STRING))
 
 
 def run_capabilities(params: Json) -> Json:
@@ -190,6 +193,15 @@ def run_capabilities(params: Json) -> Json:
     if not requests or answers_in(params, *requests) is not None:
         return content(text("nothing more to ask"))
     return asked(**requests)
+
+
+def run_missing_capability(params: Json) -> Json:
+    able = params["_meta"].get("io.modelcontextprotocol/clientCapabilities") or {}
+    if "sampling" not in able:
+        raise Refused(
+            -32021, "Missing required client capability", {"requiredCapabilities": {"sampling": {}}}
+        )
+    return content(text("it can"))
 
 
 DEFAULTS: Json = {
@@ -247,6 +259,9 @@ TOOLS: dict[str, Run] = {
     "test_input_required_result_multiple_inputs": run_multiple_inputs,
     "test_input_required_result_multi_round": run_multi_round,
     "test_input_required_result_capabilities": run_capabilities,
+    "test_missing_capability": run_missing_capability,
+    "test_streaming_elicitation": asks("user_name", question("What is your name?", name=STRING), greeted),
+    "test_logging_tool": lambda _: content(text("nothing is logged")),
     "test_custom_headers": lambda params: content(text(json.dumps(params.get("arguments")))),
     "json_schema_2020_12_tool": lambda _: content(text("fine")),
 }
@@ -444,7 +459,7 @@ async def post(request: web.Request) -> web.StreamResponse:
     if response.prepared:
         await _write(response, answer)
         return response
-    status = {-32601: 404, -32602: 400}.get(answer.get("error", {}).get("code"), 200)
+    status = {-32601: 404, -32602: 400, -32021: 400}.get(answer.get("error", {}).get("code"), 200)
     return web.json_response({"jsonrpc": "2.0", **answer}, status=status)
 
 

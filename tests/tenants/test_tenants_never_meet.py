@@ -41,7 +41,7 @@ class Watch:
 
     def look(self, tenant: Tenant, where: str, text: str | bytes) -> None:
         text = text.decode("utf-8", "replace") if isinstance(text, bytes) else text
-        for mark in set(_MARK.findall(text)):
+        for mark in set(_MARK.findall(text)) - set(_MARK.findall(where)):  # what was asked may be repeated
             if tenant.may_see(mark):
                 self.own[tenant.number] += 1
             else:
@@ -94,7 +94,10 @@ async def _speak_mcp(town: Town, watch: Watch) -> None:
         "io.modelcontextprotocol/clientCapabilities": {},
     }
     for tenant in town.tenants:
-        asks = [("tools/list", {}), *(("tools/call", {"name": name, "arguments": {}}) for name in TOOLS)]
+        asks: list[tuple[str, dict[str, Any]]] = [
+            ("tools/list", {}),
+            *(("tools/call", {"name": name, "arguments": {}}) for name in TOOLS),
+        ]
         for number, (method, params) in enumerate(asks):
             message = {"jsonrpc": "2.0", "id": number, "method": method, "params": {**params, "_meta": meta}}
             headers = {"Mcp-Method": method, "MCP-Protocol-Version": "2026-07-28"}

@@ -29,6 +29,8 @@ class Upstream:
             return web.Response(status=202)
         if not token:
             return web.json_response({"error": "who are you?"}, status=401)
+        if message["method"] not in ("server/discover", "tools/list", "tools/call"):
+            return web.json_response(protocol.error(message["id"], -32601, "no such method"), status=404)
         return web.json_response(protocol.answer(message["id"], self._result(message, token)))
 
     def _result(self, message: dict[str, Any], token: str) -> dict[str, Any]:
@@ -53,7 +55,8 @@ def _tools(token: str) -> list[dict[str, Any]]:
     def tool(name: str, **annotations: bool) -> dict[str, Any]:
         return {
             "name": name,
-            "description": f"{name} of {token}",
+            # An admin is shown the description of what a user is asked about.
+            "description": name if name == "note" else f"{name} of {token}",
             "inputSchema": _TEXT,
             "annotations": annotations,
         }

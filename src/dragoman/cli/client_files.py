@@ -1,4 +1,4 @@
-"""The file of an MCP client with one more server in it. Nothing else is lost; the old text stays beside it."""
+"""The file of an MCP client with one more server in it. Nothing else is lost; the old text is kept."""
 
 import difflib
 import json

@@ -30,7 +30,9 @@ class Asking:
         finally:
             self._lines.remove(entry)
 
-    async def elicit(self, context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult | ErrorData:
+    async def elicit(
+        self, context: ClientRequestContext, params: ElicitRequestParams
+    ) -> ElicitResult | ErrorData:
         if len(self._lines) != 1 or self._lines[0][0].retries:
             return ElicitResult(action="decline")
         line, deadline = self._lines[0]

@@ -35,6 +35,7 @@ from dragoman.errors import (
 )
 from dragoman.tool import RawResult
 
+_SHORT_LIFE = 5.0
 _FINAL = (InvalidConfig, NeedsAuth, Forbidden)
 
 
@@ -68,6 +69,8 @@ class Connection:
         self._attempt = 0
         self._reconnects = 0
         self._ever_connected = False
+        self._opened_at = 0.0
+        self._relapses = 0
         self._wish = asyncio.Event()  # a caller wants a session now
         self._ready: asyncio.Future[Session] = asyncio.get_running_loop().create_future()
 
@@ -141,7 +144,7 @@ class Connection:
             raise _refused(subject, error) from None
 
     async def ask(self, question: Question) -> Mapping[str, Any]:
-        """A request that is no call of a tool. Raises `MCPError` for the server's own no."""
+        """A request that is no call of a tool. The server's own no is on the line as well."""
         subject = f"{self.connector.slug}: {question.method}"
         try:
             async with asyncio.timeout_at(question.deadline):
@@ -152,6 +155,8 @@ class Connection:
         except WireFault as fault:
             self._notice(fault)
             raise fault.as_error(subject, safe=True) from None
+        except MCPError as error:
+            raise _refused(subject, error) from None
 
     async def list_tools(self, deadline: float) -> Listing:
         subject = f"{self.connector.slug}: the list of tools"
@@ -242,6 +247,7 @@ class Connection:
         self._ever_connected = True
         self._reconnects += is_reconnect
         self._attempt = 0
+        self._opened_at = asyncio.get_running_loop().time()
         self._session = session
         self.connector = replace(self.connector, era=session.era)  # the next attempt need not ask again
         self.usage.renew()
@@ -265,7 +271,11 @@ class Connection:
         if isinstance(error, NeedsAuth) and error.cause == "unauthorized":
             error.hint = credential_hint(self.connector)
         is_final = isinstance(error, _FINAL) or not self.connector.configuration.auto_reconnect
-        delay = None if is_final else backoff(self._attempt)
+        if self._attempt == 0:
+            is_relapse = asyncio.get_running_loop().time() - self._opened_at < _SHORT_LIFE
+            self._relapses = self._relapses + 1 if is_relapse else 0
+        # A session that ends as soon as it is open, again and again, is no better than none.
+        delay = None if is_final else backoff(max(self._attempt, self._relapses - 1))
         if self._attempt == 0 and delay is not None:
             self._enter("reconnecting", error, delay)  # just lost: that is no error yet, callers may wait
             return

@@ -46,11 +46,11 @@ async def converse(send: Send, params: Json, line: Line, deadline: float) -> Jso
 
 async def _answers(result: Mapping[str, Any], line: Line, deadline: float) -> Json:
     requests = cast("dict[str, Any]", result.get("inputRequests") or {})
-    return {
-        name: await answered(line, str(request.get("method")), request.get("params") or {}, deadline)
-        for name, request in requests.items()
-        if isinstance(request, dict)
-    }
+    answers: Json = {}
+    for name, request in requests.items():
+        facts = cast("Json", request) if isinstance(request, dict) else {}
+        answers[name] = await answered(line, str(facts.get("method")), facts.get("params") or {}, deadline)
+    return answers
 
 
 async def answered(line: Line, method: str, params: Mapping[str, Any], deadline: float) -> Json:

@@ -71,7 +71,7 @@ class Connections:
         return await self._with_link(call.connector, call.caller, lambda link: link.call(call))
 
     async def ask(self, question: Question) -> Mapping[str, Any]:
-        """What else a server of MCP can be asked. Raises `MCPError` for the server's own no."""
+        """What else a server of MCP can be asked. Its own no is on the line as well."""
         return await self._with_link(question.connector, question.caller, lambda link: link.ask(question))
 
     async def list_tools(self, connector: Connector, caller: Caller) -> Listing:

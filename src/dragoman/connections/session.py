@@ -38,8 +38,8 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import SecretStr
 from yarl import URL
 
-from dragoman.connections.bearer import Bearer
 from dragoman.connections.asking import Asking
+from dragoman.connections.bearer import Bearer
 from dragoman.connections.conversation import converse
 from dragoman.connections.environment import child_environment, expanded
 from dragoman.connections.faults import WireFault

@@ -9,6 +9,7 @@ from contextlib import suppress
 
 from mcp.client.subscriptions import SubscriptionLost, listen
 from mcp.shared.exceptions import MCPError
+from mcp_types import CONNECTION_CLOSED
 
 from dragoman.connections.faults import WireFault
 from dragoman.connections.session import Session
@@ -102,8 +103,11 @@ class Upkeep:
                         self._tell_tools_changed()
             except (SubscriptionLost, WireFault):
                 pass
-            except (MCPError, TimeoutError):
-                return  # the server does not offer it after all
+            except TimeoutError:
+                return
+            except MCPError as error:
+                if error.code != CONNECTION_CLOSED:
+                    return  # the server does not offer it after all
             await asyncio.sleep(delay)
             delay = min(delay * 2, _LISTEN_CAP)
             self._tell_tools_changed()

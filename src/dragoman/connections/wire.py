@@ -154,6 +154,11 @@ class Wire:
                 return await self.request(method, params, options.get("headers"), request_id)
         except TimeoutError:
             raise MCPError(code=REQUEST_TIMEOUT, message=f"no answer to {method} in time") from None
+        except WireFault as fault:
+            if method != "subscriptions/listen":
+                raise
+            # The SDK drives a subscription in a task of its own, which knows no other failure than this.
+            raise MCPError(code=CONNECTION_CLOSED, message=str(fault)) from None
         finally:
             self._progress.pop(request_id, None)
 

@@ -39,6 +39,7 @@ from dragoman.hub.exports import Exports
 from dragoman.hub.folders import AppFiles, Folders
 from dragoman.hub.imports import Imports
 from dragoman.hub.kept_agents import KeptAgents
+from dragoman.hub.passthrough import Passthrough
 from dragoman.hub.people import People, issuer_of
 from dragoman.hub.permissions import Permissions
 from dragoman.hub.preferences import UserPreferences
@@ -79,6 +80,7 @@ class Hub:
     usage: Usage
     audit: Audit
     code: Code
+    passthrough: Passthrough
 
     def __init__(self, settings: Settings | None = None, *, caller: Caller = LOCAL_CALLER) -> None:
         self.settings = settings or Settings.load()
@@ -350,6 +352,7 @@ class Hub:
         )
         self.usage = Usage(caller=caller, store=store, directory=directory)
         self.audit = Audit(caller=caller, store=store, auditor=auditor)
+        self.passthrough = Passthrough(registry, self._servers, self.threads)
 
     def _open_configuration(self, registry: Registry, vault: Vault) -> None:
         """What people bring along: files to import, files of the app, servers of a registry."""

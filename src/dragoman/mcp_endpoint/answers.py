@@ -9,7 +9,12 @@ from mcp.shared.inbound import (
     validate_mcp_param_headers,
     x_mcp_header_map,
 )
-from mcp_types import INVALID_PARAMS, METHOD_NOT_FOUND, SERVER_INFO_META_KEY
+from mcp_types import (
+    INVALID_PARAMS,
+    METHOD_NOT_FOUND,
+    MISSING_REQUIRED_CLIENT_CAPABILITY,
+    SERVER_INFO_META_KEY,
+)
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, LATEST_HANDSHAKE_VERSION, MODERN_PROTOCOL_VERSIONS
 
 from dragoman.errors import DragomanError
@@ -20,7 +25,7 @@ from dragoman.mcp_endpoint.offerings import Offerings
 from dragoman.mcp_endpoint.results import call_result, unknown
 from dragoman.mcp_endpoint.search_tools import use
 from dragoman.mcp_endpoint.views import Shown, Views
-from dragoman.names import alias_name
+from dragoman.names import alias_name, did_you_mean
 from dragoman.scope import Caller
 from dragoman.tool import Tool
 
@@ -29,6 +34,8 @@ SERVER_INFO_STAMP = {SERVER_INFO_META_KEY: SERVER_INFO}
 LEGACY_ONLY = frozenset(
     {"initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"}
 )
+# What a server refuses in these words is between it and the client; the rest is for the model to read.
+_CALLERS_FAULTS = frozenset({INVALID_PARAMS, MISSING_REQUIRED_CLIENT_CAPABILITY})
 _LEVELS = frozenset({"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"})
 _HEADER_MAPS = 10_000
 _LISTS_TTL = 5_000  # milliseconds: who wants to know sooner listens for changes
@@ -84,7 +91,8 @@ class Answers:
             raise RpcError(INVALID_PARAMS, "Invalid params: arguments must be an object")
         given = cast("dict[str, Any]", arguments)
         slug = asker.target.slug
-        tool = (await self.shown(asker)).by_name.get(name)
+        shown = await self.shown(asker)
+        tool = shown.by_name.get(name)
         if tool is None and slug is None:
             led = await use(self._hub, name, given, await self._here(asker.caller))
             if led is not None:
@@ -92,9 +100,15 @@ class Answers:
         if tool is not None and asker.headers is not None:
             self._check_param_headers(tool, given, asker.headers)
         public = tool.name if tool else name if slug is None else alias_name(slug, name)
-        output = await self._hub.call(public, given, caller=asker.caller)
-        if output.error is not None and output.error.code == "not_found" and not output.metadata.connector:
-            raise unknown(output.error)
+        line = asker.line
+        output = await self._hub.call(public, given, caller=asker.caller, line=line)
+        if output.error is not None:
+            if line.pending is not None:
+                return encode(_stamped(line.pending))
+            if line.refused is not None and line.refused[0] in _CALLERS_FAULTS:
+                raise RpcError(*line.refused)
+            if output.error.code == "not_found" and not output.metadata.connector:
+                raise unknown(output.error) if slug is None else _unknown_here(name, shown)
         result = call_result(output, tool)
         return encode(_stamped(result) if asker.is_modern else result)
 
@@ -181,6 +195,12 @@ def as_rpc(error: DragomanError) -> RpcError:
     facts = {"code": error.code, "retryable": error.retryable}
     code = INVALID_PARAMS if error.code in ("not_found", "invalid_arguments", "invalid_name") else -32000
     return RpcError(code, f"{error.message}{hint}", facts)
+
+
+def _unknown_here(name: str, shown: Shown) -> RpcError:
+    """At the address of one connector a tool is known by its own name."""
+    near = did_you_mean(name[:100], [*shown.by_name])
+    return RpcError(INVALID_PARAMS, f"Unknown tool: {name[:100]!r}{f' ({near})' if near else ''}")
 
 
 def _no_method(method: str) -> RpcError:

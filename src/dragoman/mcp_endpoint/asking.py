@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from dragoman.mcp_endpoint.passthrough import Line
 from dragoman.mcp_endpoint.views import Target
 from dragoman.scope import Caller
+from dragoman.tool import Line
 
 
 @dataclass(frozen=True, slots=True)

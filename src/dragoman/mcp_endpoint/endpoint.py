@@ -28,7 +28,7 @@ from dragoman.hub import Hub
 from dragoman.mcp_endpoint.answers import SERVER_INFO_STAMP, Answers, rejected
 from dragoman.mcp_endpoint.asking import Asker
 from dragoman.mcp_endpoint.changes import list_changes
-from dragoman.mcp_endpoint.lines import NoLine, PostLine
+from dragoman.mcp_endpoint.lines import ModernLine, NoLine, SessionLine
 from dragoman.mcp_endpoint.messages import (
     Answer,
     Message,
@@ -151,7 +151,7 @@ class McpEndpoint:
         if message.method == "subscriptions/listen":
             await self._listen(post, message, asker)
             return
-        asker = replace(asker, line=PostLine(post.reply, message.params))
+        asker = replace(asker, line=ModernLine(post.reply, message.params))
         with Vigil(post.reply, post.receive, cancels=True):
             await self._answer(post, message, asker)
 
@@ -168,7 +168,7 @@ class McpEndpoint:
                 session.cancel(message.params.get("requestId"))
             await post.reply.finish_empty(202)
         else:
-            asker = Asker(post.caller, post.target, False, PostLine(post.reply, message.params, session))
+            asker = Asker(post.caller, post.target, False, SessionLine(post.reply, message.params, session))
             with Vigil(post.reply, post.receive, cancels=False):
                 await self._answer(post, message, asker, session)
 

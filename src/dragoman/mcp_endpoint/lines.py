@@ -1,50 +1,84 @@
-"""Ways back to a client while its request is answered. In the 2026 era a client is told, never asked."""
+"""Ways back to a client while its request is answered, in both eras. They fill `Line`."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, cast
 
-from mcp_types import METHOD_NOT_FOUND
+from mcp_types import CLIENT_CAPABILITIES_META_KEY
 
+from dragoman.errors import InputRequired
 from dragoman.mcp_endpoint.messages import Params, RpcError, notification_message
 from dragoman.mcp_endpoint.sessions import Session
 from dragoman.mcp_endpoint.streams import Reply
 
+_ASKED_BY = {
+    "elicitation/create": "elicitation",
+    "sampling/createMessage": "sampling",
+    "roots/list": "roots",
+}
+_NOTHING: Mapping[str, Any] = {}
+
 
 class NoLine:
-    """For requests that nothing is told about."""
+    """For requests that nothing is told about, and that ask nothing."""
 
-    async def notify(self, method: str, params: Params) -> None:
+    capabilities: Mapping[str, Any] = _NOTHING
+    inputs: Mapping[str, Any] = _NOTHING
+    retries = False
+    wants_progress = False
+
+    def __init__(self) -> None:
+        self.pending: Mapping[str, Any] | None = None
+        self.refused: tuple[int, str, Any] | None = None
+
+    async def progress(self, progress: float, total: float | None, message: str | None) -> None:
         return None
 
     async def ask(self, method: str, params: Params) -> Params:
-        raise _cannot(method)
+        raise InputRequired(f"this client cannot be asked for {method}")
 
 
-class PostLine:
-    """Over the answer to the client's own POST, which becomes a stream."""
+class PostLine(NoLine):
+    """Over the answer to the client's own POST, which then becomes a stream."""
 
-    def __init__(self, reply: Reply, params: Params, session: Session | None = None) -> None:
+    def __init__(self, reply: Reply, params: Params) -> None:
+        super().__init__()
         self._reply = reply
-        self._params = params
+        meta = params.get("_meta")
+        self._meta = cast("Mapping[str, Any]", meta) if isinstance(meta, dict) else _NOTHING
+        self._token: Any = self._meta.get("progressToken")
+        self.wants_progress = self._token is not None
+
+    async def progress(self, progress: float, total: float | None, message: str | None) -> None:
+        facts = {"progressToken": self._token, "progress": progress, "total": total, "message": message}
+        told = {name: value for name, value in facts.items() if value is not None}
+        await self._reply.tell(notification_message("notifications/progress", told))
+
+
+class ModernLine(PostLine):
+    """A client of the 2026 era is never asked: it gets the question as a result, and retries with answers."""
+
+    retries = True
+
+    def __init__(self, reply: Reply, params: Params) -> None:
+        super().__init__(reply, params)
+        declared = self._meta.get(CLIENT_CAPABILITIES_META_KEY)
+        self.capabilities = cast("Mapping[str, Any]", declared) if isinstance(declared, dict) else _NOTHING
+        self.inputs = {name: params[name] for name in ("inputResponses", "requestState") if name in params}
+
+
+class SessionLine(PostLine):
+    """A client of the 2025 era is asked in the middle of its request, and answers by another."""
+
+    def __init__(self, reply: Reply, params: Params, session: Session) -> None:
+        super().__init__(reply, params)
         self._session = session
-
-    @property
-    def progress_token(self) -> Any:
-        """What the client wants its progress marked with; None when it wants none."""
-        meta = self._params.get("_meta")
-        return meta.get("progressToken") if isinstance(meta, dict) else None  # pyright: ignore[reportUnknownMemberType,reportUnknownVariableType]
-
-    async def notify(self, method: str, params: Params) -> None:
-        await self._reply.tell(notification_message(method, params))
+        declared = session.client.get("capabilities")
+        self.capabilities = cast("Mapping[str, Any]", declared) if isinstance(declared, dict) else _NOTHING
 
     async def ask(self, method: str, params: Params) -> Params:
-        session = self._session
-        capability = {"elicitation/create": "elicitation", "sampling/createMessage": "sampling"}.get(
-            method, "roots"
-        )
-        if session is None or not session.can(capability):
-            raise _cannot(method)
-        return await session.ask(self._reply.tell, method, params)
-
-
-def _cannot(method: str) -> RpcError:
-    return RpcError(METHOD_NOT_FOUND, f"this client cannot be asked for {method}")
+        if _ASKED_BY.get(method) not in self.capabilities or not self._reply.can_stream:
+            return await super().ask(method, params)
+        try:
+            return await self._session.ask(self._reply.tell, method, params)
+        except RpcError as error:
+            raise InputRequired(f"the client refused {method}: {error.message}") from None

@@ -15,7 +15,7 @@ from dragoman.errors import DragomanError
 from dragoman.hub import Hub
 from dragoman.mcp_endpoint.asking import Asker
 from dragoman.mcp_endpoint.messages import Params, RpcError
-from dragoman.mcp_endpoint.passthrough import Passthrough, Refused
+from dragoman.mcp_endpoint.passthrough import Passthrough
 from dragoman.mcp_endpoint.results import RESULTS
 
 _LISTS = {
@@ -139,10 +139,15 @@ class Offerings:
     async def _ask(
         self, through: Passthrough, slug: str, method: str, params: Params, asker: Asker
     ) -> Mapping[str, Any]:
+        line = asker.line
         try:
-            return await through.ask(slug, method, params, caller=asker.caller, line=asker.line)
-        except Refused as refused:
-            raise _translated(refused, asker) from None
+            return await through.ask(slug, method, params, caller=asker.caller, line=line)
+        except DragomanError:
+            if line.pending is not None:
+                return line.pending
+            if line.refused is not None:
+                raise _translated(*line.refused, asker) from None
+            raise
 
 
 def _capability(method: str) -> str:
@@ -181,9 +186,8 @@ def _no_resource(uri: str, asker: Asker, message: str = "Resource not found") ->
     return RpcError(INVALID_PARAMS if asker.is_modern else _LEGACY_NOT_FOUND, message, {"uri": uri[:1000]})
 
 
-def _translated(refused: Refused, asker: Asker) -> RpcError:
+def _translated(code: int, message: str, data: Any, asker: Asker) -> RpcError:
     """The one code that both eras have for the same thing under different numbers."""
-    code = refused.code
     if asker.is_modern and code == _LEGACY_NOT_FOUND:
         code = INVALID_PARAMS
-    return RpcError(code, refused.message, refused.data)
+    return RpcError(code, message, data)

@@ -93,7 +93,7 @@ class Views:
         return [
             tool
             for tool in self._hub.tools.list(slug, caller)
-            if caller.way in tool.allowed_callers and info(tool.name, caller).state == "ready"
+            if tool.is_open_to(caller.way) and info(tool.name, caller).state == "ready"
         ]
 
     def _keep(self, key: _Key, shown: Shown) -> Shown:
