@@ -17,6 +17,7 @@ from mcp import Client, StdioServerParameters
 
 import lab
 import peers
+from dragoman.connections.guarding import Reach
 from dragoman.connections.session import Session, open_session
 from dragoman.connector import Configuration, Connector
 
@@ -51,7 +52,7 @@ async def raw_dispatcher(stack: AsyncExitStack, target: Mapping[str, Any]) -> la
         id="bench", workspace="bench", owner="", slug="bench", configuration=Configuration.checked(target)
     )
     session: Session = await stack.enter_async_context(
-        open_session(connector, {}, client, lambda: None, lambda wire: None)
+        open_session(connector, {}, Reach(client, {}), lambda: None, lambda wire: None)
     )
     params: dict[str, Any] = {"name": "echo", "arguments": {"text": peers.TEXT}}
     params |= {"_meta": _META} if session.is_modern else {}

@@ -25,6 +25,11 @@ HERE = Path(__file__).parent
 VENV = HERE.parent / ".cache" / "bench" / "fastmcp"
 FASTMCP = "fastmcp==4.1.2"
 TOOLS = 200
+META = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientInfo": {"name": "bench", "version": "1"},
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
 
 
 class Lean(peers.LeanMcp):
@@ -33,7 +38,7 @@ class Lean(peers.LeanMcp):
     async def list(self) -> None:
         headers, self._headers = self._headers, {**self._headers, "Mcp-Method": "tools/list"}
         self._headers.pop("Mcp-Name", None)
-        params: dict[str, Any] = {"_meta": peers._META} if self._is_modern else {}
+        params: dict[str, Any] = {"_meta": META} if self._is_modern else {}
         try:
             answer = await self._post(
                 {"jsonrpc": "2.0", "id": next(self._ids), "method": "tools/list", "params": params}
@@ -74,7 +79,7 @@ class LeanStdio:
         assert self._process.stdin is not None
         request_id = next(self._ids)
         waiting = self._waiting[request_id] = asyncio.get_running_loop().create_future()
-        params = {"name": "echo", "arguments": {"text": peers.TEXT}, "_meta": peers._META}
+        params = {"name": "echo", "arguments": {"text": peers.TEXT}, "_meta": META}
         message = {"jsonrpc": "2.0", "id": request_id, "method": "tools/call", "params": params}
         self._process.stdin.write(orjson.dumps(message) + b"\n")
         answer = await waiting
@@ -200,10 +205,9 @@ def tabulate(report: lab.Report, title: str, found: Mapping[int, Mapping[str, la
     rows: list[list[object]] = []
     for callers, figures in found.items():
         base = figures[DIRECT]
-        rows += [
-            [f"{callers:>2} × {name}", one.p50, one.p95, one.p50 / base.p50, one.cpu, one.calls_per_second]
-            for name, one in figures.items()
-        ]
+        for name, one in figures.items():
+            ratio = one.p50 / base.p50
+            rows.append([f"{callers:>2} × {name}", one.p50, one.p95, ratio, one.cpu, one.calls_per_second])
     report.table(title, ["callers", "p50 ms", "p95 ms", "p50 ÷ direct", "CPU ms", "calls/s"], rows)
 
 

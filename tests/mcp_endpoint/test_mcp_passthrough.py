@@ -78,9 +78,9 @@ async def test_a_tool_that_asks_is_answered_by_the_person_at_the_client(tmp_path
 
 
 async def test_a_server_of_the_2025_era_asks_the_one_client_that_waits(tmp_path: Path) -> None:
-    with HttpProcess(tmp_path, "--transport", "sse", program="asking_server.py") as server:
+    with HttpProcess(tmp_path, program="asking_server.py") as server:
         async with open_door(tmp_path / "home") as door:
-            await door.hub.connectors.add("asking", url=server.url, transport="sse")
+            await door.hub.connectors.add("asking", url=server.url)
             async with door.client("/mcp/asking", mode="legacy", elicitation_callback=says_ada) as client:
                 result: Any = await client.call_tool("greet", {})
                 assert result.content[0].text == "Hello, Ada!"

@@ -1,4 +1,4 @@
-"""A server of the 2025 era, built with the SDK, that asks a person in the middle of a call. Over SSE."""
+"""A server of the 2025 era, built with the SDK, that asks a person in the middle of a call. Over HTTP."""
 
 import argparse
 import os
@@ -8,6 +8,8 @@ import uvicorn
 from mcp.server.mcpserver import Context, MCPServer
 from mcp_types import ToolAnnotations
 from pydantic import BaseModel
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 
 class Name(BaseModel):
@@ -26,9 +28,23 @@ def build() -> MCPServer:
     return server
 
 
+class LegacyOnly:
+    """Refuses what carries the header of the 2026 era, as older servers do."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        version = dict(scope.get("headers", ())).get(b"mcp-protocol-version", b"")
+        if version.startswith(b"2026"):
+            error = {"code": -32600, "message": "Bad Request: Unsupported protocol version"}
+            await JSONResponse({"jsonrpc": "2.0", "id": None, "error": error}, 400)(scope, receive, send)
+            return
+        await self._app(scope, receive, send)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--transport", choices=["sse"], default="sse")
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--port-file", required=True)
     options = parser.parse_args()
@@ -36,7 +52,7 @@ def main() -> None:
     with open(options.port_file + ".new", "w") as file:
         file.write(str(listening.getsockname()[1]))
     os.replace(options.port_file + ".new", options.port_file)
-    config = uvicorn.Config(build().sse_app(), log_level="warning")
+    config = uvicorn.Config(LegacyOnly(build().streamable_http_app()), log_level="warning")
     uvicorn.Server(config).run(sockets=[listening])
 
 

@@ -37,6 +37,7 @@ TABLE: dict[str, tuple[int, str]] = {
     "wrong_range": (416, "The range is outside of the result"),
     "tool_fault": (502, "The tool cannot be used"),
     "tool_failed": (502, "The tool failed"),
+    "input_required": (409, "The tool asks something first"),
     "tool_changed": (409, "The tool has changed"),
     "tool_disabled": (409, "The tool is disabled"),
     "server_fault": (502, "The server failed"),

@@ -76,11 +76,12 @@ class _Facts(BaseModel):
         return self
 
     def facts(self) -> dict[str, Any]:
-        """As the hub takes them: only what was given."""
+        """As the hub takes them: only what was given; null is the same as nothing."""
         given = {name: getattr(self, name) for name in self.model_fields_set - self.kept_fields}
         return {
             name: value.get_secret_value() if isinstance(value, SecretStr) else value
             for name, value in given.items()
+            if value is not None
         }
 
     @classmethod

@@ -87,7 +87,7 @@ def merged(
             facts.pop(field, None)
         kept.clear()
     for field, prefix in (("env", "env:"), ("headers", "header:")):
-        words: dict[str, str | None] = dict(changes.get(field) or {})
+        words = _table(changes, field)
         kept = {name: value for name, value in kept.items() if name.removeprefix(prefix) not in words}
         facts[field] = {
             name: value for name, value in {**facts.get(field, {}), **words}.items() if value is not None
@@ -96,6 +96,13 @@ def merged(
         name: value for name, value in changes.items() if value is not None and name not in ("env", "headers")
     }
     return facts, kept
+
+
+def _table(facts: Mapping[str, Any], field: str) -> dict[str, Any]:
+    value: Any = facts.get(field) or {}
+    if not isinstance(value, Mapping):
+        raise InvalidConfig(f"{field} must be a table of names and values")
+    return dict(cast("Mapping[str, Any]", value))
 
 
 def _names(facts: Mapping[str, Any], field: str) -> frozenset[str]:

@@ -11,6 +11,7 @@ from pydantic import SecretStr
 
 HIDDEN = "[hidden]"
 _SHORTEST = 6  # a shorter value would be found inside ordinary words
+_MOST = 20_000  # renewed tokens come for ever; a process that lives long must not keep them all
 _DEEPEST = 6
 _SECRET_KEY = re.compile(
     r"token|secret|passw|api[-_]?key|private|credential|authorization|cookie|bearer|^auth$", re.IGNORECASE
@@ -23,18 +24,25 @@ class Redactor:
     def __init__(self) -> None:
         self._values: dict[str, None] = {}
         self._pattern: re.Pattern[str] | None = None
+        self._is_stale = False
 
     def register(self, values: Iterable[str | SecretStr]) -> None:
-        size = len(self._values)
         for value in values:
             text = value.get_secret_value() if isinstance(value, SecretStr) else value
             if len(text) >= _SHORTEST:
-                self._values.update(dict.fromkeys(_spellings(text)))
-        if len(self._values) > size:
-            longest_first = sorted(self._values, key=len, reverse=True)
-            self._pattern = re.compile("|".join(re.escape(value) for value in longest_first))
+                for spelling in _spellings(text):
+                    self._is_stale |= spelling not in self._values
+                    # Again at the end: of those that were not seen for long the oldest go first.
+                    self._values.pop(spelling, None)
+                    self._values[spelling] = None
+        while len(self._values) > _MOST:
+            del self._values[next(iter(self._values))]
 
     def clean(self, text: str) -> str:
+        if self._is_stale:
+            longest_first = sorted(self._values, key=len, reverse=True)
+            self._pattern = re.compile("|".join(re.escape(value) for value in longest_first))
+            self._is_stale = False
         return self._pattern.sub(HIDDEN, text) if self._pattern else text
 
     def clean_value(self, value: Any, depth: int = 0) -> Any:
