@@ -1,12 +1,14 @@
 """What the README shows works as written."""
 
 import asyncio
+import json
 import os
 import re
 import shlex
 import subprocess
 import sys
 import textwrap
+import time
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -59,13 +61,55 @@ def test_the_python_example_works_as_written(
     assert "180.0" in printed
 
 
+def test_the_team_section_works_as_written(tmp_path: Path) -> None:
+    """Each line as it stands, then a day in the life of the two users."""
+    section = README.split("## For a team")[1].split("## ")[0]
+    (block,) = re.findall(r"```sh\n(.*?)```", section, re.DOTALL)
+    variables: dict[str, str] = {"DRAGOMAN_HOME": str(tmp_path), "DRAGOMAN_PORT": "0"}
+    commands: list[str] = []
+    for line in block.splitlines():
+        if line.startswith("export "):
+            name, _, value = line.removeprefix("export ").partition("=")
+            variables[name] = value
+        else:
+            commands.append(line)
+    assert len(section.splitlines()) <= 20
+    outputs = [dragoman(shlex.split(line)[1:], variables) for line in commands[:-1]]
+    anns_key = outputs[2].strip()
+    assert commands[-1] == "dragoman serve"
+    with subprocess.Popen(
+        [COMMAND, "serve"], env={**os.environ, **variables}, stderr=subprocess.DEVNULL
+    ) as server:
+        try:
+            while not (tmp_path / "server.json").exists():
+                assert server.poll() is None
+                time.sleep(0.05)
+            url = json.loads((tmp_path / "server.json").read_text())["url"]
+            anns = {"DRAGOMAN_HOME": str(tmp_path / "ann"), "DRAGOMAN_URL": url, "DRAGOMAN_TOKEN": anns_key}
+            assert "ann" in dragoman(["whoami"], anns)
+            assert "bob" in dragoman(["users", "list"], anns)
+            for words in ("approvals list", "usage show", "audit verify"):
+                dragoman(words.split(), anns)
+        finally:
+            server.terminate()
+
+
+def dragoman(words: list[str], variables: dict[str, str]) -> str:
+    done = subprocess.run(
+        [str(COMMAND), *words], env={**os.environ, **variables}, capture_output=True, text=True, timeout=100
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
 @pytest.mark.parametrize("line", [line for block in blocks("sh") for line in block.splitlines()])
 def test_every_command_shown_exists(line: str) -> None:
     """A command that was renamed must not stay in the README."""
     if not line.startswith("dragoman"):
         pytest.skip("not ours")
     words = [word for word in shlex.split(line.split("#")[0])[1:] if re.fullmatch(r"[a-z]+", word)][:2]
-    path = words if words[0] in ("connectors", "tools") else words[:1]
+    groups = ("connectors", "tools", "workspaces", "users", "keys")
+    path = words if words[0] in groups else words[:1]
     shown = subprocess.run(
         [COMMAND, *path, "--help"], capture_output=True, text=True, env={**os.environ, "COLUMNS": "200"}
     )

@@ -16,11 +16,13 @@ from contextlib import contextmanager
 from urllib.parse import urlsplit
 
 import uvicorn
+from starlette.types import Receive, Scope, Send
 
 from dragoman.api import Api, Guard, get_or_make_token
 from dragoman.errors import Conflict, InvalidConfig
 from dragoman.hub import Hub
 from dragoman.identity.entrance import Admission
+from dragoman.mcp_endpoint import McpEndpoint
 from dragoman.settings import Settings
 
 # Requests under way get this long to finish; the hub then has the rest of its ten seconds.
@@ -28,7 +30,24 @@ LAST_REQUESTS = 3.0
 _BACKLOG = 1024
 
 
-def build_app(hub: Hub, api: Api | None = None) -> Guard:
+class Doors:
+    """Which door a request is for. `stop` ends the streams of all of them."""
+
+    def __init__(self, hub: Hub, api: Api | None = None) -> None:
+        self._api = api or Api(hub)
+        self._mcp = McpEndpoint(hub)
+
+    def stop(self) -> None:
+        self._api.stop()
+        self._mcp.stop()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path = scope.get("path", "")
+        door = self._mcp if path == "/mcp" or path.startswith("/mcp/") else self._api
+        await door(scope, receive, send)
+
+
+def build_app(hub: Hub, doors: Doors | None = None) -> Guard:
     """The doors of an open hub behind their guard."""
     settings = hub.settings
 
@@ -36,7 +55,7 @@ def build_app(hub: Hub, api: Api | None = None) -> Guard:
         return await hub.entrance.admit(token)  # looked up late: the hub may not be open yet
 
     return Guard(
-        api or Api(hub),
+        doors or Doors(hub),
         token=get_or_make_token(settings.token_file),
         operator=hub.caller,
         admit=admit,
@@ -54,8 +73,8 @@ async def serve(settings: Settings, ready: Callable[[str], None] = lambda url: N
     """Serves until SIGTERM or SIGINT. `ready` is told the address once requests are answered."""
     with _only_one(settings), _listening(settings) as listener:
         hub = Hub(settings)
-        api = Api(hub)
-        server = _Server(build_app(hub, api), api, _Announcement(settings, listener, ready))
+        doors = Doors(hub)
+        server = _Server(build_app(hub, doors), doors, _Announcement(settings, listener, ready))
         with server.stopped_by_signals():
             async with hub:
                 _settle_memory()
@@ -88,9 +107,9 @@ class _Server(uvicorn.Server):
     uvicorn raises a signal again once it is done: that would end the process while the hub still closes.
     """
 
-    def __init__(self, app: Guard, api: Api, announcement: _Announcement) -> None:
+    def __init__(self, app: Guard, doors: Doors, announcement: _Announcement) -> None:
         super().__init__(_config(app))
-        self._api = api
+        self._doors = doors
         self._announcement = announcement
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -99,7 +118,7 @@ class _Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._announcement.withdraw()
-        self._api.stop()
+        self._doors.stop()
         await super().shutdown(sockets)
 
     @contextmanager

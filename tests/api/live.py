@@ -15,7 +15,7 @@ import uvicorn
 
 from dragoman import Hub
 from dragoman.api import Api, get_or_make_token
-from dragoman.server import build_app
+from dragoman.server import Doors, build_app
 from servers.hubs import open_hub
 
 
@@ -56,10 +56,10 @@ async def open_service(
     home: Path, *, max_body: int = 16 * 1024 * 1024, **settings: Any
 ) -> AsyncGenerator[Live]:
     async with open_hub(home, **settings) as hub:
-        api = Api(hub, max_body=max_body)
+        doors = Doors(hub, Api(hub, max_body=max_body))
         listener = socket.create_server(("127.0.0.1", 0))
         config = uvicorn.Config(
-            build_app(hub, api),
+            build_app(hub, doors),
             http="httptools",
             lifespan="off",
             log_config=None,
@@ -75,6 +75,6 @@ async def open_service(
             async with aiohttp.ClientSession() as session:
                 yield Live(hub, url, session)
         finally:
-            api.stop()
+            doors.stop()
             server.should_exit = True
             await serving

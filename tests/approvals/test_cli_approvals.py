@@ -19,7 +19,10 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for variable in ("DRAGOMAN_URL", "DRAGOMAN_TOKEN", "DRAGOMAN_DATABASE_URL", "NO_COLOR", "FORCE_COLOR"):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("DRAGOMAN_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr("dragoman.cli.in_process.configure_logging", lambda *_: None)
+
+    def leave_logging_alone(level: str, json: bool) -> None: ...
+
+    monkeypatch.setattr("dragoman.cli.in_process.configure_logging", leave_logging_alone)
     return tmp_path / "home"
 
 
@@ -35,7 +38,8 @@ def test_a_question_is_seen_answered_and_taken_back(home: Path, capsys: pytest.C
     def dragoman(*words: str) -> tuple[int, str, str]:
         capsys.readouterr()
         code = run(list(words))
-        return (code, *capsys.readouterr())
+        said = capsys.readouterr()
+        return code, said.out, said.err
 
     assert call(home).error.code == "approval_pending"
     code, out, err = dragoman("approvals", "list")

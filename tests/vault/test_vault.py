@@ -181,6 +181,8 @@ class NoRows:
         self, connector: Connector, holder: tuple[str, str], secrets: object, removed: object = ()
     ) -> None: ...
 
+    async def forget_personal(self, connector: Connector) -> None: ...
+
     async def secret_names(self, workspace: str, user: str) -> dict[str, frozenset[str]]:
         return {}
 

@@ -63,6 +63,8 @@ ConnectTimeout = Annotated[float | None, typer.Option(help="Seconds.")]
 RequestTimeout = Annotated[float | None, typer.Option(help="Seconds.")]
 IdleTtl = Annotated[float | None, typer.Option(help="Seconds until an idle connection closes; 0 never.")]
 Concurrency = Annotated[int | None, typer.Option("--max-concurrency", help="Most calls at once.")]
+PerMinute = Annotated[int | None, typer.Option(min=1, help="Most calls a minute, of everybody together.")]
+Approval = Annotated[str | None, typer.Option(help="When a person must say yes: never, default or always.")]
 CacheTtl = Annotated[float | None, typer.Option(help="Seconds that results of read-only tools are kept.")]
 Eager = Annotated[bool | None, typer.Option("--eager/--lazy", help="Connect at start, or when needed.")]
 AutoReconnect = Annotated[bool | None, typer.Option(help="Try again in the background.")]
@@ -161,6 +163,8 @@ def add(
     request_timeout: RequestTimeout = None,
     idle_ttl: IdleTtl = None,
     max_concurrency: Concurrency = None,
+    calls_per_minute: PerMinute = None,
+    approval: Approval = None,
     cache_ttl: CacheTtl = None,
     eager: Eager = None,
     auto_reconnect: AutoReconnect = None,
@@ -232,6 +236,8 @@ def update(
     request_timeout: RequestTimeout = None,
     idle_ttl: IdleTtl = None,
     max_concurrency: Concurrency = None,
+    calls_per_minute: PerMinute = None,
+    approval: Approval = None,
     cache_ttl: CacheTtl = None,
     eager: Eager = None,
     auto_reconnect: AutoReconnect = None,

@@ -12,6 +12,7 @@ from dragoman.cli import (
     audit,
     calls,
     code,
+    connect,
     connectors,
     credentials,
     discovery,
@@ -20,6 +21,7 @@ from dragoman.cli import (
     people,
     preferences,
     serving,
+    stdio,
     threads,
     tools,
     usage,
@@ -31,7 +33,7 @@ _ORDER = (
     *("connectors", "import", "export", "discover", "tools", "call", "code", "results", "calls", "events"),
     *("approvals", "credentials", "threads", "preferences", "usage", "audit"),
     *("workspaces", "users", "keys", "whoami"),
-    *("serve", "token", "doctor", "version"),
+    *("connect", "stdio", "serve", "token", "doctor", "version"),
 )
 
 
@@ -78,6 +80,8 @@ app.add_typer(people.workspaces, name="workspaces")
 app.add_typer(people.users, name="users")
 app.add_typer(people.keys, name="keys")
 app.command("whoami")(people.whoami)
+app.command("connect")(connect.connect)
+app.command("stdio")(stdio.stdio)
 app.command("serve")(serving.serve)
 app.command("token")(serving.token)
 app.command("doctor")(doctor.doctor)

@@ -8,8 +8,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import replace
-from typing import Any, get_args
-from urllib.parse import parse_qs, unquote
+from typing import Any
 
 from mcp.shared.inbound import (
     ERROR_CODE_HTTP_STATUS,
@@ -19,7 +18,7 @@ from mcp.shared.inbound import (
     unsupported_protocol_version_rejection,
 )
 from mcp.shared.subscriptions import SUBSCRIPTION_ID_META_KEY
-from mcp_types import HEADER_MISMATCH, INTERNAL_ERROR, INVALID_REQUEST, PROTOCOL_VERSION_META_KEY
+from mcp_types import HEADER_MISMATCH, INTERNAL_ERROR, PROTOCOL_VERSION_META_KEY
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from starlette.types import Receive, Scope, Send
 
@@ -42,9 +41,10 @@ from dragoman.mcp_endpoint.messages import (
     result_message,
     shaped,
 )
+from dragoman.mcp_endpoint.requests import Headers, WrongRequest, body_of, headers_of, query_of, target_of
 from dragoman.mcp_endpoint.sessions import Session, Sessions
 from dragoman.mcp_endpoint.streams import Reply, Stream, Vigil, framed, until_gone
-from dragoman.mcp_endpoint.views import BUDGET, Target, View, Views
+from dragoman.mcp_endpoint.views import BUDGET, Target, Views
 from dragoman.scope import Caller
 from dragoman.telemetry.logs import get_logger
 
@@ -54,7 +54,6 @@ MOST_STREAMS = 1_000
 _SESSION = b"mcp-session-id"
 _VERSION = "mcp-protocol-version"
 _TOOLS_CHANGED = "notifications/tools/list_changed"
-Headers = dict[str, str]
 
 
 class McpEndpoint:
@@ -80,7 +79,7 @@ class McpEndpoint:
         reply = Reply(send)
         try:
             await self._serve(scope, receive, send, reply)
-        except _Status as wrong:
+        except WrongRequest as wrong:
             reply.headers += wrong.headers
             await reply.finish(error_message(None, wrong.error), wrong.status)
         except Exception:  # noqa: BLE001
@@ -89,11 +88,11 @@ class McpEndpoint:
             await reply.finish(error_message(None, RpcError(INTERNAL_ERROR, "Internal error")), 500)
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send, reply: Reply) -> None:
-        headers = _headers(scope)
-        target, caller = _target(scope), self._caller(scope)
+        headers = headers_of(scope)
+        target, caller = target_of(scope), self._caller(scope)
         method = scope["method"]
         if method == "POST":
-            body = await _body(receive, headers, self._max_body)
+            body = await body_of(receive, headers, self._max_body)
             await self._post(_Post(scope, receive, headers, target, caller, reply), body)
         elif method == "GET":
             await self._get(headers, target, caller, receive, send)
@@ -101,11 +100,11 @@ class McpEndpoint:
             self._sessions.close(self._session(headers, target, caller))
             await reply.finish_empty(200)
         else:
-            raise _Status(405, "Method not allowed", [(b"allow", b"GET, POST, DELETE")])
+            raise WrongRequest(405, "Method not allowed", [(b"allow", b"GET, POST, DELETE")])
 
     def _caller(self, scope: Scope) -> Caller:
         caller: Caller = scope.get(CALLER) or self._hub.caller
-        thread = _query(scope, "thread")
+        thread = query_of(scope, "thread")
         return replace(caller, way="mcp", thread=thread if thread else caller.thread)
 
     # Requests
@@ -115,9 +114,9 @@ class McpEndpoint:
         if not any(
             kind in accepts for kind in ("application/json", "text/event-stream", "*/*", "application/*")
         ):
-            raise _Status(406, "Not acceptable: accept application/json and text/event-stream")
+            raise WrongRequest(406, "Not acceptable: accept application/json and text/event-stream")
         if not post.headers.get("content-type", "").lower().startswith("application/json"):
-            raise _Status(415, "Unsupported media type: send application/json")
+            raise WrongRequest(415, "Unsupported media type: send application/json")
         post.reply.can_stream = "text/event-stream" in accepts or "*/*" in accepts
         try:
             value = parsed(body)
@@ -136,7 +135,7 @@ class McpEndpoint:
 
     async def _post_modern(self, post: "_Post", message: Message, value: Any) -> None:
         if isinstance(message, Answer):
-            raise _Status(400, "Invalid request: this era has no answers of clients")
+            raise WrongRequest(400, "Invalid request: this era has no answers of clients")
         if isinstance(message, Notification):
             requested = post.headers.get(_VERSION, "")
             if (unsupported := unsupported_protocol_version_rejection(requested)) is not None:
@@ -203,23 +202,25 @@ class McpEndpoint:
             await self._answers.shown(asker)
             result = await self._answers.answer(request, asker)
         except NotFound as error:
-            raise _Status(404, error.message) from None
+            raise WrongRequest(404, error.message) from None
         except RpcError as error:
             await post.refuse(request.id, error, is_modern=False)
             return
         session = self._sessions.open(post.caller, post.target, request.params)
         if session is None:
-            raise _Status(503, "Too many open sessions")
+            raise WrongRequest(503, "Too many open sessions")
         post.reply.headers.append((_SESSION, session.id.encode()))
         await post.reply.finish(result_message(request.id, result))
 
     def _session(self, headers: Headers, target: Target, caller: Caller) -> Session:
         session_id = headers.get(_SESSION.decode())
         if session_id is None:
-            raise _Status(400, "Bad request: the header Mcp-Session-Id is missing; begin with initialize")
+            raise WrongRequest(
+                400, "Bad request: the header Mcp-Session-Id is missing; begin with initialize"
+            )
         session = self._sessions.find(session_id, caller, target)
         if session is None:
-            raise _Status(404, "Session not found; begin again with initialize")
+            raise WrongRequest(404, "Session not found; begin again with initialize")
         return session
 
     async def _get(
@@ -227,9 +228,11 @@ class McpEndpoint:
     ) -> None:
         """The standing stream of a session: news of the list, until either side has enough."""
         if headers.get(_VERSION, HANDSHAKE_PROTOCOL_VERSIONS[-1]) not in HANDSHAKE_PROTOCOL_VERSIONS:
-            raise _Status(405, "Method not allowed: listen with subscriptions/listen", [(b"allow", b"POST")])
+            raise WrongRequest(
+                405, "Method not allowed: listen with subscriptions/listen", [(b"allow", b"POST")]
+            )
         if "text/event-stream" not in headers.get("accept", "") and "*/*" not in headers.get("accept", ""):
-            raise _Status(406, "Not acceptable: accept text/event-stream")
+            raise WrongRequest(406, "Not acceptable: accept text/event-stream")
         session = self._session(headers, target, caller)
         stream = Stream(send, [(_SESSION, session.id.encode())])
         if session.stream is not None:
@@ -254,7 +257,7 @@ class McpEndpoint:
     async def _listen(self, post: "_Post", request: Request, asker: Asker) -> None:
         """subscriptions/listen: its answer is the stream."""
         if "text/event-stream" not in post.headers.get("accept", ""):
-            raise _Status(406, "Not acceptable: accept text/event-stream")
+            raise WrongRequest(406, "Not acceptable: accept text/event-stream")
         wanted = request.params.get("notifications")
         if not isinstance(wanted, dict):
             await post.refuse(
@@ -290,7 +293,7 @@ class McpEndpoint:
     ) -> None:
         """Ends with whichever comes first: the client, the news, or `stop`."""
         if len(self._streams) >= MOST_STREAMS or self._is_stopping:
-            raise _Status(503, "Too many open streams")
+            raise WrongRequest(503, "Too many open streams")
         self._streams.add(stream)
         try:
             async with asyncio.TaskGroup() as tasks:
@@ -308,16 +311,6 @@ class McpEndpoint:
         finally:
             self._streams.discard(stream)
         await stream.close(last)
-
-
-class _Status(Exception):
-    """A request that is refused before it is one: an HTTP status, with the reason as JSON-RPC."""
-
-    def __init__(self, status: int, message: str, headers: list[tuple[bytes, bytes]] | None = None) -> None:
-        super().__init__(message)
-        self.status = status
-        self.error = RpcError(INVALID_REQUEST, message)
-        self.headers = headers or []
 
 
 class _Post:
@@ -341,31 +334,6 @@ class _Post:
         await self.reply.finish(error_message(request_id, error), status)
 
 
-def _headers(scope: Scope) -> Headers:
-    return {name.decode("latin-1"): value.decode("latin-1").strip() for name, value in scope["headers"]}
-
-
-def _query(scope: Scope, name: str) -> str | None:
-    query: bytes = scope.get("query_string", b"")
-    if not query:
-        return None
-    values = parse_qs(query.decode("latin-1")).get(name)
-    return values[-1][:200] if values else None
-
-
-def _target(scope: Scope) -> Target:
-    path: str = scope["path"].rstrip("/")
-    view: Any = _query(scope, "view")
-    if view is not None and view not in get_args(View):
-        raise _Status(404, f"There is no view {view[:50]!r}: use tools or search")
-    if path == "/mcp":
-        return Target(None, view)
-    slug = unquote(path.removeprefix("/mcp/"))
-    if "/" in slug or not slug:
-        raise _Status(404, "Not found: use /mcp or /mcp/<connector>")
-    return Target(slug, "tools" if view is None else view)
-
-
 def _has_envelope(message: Message) -> bool:
     if not isinstance(message, Request):
         return False
@@ -380,25 +348,3 @@ def _misfit(post: _Post, value: Any) -> RpcError | None:
         return RpcError(HEADER_MISMATCH, f"{duplicated} header appears more than once")
     verdict = classify_inbound_request(value, headers=post.headers)
     return rejected(verdict) if isinstance(verdict, InboundLadderRejection) else None
-
-
-async def _body(receive: Receive, headers: Headers, limit: int) -> bytes:
-    length = headers.get("content-length", "")
-    if length.isdigit() and int(length) > limit:
-        raise _too_large(limit)
-    message = await receive()
-    if not message.get("more_body"):
-        body: bytes = message.get("body", b"")
-    else:
-        parts = bytearray(message["body"])
-        while message.get("more_body") and len(parts) <= limit:
-            message = await receive()
-            parts += message.get("body", b"")
-        body = bytes(parts)
-    if len(body) > limit:
-        raise _too_large(limit)
-    return body
-
-
-def _too_large(limit: int) -> _Status:
-    return _Status(413, f"The body of a request may have at most {limit:,} bytes")

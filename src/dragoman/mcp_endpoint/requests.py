@@ -1,0 +1,69 @@
+"""What a request over HTTP says before it is one of MCP: its headers, its address, its body."""
+
+from typing import Any, get_args
+from urllib.parse import parse_qs, unquote
+
+from mcp_types import INVALID_REQUEST
+from starlette.types import Receive, Scope
+
+from dragoman.mcp_endpoint.messages import RpcError
+from dragoman.mcp_endpoint.views import Target, View
+
+Headers = dict[str, str]
+
+
+class WrongRequest(Exception):
+    """A request that is refused before it is one: an HTTP status, with the reason as JSON-RPC."""
+
+    def __init__(self, status: int, message: str, headers: list[tuple[bytes, bytes]] | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.error = RpcError(INVALID_REQUEST, message)
+        self.headers = headers or []
+
+
+def headers_of(scope: Scope) -> Headers:
+    return {name.decode("latin-1"): value.decode("latin-1").strip() for name, value in scope["headers"]}
+
+
+def query_of(scope: Scope, name: str) -> str | None:
+    query: bytes = scope.get("query_string", b"")
+    if not query:
+        return None
+    values = parse_qs(query.decode("latin-1")).get(name)
+    return values[-1][:200] if values else None
+
+
+def target_of(scope: Scope) -> Target:
+    path: str = scope["path"].rstrip("/")
+    view: Any = query_of(scope, "view")
+    if view is not None and view not in get_args(View):
+        raise WrongRequest(404, f"There is no view {view[:50]!r}: use tools or search")
+    if path == "/mcp":
+        return Target(None, view)
+    slug = unquote(path.removeprefix("/mcp/"))
+    if "/" in slug or not slug:
+        raise WrongRequest(404, "Not found: use /mcp or /mcp/<connector>")
+    return Target(slug, "tools" if view is None else view)
+
+
+async def body_of(receive: Receive, headers: Headers, limit: int) -> bytes:
+    length = headers.get("content-length", "")
+    if length.isdigit() and int(length) > limit:
+        raise _too_large(limit)
+    message = await receive()
+    if not message.get("more_body"):
+        body: bytes = message.get("body", b"")
+    else:
+        parts = bytearray(message["body"])
+        while message.get("more_body") and len(parts) <= limit:
+            message = await receive()
+            parts += message.get("body", b"")
+        body = bytes(parts)
+    if len(body) > limit:
+        raise _too_large(limit)
+    return body
+
+
+def _too_large(limit: int) -> WrongRequest:
+    return WrongRequest(413, f"The body of a request may have at most {limit:,} bytes")
