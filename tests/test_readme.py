@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -94,7 +95,7 @@ def test_the_team_section_works_as_written(tmp_path: Path) -> None:
             server.terminate()
 
 
-def dragoman(words: list[str], variables: dict[str, str]) -> str:
+def dragoman(words: Sequence[str], variables: dict[str, str]) -> str:
     done = subprocess.run(
         [str(COMMAND), *words], env={**os.environ, **variables}, capture_output=True, text=True, timeout=100
     )

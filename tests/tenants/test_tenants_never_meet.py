@@ -107,8 +107,9 @@ async def _speak_mcp(town: Town, watch: Watch) -> None:
                 "Authorization": f"Bearer {tenant.key}",
             }
             reply = await town.live.ask("POST", "/mcp?view=tools", message, **headers)
-            assert reply.status < 500
+            assert reply.status == 200, reply.body
             watch.look(tenant, f"MCP {method} {params}", reply.body)
+            assert method == "tools/call" or tenant.private in reply.body.decode()
 
 
 async def _use_library(town: Town, watch: Watch) -> None:

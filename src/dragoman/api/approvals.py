@@ -10,6 +10,7 @@ from typing_extensions import TypedDict
 from dragoman.api.encoding import json_response
 from dragoman.api.requests import PROBLEMS, TheCaller, TheHub
 from dragoman.api.shapes import AnnotationsShape
+from dragoman.hub import Hub
 from dragoman.hub.approvals import Question
 from dragoman.store.records import Allowance, Answer, ApprovalStatus
 from dragoman.tool import Annotations
@@ -32,6 +33,7 @@ class ApprovalShape(TypedDict):
     reason: str
     answers: list[Answer]
     user: str
+    user_name: str
     thread: str | None
     agent: str | None
     way: str
@@ -75,7 +77,7 @@ async def list_approvals(
 ) -> Response:
     """Newest first: one's own, and for an admin those of the whole workspace."""
     questions = await hub.approvals.list(None if status == "all" else status, caller)
-    return json_response({"approvals": [_approval(question) for question in questions]})
+    return json_response({"approvals": [await _approval(hub, question) for question in questions]})
 
 
 @routes.get("/approvals/allowed", responses={200: {"model": AllowancesShape}})
@@ -93,16 +95,17 @@ async def withdraw(approval: str, hub: TheHub, caller: TheCaller) -> None:
 
 @routes.get("/approvals/{approval}", responses=_ONE)
 async def get_approval(approval: str, hub: TheHub, caller: TheCaller) -> Response:
-    return json_response(_approval(await hub.approvals.get(approval, caller)))
+    return json_response(await _approval(hub, await hub.approvals.get(approval, caller)))
 
 
 @routes.post("/approvals/{approval}/answer", responses=_ONE)
 async def answer(approval: str, given: AnswerRequest, hub: TheHub, caller: TheCaller) -> Response:
     """By a person only; whoever waits for the answer goes on, or hears the no."""
-    return json_response(_approval(await hub.approvals.answer(approval, given.answer, caller)))
+    question = await hub.approvals.answer(approval, given.answer, caller)
+    return json_response(await _approval(hub, question))
 
 
-def _approval(question: Question) -> ApprovalShape:
+async def _approval(hub: Hub, question: Question) -> ApprovalShape:
     approval, asked, bound = question.approval, question.asked, question.approval.binding
     return {
         "id": approval.id,
@@ -117,6 +120,7 @@ def _approval(question: Question) -> ApprovalShape:
         "reason": approval.reason,
         "answers": list(question.answers),
         "user": bound.user,
+        "user_name": await hub.people.name_of(bound.workspace, bound.user),
         "thread": bound.thread,
         "agent": bound.agent,
         "way": bound.way,

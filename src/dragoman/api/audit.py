@@ -37,7 +37,10 @@ class EntryShape(TypedDict):
 
 
 class EntriesShape(TypedDict):
+    """`names` says how people call the users."""
+
     entries: list[EntryShape]
+    names: dict[str, str]
 
 
 class VerdictShape(TypedDict):
@@ -64,7 +67,8 @@ async def list_entries(
     entries = await hub.audit.list(
         user=user, action=action, after=after, limit=limit, workspace=workspace, caller=caller
     )
-    return json_response({"entries": entries})
+    names = {entry.user: await hub.people.name_of(entry.workspace, entry.user) for entry in entries}
+    return json_response({"entries": entries, "names": names})
 
 
 @routes.get("/audit/verify", responses={200: {"model": VerdictShape}})

@@ -160,7 +160,7 @@ def _card(question: Shown) -> "Table":
 def _asker(question: Shown) -> str:
     asker = f"agent {question['agent']}" if question["agent"] else f"by way of {question['way']}"
     thread = f", thread {question['thread']}" if question["thread"] else ""
-    return f"{asker} for {question['user']}{thread}"
+    return f"{asker} for {question['user_name']}{thread}"
 
 
 def _table(*names: str) -> "Table":

@@ -43,7 +43,7 @@ def list_entries(
         if as_json:
             screen.data(answer)
         elif answer["entries"]:
-            screen.show(_table(answer["entries"]))
+            screen.show(_table(answer["entries"], answer["names"]))
         else:
             screen.note("there is no such entry")
 
@@ -94,14 +94,14 @@ def export(
             screen.data(entries)
 
 
-def _table(entries: Iterable[Mapping[str, Any]]) -> "Table":
+def _table(entries: Iterable[Mapping[str, Any]], names: Mapping[str, str]) -> "Table":
     from rich import box
     from rich.table import Table
 
     table = Table("number", "when", "who", "what", "to which", "outcome", box=box.SIMPLE_HEAD, pad_edge=False)
     table.columns[0].justify = "right"
     for entry in entries:
-        who = entry["user"] + (f" by {entry['agent']}" if entry["agent"] else "")
+        who = names.get(entry["user"], entry["user"]) + (f" by {entry['agent']}" if entry["agent"] else "")
         outcome = "[green]ok[/]" if entry["outcome"] == "ok" else f"[red]{plain(entry['outcome'])}[/]"
         table.add_row(
             str(entry["number"]),

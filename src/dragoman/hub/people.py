@@ -62,6 +62,11 @@ class People:
         self._keys = ApiKeys(store, entrance, auditor)
         self._writing: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
+    async def name_of(self, workspace: str, user: str) -> str:
+        """How people call a user; the id of one who is gone."""
+        person = await self._directory.find(workspace, user)
+        return person.user.name if person else user
+
     async def me(self, caller: Caller | None = None) -> Myself:
         caller = caller or self._caller
         return Myself(caller, await self._directory.of(caller))
