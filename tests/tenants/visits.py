@@ -75,6 +75,10 @@ class Visits:
                 "arguments": {"text": "x"},
                 **({"thread": thread} if pick([True, False]) else {}),
             }
+        if path.endswith(("/load", "/unload")):
+            return {"thread": thread, "tools": [pick(TOOLS)]}
+        if path.endswith("/resolve"):
+            return {"prompt": pick([*self._town.marks, "whoami", "note"]), "thread": thread}
         choices: list[Any] = [
             {},
             {"answer": pick(["once", "always", "no"])},
