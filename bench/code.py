@@ -13,7 +13,7 @@ from typing import Any
 import lab
 import peers
 from dragoman import Hub
-from dragoman.sandbox import estimated_tokens
+from dragoman.tokens import count_tokens
 from dragoman.tool import Annotations
 
 CALLS_INSIDE = 100
@@ -91,9 +91,9 @@ async def task_by_code(hub: Hub, rounds: int) -> dict[str, float]:
     assert all(output.ok for output in outputs), outputs[0].error
     output = outputs[0]
     assert output.printed.count("\n") == 1
-    written = estimated_tokens(TASK.encode())
-    read = estimated_tokens(output.printed.encode())
-    direct_in = sum(estimated_tokens(json.dumps({"name": name, "arguments": {}}).encode()) for name in names)
+    written = count_tokens(TASK.encode())
+    read = count_tokens(output.printed.encode())
+    direct_in = sum(count_tokens(json.dumps({"name": name, "arguments": {}}).encode()) for name in names)
     return {
         "ms": lab.percentile([one.duration_ms for one in outputs], 50),
         "written": written,

@@ -106,6 +106,9 @@ class Configuration(_Frozen):
     approval: Policy | None = Field(
         default=None, description="when a person must say yes; else the workspace's"
     )
+    deferred: bool | None = Field(
+        default=None, description="whether a model has to search for its tools; else as the app has it"
+    )
     auto_reconnect: bool = True
     eager: bool = False
     auto_discover: bool = Field(default=True, description="list its tools by itself when none are known")

@@ -19,6 +19,8 @@ EventKind = Literal[
     "connector.removed",
     "connector.state",
     "tools.changed",
+    "tools.loaded",
+    "tools.unloaded",
     "call.started",
     "call.finished",
     "approval.requested",

@@ -7,6 +7,7 @@ from typing import Literal
 Way = Literal["direct", "agent", "code", "mcp"]
 Isolation = Literal["shared", "user", "thread"]
 Role = Literal["member", "admin", "operator"]
+Deferral = Literal["auto", "always", "never"]
 
 APP = ""  # the workspace of what the app gives to all
 LOCAL_WORKSPACE = "local"

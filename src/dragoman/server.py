@@ -24,6 +24,7 @@ from dragoman.hub import Hub
 from dragoman.identity.entrance import Admission
 from dragoman.mcp_endpoint import McpEndpoint
 from dragoman.settings import Settings
+from dragoman.telemetry.redaction import Redactor
 
 # Requests under way get this long to finish; the hub then has the rest of its ten seconds.
 LAST_REQUESTS = 3.0
@@ -69,10 +70,17 @@ def _public_host(settings: Settings) -> tuple[str, ...]:
     return (host,) if host else ()
 
 
-async def serve(settings: Settings, ready: Callable[[str], None] = lambda url: None) -> None:
-    """Serves until SIGTERM or SIGINT. `ready` is told the address once requests are answered."""
+async def serve(
+    settings: Settings,
+    ready: Callable[[str], None] = lambda url: None,
+    redactor: Redactor | None = None,
+) -> None:
+    """Serves until SIGTERM or SIGINT. `ready` is told the address once requests are answered.
+
+    `redactor` is the log's, which learns every secret that the hub uses.
+    """
     with _only_one(settings), _listening(settings) as listener:
-        hub = Hub(settings)
+        hub = Hub(settings, redactor=redactor)
         doors = Doors(hub)
         server = _Server(build_app(hub, doors), doors, _Announcement(settings, listener, ready))
         with server.stopped_by_signals():

@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args, get_type_hints
 from platformdirs import user_data_path
 
 from dragoman.errors import InvalidConfig
-from dragoman.scope import LOCAL_WORKSPACE
+from dragoman.scope import LOCAL_WORKSPACE, Deferral
 
 PREFIX = "DRAGOMAN_"
 Discovery = Literal["off", "manual", "automatic"]
@@ -31,6 +31,9 @@ class Settings:
     What people add then reaches public addresses only, and those in `allowed_networks`. `public_url` is how
     browsers reach this service. `programmatic_calling` lets code call what only reads, unless a tool says
     otherwise. The master key is in the home's file, in `key`, or printed by `key_command`.
+
+    `defer_tools` says whether a model gets a tool only once it was found and loaded; `auto`: as soon as all
+    tools together take more than `tool_budget` tokens. A connector can say otherwise of its own.
     """
 
     home: Path = field(default_factory=lambda: user_data_path("dragoman", appauthor=False))
@@ -48,6 +51,8 @@ class Settings:
     key: str | None = field(default=None, repr=False)
     key_command: str | None = None
     programmatic_calling: bool = True
+    defer_tools: Deferral = "auto"
+    tool_budget: int = 10_000
     approval_wait: float = 120.0
     keep_audit_days: float = 365.0
     max_servers: int = 64

@@ -39,11 +39,37 @@ PATHS = [
     ["export"],
     ["discover"],
     ["tools"],
-    *(["tools", name] for name in ("list", "show", "enable", "disable", "accept")),
+    *(["tools", name] for name in ("search", "list", "show", "enable", "disable", "accept", "set")),
     ["call"],
+    ["code"],
+    *(["code", name] for name in ("run", "guide")),
+    ["results"],
     ["results", "show"],
+    ["calls"],
     ["calls", "list"],
     ["events"],
+    ["approvals"],
+    *(["approvals", name] for name in ("list", "show", "answer", "allowed", "withdraw")),
+    ["credentials"],
+    *(["credentials", name] for name in ("list", "set", "remove", "authorize", "rotate")),
+    ["threads"],
+    *(["threads", name] for name in ("list", "create", "show", "remove", "set", "add", "disable", "tools")),
+    ["preferences"],
+    *(["preferences", name] for name in ("show", "set")),
+    ["usage"],
+    ["usage", "show"],
+    ["audit"],
+    *(["audit", name] for name in ("list", "verify", "export")),
+    ["workspaces"],
+    *(["workspaces", name] for name in ("list", "add", "show", "update", "remove")),
+    ["users"],
+    *(["users", name] for name in ("list", "add", "show", "update", "remove")),
+    ["keys"],
+    *(["keys", name] for name in ("list", "add", "revoke")),
+    ["whoami"],
+    ["connect"],
+    ["stdio"],
+    ["token"],
     ["serve"],
     ["doctor"],
     ["version"],
@@ -69,7 +95,7 @@ def test_every_command_has_help_that_says_something(path: list[str], dragoman: C
     assert outcome.code == 0
     assert "Usage: dragoman" in outcome.out
     assert outcome.err == ""
-    if len(path) == 2 or path[:1] in (["call"], ["events"], ["serve"], ["doctor"]):
+    if len(path) == 2 or path[:1] in (["call"], ["events"], ["whoami"], ["serve"], ["doctor"]):
         assert "--json" in outcome.out
 
 

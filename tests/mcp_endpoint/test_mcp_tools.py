@@ -86,7 +86,7 @@ async def test_the_number_of_tokens_decides_where_the_address_does_not(tmp_path:
     def say(text: str) -> str:
         return text
 
-    async with open_door(tmp_path, door={"budget": 500}) as door:
+    async with open_door(tmp_path, tool_budget=500) as door:
 
         async def names(path: str) -> list[str]:
             reply = await door.ask("tools/list", path=path)

@@ -18,6 +18,7 @@ from dragoman.api import (
     credentials,
     discovery,
     imports,
+    loading,
     operations,
     people,
     search,
@@ -54,9 +55,9 @@ class Api:
         )
         self._app.state.hub = hub
         self._app.state.stopping = self._stopping
-        for routes in (connectors.routes, search.routes, tools.routes, operations.routes, operations.probes):
-            self._app.include_router(routes)
-        for routes in (imports.routes, discovery.routes, discovery.aliases):
+        for part in (connectors, search, loading, tools, operations):
+            self._app.include_router(part.routes)
+        for routes in (operations.probes, imports.routes, discovery.routes, discovery.aliases):
             self._app.include_router(routes)
         for part in (people, threads, approvals, credentials, usage, audit, code):
             self._app.include_router(part.routes)

@@ -3,7 +3,7 @@
 Knows nothing of tracebacks, and repeats no input: it may hold a secret.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import ceil
 from typing import Any, ClassVar
 
@@ -90,7 +90,8 @@ class WrongRange(CallerFault):
 _OF_STATUS: dict[int, type[DragomanError]] = {404: NotFound, 405: WrongMethod, 413: TooLarge}
 
 
-def problem(error: DragomanError) -> Response:
+def problem(error: DragomanError, clean: Callable[[str], str] = str) -> Response:
+    """`clean` takes out secrets that a server repeated."""
     status, title = TABLE.get(error.code, TABLE["error"])
     headers: dict[str, str] = {}
     if error.retry_after is not None:
@@ -101,10 +102,10 @@ def problem(error: DragomanError) -> Response:
         "type": f"urn:dragoman:problem:{error.code}",
         "title": title,
         "status": status,
-        "detail": error.message,
+        "detail": clean(error.message),
         "code": error.code,
-        "hint": error.hint,
-        "cause": error.cause,
+        "hint": clean(error.hint) if error.hint else None,
+        "cause": clean(error.cause) if error.cause else None,
         "retryable": error.retryable,
     }
     return Response(encode(body), status, headers, media_type=PROBLEM)
@@ -115,7 +116,9 @@ def add_problems(app: FastAPI) -> None:
 
     async def known(request: Request, error: Exception) -> Response:
         assert isinstance(error, DragomanError)
-        return problem(error)
+        # An app without a hub has no secrets.
+        hub = getattr(request.app.state, "hub", None)
+        return problem(error, hub.without_secrets if hub else str)
 
     async def invalid(request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)

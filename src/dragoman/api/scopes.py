@@ -19,6 +19,9 @@ _POST = frozenset({"POST"})
 _TABLE: tuple[tuple[frozenset[str], str, str, KeyScope], ...] = (
     (_POST, "/api/call", "/api/call", "call"),
     (_POST, "/api/tools/", "/call", "call"),
+    (_POST, "/api/tools/resolve", "/api/tools/resolve", "call"),
+    (_POST, "/api/tools/load", "/api/tools/load", "call"),
+    (_POST, "/api/tools/unload", "/api/tools/unload", "call"),
     (_ANY, "/mcp", "", "call"),
     (_POST, "/api/approvals/", "/answer", "approve"),
     (_ANY, "/api/workspaces", "", "admin"),

@@ -97,6 +97,7 @@ class ToolShape(TypedDict):
     version: int
     accepted_version: int
     annotations: AnnotationsShape
+    tokens: int
 
 
 class VersionShape(TypedDict):

@@ -107,6 +107,7 @@ def tool_view(info: ToolInfo) -> ToolShape:
             "idempotent": marks.idempotent,
             "open_world": marks.open_world,
         },
+        "tokens": info.tokens,
     }
 
 

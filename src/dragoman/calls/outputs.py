@@ -11,6 +11,7 @@ from typing import Any, cast
 import orjson
 
 from dragoman.errors import ProtocolFault
+from dragoman.tokens import count_tokens
 from dragoman.tool import Json, RawResult, json_bytes
 
 Block = Mapping[str, Any]
@@ -58,10 +59,12 @@ def shape(raw: RawResult, limit: int) -> Shaped:
 
 
 def tokens_in(arguments: Mapping[str, Any], shaped: Shaped | None) -> int:
-    """About how many tokens a model reads and writes for a call: four bytes each."""
+    """How many tokens a model reads and writes for a call."""
+    written = count_tokens(json_bytes(arguments))
     result = shaped.result if shaped else None
-    size = len(result) if isinstance(result, str) else len(json_bytes(result)) if result is not None else 0
-    return (len(json_bytes(arguments)) + size + 3) // 4
+    if result is None:
+        return written
+    return written + count_tokens(result if isinstance(result, str) else json_bytes(result))
 
 
 def cut_note(shown: int, size: int, handle: str | None) -> str:

@@ -75,7 +75,8 @@ class Passage:
                 connector=self.connector.slug if self.connector else None,
                 tool=self.tool_name,
             ),
-            content=shaped.content if shaped else (),
+            # A failure is told and written about; only a result is data.
+            content=tuple(redactor.clean_value(block) for block in shaped.content) if shaped else (),
         )
 
     def broken(self, error: Exception, redactor: Redactor) -> ToolOutput:

@@ -6,10 +6,11 @@ Knows no connection: who has a listing hands it over. Changes of one connector h
 import asyncio
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dragoman.catalog.changes import Changes, Plan, Planner
+from dragoman.catalog.footprints import Footprints
 from dragoman.catalog.index import Index
 from dragoman.catalog.naming import Naming
 from dragoman.catalog.shelf import COMMON, CatalogState, ListKey, Shelf, nearest, unknown_tool
@@ -32,6 +33,12 @@ class ToolInfo:
     state: ToolState
     catalog: CatalogState
     alias: str
+    footprints: Footprints = field(repr=False, compare=False)
+
+    @property
+    def tokens(self) -> int:
+        """What a model reads when it has the tool in view."""
+        return self.footprints.of(self.tool)
 
 
 class Catalog:
@@ -43,6 +50,7 @@ class Catalog:
         self._locks: dict[str, asyncio.Lock] = {}
         self._index = Index()
         self._naming = Naming()
+        self._footprints = Footprints()
         self._version = 0
 
     @property
@@ -112,6 +120,7 @@ class Catalog:
             state=_state_of(tool, shelf.connector),
             catalog=shelf.state,
             alias=alias_name(tool.slug, tool.original_name),
+            footprints=self._footprints,
         )
 
     def is_mcp(self, name: str, caller: Caller) -> bool:

@@ -142,6 +142,19 @@ def tools_table(tools: Iterable[Shown]) -> "Table":
     return table
 
 
+def footprint_table(connectors: Iterable[Shown]) -> "Table":
+    table = _table("connector", "tools", "tokens", "in view")
+    for one in connectors:
+        seen = f"{one['tools_in_view']:,} tools, {one['tokens_in_view']:,} tokens"
+        table.add_row(
+            f"[bold]{plain(one['connector'])}[/]",
+            f"{one['tools']:,}",
+            f"{one['tokens']:,}",
+            seen if one["tools_in_view"] else "[dim]deferred[/]",
+        )
+    return table
+
+
 def effect_of(marks: Shown) -> str:
     """What the tool says of itself; saying nothing is not the same as harmless."""
     if marks["read_only"]:
@@ -160,6 +173,7 @@ def tool_card(tool: Shown) -> "Table":
     if tool["accepted_version"] != tool["version"]:
         version += f" [yellow](accepted: {tool['accepted_version']})[/]"
     card.add_row("version", f"{version} [dim]{tool['fingerprint'][:12]}[/]")
+    card.add_row("tokens", f"{tool['tokens']:,}")
     for line in (tool["description"] or "").strip().splitlines()[:40]:
         card.add_row("", plain(line))
     return card

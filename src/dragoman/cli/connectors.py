@@ -67,6 +67,10 @@ PerMinute = Annotated[int | None, typer.Option(min=1, help="Most calls a minute,
 Approval = Annotated[str | None, typer.Option(help="When a person must say yes: never, default or always.")]
 CacheTtl = Annotated[float | None, typer.Option(help="Seconds that results of read-only tools are kept.")]
 Eager = Annotated[bool | None, typer.Option("--eager/--lazy", help="Connect at start, or when needed.")]
+Deferred = Annotated[
+    bool | None,
+    typer.Option("--deferred/--in-view", help="Models search for its tools, or always have them in view."),
+]
 AutoReconnect = Annotated[bool | None, typer.Option(help="Try again in the background.")]
 Description = Annotated[str | None, typer.Option(help="What it is for.")]
 Personal = Annotated[
@@ -167,6 +171,7 @@ def add(
     approval: Approval = None,
     cache_ttl: CacheTtl = None,
     eager: Eager = None,
+    deferred: Deferred = None,
     auto_reconnect: AutoReconnect = None,
     description: Description = None,
     shared: Shared = None,
@@ -240,6 +245,7 @@ def update(
     approval: Approval = None,
     cache_ttl: CacheTtl = None,
     eager: Eager = None,
+    deferred: Deferred = None,
     auto_reconnect: AutoReconnect = None,
     description: Description = None,
     connect: Connect = True,

@@ -17,12 +17,15 @@ from dragoman.cli.door import Answer, Door, Service, accepted
 from dragoman.hub import Hub
 from dragoman.settings import Settings
 from dragoman.telemetry.logs import configure_logging
+from dragoman.telemetry.redaction import Redactor
 
 
 @contextmanager
 def open_in_process(settings: Settings) -> Generator[Door]:
-    configure_logging(settings.log_level, settings.log_json)
-    with start_blocking_portal() as portal, portal.wrap_async_context_manager(Hub(settings)) as hub:
+    redactor = Redactor()
+    configure_logging(settings.log_level, settings.log_json, redactor)
+    opened = Hub(settings, redactor=redactor)
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(opened) as hub:
         yield InProcessDoor(portal, portal.call(Api, hub))
 
 

@@ -30,13 +30,15 @@ def serve(
 
     from dragoman.server import serve as serve_forever
     from dragoman.telemetry.logs import configure_logging
+    from dragoman.telemetry.redaction import Redactor
 
     screen = Screen(as_json)
     with failures_on(screen):
         settings = Settings.load()
         given = {name: value for name, value in {"host": host, "port": port}.items() if value is not None}
         settings = replace(settings, **given)
-        configure_logging(settings.log_level, settings.log_json)
+        redactor = Redactor()
+        configure_logging(settings.log_level, settings.log_json, redactor)
 
         def ready(url: str) -> None:
             if as_json:
@@ -45,7 +47,7 @@ def serve(
                 screen.note(f"Dragoman serves at {url} (Ctrl-C stops it)")
                 screen.note(f"its bearer token is in {settings.token_file}")
 
-        asyncio.run(serve_forever(settings, ready))
+        asyncio.run(serve_forever(settings, ready, redactor))
 
 
 def token(as_json: AsJson = False) -> None:

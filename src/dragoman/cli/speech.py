@@ -14,9 +14,10 @@ from dragoman.cli.private_door import serving
 from dragoman.hub import Hub
 from dragoman.mcp_endpoint.bridge import Bridge
 from dragoman.settings import Settings
+from dragoman.telemetry.redaction import Redactor
 
 
-async def speak(settings: Settings, service: Service | None, path: str) -> None:
+async def speak(settings: Settings, service: Service | None, path: str, redactor: Redactor) -> None:
     """Until stdin ends."""
     try:
         if service is not None:
@@ -24,7 +25,7 @@ async def speak(settings: Settings, service: Service | None, path: str) -> None:
             async with _client(None, headers) as http:
                 await _bridge(http, service.url + path, f"the service at {service.url}")
         else:
-            async with _own_hub(settings) as http:
+            async with _own_hub(settings, redactor) as http:
                 await _bridge(http, f"http://localhost{path}", "Dragoman")
     except* BrokenPipeError:
         pass  # the client has gone; so do we
@@ -41,12 +42,12 @@ async def _bridge(http: aiohttp.ClientSession, url: str, where: str) -> None:
 
 
 @asynccontextmanager
-async def _own_hub(settings: Settings) -> AsyncGenerator[aiohttp.ClientSession]:
+async def _own_hub(settings: Settings, redactor: Redactor) -> AsyncGenerator[aiohttp.ClientSession]:
     """The same door on a socket of this process that nobody else can reach."""
     with tempfile.TemporaryDirectory(prefix="dragoman-") as folder:
         socket = Path(folder, "mcp")
         async with (
-            Hub(settings) as hub,
+            Hub(settings, redactor=redactor) as hub,
             serving(hub, socket),
             _client(aiohttp.UnixConnector(str(socket), limit=0), {}) as http,
         ):

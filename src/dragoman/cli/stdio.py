@@ -50,9 +50,11 @@ def _speak(settings: Settings, path: str) -> None:
 
     from dragoman.cli.speech import speak
     from dragoman.telemetry.logs import configure_logging
+    from dragoman.telemetry.redaction import Redactor
 
-    configure_logging(settings.log_level, settings.log_json)
+    redactor = Redactor()
+    configure_logging(settings.log_level, settings.log_json, redactor)
     service = find_service(settings)
     if service is not None and (token := os.environ.get("DRAGOMAN_TOKEN")):
         service = replace(service, token=token)
-    asyncio.run(speak(settings, service, path))
+    asyncio.run(speak(settings, service, path, redactor))

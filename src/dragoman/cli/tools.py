@@ -7,12 +7,15 @@ import typer
 
 from dragoman.cli.chips import arguments_table, tool_card, tools_table
 from dragoman.cli.door import path_of
+from dragoman.cli.loading import footprint, resolve
 from dragoman.cli.screen import ago
 from dragoman.cli.search import search
 from dragoman.cli.session import AsJson, session
 
 app = typer.Typer(no_args_is_help=True, help="See, switch, set and accept the tools of all connectors.")
 app.command("search")(search)
+app.command("resolve")(resolve)
+app.command("footprint")(footprint)
 
 Name = Annotated[
     str, typer.Argument(help="As mcp_<connector>_<tool> or <connector>__<tool>.", show_default=False)

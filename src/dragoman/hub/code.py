@@ -6,9 +6,10 @@ from typing import Any, Protocol
 
 from dragoman.catalog import Catalog
 from dragoman.hub.tools import Tools
-from dragoman.sandbox import CodeLimits, CodeOutput, CountTokens, Sandbox, Ways, estimated_tokens, guide
+from dragoman.sandbox import CodeLimits, CodeOutput, CountTokens, Sandbox, Ways, guide
 from dragoman.scope import Caller
 from dragoman.store import KeptResult
+from dragoman.tokens import count_tokens
 from dragoman.tool import Tool, ToolOutput
 
 
@@ -63,7 +64,7 @@ async def open_code(
     narrowed: Callable[[Caller], Awaitable[Caller]],
     limits: CodeLimits | None = None,
     programmatic: bool = True,
-    count_tokens: CountTokens = estimated_tokens,
+    count_tokens: CountTokens = count_tokens,
 ) -> AsyncGenerator[Code]:
     """Ends runs under way and closes the processes when it is left."""
 

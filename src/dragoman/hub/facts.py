@@ -113,10 +113,11 @@ def _names(facts: Mapping[str, Any], field: str) -> frozenset[str]:
 
 
 def _words(facts: Mapping[str, Any], field: str) -> dict[str, str]:
-    value: Any = facts.get(field) or {}
-    if not isinstance(value, dict):
-        raise InvalidConfig(f"{field} must be a table of names and values")
-    return {str(name): str(word) for name, word in cast("dict[Any, Any]", value).items()}
+    """Values as words. A list or a table is no word: a secret inside it would be kept in the open."""
+    words = _table(facts, field)
+    if wrong := [name for name, word in words.items() if not isinstance(word, str | int | float)]:
+        raise InvalidConfig(f"{field}: the value of {str(wrong[0])[:80]!r} must be a text")
+    return {str(name): str(word) for name, word in words.items()}
 
 
 def check_program(configuration: Configuration) -> None:

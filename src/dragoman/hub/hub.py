@@ -4,10 +4,11 @@ One `async with Hub()` is one installation at work. What it opens, it closes, wi
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any, Self, TypeVar, overload
+from urllib.parse import quote
 
 from pydantic import SecretStr
 
@@ -15,11 +16,12 @@ from dragoman.access import Approvals, Budgets, Limits
 from dragoman.calls import Road, open_auditor, open_recorder
 from dragoman.calls.passage import Passage
 from dragoman.catalog import Catalog
+from dragoman.catalog.search import Search
 from dragoman.connections.bearer import Bearer
 from dragoman.connections.guarding import Clients
 from dragoman.connections.native import NativeTool, NativeTools, standard_tools, terminal_tool
 from dragoman.connections.oauth import Authorizations
-from dragoman.connections.oauth.clients import is_made_here
+from dragoman.connections.oauth.clients import GIVEN_SECRET, is_made_here
 from dragoman.connections.openapi.source import OpenApiServices
 from dragoman.connections.pool import Connections
 from dragoman.connections.source import LinkStatus, Observer, Secrets
@@ -39,6 +41,8 @@ from dragoman.hub.exports import Exports
 from dragoman.hub.folders import AppFiles, Folders
 from dragoman.hub.imports import Imports
 from dragoman.hub.kept_agents import KeptAgents
+from dragoman.hub.loaded import LoadedTools
+from dragoman.hub.loading import Loading
 from dragoman.hub.passthrough import Passthrough
 from dragoman.hub.people import People, issuer_of
 from dragoman.hub.permissions import Permissions
@@ -82,15 +86,26 @@ class Hub:
     code: Code
     passthrough: Passthrough
 
-    def __init__(self, settings: Settings | None = None, *, caller: Caller = LOCAL_CALLER) -> None:
+    def __init__(
+        self,
+        settings: Settings | None = None,
+        *,
+        caller: Caller = LOCAL_CALLER,
+        redactor: Redactor | None = None,
+    ) -> None:
         self.settings = settings or Settings.load()
         self.caller = caller
         self._native = NativeTools()
         self._native_connector = _native_connector()
         self._events = Events()
-        self._redactor = Redactor()
+        self._redactor = redactor or Redactor()  # the one of the log, where there is one
+        self._agents = KeptAgents(self.settings.home)
         self._catalog: Catalog | None = None
         self._stack = AsyncExitStack()
+
+    def without_secrets(self, text: str) -> str:
+        """For what a door tells of an error: servers repeat what they were told."""
+        return self._redactor.clean(text)
 
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as stack:
@@ -288,7 +303,6 @@ class Hub:
             permissions=Permissions(self.settings.multi_user),
             auditor=self._auditor,
         )
-        self.tools = Tools(caller=self.caller, catalog=catalog, registry=registry, auditor=self._auditor)
         self._approvals = Approvals(
             self._store.approvals, vault, self._directory, self._events, self.settings.approval_wait
         )
@@ -310,6 +324,7 @@ class Hub:
         """What many users need: who they are, what is theirs, what they allowed, used and did."""
         caller, store, directory = self.caller, self._store, self._directory
         auditor, events, connectors = self._auditor, self._events, self.connectors
+        loaded = LoadedTools()
         self.people = People(
             caller=caller,
             store=store,
@@ -318,6 +333,7 @@ class Hub:
             connectors=connectors,
             sources=sources,
             auditor=auditor,
+            agents=self._agents,
         )
         self.threads = Threads(
             caller=caller,
@@ -328,6 +344,25 @@ class Hub:
             connectors=connectors,
             auditor=auditor,
             events=events,
+            loaded=loaded,
+        )
+        search = Search(catalog)
+        self.tools = Tools(
+            caller=caller,
+            catalog=catalog,
+            registry=registry,
+            auditor=auditor,
+            search=search,
+            loading=Loading(
+                catalog=catalog,
+                search=search,
+                loaded=loaded,
+                directory=directory,
+                events=events,
+                narrowed=self.threads.narrowed,
+                default=self.settings.defer_tools,
+                budget=self.settings.tool_budget,
+            ),
         )
         self.preferences = UserPreferences(
             caller=caller,
@@ -356,7 +391,7 @@ class Hub:
 
     def _open_configuration(self, registry: Registry, vault: Vault) -> None:
         """What people bring along: files to import, files of the app, servers of a registry."""
-        settings, agents = self.settings, KeptAgents(self.settings.home)
+        settings, agents = self.settings, self._agents
         self.imports = Imports(
             caller=self.caller, connectors=self.connectors, registry=registry, vault=vault, agents=agents
         )
@@ -452,7 +487,9 @@ class _Noting:
 
     async def reveal(self, connector: Connector, identity: str) -> Mapping[str, SecretStr]:
         secrets = await self._vault.reveal(connector, *holder_of(identity))
-        self._redactor.register(value for name, value in secrets.items() if not is_made_here(name))
+        for name, value in secrets.items():
+            if not is_made_here(name):
+                self._redactor.register(_telling_parts(connector, name, value.get_secret_value()))
         return secrets
 
     def bearer(self, connector: Connector, identity: str) -> Bearer | None:
@@ -468,3 +505,16 @@ def _native_connector() -> Connector:
         description="Functions of this process",
         configuration=Configuration(kind="native", isolation="shared"),
     )
+
+
+def _telling_parts(connector: Connector, name: str, value: str) -> Iterable[str]:
+    """The value, and the part of `Bearer TOKEN` or `user:password` that tells as much by itself."""
+    yield value
+    if name.startswith("header:"):
+        scheme, _, token = value.partition(" ")
+        if scheme.lower() in ("bearer", "basic", "token"):
+            yield token
+    if name == "auth" and connector.configuration.auth.kind == "basic":
+        yield value.partition(":")[2]
+    if name == GIVEN_SECRET:  # as a token endpoint is told of it, in base64
+        yield f"{quote(connector.configuration.auth.client_id or '', safe='')}:{quote(value, safe='')}"

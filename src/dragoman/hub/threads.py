@@ -18,6 +18,7 @@ from dragoman.connector import Connector
 from dragoman.errors import Conflict, Denied, InvalidArguments, LimitReached, NotFound
 from dragoman.events import Event, Events
 from dragoman.hub.connectors import Connectors
+from dragoman.hub.loaded import LoadedTools
 from dragoman.hub.registry import Registry
 from dragoman.hub.thread_tools import ThreadTools, Wanted, tools_of
 from dragoman.identity.directory import Directory, Person
@@ -83,6 +84,7 @@ class Threads:
         connectors: Connectors,
         auditor: Auditor,
         events: Events,
+        loaded: LoadedTools,
     ) -> None:
         self._caller = caller
         self._store = store
@@ -92,6 +94,7 @@ class Threads:
         self._connectors = connectors
         self._auditor = auditor
         self._events = events
+        self._loaded = loaded
         self._kept: dict[_Key, tuple[float, Thread | None]] = {}
         self._changes = 0
         self._writing: WeakValueDictionary[_Key, asyncio.Lock] = WeakValueDictionary()
@@ -140,6 +143,7 @@ class Threads:
         async with self._lock(_key(found)):
             await self._store.threads.remove(*_key(found))
             self._changed(found)
+            self._loaded.forget(_key(found))
         await self._tell(found, caller, "removed")
 
     async def set(

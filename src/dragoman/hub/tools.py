@@ -1,4 +1,4 @@
-"""Tools as people handle them: list, search, look, switch, set, read the versions, accept a change."""
+"""Tools as people handle them: list, search, load, look, switch, set, read the versions, accept a change."""
 
 from collections.abc import Iterable, Sequence
 from types import EllipsisType
@@ -10,6 +10,7 @@ from dragoman.catalog import Catalog, ToolInfo
 from dragoman.catalog.search import Found, Question, Search
 from dragoman.connector import Connector, Policy
 from dragoman.errors import Denied
+from dragoman.hub.loading import Footprint, Loading, Resolved, in_thread
 from dragoman.hub.registry import Registry
 from dragoman.hub.tool_settings import checked_settings
 from dragoman.scope import Caller
@@ -20,12 +21,22 @@ from dragoman.tool import Tool
 class Tools:
     """Every method acts for `caller`, by default the hub's own."""
 
-    def __init__(self, *, caller: Caller, catalog: Catalog, registry: Registry, auditor: Auditor) -> None:
+    def __init__(
+        self,
+        *,
+        caller: Caller,
+        catalog: Catalog,
+        registry: Registry,
+        auditor: Auditor,
+        search: Search,
+        loading: Loading,
+    ) -> None:
         self._caller = caller
         self._auditor = auditor
         self._catalog = catalog
         self._registry = registry
-        self._search = Search(catalog)
+        self._search = search
+        self._loading = loading
 
     def list(self, connector: str | None = None, caller: Caller | None = None) -> list[Tool]:
         """All tools of the caller, or those of one connector; from memory, whatever the servers do."""
@@ -48,6 +59,47 @@ class Tools:
         question = Question.checked(query, strategy, limit)
         chosen = self._registry.get(connector, caller).id if connector else None
         return await self._search.find(question, caller, chosen)
+
+    async def resolve(
+        self,
+        prompt: str,
+        *,
+        thread: str | None = None,
+        max_tools: int = 5,
+        cost_limit: float | None = None,
+        history: Sequence[str] = (),
+        caller: Caller | None = None,
+    ) -> Resolved:
+        """Finds the tools for a prompt, and loads them into the thread if the user's `auto_load` is on.
+
+        Where the prompt alone says too little, the last lines of `history` help. A tool that costs more than
+        `cost_limit` dollars a call is left out. Without a thread the tools are for one call: none is loaded.
+        """
+        who = in_thread(caller or self._caller, thread)
+        return await self._loading.resolve(prompt, history, max_tools, cost_limit, who)
+
+    async def load(
+        self, names: Sequence[str], thread: str | None = None, *, caller: Caller | None = None
+    ) -> tuple[str, ...]:
+        """Takes tools into view in a thread, all or none of them; those that were not loaded there before."""
+        return await self._loading.load(names, in_thread(caller or self._caller, thread))
+
+    async def unload(
+        self, names: Sequence[str] | None = None, thread: str | None = None, *, caller: Caller | None = None
+    ) -> tuple[str, ...]:
+        """Takes tools out of view again, without names all of them; those that were loaded there."""
+        return await self._loading.unload(names, in_thread(caller or self._caller, thread))
+
+    def loaded(self, thread: str | None = None, caller: Caller | None = None) -> tuple[str, ...]:
+        return self._loading.loaded_in(in_thread(caller or self._caller, thread))
+
+    def deferred(self, tools: Sequence[ToolInfo], caller: Caller | None = None) -> frozenset[str]:
+        """Which of these tools of the caller a model gets only once they are loaded."""
+        return self._loading.deferred(tools, caller or self._caller)
+
+    async def footprint(self, thread: str | None = None, caller: Caller | None = None) -> Footprint:
+        """What each tool that the caller can call costs in tokens, and which of them are in view."""
+        return await self._loading.footprint(in_thread(caller or self._caller, thread))
 
     def get(self, name: str, caller: Caller | None = None) -> Tool:
         return self._catalog.get(name, caller or self._caller)

@@ -14,6 +14,8 @@ from dragoman.mcp_endpoint.asking import Asker
 TOLD_BY: frozenset[EventKind] = frozenset(
     {
         "tools.changed",
+        "tools.loaded",
+        "tools.unloaded",
         "connector.registered",
         "connector.updated",
         "connector.removed",
@@ -35,9 +37,9 @@ async def list_changes(
         upcoming = asyncio.ensure_future(anext(events))
         try:
             await asyncio.sleep(0)  # from here on the listener hears everything
-            before = await _digest(answers, asker) if known is None else known
+            before = await list_digest(answers, asker) if known is None else known
             while True:
-                now = await _digest(answers, asker)
+                now = await list_digest(answers, asker)
                 if now != before:
                     before = now
                     yield now
@@ -52,7 +54,8 @@ async def list_changes(
             await asyncio.wait([upcoming])
 
 
-async def _digest(answers: Answers, asker: Asker) -> bytes:
+async def list_digest(answers: Answers, asker: Asker) -> bytes:
+    """What tells one list of this client from another."""
     try:
         return (await answers.shown(asker)).digest
     except NotFound:

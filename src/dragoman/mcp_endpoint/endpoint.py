@@ -26,7 +26,7 @@ from dragoman.errors import NotFound
 from dragoman.hub import Hub
 from dragoman.mcp_endpoint.answers import SERVER_INFO_STAMP, Answers, rejected
 from dragoman.mcp_endpoint.asking import Asker
-from dragoman.mcp_endpoint.changes import list_changes
+from dragoman.mcp_endpoint.changes import list_changes, list_digest
 from dragoman.mcp_endpoint.lines import ModernLine, NoLine, SessionLine
 from dragoman.mcp_endpoint.messages import (
     Answer,
@@ -44,7 +44,7 @@ from dragoman.mcp_endpoint.messages import (
 from dragoman.mcp_endpoint.requests import Headers, WrongRequest, body_of, headers_of, query_of, target_of
 from dragoman.mcp_endpoint.sessions import Session, Sessions
 from dragoman.mcp_endpoint.streams import Reply, Stream, Vigil, framed, until_gone
-from dragoman.mcp_endpoint.views import BUDGET, Target, Views
+from dragoman.mcp_endpoint.views import Target, Views
 from dragoman.scope import Caller
 from dragoman.telemetry.logs import get_logger
 
@@ -57,11 +57,9 @@ _TOOLS_CHANGED = "notifications/tools/list_changed"
 
 
 class McpEndpoint:
-    def __init__(
-        self, hub: Hub, *, budget: int = BUDGET, max_body: int = MAX_BODY, sessions: Sessions | None = None
-    ) -> None:
+    def __init__(self, hub: Hub, *, max_body: int = MAX_BODY, sessions: Sessions | None = None) -> None:
         self._hub = hub
-        self._answers = Answers(hub, Views(hub, budget))
+        self._answers = Answers(hub, Views(hub))
         self._sessions = Sessions() if sessions is None else sessions
         self._max_body = max_body
         self._streams: set[Stream] = set()
@@ -273,11 +271,13 @@ class McpEndpoint:
             "notifications/subscriptions/acknowledged", {"notifications": honoured, "_meta": meta}
         )
         stream = Stream(post.send)
+        # Before the client is told that it listens: what changes from then on is news.
+        known = await list_digest(self._answers, asker) if has_tools else None
 
         async def news() -> None:
             if not has_tools:
                 await asyncio.Event().wait()
-            async with aclosing(self._news(asker, None)) as changes:
+            async with aclosing(self._news(asker, known)) as changes:
                 async for _ in changes:
                     await stream.tell(notification_message(_TOOLS_CHANGED, {"_meta": meta}))
 

@@ -1,4 +1,4 @@
-"""What a client is shown: all tools, three that lead to all others, or one connector by itself.
+"""What a client is shown: all tools, three that lead to those deferred, or one connector by itself.
 
 Lists are kept as the bytes that go out, by what the caller may see, until the catalog changes.
 """
@@ -7,10 +7,11 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Literal
+from typing import Any, Literal
 
 import orjson
 
+from dragoman.catalog import ToolInfo
 from dragoman.hub import Hub
 from dragoman.mcp_endpoint.listing import listed
 from dragoman.mcp_endpoint.search_tools import search_tools
@@ -18,15 +19,13 @@ from dragoman.scope import Caller
 from dragoman.tool import Tool
 
 View = Literal["tools", "search"]
-BUDGET = 10_000
-"""Tokens that the tools may take in a client's first request before it gets the search view instead."""
 _MOST_KEPT = 256
 _MOST_BYTES = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What the address asks for. `view` is None where the number of tools decides."""
+    """What the address asks for. `view` is None where it depends on what is deferred."""
 
     slug: str | None = None
     view: View | None = None
@@ -34,7 +33,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """The tools of one client. `by_name` holds them by the name it knows; empty in the search view."""
+    """The tools of one client. `by_name` holds them by the name it knows; those deferred are not in it."""
 
     view: View
     body: bytes
@@ -42,18 +41,12 @@ class Shown:
     by_name: Mapping[str, Tool]
 
 
-_Key = tuple[Target, str, str, tuple[frozenset[str], ...]]
-
-
-def tokens_of(body: bytes) -> int:
-    """About what a model reads for it: four bytes each."""
-    return (len(body) + 3) // 4
+_Key = tuple[Target, str, str, tuple[frozenset[str], ...], tuple[str, ...]]
 
 
 class Views:
-    def __init__(self, hub: Hub, budget: int = BUDGET) -> None:
+    def __init__(self, hub: Hub) -> None:
         self._hub = hub
-        self._budget = budget
         self._kept: OrderedDict[_Key, Shown] = OrderedDict()
         self._bytes = 0
         self._version = -1
@@ -64,7 +57,8 @@ class Views:
         if version != self._version:
             self._kept.clear()
             self._version, self._bytes = version, 0
-        key = (target, caller.workspace, caller.user, caller.grants)
+        loaded = self._hub.tools.loaded(caller=caller)
+        key = (target, caller.workspace, caller.user, caller.grants, loaded)
         shown = self._kept.get(key)
         if shown is None:
             shown = self._keep(key, self._made(target, caller))
@@ -73,28 +67,27 @@ class Views:
         return shown
 
     def _made(self, target: Target, caller: Caller) -> Shown:
-        tools = self._offered(target.slug, caller)
+        infos = self._offered(target.slug, caller)
+        tools = [info.tool for info in infos]
+        if target.view == "tools" or target.slug is not None:
+            return _shown("tools", tools, is_alone=target.slug is not None)
         if target.view == "search":
-            return self._search(tools)
-        pieces = [orjson.dumps(listed(tool, is_alone=target.slug is not None)) for tool in tools]
-        body = b"[%b]" % b",".join(pieces)
-        if target.view is None and target.slug is None and tokens_of(body) > self._budget:
-            return self._search(tools)
-        names = (tool.original_name if target.slug else tool.name for tool in tools)
-        return Shown("tools", body, _digest(body), dict(zip(names, tools, strict=True)))
+            loaded = {*self._hub.tools.loaded(caller=caller)}
+            visible = [tool for tool in tools if tool.name in loaded]
+        else:
+            deferred = self._hub.tools.deferred(infos, caller)
+            visible = [tool for tool in tools if tool.name not in deferred]
+            if not deferred:
+                return _shown("tools", tools)
+        return _shown("search", visible, search_tools(self._hub, tools))
 
-    def _search(self, tools: Sequence[Tool]) -> Shown:
-        body = orjson.dumps(search_tools(self._hub, tools))
-        return Shown("search", body, _digest(body), {})
-
-    def _offered(self, slug: str | None, caller: Caller) -> list[Tool]:
+    def _offered(self, slug: str | None, caller: Caller) -> list[ToolInfo]:
         """What a call would refuse is not shown: disabled, changed since it was accepted, not for MCP."""
-        info = self._hub.tools.info
-        return [
-            tool
-            for tool in self._hub.tools.list(slug, caller)
-            if tool.is_open_to(caller.way) and info(tool.name, caller).state == "ready"
-        ]
+        tools = self._hub.tools
+        infos = (
+            tools.info(tool.name, caller) for tool in tools.list(slug, caller) if tool.is_open_to(caller.way)
+        )
+        return [info for info in infos if info.state == "ready"]
 
     def _keep(self, key: _Key, shown: Shown) -> Shown:
         self._kept[key] = shown
@@ -105,5 +98,14 @@ class Views:
         return shown
 
 
-def _digest(body: bytes) -> bytes:
-    return blake2b(body, digest_size=16).digest()
+def _shown(
+    view: View, tools: Sequence[Tool], leading: Sequence[Mapping[str, Any]] = (), *, is_alone: bool = False
+) -> Shown:
+    """`leading` are the tools that lead to all others."""
+    pieces = [
+        orjson.dumps(entry) for entry in (*leading, *(listed(tool, is_alone=is_alone) for tool in tools))
+    ]
+    body = b"[%b]" % b",".join(pieces)
+    names = (tool.original_name if is_alone else tool.name for tool in tools)
+    digest = blake2b(body, digest_size=16).digest()
+    return Shown(view, body, digest, dict(zip(names, tools, strict=True)))

@@ -3,7 +3,7 @@
 from dragoman.sandbox.callers import callable_from_code
 from dragoman.sandbox.guide import guide
 from dragoman.sandbox.limits import CodeLimits
-from dragoman.sandbox.outcome import CodeError, CodeOutput, CountTokens, estimated_tokens
+from dragoman.sandbox.outcome import CodeError, CodeOutput, CountTokens
 from dragoman.sandbox.sandbox import Sandbox
 from dragoman.sandbox.work import Ways
 
@@ -15,6 +15,5 @@ __all__ = (
     "Sandbox",
     "Ways",
     "callable_from_code",
-    "estimated_tokens",
     "guide",
 )

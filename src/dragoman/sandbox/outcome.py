@@ -19,11 +19,6 @@ CodeFault = Literal[
 CountTokens = Callable[[bytes], int]
 
 
-def estimated_tokens(body: bytes) -> int:
-    """About how many tokens a model would read: four bytes each."""
-    return (len(body) + 3) // 4
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CodeError:
     """Why the code has no result, in words by which a model can mend it. `line` counts from 1."""

@@ -18,11 +18,12 @@ from dragoman.sandbox import faults
 from dragoman.sandbox.exposed import modules_for, names_for
 from dragoman.sandbox.limits import CodeLimits
 from dragoman.sandbox.namespace import FunctionNames, Namespace, Shelves
-from dragoman.sandbox.outcome import CodeError, CodeOutput, CountTokens, Ended, estimated_tokens
+from dragoman.sandbox.outcome import CodeError, CodeOutput, CountTokens, Ended
 from dragoman.sandbox.plain import NotPlain, TooLarge, plain
 from dragoman.sandbox.work import Ways, Work
 from dragoman.scope import Caller
 from dragoman.telemetry.logs import get_logger
+from dragoman.tokens import count_tokens
 from dragoman.tool import Json, json_bytes
 
 _NICENESS = 10
@@ -39,7 +40,7 @@ class Sandbox:
         *,
         limits: CodeLimits | None = None,
         programmatic: bool = True,
-        count_tokens: CountTokens = estimated_tokens,
+        count_tokens: CountTokens = count_tokens,
     ) -> None:
         self._catalog = catalog
         self._ways = ways

@@ -9,6 +9,7 @@ from sqlalchemy import RowMapping, Table, bindparam, delete, func, select, updat
 
 from dragoman.errors import Conflict
 from dragoman.people import ApiKey, Bounds, Preferences, User, Workspace
+from dragoman.scope import Caller, identity_of
 from dragoman.store import tables
 from dragoman.store.database import Database
 from dragoman.store.undisturbed import undisturbed
@@ -16,6 +17,7 @@ from dragoman.store.undisturbed import undisturbed
 _workspaces = tables.workspaces
 _users = tables.users
 _keys = tables.api_keys
+_tools = tables.tools
 _used = update(_keys).where(_keys.c.id == bindparam("of_id")).values(last_used_at=bindparam("at"))
 # What carries a user's name without a foreign key to it, with the column that holds the name.
 _OF_USER: tuple[tuple[Table, str], ...] = (
@@ -104,6 +106,8 @@ class SqlPeople:
             for table, column in _OF_USER:
                 is_theirs = (table.c.workspace == workspace) & (table.c[column] == user)
                 await connection.execute(delete(table).where(is_theirs))
+            identity = identity_of(Caller(workspace, user), "user")
+            await connection.execute(delete(_tools).where(_tools.c.identity == identity))
             await connection.execute(
                 delete(_users).where(_users.c.workspace == workspace, _users.c.id == user)
             )

@@ -5,7 +5,7 @@ import re
 from base64 import b64encode
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
-from urllib.parse import quote
+from urllib.parse import quote, quote_plus
 
 from pydantic import SecretStr
 
@@ -72,7 +72,16 @@ def _is_telling(key: object) -> bool:
 
 
 def _spellings(value: str) -> Iterable[str]:
-    yield value
-    yield quote(value, safe="", errors="replace")
-    yield b64encode(value.encode("utf-8", "surrogatepass")).decode()
-    yield json.dumps(value)[1:-1]
+    """How a value is written: as it is, quoted for JSON (twice, too) or for an address, or in base64.
+
+    Words and no patterns: what is searched comes from servers, and none may make the search slow.
+    """
+    escaped = json.dumps(value)[1:-1]
+    plain = {value, escaped, json.dumps(value, ensure_ascii=False)[1:-1], json.dumps(escaped)[1:-1]}
+    encoded = b64encode(value.encode("utf-8", "surrogatepass")).decode().rstrip("=")
+    plain |= {encoded, encoded.replace("+", "-").replace("/", "_")}
+    for word in plain:
+        yield word
+        yield quote(word, safe="", errors="replace")
+        yield quote(word, errors="replace")
+        yield quote_plus(word, errors="replace")
