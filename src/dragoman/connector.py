@@ -102,6 +102,9 @@ class Configuration(_Frozen):
         default=None, ge=1, description="most connections of this connector at once"
     )
     max_concurrency: int = Field(default=32, ge=1, le=10000)
+    shared_concurrency: int | None = Field(
+        default=None, ge=1, le=10000, description="most calls at once over all processes; more are refused"
+    )
     calls_per_minute: int | None = Field(default=None, ge=1, description="of everybody together")
     approval: Policy | None = Field(
         default=None, description="when a person must say yes; else the workspace's"

@@ -234,3 +234,18 @@ async def test_old_windows_and_abandoned_places_are_forgotten(database_url: str)
         assert await desk.used("calls_per_hour") == 0
         long_ago = datetime.fromtimestamp(0, UTC)
         assert await desk.store.usage.count_places("acme", "user:ada", long_ago) == 0
+
+
+async def test_calls_of_a_connector_at_once_are_counted_over_all_processes(postgres_url: str) -> None:
+    async with open_desk(postgres_url) as one, open_store(postgres_url) as store:
+        other = Desk(store)
+        one.connector = other.connector = made_connector(workspace="", shared_concurrency=3)
+        tickets = [await one.enter(), await other.enter(), await other.enter(Caller("other", "eve"))]
+        for desk in (one, other):
+            error = await refused(desk)
+            assert error.message == "the limit of 3 calls at once of 'shop' is reached"
+            assert "the connector for everybody" in (error.hint or "")
+            assert error.retry_after
+        assert tickets[1] is not None
+        await other.budgets.leave(tickets[1], 0)
+        assert await one.enter() is not None

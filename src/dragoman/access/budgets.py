@@ -70,11 +70,11 @@ class Budgets:
             )
         person = await self._directory.of(caller)
         bounds = person.bounds
-        if connector.configuration.calls_per_minute is None and _metered(bounds) == _NOTHING:
+        if not _is_bounded(connector) and _metered(bounds) == _NOTHING:
             return None
         now = self._clock()
         meters = [*_of_user(bounds, tool, caller, now), *_of_connector(connector, now)]
-        leases = _places(bounds, caller, self._lease_end(now, deadline))
+        leases = _places(bounds, connector, caller, self._lease_end(now, deadline))
         try:
             refused = await self._rows.take(meters, leases, datetime.fromtimestamp(now, UTC))
         except asyncio.CancelledError:
@@ -155,19 +155,21 @@ def _meter(workspace: str, subject: str, measure: str, limit: float, amount: flo
     )
 
 
-def _places(bounds: Bounds, caller: Caller, expires_at: datetime) -> tuple[Lease, ...]:
-    limit = bounds.max_concurrency
-    if limit is None:
-        return ()
-    subject = user_subject(caller.user)
-    return (
-        Lease(
-            id=token_hex(12),
-            workspace=caller.workspace,
-            subject=subject,
-            limit=limit,
-            expires_at=expires_at,
-        ),
+def _is_bounded(connector: Connector) -> bool:
+    configuration = connector.configuration
+    return configuration.calls_per_minute is not None or configuration.shared_concurrency is not None
+
+
+def _places(bounds: Bounds, connector: Connector, caller: Caller, expires_at: datetime) -> tuple[Lease, ...]:
+    """Among the calls of the user, and among those of the connector, whoever makes them."""
+    wanted = (
+        (caller.workspace, user_subject(caller.user), bounds.max_concurrency),
+        (connector.workspace, connector_subject(connector.id), connector.configuration.shared_concurrency),
+    )
+    return tuple(
+        Lease(id=token_hex(12), workspace=workspace, subject=subject, limit=limit, expires_at=expires_at)
+        for workspace, subject, limit in wanted
+        if limit is not None
     )
 
 
@@ -176,9 +178,12 @@ def _refusal(
 ) -> LimitReached:
     if isinstance(refused, Lease):
         at_once = f"{refused.limit} {'call' if refused.limit == 1 else 'calls'} at once"
+        is_connector = refused.subject == connector_subject(connector.id)
+        whose = f" of {connector.slug!r}" if is_connector else ""
+        setter = "the connector for everybody together" if is_connector else set_by(person, "max_concurrency")
         return LimitReached(
-            f"the limit of {at_once} is reached",
-            hint=f"set by {set_by(person, 'max_concurrency')}; wait until one ends; {_LOOK}",
+            f"the limit of {at_once}{whose} is reached",
+            hint=f"set by {setter}; wait until one ends; {_LOOK}",
             retry_after=_SOON,
         )
     limit = shown(refused.measure, refused.limit)

@@ -63,6 +63,12 @@ ConnectTimeout = Annotated[float | None, typer.Option(help="Seconds.")]
 RequestTimeout = Annotated[float | None, typer.Option(help="Seconds.")]
 IdleTtl = Annotated[float | None, typer.Option(help="Seconds until an idle connection closes; 0 never.")]
 Concurrency = Annotated[int | None, typer.Option("--max-concurrency", help="Most calls at once.")]
+AtOnce = Annotated[
+    int | None,
+    typer.Option(
+        "--shared-concurrency", min=1, help="Most calls at once over all processes; more are refused."
+    ),
+]
 PerMinute = Annotated[int | None, typer.Option(min=1, help="Most calls a minute, of everybody together.")]
 Approval = Annotated[str | None, typer.Option(help="When a person must say yes: never, default or always.")]
 CacheTtl = Annotated[float | None, typer.Option(help="Seconds that results of read-only tools are kept.")]
@@ -167,6 +173,7 @@ def add(
     request_timeout: RequestTimeout = None,
     idle_ttl: IdleTtl = None,
     max_concurrency: Concurrency = None,
+    shared_concurrency: AtOnce = None,
     calls_per_minute: PerMinute = None,
     approval: Approval = None,
     cache_ttl: CacheTtl = None,
@@ -241,6 +248,7 @@ def update(
     request_timeout: RequestTimeout = None,
     idle_ttl: IdleTtl = None,
     max_concurrency: Concurrency = None,
+    shared_concurrency: AtOnce = None,
     calls_per_minute: PerMinute = None,
     approval: Approval = None,
     cache_ttl: CacheTtl = None,
