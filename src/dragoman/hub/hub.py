@@ -4,31 +4,26 @@ One `async with Hub()` is one installation at work. What it opens, it closes, wi
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any, Self, TypeVar, overload
-from urllib.parse import quote
-
-from pydantic import SecretStr
 
 from dragoman.access import Approvals, Budgets, Limits
 from dragoman.calls import Road, open_auditor, open_recorder
 from dragoman.calls.passage import Passage
 from dragoman.catalog import Catalog
 from dragoman.catalog.search import Search
-from dragoman.connections.bearer import Bearer
 from dragoman.connections.guarding import Clients
-from dragoman.connections.native import NativeTool, NativeTools, standard_tools, terminal_tool
+from dragoman.connections.native import NativeTool, NativeTools
 from dragoman.connections.oauth import Authorizations
-from dragoman.connections.oauth.clients import GIVEN_SECRET, is_made_here
 from dragoman.connections.openapi.source import OpenApiServices
 from dragoman.connections.pool import Connections
 from dragoman.connections.source import LinkStatus, Observer, Secrets
 from dragoman.connections.sources import EverySource
-from dragoman.connector import Configuration, Connector
+from dragoman.connector import Connector
 from dragoman.discovery import McpRegistry
-from dragoman.errors import DragomanError, InvalidConfig, NotFound
+from dragoman.errors import DragomanError, NotFound
 from dragoman.events import Event, Events
 from dragoman.hub.approvals import Answers
 from dragoman.hub.audit import Audit
@@ -43,18 +38,20 @@ from dragoman.hub.imports import Imports
 from dragoman.hub.kept_agents import KeptAgents
 from dragoman.hub.loaded import LoadedTools
 from dragoman.hub.loading import Loading
+from dragoman.hub.noting import NotingSecrets
 from dragoman.hub.passthrough import Passthrough
 from dragoman.hub.people import People, issuer_of
 from dragoman.hub.permissions import Permissions
 from dragoman.hub.preferences import UserPreferences
 from dragoman.hub.registry import Registry
+from dragoman.hub.shipped import add_shipped_tools, native_connector
 from dragoman.hub.threads import ThreadAccess, Threads
 from dragoman.hub.tools import Tools
 from dragoman.hub.usage import Usage
 from dragoman.hub.watcher import Watcher
 from dragoman.identity.directory import Directory, make_local
 from dragoman.identity.entrance import Entrance, open_entrance
-from dragoman.scope import APP, LOCAL_CALLER, Caller, holder_of
+from dragoman.scope import LOCAL_CALLER, Caller
 from dragoman.settings import Settings
 from dragoman.store import CallRecord, KeptResult, Store, open_store
 from dragoman.telemetry.metrics import ConnectorMetrics
@@ -96,7 +93,7 @@ class Hub:
         self.settings = settings or Settings.load()
         self.caller = caller
         self._native = NativeTools()
-        self._native_connector = _native_connector()
+        self._native_connector = native_connector()
         self._events = Events()
         self._redactor = redactor or Redactor()  # the one of the log, where there is one
         self._agents = KeptAgents(self.settings.home)
@@ -247,7 +244,7 @@ class Hub:
         self._lay_road(catalog, registry, vault, sources)
         self._open_team(catalog, registry, vault, sources)
         self._catalog = catalog
-        self._add_shipped_tools()
+        add_shipped_tools(self._native, self.settings)
         self._declare()
         watcher.attach(tasks, self.connectors.relist_over)
         self._open_configuration(registry, vault)
@@ -274,7 +271,7 @@ class Hub:
         self._authorizations = await stack.enter_async_context(
             Authorizations(vault, self._store.usage, clients, self._redactor.register)
         )
-        secrets: Secrets = _Noting(vault, self._redactor, self._authorizations)
+        secrets: Secrets = NotingSecrets(vault, self._redactor, self._authorizations)
         self._services = await stack.enter_async_context(OpenApiServices(secrets, observer, clients))
         self._servers = await stack.enter_async_context(
             Connections(
@@ -439,32 +436,6 @@ class Hub:
         if self._catalog is not None:
             self._catalog.declare(self._native_connector, self._native.definitions())
 
-    def _add_shipped_tools(self) -> None:
-        """The four that ship with Dragoman are off until they are turned on by name."""
-        wanted = set(self.settings.native_tools)
-        if not wanted:
-            return
-        if self.settings.multi_user:
-            raise InvalidConfig(
-                "native_tools cannot be used with multi_user: all users would share one directory",
-                hint="unset DRAGOMAN_NATIVE_TOOLS, or run one Dragoman for each of them",
-            )
-        root = self.settings.tools_root
-        if root is None:
-            raise InvalidConfig(
-                "native_tools needs tools_root", hint="set DRAGOMAN_TOOLS_ROOT to a directory"
-            )
-        shipped = {tool.definition.original_name: tool for tool in standard_tools(root)}
-        if "terminal" in wanted:
-            shipped["terminal"] = terminal_tool(root)
-        if unknown := wanted - shipped.keys():
-            raise InvalidConfig(
-                f"there is no native tool {', '.join(sorted(unknown))}",
-                hint=f"known: {', '.join(shipped)}, terminal",
-            )
-        for name in sorted(wanted - {one.original_name for one in self._native.definitions()}):
-            self._native.add(shipped[name])
-
     async def _forget_old(self) -> None:
         settings = self.settings
         while True:
@@ -475,46 +446,3 @@ class Hub:
             await self.approvals.tidy()
             await self.usage.tidy()
             await self.audit.tidy(now - timedelta(days=settings.keep_audit_days))
-
-
-class _Noting:
-    """A vault whose revealed values are known to the redactor before anybody can print them."""
-
-    def __init__(self, vault: Vault, redactor: Redactor, authorizations: Authorizations) -> None:
-        self._vault = vault
-        self._redactor = redactor
-        self._authorizations = authorizations
-
-    async def reveal(self, connector: Connector, identity: str) -> Mapping[str, SecretStr]:
-        secrets = await self._vault.reveal(connector, *holder_of(identity))
-        for name, value in secrets.items():
-            if not is_made_here(name):
-                self._redactor.register(_telling_parts(connector, name, value.get_secret_value()))
-        return secrets
-
-    def bearer(self, connector: Connector, identity: str) -> Bearer | None:
-        return self._authorizations.bearer(connector, identity)
-
-
-def _native_connector() -> Connector:
-    return Connector(
-        id="native",
-        workspace=APP,
-        owner="",
-        slug="native",
-        description="Functions of this process",
-        configuration=Configuration(kind="native", isolation="shared"),
-    )
-
-
-def _telling_parts(connector: Connector, name: str, value: str) -> Iterable[str]:
-    """The value, and the part of `Bearer TOKEN` or `user:password` that tells as much by itself."""
-    yield value
-    if name.startswith("header:"):
-        scheme, _, token = value.partition(" ")
-        if scheme.lower() in ("bearer", "basic", "token"):
-            yield token
-    if name == "auth" and connector.configuration.auth.kind == "basic":
-        yield value.partition(":")[2]
-    if name == GIVEN_SECRET:  # as a token endpoint is told of it, in base64
-        yield f"{quote(connector.configuration.auth.client_id or '', safe='')}:{quote(value, safe='')}"
