@@ -10,6 +10,7 @@ from asking import SUM, WRITES, open_asking
 
 from dragoman import Caller
 from dragoman.cli.root import run
+from dragoman.telemetry.redaction import Redactor
 
 AGENT = Caller(agent="mailer", way="agent")
 
@@ -20,7 +21,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("DRAGOMAN_HOME", str(tmp_path / "home"))
 
-    def leave_logging_alone(level: str, json: bool) -> None: ...
+    def leave_logging_alone(level: str, json: bool, redactor: Redactor) -> None: ...
 
     monkeypatch.setattr("dragoman.cli.in_process.configure_logging", leave_logging_alone)
     return tmp_path / "home"

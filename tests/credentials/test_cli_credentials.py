@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.cli.root import run
+from dragoman.telemetry.redaction import Redactor
 from oauth.journey import open_browser, open_scene
 from servers.processes import stdio
 
@@ -25,7 +26,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "home"
 
 
-def _leave_logging(level: str, as_json: bool) -> None:
+def _leave_logging(level: str, json: bool, redactor: Redactor) -> None:
     """A command sets up logging for its process; here the process goes on."""
 
 
