@@ -9,7 +9,7 @@ import pytest
 from trail import ADA
 
 from dragoman import Caller
-from dragoman.calls import Auditor, audit, open_auditor
+from dragoman.calls import Auditor, audit, open_auditor, rhythm
 from dragoman.calls.records import Finished
 from dragoman.errors import StoreUnavailable
 from dragoman.store import open_store
@@ -131,7 +131,7 @@ async def test_the_last_entries_are_written_at_the_end(database_url: str) -> Non
 async def test_a_store_that_hangs_delays_the_end_by_no_more_than_a_bound(
     sqlite_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(audit, "_LAST_WORDS", 0.1)
+    monkeypatch.setattr(rhythm, "_LAST_WORDS", 0.1)
     async with open_store(sqlite_url) as store, asyncio.timeout(5):
         rows: Any = Failing(store.audit)
         rows.open.clear()

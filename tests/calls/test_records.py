@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from toolshop import World, echo, made_connector, text
 
-from dragoman.calls import records
+from dragoman.calls import records, rhythm
 from dragoman.calls.records import Finished, Recorder, open_recorder
 from dragoman.errors import StoreUnavailable
 from dragoman.scope import LOCAL_CALLER
@@ -141,7 +141,7 @@ async def test_cancelling_the_block_still_writes_what_there_is(sqlite_url: str) 
 async def test_a_store_that_hangs_does_not_hang_the_end(
     sqlite_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(records, "_LAST_WORDS", 0.1)
+    monkeypatch.setattr(rhythm, "_LAST_WORDS", 0.1)
     async with (
         asyncio.timeout(5),
         open_store(sqlite_url) as store,

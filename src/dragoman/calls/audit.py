@@ -8,11 +8,12 @@ itself says so once it can be written again. Never holds arguments or results: o
 import asyncio
 from collections import Counter, deque
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any
 
 from dragoman.calls.records import Finished
+from dragoman.calls.rhythm import Rhythm, kept
 from dragoman.errors import DragomanError
 from dragoman.scope import Caller
 from dragoman.store.protocols import AuditRows
@@ -20,11 +21,8 @@ from dragoman.store.records import AuditEntry
 from dragoman.telemetry.logs import get_logger
 from dragoman.tool import arguments_hash
 
-_EVERY = 1.0
-_PLENTY = 500
 _BATCH = 100  # entries are chained on the event loop: more at once would be felt by calls
 _MOST_WAITING = 20_000
-_LAST_WORDS = 3.0  # seconds that closing may take
 _Noted = tuple[Finished, str | None]
 
 
@@ -36,9 +34,7 @@ class Auditor:
         self._waiting: deque[_Noted] = deque()
         self._lost: Counter[str] = Counter()
         self._dropped = 0
-        self._something = asyncio.Event()
-        self._plenty = asyncio.Event()
-        self._closing = asyncio.Event()
+        self.rhythm = Rhythm(self.flush, lambda: bool(self._waiting or self._lost))
         self._writing = asyncio.Lock()
 
     @property
@@ -54,10 +50,7 @@ class Auditor:
             return
         # Hashed now: kept until they are written, arguments could change, and be many and large.
         waiting.append((finished, None if arguments is None else _hash(arguments)))
-        if len(waiting) == 1:
-            self._something.set()
-        elif len(waiting) == _PLENTY:
-            self._plenty.set()
+        self.rhythm.noted(len(waiting))
 
     async def done(
         self,
@@ -87,29 +80,12 @@ class Auditor:
     async def flush(self) -> None:
         """Writes what there is now; what cannot be written stays for the next time."""
         async with self._writing:
-            self._something.clear()
-            self._plenty.clear()
+            self.rhythm.begin()
             for _ in range(0, len(self._waiting), _BATCH):  # what comes meanwhile is the next batch
                 batch = [self._waiting.popleft() for _ in range(min(_BATCH, len(self._waiting)))]
                 if not await self._write(batch):
                     return
             await self._write_lost()
-
-    async def write_batches(self) -> None:
-        """Until `close`; the last batch is written then."""
-        while not self._closing.is_set():
-            await self._something.wait()
-            await _within(_EVERY, self._plenty)
-            await self.flush()
-            if self._waiting or self._lost:
-                # The store failed, or calls ended while it wrote: they wait no longer than others.
-                self._something.set()
-        await self.flush()
-
-    def close(self) -> None:
-        self._closing.set()
-        self._something.set()
-        self._plenty.set()
 
     async def _write(self, batch: Sequence[_Noted]) -> bool:
         is_written = False
@@ -170,25 +146,8 @@ class Auditor:
 async def open_auditor(rows: AuditRows) -> AsyncGenerator[Auditor]:
     """Writes while the block runs, and writes the rest within a bound at its end."""
     auditor = Auditor(rows)
-    failure: Exception | None = None
-    async with asyncio.TaskGroup() as tasks:
-        writer = tasks.create_task(auditor.write_batches())
-        try:
-            yield auditor
-        except Exception as error:  # noqa: BLE001
-            # boundary: a task group would wrap the error of the block, which is not its own
-            failure = error
-        finally:
-            auditor.close()
-            await asyncio.wait([writer], timeout=_LAST_WORDS)
-            writer.cancel()
-    if failure is not None:
-        raise failure
-
-
-async def _within(seconds: float, event: asyncio.Event) -> None:
-    with suppress(TimeoutError):
-        await asyncio.wait_for(event.wait(), seconds)
+    async with kept(auditor.rhythm):
+        yield auditor
 
 
 def _hash(arguments: Mapping[str, Any]) -> str | None:

@@ -7,10 +7,11 @@ the last second is lost. A store that fails or lags costs records, which are cou
 import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from dragoman.calls.rhythm import Rhythm, kept
 from dragoman.connector import Connector
 from dragoman.errors import DragomanError
 from dragoman.scope import Caller
@@ -18,11 +19,8 @@ from dragoman.store.protocols import CallRecord, Store
 from dragoman.telemetry.logs import get_logger
 from dragoman.telemetry.metrics import ConnectorMetrics, Tally
 
-_EVERY = 1.0
-_PLENTY = 500
 _BATCH = 200  # rows are made ready on the event loop: more at once would be felt by calls
 _MOST_WAITING = 20_000
-_LAST_WORDS = 3.0  # seconds that closing may take
 
 
 @dataclass(slots=True)
@@ -51,9 +49,7 @@ class Recorder:
         self._tallies: dict[str, Tally] = {}
         self._changed: set[str] = set()
         self._waiting: deque[Finished] = deque()
-        self._something = asyncio.Event()
-        self._plenty = asyncio.Event()
-        self._closing = asyncio.Event()
+        self.rhythm = Rhythm(self.flush, lambda: bool(self._waiting or self._changed))
         self._writing = asyncio.Lock()
         self._dropped = 0
 
@@ -77,14 +73,11 @@ class Recorder:
             self._dropped += 1
             return
         waiting.append(finished)
-        if len(waiting) == 1:
-            self._something.set()
-        elif len(waiting) == _PLENTY:
-            self._plenty.set()
+        self.rhythm.noted(len(waiting))
 
     def connected(self, connector: Connector, seconds: float, is_reconnect: bool) -> None:
         self._tally(connector).connected(seconds * 1000, is_reconnect)
-        self._something.set()
+        self.rhythm.wake()
 
     def reused(self, connector: Connector) -> None:
         self._tally(connector).reused += 1
@@ -104,8 +97,7 @@ class Recorder:
     async def flush(self) -> None:
         """Writes what there is now; what cannot be written stays for the next time or is counted as lost."""
         async with self._writing:
-            self._something.clear()
-            self._plenty.clear()
+            self.rhythm.begin()
             for _ in range(0, len(self._waiting), _BATCH):  # what comes meanwhile is the next batch
                 batch = [self._waiting.popleft() for _ in range(min(_BATCH, len(self._waiting)))]
                 if not await self._write(batch):
@@ -124,22 +116,6 @@ class Recorder:
     async def load(self) -> None:
         for connector_id, numbers in (await self._store.metrics.load()).items():
             self._tallies[connector_id] = Tally.restored(numbers)
-
-    async def write_batches(self) -> None:
-        """Until `close`; the last batch is written then."""
-        while not self._closing.is_set():
-            await self._something.wait()
-            await _within(_EVERY, self._plenty)
-            await self.flush()
-            if self._waiting or self._changed:
-                # The store failed, or calls ended while it wrote: they wait no longer than others.
-                self._something.set()
-        await self.flush()
-
-    def close(self) -> None:
-        self._closing.set()
-        self._something.set()
-        self._plenty.set()
 
     async def _write_records(self, records: Sequence[CallRecord]) -> bool:
         try:
@@ -195,25 +171,8 @@ async def open_recorder(store: Store) -> AsyncGenerator[Recorder]:
     """Reads the old numbers, writes while the block runs, and writes the rest within a bound at its end."""
     recorder = Recorder(store)
     await recorder.load()
-    failure: Exception | None = None
-    async with asyncio.TaskGroup() as tasks:
-        writer = tasks.create_task(recorder.write_batches())
-        try:
-            yield recorder
-        except Exception as error:  # noqa: BLE001
-            # boundary: a task group would wrap the error of the block, which is not its own
-            failure = error
-        finally:
-            recorder.close()
-            await asyncio.wait([writer], timeout=_LAST_WORDS)
-            writer.cancel()
-    if failure is not None:
-        raise failure
-
-
-async def _within(seconds: float, event: asyncio.Event) -> None:
-    with suppress(TimeoutError):
-        await asyncio.wait_for(event.wait(), seconds)
+    async with kept(recorder.rhythm):
+        yield recorder
 
 
 def _record(finished: Finished) -> CallRecord:

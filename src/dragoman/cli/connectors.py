@@ -1,10 +1,11 @@
 """`dragoman connectors …`: the sources of tools."""
 
 import os
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
+from dragoman.cli import connector_options as options
 from dragoman.cli.chips import connector_card, connectors_table
 from dragoman.cli.discovery import Choice, add_from_registry
 from dragoman.cli.door import Door, path_of
@@ -17,101 +18,20 @@ app = typer.Typer(
     help="Add, look at, change and remove connectors: the servers whose tools Dragoman offers.",
 )
 
-Name = Annotated[str, typer.Argument(help="The connector's name.", show_default=False)]
-NewName = Annotated[str | None, typer.Argument(help="The connector's name.", show_default=False)]
-FromRegistry = Annotated[
-    str | None,
-    typer.Option(metavar="NAME", help="A server that dragoman discover shows.", show_default=False),
-]
-Way = Annotated[int, typer.Option(help="Which of its ways, as dragoman discover numbers them.", min=1)]
-Yes = Annotated[bool, typer.Option("--yes", help="Add it without asking; what runs is shown all the same.")]
-Command = Annotated[
-    list[str] | None, typer.Argument(help="After --: the program that is the server.", show_default=False)
-]
-Url = Annotated[str | None, typer.Option(help="The address of a remote server.")]
-OpenApi = Annotated[
-    str | None,
-    typer.Option("--openapi", metavar="WHERE", help="An OpenAPI service: its URL, its document, or a file."),
-]
-Server = Annotated[str | None, typer.Option(help="Where the OpenAPI service is, if not where it says.")]
-Tags = Annotated[list[str] | None, typer.Option("--tag", help="OpenAPI: only operations with this tag.")]
-Paths = Annotated[list[str] | None, typer.Option("--path", help="OpenAPI: only paths like /orders/*.")]
-Methods = Annotated[list[str] | None, typer.Option("--method", help="OpenAPI: only this method.")]
-Included = Annotated[list[str] | None, typer.Option("--include", help="OpenAPI: only operations so named.")]
-Excluded = Annotated[list[str] | None, typer.Option("--exclude", help="OpenAPI: no operation so named.")]
-Transport = Annotated[str | None, typer.Option(help="http or sse, where the address does not tell.")]
-Headers = Annotated[
-    list[str] | None, typer.Option("--header", metavar="K=V", help="Sent with every request.")
-]
-Bearer = Annotated[str | None, typer.Option(help="A token; encrypted. Better: --bearer-env.")]
-BearerEnv = Annotated[str | None, typer.Option(metavar="VAR", help="Read the token from this variable now.")]
-ApiKey = Annotated[str | None, typer.Option(help="A key for the header of --api-key-header; encrypted.")]
-ApiKeyEnv = Annotated[str | None, typer.Option(metavar="VAR", help="Read the key from this variable now.")]
-ApiKeyHeader = Annotated[str | None, typer.Option(help="X-API-Key unless you say otherwise.")]
-ApiKeyIn = Annotated[str | None, typer.Option(help="OpenAPI: header, query or cookie.")]
-BasicEnv = Annotated[
-    str | None, typer.Option(metavar="VAR", help="OpenAPI: read user:password from this variable now.")
-]
-Variables = Annotated[list[str] | None, typer.Option("--env", metavar="K=V", help="For the program.")]
-SecretVariables = Annotated[
-    list[str] | None, typer.Option("--secret-env", metavar="K=V", help="The same, encrypted.")
-]
-Directory = Annotated[str | None, typer.Option(help="Where the program runs.")]
-Isolation = Annotated[str | None, typer.Option(help="One connection per: shared, user or thread.")]
-Pin = Annotated[str | None, typer.Option(help="When a tool's definition changes: off, warn or block.")]
-ConnectTimeout = Annotated[float | None, typer.Option(help="Seconds.")]
-RequestTimeout = Annotated[float | None, typer.Option(help="Seconds.")]
-IdleTtl = Annotated[float | None, typer.Option(help="Seconds until an idle connection closes; 0 never.")]
-Concurrency = Annotated[int | None, typer.Option("--max-concurrency", help="Most calls at once.")]
-AtOnce = Annotated[
-    int | None,
-    typer.Option(
-        "--shared-concurrency", min=1, help="Most calls at once over all processes; more are refused."
-    ),
-]
-PerMinute = Annotated[int | None, typer.Option(min=1, help="Most calls a minute, of everybody together.")]
-Approval = Annotated[str | None, typer.Option(help="When a person must say yes: never, default or always.")]
-CacheTtl = Annotated[float | None, typer.Option(help="Seconds that results of read-only tools are kept.")]
-Eager = Annotated[bool | None, typer.Option("--eager/--lazy", help="Connect at start, or when needed.")]
-Deferred = Annotated[
-    bool | None,
-    typer.Option("--deferred/--in-view", help="Models search for its tools, or always have them in view."),
-]
-AutoReconnect = Annotated[bool | None, typer.Option(help="Try again in the background.")]
-Description = Annotated[str | None, typer.Option(help="What it is for.")]
-Personal = Annotated[
-    list[str] | None,
-    typer.Option("--personal", metavar="NAME", help="Each user brings it: auth, env:NAME or header:NAME."),
-]
-OAuth = Annotated[bool | None, typer.Option("--oauth", help="Each user authorises in a browser.")]
-OAuthClient = Annotated[str | None, typer.Option(metavar="ID", help="A client that the issuer knows.")]
-OAuthClientSecret = Annotated[
-    str | None, typer.Option(metavar="VAR", help="Read that client's secret from this variable now.")
-]
-OAuthScopes = Annotated[list[str] | None, typer.Option("--oauth-scope", help="A right to ask for.")]
-OAuthIssuer = Annotated[str | None, typer.Option(metavar="URL", help="Who authorises, if not found.")]
-OAuthClientCredentials = Annotated[
-    bool | None, typer.Option("--oauth-client-credentials", help="The client has rights of its own.")
-]
-Shared = Annotated[bool | None, typer.Option("--shared", help="For the whole workspace; admins only.")]
-Connect = Annotated[
-    bool, typer.Option("--connect/--no-connect", help="Connect at once to show that it works.")
-]
-
 
 def _facts(
-    command: Command,
-    url: Url = None,
-    transport: Transport = None,
-    header: Headers = None,
-    bearer: Bearer = None,
-    bearer_env: BearerEnv = None,
-    api_key: ApiKey = None,
-    api_key_env: ApiKeyEnv = None,
-    api_key_header: ApiKeyHeader = None,
-    basic_env: BasicEnv = None,
-    env: Variables = None,
-    secret_env: SecretVariables = None,
+    command: options.Command,
+    url: options.Url = None,
+    transport: options.Transport = None,
+    header: options.Headers = None,
+    bearer: options.Bearer = None,
+    bearer_env: options.BearerEnv = None,
+    api_key: options.ApiKey = None,
+    api_key_env: options.ApiKeyEnv = None,
+    api_key_header: options.ApiKeyHeader = None,
+    basic_env: options.BasicEnv = None,
+    env: options.Variables = None,
+    secret_env: options.SecretVariables = None,
     **plain: Any,
 ) -> dict[str, Any]:
     """The options as the REST door wants them: only what was given."""
@@ -138,55 +58,55 @@ def _facts(
 
 @app.command("add")
 def add(
-    name: NewName = None,
-    command: Command = None,
-    url: Url = None,
-    openapi: OpenApi = None,
-    server: Server = None,
-    tag: Tags = None,
-    path: Paths = None,
-    method: Methods = None,
-    include: Included = None,
-    exclude: Excluded = None,
-    transport: Transport = None,
-    header: Headers = None,
-    bearer: Bearer = None,
-    bearer_env: BearerEnv = None,
-    api_key: ApiKey = None,
-    api_key_env: ApiKeyEnv = None,
-    api_key_header: ApiKeyHeader = None,
-    api_key_in: ApiKeyIn = None,
-    basic_env: BasicEnv = None,
-    env: Variables = None,
-    secret_env: SecretVariables = None,
-    cwd: Directory = None,
-    personal: Personal = None,
-    oauth: OAuth = None,
-    oauth_client_id: OAuthClient = None,
-    oauth_client_secret_env: OAuthClientSecret = None,
-    oauth_scope: OAuthScopes = None,
-    oauth_issuer: OAuthIssuer = None,
-    oauth_client_credentials: OAuthClientCredentials = None,
-    isolation: Isolation = None,
-    pin: Pin = None,
-    connect_timeout: ConnectTimeout = None,
-    request_timeout: RequestTimeout = None,
-    idle_ttl: IdleTtl = None,
-    max_concurrency: Concurrency = None,
-    shared_concurrency: AtOnce = None,
-    calls_per_minute: PerMinute = None,
-    approval: Approval = None,
-    cache_ttl: CacheTtl = None,
-    eager: Eager = None,
-    deferred: Deferred = None,
-    auto_reconnect: AutoReconnect = None,
-    description: Description = None,
-    shared: Shared = None,
-    from_registry: FromRegistry = None,
-    way: Way = 1,
+    name: options.NewName = None,
+    command: options.Command = None,
+    url: options.Url = None,
+    openapi: options.OpenApi = None,
+    server: options.Server = None,
+    tag: options.Tags = None,
+    path: options.Paths = None,
+    method: options.Methods = None,
+    include: options.Included = None,
+    exclude: options.Excluded = None,
+    transport: options.Transport = None,
+    header: options.Headers = None,
+    bearer: options.Bearer = None,
+    bearer_env: options.BearerEnv = None,
+    api_key: options.ApiKey = None,
+    api_key_env: options.ApiKeyEnv = None,
+    api_key_header: options.ApiKeyHeader = None,
+    api_key_in: options.ApiKeyIn = None,
+    basic_env: options.BasicEnv = None,
+    env: options.Variables = None,
+    secret_env: options.SecretVariables = None,
+    cwd: options.Directory = None,
+    personal: options.Personal = None,
+    oauth: options.OAuth = None,
+    oauth_client_id: options.OAuthClient = None,
+    oauth_client_secret_env: options.OAuthClientSecret = None,
+    oauth_scope: options.OAuthScopes = None,
+    oauth_issuer: options.OAuthIssuer = None,
+    oauth_client_credentials: options.OAuthClientCredentials = None,
+    isolation: options.Isolation = None,
+    pin: options.Pin = None,
+    connect_timeout: options.ConnectTimeout = None,
+    request_timeout: options.RequestTimeout = None,
+    idle_ttl: options.IdleTtl = None,
+    max_concurrency: options.Concurrency = None,
+    shared_concurrency: options.AtOnce = None,
+    calls_per_minute: options.PerMinute = None,
+    approval: options.Approval = None,
+    cache_ttl: options.CacheTtl = None,
+    eager: options.Eager = None,
+    deferred: options.Deferred = None,
+    auto_reconnect: options.AutoReconnect = None,
+    description: options.Description = None,
+    shared: options.Shared = None,
+    from_registry: options.FromRegistry = None,
+    way: options.Way = 1,
     inputs: Inputs = None,
-    yes: Yes = False,
-    connect: Connect = True,
+    yes: options.Yes = False,
+    connect: options.Connect = True,
     as_json: AsJson = False,
 ) -> None:
     """Add a connector and connect once, to show that it works and to learn its tools.
@@ -213,50 +133,50 @@ def add(
 
 @app.command("update")
 def update(
-    name: Name,
-    command: Command = None,
-    url: Url = None,
-    openapi: OpenApi = None,
-    server: Server = None,
-    tag: Tags = None,
-    path: Paths = None,
-    method: Methods = None,
-    include: Included = None,
-    exclude: Excluded = None,
-    transport: Transport = None,
-    header: Headers = None,
-    bearer: Bearer = None,
-    bearer_env: BearerEnv = None,
-    api_key: ApiKey = None,
-    api_key_env: ApiKeyEnv = None,
-    api_key_header: ApiKeyHeader = None,
-    api_key_in: ApiKeyIn = None,
-    basic_env: BasicEnv = None,
-    env: Variables = None,
-    secret_env: SecretVariables = None,
-    cwd: Directory = None,
-    personal: Personal = None,
-    oauth: OAuth = None,
-    oauth_client_id: OAuthClient = None,
-    oauth_client_secret_env: OAuthClientSecret = None,
-    oauth_scope: OAuthScopes = None,
-    oauth_issuer: OAuthIssuer = None,
-    oauth_client_credentials: OAuthClientCredentials = None,
-    isolation: Isolation = None,
-    pin: Pin = None,
-    connect_timeout: ConnectTimeout = None,
-    request_timeout: RequestTimeout = None,
-    idle_ttl: IdleTtl = None,
-    max_concurrency: Concurrency = None,
-    shared_concurrency: AtOnce = None,
-    calls_per_minute: PerMinute = None,
-    approval: Approval = None,
-    cache_ttl: CacheTtl = None,
-    eager: Eager = None,
-    deferred: Deferred = None,
-    auto_reconnect: AutoReconnect = None,
-    description: Description = None,
-    connect: Connect = True,
+    name: options.Name,
+    command: options.Command = None,
+    url: options.Url = None,
+    openapi: options.OpenApi = None,
+    server: options.Server = None,
+    tag: options.Tags = None,
+    path: options.Paths = None,
+    method: options.Methods = None,
+    include: options.Included = None,
+    exclude: options.Excluded = None,
+    transport: options.Transport = None,
+    header: options.Headers = None,
+    bearer: options.Bearer = None,
+    bearer_env: options.BearerEnv = None,
+    api_key: options.ApiKey = None,
+    api_key_env: options.ApiKeyEnv = None,
+    api_key_header: options.ApiKeyHeader = None,
+    api_key_in: options.ApiKeyIn = None,
+    basic_env: options.BasicEnv = None,
+    env: options.Variables = None,
+    secret_env: options.SecretVariables = None,
+    cwd: options.Directory = None,
+    personal: options.Personal = None,
+    oauth: options.OAuth = None,
+    oauth_client_id: options.OAuthClient = None,
+    oauth_client_secret_env: options.OAuthClientSecret = None,
+    oauth_scope: options.OAuthScopes = None,
+    oauth_issuer: options.OAuthIssuer = None,
+    oauth_client_credentials: options.OAuthClientCredentials = None,
+    isolation: options.Isolation = None,
+    pin: options.Pin = None,
+    connect_timeout: options.ConnectTimeout = None,
+    request_timeout: options.RequestTimeout = None,
+    idle_ttl: options.IdleTtl = None,
+    max_concurrency: options.Concurrency = None,
+    shared_concurrency: options.AtOnce = None,
+    calls_per_minute: options.PerMinute = None,
+    approval: options.Approval = None,
+    cache_ttl: options.CacheTtl = None,
+    eager: options.Eager = None,
+    deferred: options.Deferred = None,
+    auto_reconnect: options.AutoReconnect = None,
+    description: options.Description = None,
+    connect: options.Connect = True,
     as_json: AsJson = False,
 ) -> None:
     """Change what is given and keep the rest. Calls under way finish on the old connection.
@@ -290,13 +210,13 @@ def list_connectors(as_json: AsJson = False) -> None:
 
 
 @app.command("show")
-def show(name: Name, as_json: AsJson = False) -> None:
+def show(name: options.Name, as_json: AsJson = False) -> None:
     """Show one connector: how it is reached, how it does, and what its server last wrote to stderr."""
     _act(name, "", as_json)
 
 
 @app.command("remove")
-def remove(name: Name, as_json: AsJson = False) -> None:
+def remove(name: options.Name, as_json: AsJson = False) -> None:
     """Remove a connector with its tools, secrets and numbers. Calls under way finish."""
     with session(as_json) as (door, screen):
         with screen.busy(f"removing {name} …"):
@@ -308,19 +228,19 @@ def remove(name: Name, as_json: AsJson = False) -> None:
 
 
 @app.command("enable")
-def enable(name: Name, as_json: AsJson = False) -> None:
+def enable(name: options.Name, as_json: AsJson = False) -> None:
     """Let its tools be called again."""
     _act(name, "enable", as_json)
 
 
 @app.command("disable")
-def disable(name: Name, as_json: AsJson = False) -> None:
+def disable(name: options.Name, as_json: AsJson = False) -> None:
     """Keep the connector, but close its connections and refuse calls."""
     _act(name, "disable", as_json)
 
 
 @app.command("connect")
-def connect_now(name: Name, as_json: AsJson = False) -> None:
+def connect_now(name: options.Name, as_json: AsJson = False) -> None:
     """Connect now and say how that went. Ends with 1 when it did not work."""
     connector = _act(name, "connect", as_json)
     if connector["status"]["state"] != "connected":
@@ -328,13 +248,13 @@ def connect_now(name: Name, as_json: AsJson = False) -> None:
 
 
 @app.command("disconnect")
-def disconnect(name: Name, as_json: AsJson = False) -> None:
+def disconnect(name: options.Name, as_json: AsJson = False) -> None:
     """Close the connection; the next call opens it again."""
     _act(name, "disconnect", as_json)
 
 
 @app.command("refresh")
-def refresh(name: Name, as_json: AsJson = False) -> None:
+def refresh(name: options.Name, as_json: AsJson = False) -> None:
     """List the tools anew and say what changed."""
     with session(as_json) as (door, screen):
         with screen.busy(f"listing the tools of {name} …"):

@@ -5,7 +5,7 @@ One `async with Hub()` is one installation at work. What it opens, it closes, wi
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack
 from datetime import UTC, datetime, timedelta
 from typing import Any, Self, TypeVar, overload
 
@@ -21,7 +21,6 @@ from dragoman.connections.openapi.source import OpenApiServices
 from dragoman.connections.pool import Connections
 from dragoman.connections.source import LinkStatus, Observer, Secrets
 from dragoman.connections.sources import EverySource
-from dragoman.connector import Connector
 from dragoman.discovery import McpRegistry
 from dragoman.errors import DragomanError, NotFound
 from dragoman.events import Event, Events
@@ -33,6 +32,7 @@ from dragoman.hub.connectors import Connectors
 from dragoman.hub.credentials import Credentials
 from dragoman.hub.discovery import Discovery
 from dragoman.hub.exports import Exports
+from dragoman.hub.first_lists import FirstLists
 from dragoman.hub.folders import AppFiles, Folders
 from dragoman.hub.imports import Imports
 from dragoman.hub.kept_agents import KeptAgents
@@ -242,11 +242,13 @@ class Hub:
         stack.callback(watcher.detach)
         sources = await self._open_sources(stack, vault, watcher)
         self._lay_road(catalog, registry, vault, sources)
-        self._open_team(catalog, registry, vault, sources)
+        self._open_team(registry, vault, sources)
+        self._open_tools(catalog, registry)
         self._catalog = catalog
         add_shipped_tools(self._native, self.settings)
         self._declare()
         watcher.attach(tasks, self.connectors.relist_over)
+        self._first_lists = FirstLists(self.connectors, self.caller)
         self._open_configuration(registry, vault)
         self.code = await stack.enter_async_context(
             open_code(
@@ -260,7 +262,7 @@ class Hub:
             )
         )
         await self.folders.start(tasks)
-        self._wake(registry, catalog, tasks)
+        self._first_lists.wake(registry, catalog, tasks)
         tasks.start(self._forget_old(), "forget old results and calls")
 
     async def _open_sources(self, stack: AsyncExitStack, vault: Vault, observer: Observer) -> EverySource:
@@ -317,11 +319,10 @@ class Hub:
             redactor=self._redactor,
         )
 
-    def _open_team(self, catalog: Catalog, registry: Registry, vault: Vault, sources: EverySource) -> None:
+    def _open_team(self, registry: Registry, vault: Vault, sources: EverySource) -> None:
         """What many users need: who they are, what is theirs, what they allowed, used and did."""
         caller, store, directory = self.caller, self._store, self._directory
         auditor, events, connectors = self._auditor, self._events, self.connectors
-        loaded = LoadedTools()
         self.people = People(
             caller=caller,
             store=store,
@@ -331,35 +332,6 @@ class Hub:
             sources=sources,
             auditor=auditor,
             agents=self._agents,
-        )
-        self.threads = Threads(
-            caller=caller,
-            store=store,
-            directory=directory,
-            registry=registry,
-            catalog=catalog,
-            connectors=connectors,
-            auditor=auditor,
-            events=events,
-            loaded=loaded,
-        )
-        search = Search(catalog)
-        self.tools = Tools(
-            caller=caller,
-            catalog=catalog,
-            registry=registry,
-            auditor=auditor,
-            search=search,
-            loading=Loading(
-                catalog=catalog,
-                search=search,
-                loaded=loaded,
-                directory=directory,
-                events=events,
-                narrowed=self.threads.narrowed,
-                default=self.settings.defer_tools,
-                budget=self.settings.tool_budget,
-            ),
         )
         self.preferences = UserPreferences(
             caller=caller,
@@ -384,6 +356,40 @@ class Hub:
         )
         self.usage = Usage(caller=caller, store=store, directory=directory)
         self.audit = Audit(caller=caller, store=store, auditor=auditor)
+
+    def _open_tools(self, catalog: Catalog, registry: Registry) -> None:
+        """Tools as people and threads see them: active, deferred, loaded."""
+        caller, directory = self.caller, self._directory
+        auditor, events = self._auditor, self._events
+        search, loaded = Search(catalog), LoadedTools()
+        self.threads = Threads(
+            caller=caller,
+            store=self._store,
+            directory=directory,
+            registry=registry,
+            catalog=catalog,
+            connectors=self.connectors,
+            auditor=auditor,
+            events=events,
+            loaded=loaded,
+        )
+        self.tools = Tools(
+            caller=caller,
+            catalog=catalog,
+            registry=registry,
+            auditor=auditor,
+            search=search,
+            loading=Loading(
+                catalog=catalog,
+                search=search,
+                loaded=loaded,
+                directory=directory,
+                events=events,
+                narrowed=self.threads.narrowed,
+                default=self.settings.defer_tools,
+                budget=self.settings.tool_budget,
+            ),
+        )
         self.passthrough = Passthrough(registry, self._servers, self.threads)
 
     def _open_configuration(self, registry: Registry, vault: Vault) -> None:
@@ -404,7 +410,7 @@ class Hub:
             connectors=self.connectors,
             registry=registry,
             directory=self._directory,
-            discover=self._try_list,
+            discover=self._first_lists.try_list,
         )
         self.discovery = Discovery(
             caller=self.caller,
@@ -412,25 +418,6 @@ class Hub:
             registry=McpRegistry(settings.registry_url),
             connectors=self.connectors,
         )
-
-    async def _try_list(self, connector: Connector) -> None:
-        caller = Caller(
-            workspace=connector.workspace or self.caller.workspace, user=connector.owner or self.caller.user
-        )
-        with suppress(DragomanError):  # its state says why, and it is tried again
-            await self.connectors.relist(connector, caller)
-
-    def _wake(self, registry: Registry, catalog: Catalog, tasks: Background) -> None:
-        """At start nothing connects but what is eager or has no tools yet."""
-        for connector in registry.all():
-            is_unknown = catalog.state(connector.id) == "empty"
-            if (
-                connector.kind != "native"
-                and connector.enabled
-                and (connector.configuration.eager or is_unknown)
-                and connector.configuration.auto_discover
-            ):
-                tasks.start(self._try_list(connector), f"first list of {connector.slug}")
 
     def _declare(self) -> None:
         if self._catalog is not None:

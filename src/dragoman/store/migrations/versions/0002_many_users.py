@@ -17,6 +17,8 @@ def upgrade() -> None:
     _move_tools()
     _free_secrets()
     _make_people()
+    _make_keys()
+    _make_threads()
     _make_approvals()
     _make_usage()
     _make_audit()
@@ -165,6 +167,9 @@ def _make_people() -> None:
         sa.UniqueConstraint("workspace", "name", name="uq_users_workspace_name"),
         sa.UniqueConstraint("external", name="uq_users_external"),
     )
+
+
+def _make_keys() -> None:
     op.create_table(
         "api_keys",
         _text("id"),
@@ -190,6 +195,9 @@ def _make_people() -> None:
         sa.UniqueConstraint("hash", name="uq_api_keys_hash"),
     )
     op.create_index("ix_api_keys_workspace_user", "api_keys", ["workspace", "user"])
+
+
+def _make_threads() -> None:
     op.create_table(
         "threads",
         _text("workspace"),
