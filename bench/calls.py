@@ -8,7 +8,7 @@ import asyncio
 import cProfile
 import io
 import pstats
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
@@ -52,7 +52,7 @@ async def raw_dispatcher(stack: AsyncExitStack, target: Mapping[str, Any]) -> la
         id="bench", workspace="bench", owner="", slug="bench", configuration=Configuration.checked(target)
     )
     session: Session = await stack.enter_async_context(
-        open_session(connector, {}, Reach(client, {}), lambda: None, lambda wire: None)
+        open_session(connector, {}, Reach(client, {}), lambda notice: None, lambda wire: None)
     )
     params: dict[str, Any] = {"name": "echo", "arguments": {"text": peers.TEXT}}
     params |= {"_meta": _META} if session.is_modern else {}
@@ -68,6 +68,7 @@ async def raw_dispatcher(stack: AsyncExitStack, target: Mapping[str, Any]) -> la
 def library(hub: peers.Hub, slug: str) -> lab.Contender:
     async def settle() -> None:
         await hub.calls(1)  # writes the records that the calls put off
+        await hub.audit.list(limit=1)  # and their audit trail, before it is another contender's turn
 
     return lab.Contender(name=LIBRARY, call=lambda: peers.echo(hub, slug), settle=settle)
 
@@ -75,8 +76,13 @@ def library(hub: peers.Hub, slug: str) -> lab.Contender:
 async def rest(service: peers.Service, slug: str, target: Mapping[str, Any]) -> lab.Contender:
     added = await service.ask("POST", "/api/connectors", {"name": slug, **target})
     assert added["status"]["state"] == "connected", added["status"]
+
+    async def settle() -> None:
+        await service.settle()
+        await service.ask("GET", "/api/audit?limit=1")
+
     return lab.Contender(
-        name=REST, call=lambda: service.echo(slug), cpu=lab.cpu_of(service.pid), settle=service.settle
+        name=REST, call=lambda: service.echo(slug), cpu=lab.cpu_of(service.pid), settle=settle
     )
 
 
@@ -105,9 +111,9 @@ async def open_contenders(transport: str) -> AsyncGenerator[list[lab.Contender]]
         yield contenders
 
 
-async def measure(calls: int, rounds: int) -> lab.Report:
+async def measure(transports: Sequence[str], calls: int, rounds: int) -> lab.Report:
     report = lab.Report("calls")
-    for transport in TRANSPORTS:
+    for transport in transports:
         found: dict[int, dict[str, lab.Figures]] = {}
         async with open_contenders(transport) as contenders:
             for callers in CALLERS:
@@ -115,7 +121,9 @@ async def measure(calls: int, rounds: int) -> lab.Report:
         _tabulate(report, transport, found)
         _judge(report, transport, found)
     report.notes.append(
-        "CPU is that of the client's process, for REST that of the hub's. Every server is built with the SDK."
+        "CPU is that of the client's process, for REST that of the hub's, what is written later included."
+        " Every server is built with the SDK, and it is what a run waits for: one core of it answers 500 to"
+        " 1,300 calls a second, whoever asks."
     )
     return report
 
@@ -190,6 +198,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="a tenth of the work, to see that it runs")
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
     parser.add_argument("--profile", action="store_true", help="where the time of the library goes")
+    parser.add_argument("--transport", choices=TRANSPORTS, help="this one only: a third of the time")
     parser.add_argument("--calls", type=int, default=300, help="calls per contender and round")
     parser.add_argument("--rounds", type=int, default=5)
     return parser.parse_args()
@@ -201,7 +210,8 @@ def main() -> None:
         print(asyncio.run(profile(500 if given.quick else 5000)))
         return
     calls, rounds = (100, 2) if given.quick else (given.calls, given.rounds)
-    asyncio.run(measure(calls, rounds)).show(as_json=given.json)
+    transports = (given.transport,) if given.transport else TRANSPORTS
+    asyncio.run(measure(transports, calls, rounds)).show(as_json=given.json)
 
 
 if __name__ == "__main__":

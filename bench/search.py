@@ -3,7 +3,8 @@
 Prints a JSON line per folder and the means. Where FastMCP or pydantic-ai is installed, their rankings
 run beside ours on the same tools and questions. `--scale` measures time and memory on made-up
 catalogs; `--refusals` measures what is refused: senseless text, real questions, and questions that
-belong to another folder.
+belong to another folder. `--embedder openai:text-embedding-3-small` runs search with that embedder beside
+the default; its vectors are computed first, and are not kept.
 """
 
 import argparse
@@ -15,16 +16,20 @@ import string
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from math import log2
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import psutil
 
 from dragoman import Caller
 from dragoman.catalog.search import Question, Search
+from dragoman.catalog.search.embeddings import Embeddings
+from dragoman.hub.embedding import open_embeddings
 from dragoman.scope import LOCAL_CALLER
 from dragoman.tool import Definition, Tool
 
@@ -87,21 +92,29 @@ def made_tool(fact: Mapping[str, Any]) -> Tool:
     )
 
 
-def opened(facts: Sequence[Mapping[str, Any]]) -> tuple[PlainCatalog, Search]:
+def opened(
+    facts: Sequence[Mapping[str, Any]], embeddings: Embeddings | None = None
+) -> tuple[PlainCatalog, Search]:
     catalog = PlainCatalog()
     servers: dict[str, list[Tool]] = {}
     for fact in facts:
         servers.setdefault(fact["server"], []).append(made_tool(fact))
     for server, tools in servers.items():
         catalog.put(server, tools)
-    return catalog, Search(catalog)
+    return catalog, Search(catalog, embeddings)
 
 
-def ours(folder: Folder, strategy: str = "hybrid") -> Ranking:
-    _, search = opened(folder.tools)
+def ours(folder: Folder, embeddings: Embeddings | None = None) -> Ranking:
+    _, search = opened(folder.tools, embeddings)
 
     async def rank(text: str) -> Sequence[str]:
-        found = await search.find(Question.checked(text[:4000], strategy, BEST), LOCAL_CALLER)
+        question = Question.checked(text[:4000], "hybrid", BEST)
+        found = await search.find(question, LOCAL_CALLER)
+        if embeddings and not found.embedder:
+            await embeddings.settled()
+            found = await search.find(question, LOCAL_CALLER)
+            if not found.embedder:
+                raise SystemExit(f"{embeddings.name} does not answer")
         return [hit.tool.name for hit in found.hits]
 
     return rank
@@ -159,8 +172,7 @@ ENGINES: dict[str, tuple[str, Callable[[Folder], Ranking]]] = {
 }
 
 
-async def quality(folder: Folder, engine: str) -> dict[str, Any]:
-    rank = ENGINES[engine][1](folder)
+async def quality(folder: Folder, engine: str, rank: Ranking) -> dict[str, Any]:
     await rank("warm up")
     marks: list[tuple[float, float, float]] = []
     spent: list[float] = []
@@ -319,11 +331,24 @@ def _print(row: Mapping[str, Any]) -> None:
     print(json.dumps(row), flush=True)
 
 
+async def compared(folders: Sequence[Folder], embeddings: Embeddings | None) -> None:
+    engines = {name: make for name, (package, make) in ENGINES.items() if find_spec(package)}
+    if embeddings:
+        engines = {"dragoman": ours, f"dragoman {embeddings.name}": partial(ours, embeddings=embeddings)}
+    for engine, make in engines.items():
+        rows = [await quality(folder, engine, make(folder)) for folder in folders]
+        for row in rows:
+            _print(row)
+        means = {key: round(statistics.fmean(row[key] for row in rows), 4) for key in rows[0] if "@" in key}
+        _print({"set": "mean", "engine": engine, **means})
+
+
 async def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("folders", nargs="+", type=Path, metavar="DIR")
     parser.add_argument("--scale", action="store_true", help="time and memory at 500, 5,000 and 50,000 tools")
     parser.add_argument("--refusals", action="store_true", help="what is refused, and exact names")
+    parser.add_argument("--embedder", metavar="PROVIDER:MODEL", help="an embedder beside the default")
     options = parser.parse_args()
     folders = [Folder.read(path) for path in options.folders]
     if options.scale:
@@ -333,14 +358,9 @@ async def main() -> None:
         for row in await refusals(folders):
             _print(row)
     else:
-        for engine in (name for name, (package, _) in ENGINES.items() if find_spec(package)):
-            rows = [await quality(folder, engine) for folder in folders]
-            for row in rows:
-                _print(row)
-            means = {
-                key: round(statistics.fmean(row[key] for row in rows), 4) for key in rows[0] if "@" in key
-            }
-            _print({"set": "mean", "engine": engine, **means})
+        with TemporaryDirectory() as home:
+            async with open_embeddings(options.embedder, Path(home)) as embeddings:
+                await compared(folders, embeddings)
 
 
 if __name__ == "__main__":

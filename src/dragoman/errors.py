@@ -14,6 +14,7 @@
     ├── ToolFault
     │   ├── ToolFailed         tool_failed      the tool ran and says no
     │   ├── InputRequired      input_required   the tool asks something that was not answered
+    │   │   └── NobodyAnswered nobody_answered  a person was asked and the time is over
     │   ├── ToolChanged        tool_changed     a pinned definition changed; a person must accept it
     │   └── ToolDisabled       tool_disabled
     ├── ServerFault            the server out there
@@ -26,6 +27,16 @@
     │   ├── RateLimited        rate_limited
     │   ├── ServerError        server_error
     │   └── ProtocolFault      protocol_fault   an answer that is no valid MCP
+    ├── ModelFault             the language model, or who serves it
+    │   ├── ModelUnavailable   model_unavailable   no connection, or it says that it is down
+    │   ├── ModelTimeout       model_timeout
+    │   ├── ModelRateLimited   model_rate_limited
+    │   ├── ModelQuotaSpent    model_quota_spent   the account has no credit left: waiting does not help
+    │   ├── ModelRefusedKey    model_refused_key   the key is missing, wrong, or not allowed this
+    │   ├── ModelNotFound      model_not_found
+    │   ├── ModelRefused       model_refused       the request, or the answer, was held back
+    │   ├── ModelGarbage       model_garbage       an answer that nobody can read
+    │   └── ContextTooLong     context_too_long
     ├── LimitReached           limit_reached    one of Dragoman's own limits
     └── OwnFault               Dragoman itself
         ├── StoreUnavailable   store_unavailable
@@ -115,6 +126,10 @@ class InputRequired(ToolFault):
     code = "input_required"
 
 
+class NobodyAnswered(InputRequired):
+    code = "nobody_answered"
+
+
 class ToolChanged(ToolFault):
     code = "tool_changed"
 
@@ -166,6 +181,50 @@ class ServerError(ServerFault):
 
 class ProtocolFault(ServerFault):
     code = "protocol_fault"
+
+
+class ModelFault(DragomanError):
+    code = "model_fault"
+
+
+class ModelUnavailable(ModelFault):
+    code = "model_unavailable"
+    retryable = True
+
+
+class ModelTimeout(ModelFault):
+    code = "model_timeout"
+    retryable = True
+
+
+class ModelRateLimited(ModelFault):
+    code = "model_rate_limited"
+    retryable = True
+
+
+class ModelQuotaSpent(ModelFault):
+    code = "model_quota_spent"
+
+
+class ModelRefusedKey(ModelFault):
+    code = "model_refused_key"
+
+
+class ModelNotFound(ModelFault):
+    code = "model_not_found"
+
+
+class ModelRefused(ModelFault):
+    code = "model_refused"
+
+
+class ModelGarbage(ModelFault):
+    code = "model_garbage"
+    retryable = True
+
+
+class ContextTooLong(ModelFault):
+    code = "context_too_long"
 
 
 class LimitReached(DragomanError):

@@ -28,6 +28,11 @@ EventKind = Literal[
     "thread.changed",
     "preferences.changed",
     "credential.changed",
+    "agent.changed",
+    "run.changed",
+    "message.added",
+    "question.asked",
+    "question.answered",
     "events.lost",
 ]
 

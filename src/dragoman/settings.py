@@ -32,8 +32,14 @@ class Settings:
     browsers reach this service. `programmatic_calling` lets code call what only reads, unless a tool says
     otherwise. The master key is in the home's file, in `key`, or printed by `key_command`.
 
+    `model` is what agents think with where they name none of their own ("openai:gpt-5"; with commas: the model
+    and those that step in); without one, a provider's key in the environment or a local Ollama decides.
+
     `defer_tools` says whether a model gets a tool only once it was found and loaded; `auto`: as soon as all
     tools together take more than `tool_budget` tokens. A connector can say otherwise of its own.
+    `search_embedder` (`openai:text-embedding-3-small`, `ollama:…`, `sentence-transformers:…`) tells search
+    what texts mean in place of the vectors that come along; it is sent what tools say of themselves, and
+    the questions.
     """
 
     home: Path = field(default_factory=lambda: user_data_path("dragoman", appauthor=False))
@@ -50,9 +56,12 @@ class Settings:
     allowed_networks: tuple[str, ...] = ()
     key: str | None = field(default=None, repr=False)
     key_command: str | None = None
+    model: str | None = None
+    model_fallbacks: tuple[str, ...] = ()
     programmatic_calling: bool = True
     defer_tools: Deferral = "auto"
     tool_budget: int = 10_000
+    search_embedder: str | None = None
     approval_wait: float = 120.0
     keep_audit_days: float = 365.0
     max_servers: int = 64

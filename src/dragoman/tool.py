@@ -125,11 +125,28 @@ class Tool:
         return f"[MCP:{self.slug}] {text}".rstrip() if self.is_mcp else text
 
 
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """What a call was let through for: exactly this tool, with exactly these arguments."""
+
+    fingerprint: str
+    arguments_hash: str
+
+    def covers(self, tool: Tool, arguments: Mapping[str, Any]) -> bool:
+        return self == Admission.of(tool, arguments)
+
+    @classmethod
+    def of(cls, tool: Tool, arguments: Mapping[str, Any]) -> "Admission":
+        return cls(tool.fingerprint, arguments_hash(arguments))
+
+
 class Line(Protocol):
     """The way back to the client whose call this is: to tell it of progress, and to ask it.
 
     `inputs` are its answers where it `retries` a request that asked for input; `pending` is then what the
     server asked for, and `refused` the server's own no (code, message, data), for the door to pass on.
+    A request that asked was `admitted`; the one that `continues` it is a part of the same call, for which
+    nobody is asked for leave again.
     """
 
     capabilities: Mapping[str, Any]
@@ -138,6 +155,8 @@ class Line(Protocol):
     wants_progress: bool
     pending: Mapping[str, Any] | None
     refused: tuple[int, str, Any] | None
+    admitted: Admission | None
+    continues: Admission | None
 
     async def progress(self, progress: float, total: float | None, message: str | None) -> None: ...
 
@@ -146,11 +165,28 @@ class Line(Protocol):
         ...
 
 
+class Witness(Protocol):
+    """Who follows a call for somebody that must remember how far it came: the journal of a run."""
+
+    def awaits(self, approval: str) -> None:
+        """A person is being asked; nothing has left."""
+        ...
+
+    def goes_on(self) -> None:
+        """The person has answered, or nobody will."""
+        ...
+
+    async def departs(self, repeatable: bool) -> None:
+        """The request is about to leave. What raises here stops it."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCall:
     """One request to execute one tool. `timeout` narrows the connector's own, never widens it.
 
-    A tool that costs more than `cost_limit` is refused.
+    A tool that costs more than `cost_limit` is refused. `patience` is how many seconds it may wait for a
+    person's yes, where that is not what the installation says.
     """
 
     tool: str
@@ -158,7 +194,9 @@ class ToolCall:
     id: str = field(default_factory=lambda: f"call_{_ids.take()}")
     timeout: float | None = None
     cost_limit: float | None = None
+    patience: float | None = None
     line: Line | None = field(default=None, compare=False, repr=False)
+    witness: Witness | None = field(default=None, compare=False, repr=False)
 
 
 def json_bytes(value: Json) -> bytes:
@@ -229,6 +267,12 @@ class ToolOutput:
     result: Json = None
     error: CallError | None = None
     content: tuple[Mapping[str, Any], ...] = ()
+    _has_structured: bool = False  # what begins so is no part of the output that people and programs read
+
+    @property
+    def has_structured(self) -> bool:
+        """Whether the source itself gave a structure; else `result` may be one that was read out of text."""
+        return self._has_structured
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,8 +11,9 @@ import pytest
 from dragoman import Caller, Hub
 from dragoman.errors import Conflict, InvalidArguments, NotFound
 from dragoman.events import Event
-from dragoman.hub.loaded import MOST_LOADED, LoadedTools
+from dragoman.hub.loaded import MOST_LOADED, Change, LoadedTools
 from dragoman.scope import LOCAL_CALLER
+from dragoman.store import open_store
 from servers.hubs import open_hub, quick
 from servers.processes import stdio
 
@@ -211,12 +212,16 @@ async def test_what_cannot_be_called_is_not_loaded(tmp_path: Path) -> None:
             await hub.tools.load(["read_inbox"])
 
 
-def test_a_thread_holds_a_bounded_number_of_tools_and_the_oldest_go_first() -> None:
-    loaded, key = LoadedTools(), ("w", "u", "t")
-    loaded.add(key, (f"tool{number}" for number in range(MOST_LOADED)))
-    loaded.add(key, ["tool0"])
-    assert loaded.add(key, ["one_more"]) == (("one_more",), ("tool1",))
-    assert len(loaded.of(key)) == MOST_LOADED
+async def test_a_thread_holds_a_bounded_number_of_tools_and_the_oldest_go_first(database_url: str) -> None:
+    key = ("w", "u", "t")
+    async with open_store(database_url) as store:
+        loaded = LoadedTools(store.loaded)
+        await loaded.add(key, (f"tool{number}" for number in range(MOST_LOADED)))
+        await loaded.add(key, ["tool0"])
+        assert await loaded.add(key, ["one_more"]) == Change(("one_more",), ("tool1",))
+        assert len(loaded.of(key)) == MOST_LOADED
+        assert loaded.of(key)[-2:] == ("tool0", "one_more")
+        assert await LoadedTools(store.loaded).read(key) == loaded.of(key)
 
 
 def _local() -> tuple[str, str]:

@@ -88,9 +88,16 @@ class Door:
         async with self.http.request(method, self.url + path, data=data, headers=given) as response:
             return Reply(response.status, response.headers, await response.read())
 
-    async def ask(self, method: str, params: Any = None, path: str = "/mcp", **headers: str) -> Reply:
+    async def ask(
+        self,
+        method: str,
+        params: Any = None,
+        path: str = "/mcp",
+        meta: Mapping[str, Any] = META,
+        **headers: str,
+    ) -> Reply:
         """One request of the 2026 era."""
-        params = {**(params or {}), "_meta": META}
+        params = {**(params or {}), "_meta": meta}
         named = params.get("name") or params.get("uri")
         headers = {
             "MCP_Protocol_Version": MODERN,
@@ -150,6 +157,7 @@ class News:
 
     def __init__(self, response: aiohttp.ClientResponse) -> None:
         self.response = response
+        self.honoured: Mapping[str, Any] = {}
 
     async def next(self, within: float = 5.0) -> Any:
         async with asyncio.timeout(within):
@@ -183,7 +191,7 @@ async def _stream(
 
 
 @asynccontextmanager
-async def subscribed(door: Door, path: str = "/mcp", **wanted: bool) -> AsyncGenerator[News]:
+async def subscribed(door: Door, path: str = "/mcp", **wanted: Any) -> AsyncGenerator[News]:
     """subscriptions/listen of the 2026 era, acknowledged."""
     params = {"notifications": wanted, "_meta": META}
     body = {"jsonrpc": "2.0", "id": "listen-1", "method": "subscriptions/listen", "params": params}
@@ -192,6 +200,7 @@ async def subscribed(door: Door, path: str = "/mcp", **wanted: bool) -> AsyncGen
         first = await news.next()
         assert first["method"] == "notifications/subscriptions/acknowledged"
         assert first["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"] == "listen-1"
+        news.honoured = first["params"]["notifications"]
         yield news
 
 

@@ -77,19 +77,6 @@ async def test_a_tool_that_asks_is_answered_by_the_person_at_the_client(tmp_path
                 assert result.content[0].text == "Hello, Ada!"
 
 
-async def test_a_server_of_the_2025_era_asks_the_one_client_that_waits(tmp_path: Path) -> None:
-    with HttpProcess(tmp_path, program="asking_server.py") as server:
-        async with open_door(tmp_path / "home") as door:
-            await door.hub.connectors.add("asking", url=server.url)
-            async with door.client("/mcp/asking", mode="legacy", elicitation_callback=says_ada) as client:
-                result: Any = await client.call_tool("greet", {})
-                assert result.content[0].text == "Hello, Ada!"
-            async with door.client("/mcp/asking", mode="2026-07-28", elicitation_callback=says_ada) as client:
-                result = await client.call_tool("greet", {})
-                assert result.content[0].text == "declined"
-            assert (await door.hub.call("mcp_asking_greet", {})).result == {"result": "declined"}
-
-
 async def test_who_cannot_be_asked_has_declined(tmp_path: Path) -> None:
     with HttpProcess(tmp_path, program="everything_server.py") as server:
         async with open_door(tmp_path / "home") as door:

@@ -25,6 +25,21 @@ def build() -> MCPServer:
         answer = await ctx.elicit("What is your name?", Name)
         return f"Hello, {answer.data.name}!" if answer.action == "accept" else f"{answer.action}d"
 
+    @server.tool(annotations=ToolAnnotations(read_only_hint=True))
+    async def introduce(ctx: Context) -> str:
+        """Asks for two names, one after the other."""
+        names: list[str] = []
+        for which in ("first", "second"):
+            answer = await ctx.elicit(f"What is your {which} name?", Name)
+            names.append(answer.data.name if answer.action == "accept" else f"{answer.action}d")
+        return " ".join(names)
+
+    @server.tool(annotations=ToolAnnotations(read_only_hint=True))
+    async def rename(old: str, ctx: Context) -> str:
+        """Asks for the new name of somebody."""
+        answer = await ctx.elicit(f"What is the new name of {old}?", Name)
+        return f"{old} is {answer.data.name}" if answer.action == "accept" else f"{old}: {answer.action}d"
+
     return server
 
 

@@ -4,8 +4,8 @@ Knows the store's rows and the vault's seal; who may answer is decided in the hu
 """
 
 import asyncio
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from secrets import token_hex
@@ -21,7 +21,7 @@ from dragoman.identity.directory import Directory
 from dragoman.scope import Caller
 from dragoman.store.protocols import ApprovalRows
 from dragoman.store.records import Approval, Binding
-from dragoman.tool import Tool, arguments_hash
+from dragoman.tool import Tool, ToolCall, arguments_hash
 
 QUESTION_LASTS = timedelta(hours=24)
 ANSWER_LASTS = timedelta(hours=1)
@@ -57,12 +57,12 @@ class Approvals:
         connector: Connector,
         caller: Caller,
         arguments: Mapping[str, Any],
-        within: float | None = None,
+        call: ToolCall | None = None,
     ) -> bool:
         """Returns when the call may go on: True when somebody was waited for, so that the rest is old news.
 
-        Raises `ApprovalRefused` when a person said no, `ApprovalPending` when nobody answered in time:
-        `within` seconds where the caller has less time than the installation gives.
+        Raises `ApprovalRefused` when a person said no, `ApprovalPending` when nobody answered in time. A call
+        may have less time than the installation gives, and more patience.
         """
         workspace = (await self._directory.of(caller)).workspace
         policy = policy_of(tool, connector, workspace.approval)
@@ -72,11 +72,11 @@ class Approvals:
         wanted = _Wanted(tool, need, _binding(tool, caller, arguments), arguments)
         if await self._has_yes(wanted):
             return False
-        wait = self._wait if within is None else min(self._wait, within)
-        deadline = asyncio.get_running_loop().time() + wait
+        deadline = asyncio.get_running_loop().time() + _patience(call, self._wait)
         while True:
             question = await self._ask(wanted)
-            await self._answered(question, deadline)
+            with _witnessed(call, question):
+                await self._answered(question, deadline)
             # Of several that waited for the same answer, one has it; the others ask anew.
             if await self._has_yes(wanted):
                 return True
@@ -160,6 +160,27 @@ class Approvals:
         self._events.publish(
             Event(kind=kind, workspace=bound.workspace, user=bound.user, connector=approval.slug, data=data)
         )
+
+
+def _patience(call: ToolCall | None, usual: float) -> float:
+    if call is None:
+        return usual
+    if call.patience is not None:
+        return call.patience
+    return usual if call.timeout is None else min(usual, call.timeout)
+
+
+@contextmanager
+def _witnessed(call: ToolCall | None, question: Approval) -> Generator[None]:
+    witness = call.witness if call else None
+    if witness is None:
+        yield
+        return
+    witness.awaits(question.id)
+    try:
+        yield
+    finally:
+        witness.goes_on()
 
 
 def _binding(tool: Tool, caller: Caller, arguments: Mapping[str, Any]) -> Binding:

@@ -21,7 +21,7 @@ from dragoman.store.records import AuditEntry
 from dragoman.telemetry.logs import get_logger
 from dragoman.tool import arguments_hash
 
-_BATCH = 100  # entries are chained on the event loop: more at once would be felt by calls
+_BATCH = 500  # one transaction; the store itself lets the event loop go between parts of it
 _MOST_WAITING = 20_000
 _Noted = tuple[Finished, str | None]
 

@@ -55,15 +55,17 @@ class Cache:
             self._drop(key)
             return None
         self._entries.move_to_end(key)
-        result, content, content_type = orjson.loads(body)
-        return Shaped(result=result, content=tuple(content), content_type=content_type)
+        result, content, content_type, has_structured = orjson.loads(body)
+        return Shaped(
+            result=result, content=tuple(content), content_type=content_type, has_structured=has_structured
+        )
 
     def keep(self, key: Key, tool: Tool, connector: Connector, shaped: Shaped) -> None:
         """Only what succeeded and was not cut."""
         if shaped.is_error or shaped.size is not None:
             return
         try:
-            body = orjson.dumps((shaped.result, shaped.content, shaped.content_type))
+            body = orjson.dumps((shaped.result, shaped.content, shaped.content_type, shaped.has_structured))
         except TypeError:
             return  # a native tool may return what JSON cannot hold
         if len(body) > _MAX_ENTRY:

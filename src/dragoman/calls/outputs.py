@@ -36,6 +36,7 @@ class Shaped:
     whole: bytes | None = None
     whole_type: str = "text/plain"
     size: int | None = None
+    has_structured: bool = False
 
 
 def shape(raw: RawResult, limit: int) -> Shaped:
@@ -45,7 +46,7 @@ def shape(raw: RawResult, limit: int) -> Shaped:
         texts: list[str] = [str(content[0].get("text", ""))]
     else:
         texts = [text for block in content if (text := _text_of(block)) is not None]
-    shaped = Shaped(content=content, is_error=raw.is_error)
+    shaped = Shaped(content=content, is_error=raw.is_error, has_structured=raw.has_structured)
     if raw.has_structured:
         _take_structured(shaped, raw.structured, texts, limit)
     else:

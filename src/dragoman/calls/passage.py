@@ -58,7 +58,11 @@ class Passage:
             )
             return self.failed(failed, redactor, shaped)
         return ToolOutput(
-            ok=True, metadata=self._metadata(shaped), result=shaped.result, content=shaped.content
+            ok=True,
+            metadata=self._metadata(shaped),
+            result=shaped.result,
+            content=shaped.content,
+            _has_structured=shaped.has_structured,
         )
 
     def failed(self, error: DragomanError, redactor: Redactor, shaped: Shaped | None = None) -> ToolOutput:

@@ -19,7 +19,7 @@ from dragoman.store.protocols import CallRecord, Store
 from dragoman.telemetry.logs import get_logger
 from dragoman.telemetry.metrics import ConnectorMetrics, Tally
 
-_BATCH = 200  # rows are made ready on the event loop: more at once would be felt by calls
+_BATCH = 500  # one transaction; the store itself lets the event loop go between parts of it
 _MOST_WAITING = 20_000
 
 

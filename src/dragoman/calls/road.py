@@ -72,8 +72,7 @@ class Road:
             tool, connector = self._found(passage)
             arguments, passage.warnings = self._arguments.check(tool, call.arguments)
             passage.arguments = arguments
-            if await self._approvals.admit(tool, connector, caller, arguments, call.timeout):
-                self._check_again(passage)
+            await self._admit(passage, tool, connector, arguments)
             key = self._cache.key(tool, connector, caller, arguments)
             shaped = self._cache.find(key) if key else None
             if shaped is None:
@@ -101,6 +100,16 @@ class Road:
         self._access.check(tool, connector, passage.caller)
         return tool, connector
 
+    async def _admit(
+        self, passage: Passage, tool: Tool, connector: Connector, arguments: dict[str, Any]
+    ) -> None:
+        """Approve. A request that continues a call is a part of it: nobody is asked for leave twice."""
+        call, line = passage.call, passage.call.line
+        if line is not None and line.continues is not None and line.continues.covers(tool, arguments):
+            return
+        if await self._approvals.admit(tool, connector, passage.caller, arguments, call):
+            self._check_again(passage)
+
     def _check_again(self, passage: Passage) -> None:
         """A person took their time: what they allowed must still be what would happen now."""
         before = passage.tool
@@ -124,6 +133,8 @@ class Road:
         )
         ticket = await self._budgets.enter(passage.call, tool, connector, caller, deadline)
         try:
+            if passage.call.witness is not None:
+                await passage.call.witness.departs(tool.definition.annotations.is_safe_to_repeat)
             shaped = shape(await self._send(passage, call), connector.configuration.max_result_bytes)
         except BaseException:
             if ticket is not None:

@@ -1,7 +1,8 @@
 """A server of the 2025 era asks by itself, in the middle of a call: for whom it asks is found here.
 
-Such a question does not say which call it belongs to. Where one client has calls under way it is asked;
-where several have, nobody is: an answer must never come from the wrong person.
+Over streamable HTTP it asks on the stream of the call that it asks about. Elsewhere (stdio, the old SSE, a
+standing stream) a question does not say which call it belongs to: where one call is under way its client
+is asked; where several are, nobody is, for an answer must never come from the wrong person.
 """
 
 from collections.abc import Generator
@@ -9,33 +10,52 @@ from contextlib import contextmanager
 from typing import Any
 
 from mcp.client.context import ClientRequestContext
-from mcp_types import ElicitRequestParams, ElicitResult, ErrorData
+from mcp_types import ElicitRequestParams, ElicitResult, ErrorData, RequestId
 
-from dragoman.connections.conversation import answered
+from dragoman.connections.conversation import DECLINED, answered
+from dragoman.connections.wire import Wire
 from dragoman.tool import Line
 
 
-class Asking:
-    """The clients that have a request under way on one session."""
+class Party:
+    """One request under way; `line` is None where its caller cannot be asked."""
 
-    def __init__(self) -> None:
-        self._lines: list[tuple[Line, float]] = []
+    __slots__ = ("deadline", "line", "request_id")
+
+    def __init__(self, line: Line | None, deadline: float) -> None:
+        self.line = line
+        self.deadline = deadline
+        self.request_id: RequestId | None = None
+
+
+class Asking:
+    """Who has a request under way on one session."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+        self._parties: list[Party] = []
 
     @contextmanager
-    def on_behalf_of(self, line: Line, deadline: float) -> Generator[None]:
-        entry = (line, deadline)
-        self._lines.append(entry)
+    def on_behalf_of(self, line: Line | None, deadline: float) -> Generator[Party]:
+        party = Party(line, deadline)
+        self._parties.append(party)
         try:
-            yield
+            yield party
         finally:
-            self._lines.remove(entry)
+            self._parties.remove(party)
 
     async def elicit(
         self, context: ClientRequestContext, params: ElicitRequestParams
     ) -> ElicitResult | ErrorData:
-        if len(self._lines) != 1 or self._lines[0][0].retries:
-            return ElicitResult(action="decline")
-        line, deadline = self._lines[0]
+        party = self._find(self._wire.about(context.request_id))
+        if party is None or party.line is None:
+            return ElicitResult.model_validate(DECLINED)
         asked: dict[str, Any] = params.model_dump(by_alias=True, mode="json", exclude_none=True)
         asked.pop("_meta", None)
-        return ElicitResult.model_validate(await answered(line, "elicitation/create", asked, deadline))
+        answer = await answered(party.line, "elicitation/create", asked, party.deadline)
+        return ElicitResult.model_validate(answer)
+
+    def _find(self, request_id: RequestId | None) -> Party | None:
+        if request_id is not None:
+            return next((one for one in self._parties if one.request_id == request_id), None)
+        return self._parties[0] if len(self._parties) == 1 else None

@@ -17,9 +17,10 @@ from dragoman.connections.faults import WireFault, explained
 from dragoman.connections.needs import credential_hint
 from dragoman.connections.repeats import Tries, backoff
 from dragoman.connections.session import Session
-from dragoman.connections.source import LinkStatus, Listing, Observer, Question, SourceCall, State
+from dragoman.connections.source import LinkStatus, Listing, Notice, Observer, Question, SourceCall, State
 from dragoman.connections.upkeep import Upkeep
 from dragoman.connections.usage import Usage
+from dragoman.connections.watching import Watching
 from dragoman.connections.wire import Wire
 from dragoman.connector import Connector
 from dragoman.errors import (
@@ -43,7 +44,7 @@ class Opener(Protocol):
     """How the owner gets a session; the pool fills it in."""
 
     def __call__(
-        self, connector: Connector, on_tools_changed: Callable[[], None], on_wire: Callable[[Wire], None]
+        self, connector: Connector, on_notice: Callable[[Notice], None], on_wire: Callable[[Wire], None]
     ) -> AbstractAsyncContextManager[Session]: ...
 
 
@@ -57,12 +58,16 @@ class _Phase:
 
 
 class Connection:
-    def __init__(self, connector: Connector, identity: str, opener: Opener, observer: Observer) -> None:
+    def __init__(
+        self, connector: Connector, identity: str, opener: Opener, observer: Observer, watching: Watching
+    ) -> None:
         self.connector = connector
         self.identity = identity
         self.usage = Usage()
+        self.on_notice: Callable[[Connection, Notice], None] = lambda link, notice: None
         self._opener = opener
         self._observer = observer
+        self._watching = watching
         self._phase = _Phase()
         self._session: Session | None = None
         self._wire: Wire | None = None
@@ -226,9 +231,9 @@ class Connection:
         started = asyncio.get_running_loop().time()
         end: DragomanError | None = None
         try:
-            async with self._opener(self.connector, self._tell_tools_changed, self._take_wire) as session:
+            async with self._opener(self.connector, self._take_notice, self._take_wire) as session:
                 self._opened(session, asyncio.get_running_loop().time() - started)
-                upkeep = Upkeep(self.connector.configuration, self.usage, self._tell_tools_changed)
+                upkeep = Upkeep(self.connector.configuration, self.usage, self._watching, self._take_notice)
                 try:
                     end = await upkeep.watch(session)
                 finally:
@@ -318,8 +323,11 @@ class Connection:
         )
         self._observer.state_changed(self.connector, self.status())
 
-    def _tell_tools_changed(self) -> None:
-        self._observer.tools_changed(self.connector, self.identity)
+    def _take_notice(self, notice: Notice) -> None:
+        if notice.kind == "tools":
+            self._observer.tools_changed(self.connector, self.identity)
+        else:
+            self.on_notice(self, notice)
 
     def _take_wire(self, wire: Wire) -> None:
         self._wire = wire

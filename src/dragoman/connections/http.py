@@ -220,7 +220,7 @@ class HttpWire(Wire):
         if is_object(message) and "method" not in message and _same(message.get("id"), request_id):
             return message
         if is_object(message):
-            self._receive(message)
+            self._receive(message, request_id)
         return None
 
     async def _events(self, response: aiohttp.ClientResponse) -> AsyncGenerator[ServerEvent]:

@@ -5,14 +5,23 @@ The number of open ones is capped: the least recently used idle one goes first.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from typing import Any, Self, TypeVar
 
 from dragoman.connections.connection import Connection
 from dragoman.connections.guarding import Clients
 from dragoman.connections.session import Session, open_session
-from dragoman.connections.source import LinkStatus, Listing, Observer, Question, Secrets, SourceCall
+from dragoman.connections.source import (
+    LinkStatus,
+    Listing,
+    Notice,
+    Observer,
+    Question,
+    Secrets,
+    SourceCall,
+)
+from dragoman.connections.watching import Watching
 from dragoman.connections.wire import Wire
 from dragoman.connector import Connector
 from dragoman.errors import DragomanError, LimitReached, ShuttingDown, Unreachable
@@ -21,9 +30,12 @@ from dragoman.tool import RawResult
 
 _SLOW_START = 5.0
 _LAST_CALLS = 4.0
+_SOON_ASKED = 5.0
 
 Key = tuple[str, str]
 Result = TypeVar("Result")
+Hearer = Callable[[Connector, str, Notice], None]
+"""Told which connector, for which identity it is connected, and what its server said."""
 
 
 class Connections:
@@ -45,6 +57,8 @@ class Connections:
         self._spawns = asyncio.Semaphore(max_spawns)
         self._links: dict[Key, Connection] = {}
         self._owners: dict[Connection, asyncio.Task[None]] = {}
+        self._watching: dict[Key, Watching] = {}
+        self._hearers: set[Hearer] = set()
         self._retired: dict[str, int] = {}
         self._is_closing = False
         self._stack = AsyncExitStack()
@@ -73,6 +87,48 @@ class Connections:
     async def ask(self, question: Question) -> Mapping[str, Any]:
         """What else a server of MCP can be asked. Its own no is on the line as well."""
         return await self._with_link(question.connector, question.caller, lambda link: link.ask(question))
+
+    # What servers tell by themselves
+
+    @contextmanager
+    def hearing(self, hearer: "Hearer") -> Generator[None]:
+        """While this lasts, `hearer` is called with what servers tell of prompts and resources."""
+        self._hearers.add(hearer)
+        try:
+            yield
+        finally:
+            self._hearers.discard(hearer)
+
+    async def watch(self, connector: Connector, caller: Caller, uri: str) -> Callable[[], None]:
+        """Asks the server to tell when this resource changes; what is returned ends it, and is called once.
+
+        It waits until the server has been asked, though not for long: one that is away is asked when it is
+        back. While anything is watched the connection is not closed for being idle.
+        """
+        key = (connector.id, identity_of(caller, connector.configuration.isolation))
+        watching = self._watching.setdefault(key, Watching())
+        watching.add(uri)
+
+        def end() -> None:
+            watching.remove(uri)
+            if not watching.uris and key not in self._links and self._watching.get(key) is watching:
+                del self._watching[key]
+
+        try:
+            await self._with_link(connector, caller, lambda link: link.ready())
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_SOON_ASKED):
+                    await watching.settled()
+        except BaseException:
+            end()
+            raise
+        return end
+
+    def _take_notice(self, link: Connection, notice: Notice) -> None:
+        for hearer in [*self._hearers]:
+            hearer(link.connector, link.identity, notice)
+
+    # Tools
 
     async def list_tools(self, connector: Connector, caller: Caller) -> Listing:
         return await self._with_link(connector, caller, _listed)
@@ -163,7 +219,9 @@ class Connections:
         old = self._links.pop(key, None)
         if old is not None:
             old.close()
-        link = Connection(connector, key[1], self._opener(key), self._observer)
+        watching = self._watching.setdefault(key, Watching())
+        link = Connection(connector, key[1], self._opener(key), self._observer, watching)
+        link.on_notice = self._take_notice
         self._links[key] = link
         owner = self._tasks.create_task(link.run(), name=f"owner of {connector.slug} for {key[1]}")
         self._owners[link] = owner
@@ -174,6 +232,8 @@ class Connections:
         self._owners.pop(link, None)
         if self._links.get(key) is link:
             del self._links[key]
+            if not self._watching[key].uris:
+                del self._watching[key]
 
     async def _close_link(self, link: Connection) -> None:
         """Closed on return, unless calls are under way: then the owner leaves with the last of them."""
@@ -209,7 +269,7 @@ class Connections:
     def _opener(self, key: Key):
         @asynccontextmanager
         async def opened(
-            connector: Connector, on_tools_changed: Callable[[], None], on_wire: Callable[[Wire], None]
+            connector: Connector, on_notice: Callable[[Notice], None], on_wire: Callable[[Wire], None]
         ) -> AsyncGenerator[Session]:
             self._make_room(key, connector)
             reach = self._clients.for_connector(connector)
@@ -218,7 +278,7 @@ class Connections:
             async with (
                 self._turn_to_start(connector) as started,
                 asyncio.timeout(connector.configuration.connect_timeout) as limit,
-                open_session(connector, secrets, reach, on_tools_changed, on_wire, bearer) as session,
+                open_session(connector, secrets, reach, on_notice, on_wire, bearer) as session,
             ):
                 limit.reschedule(None)
                 started()

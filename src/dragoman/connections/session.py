@@ -31,6 +31,9 @@ from mcp_types import (
     METHOD_NOT_FOUND,
     PROTOCOL_VERSION_META_KEY,
     Implementation,
+    PromptListChangedNotification,
+    ResourceListChangedNotification,
+    ResourceUpdatedNotification,
     ServerNotification,
     ToolListChangedNotification,
 )
@@ -46,12 +49,13 @@ from dragoman.connections.faults import WireFault
 from dragoman.connections.guarding import Reach
 from dragoman.connections.http import HttpWire, open_http
 from dragoman.connections.needs import check_secrets
-from dragoman.connections.source import Listing, Question, SourceCall
+from dragoman.connections.source import Listing, Notice, Question, SourceCall
 from dragoman.connections.sse import open_sse
 from dragoman.connections.stdio import open_stdio
 from dragoman.connections.wire import Message, Wire, is_object
 from dragoman.connector import Auth, Connector, Era
-from dragoman.tool import Annotations, Definition, RawResult, Tool
+from dragoman.errors import InputRequired
+from dragoman.tool import Admission, Annotations, Definition, RawResult, Tool
 
 _MOST_PAGES = 1000
 CLIENT_INFO = Implementation(name="dragoman", version=version("dragoman"))
@@ -76,10 +80,30 @@ class Session:
         self._header_maps: dict[str, dict[tuple[str, ...], str]] = {}
 
     @property
-    def announces_tools(self) -> bool:
-        """Whether the server says that it tells of changed tools."""
+    def announces(self) -> frozenset[str]:
+        """The lists of whose changes the server says that it tells."""
         capabilities = self.client.server_capabilities
-        return bool(capabilities and capabilities.tools and capabilities.tools.list_changed)
+        if capabilities is None:
+            return frozenset()
+        lists = {
+            "tools": capabilities.tools,
+            "prompts": capabilities.prompts,
+            "resources": capabilities.resources,
+        }
+        return frozenset(name for name, offered in lists.items() if offered and offered.list_changed)
+
+    @property
+    def tells_of_resources(self) -> bool:
+        """Whether one can ask to be told when a single resource changes."""
+        capabilities = self.client.server_capabilities
+        return bool(capabilities and capabilities.resources and capabilities.resources.subscribe)
+
+    async def subscribe(self, uri: str, *, wanted: bool) -> None:
+        """2025 era: asks to be told of one resource, or not any more. A server may say no."""
+        try:
+            await self._ask("resources/subscribe" if wanted else "resources/unsubscribe", {"uri": uri})
+        except MCPError:
+            return
 
     async def call_tool(self, call: SourceCall) -> RawResult:
         """The hot road: one request on the wire, and a look at the shape of what came back."""
@@ -96,8 +120,13 @@ class Session:
                 **self._param_headers(tool, arguments),
             }
         if call.line is None:
-            return _checked(await self.wire.request("tools/call", params, headers), tool)
-        return _checked(await self._converse("tools/call", params, headers, call), tool)
+            with self._asking.on_behalf_of(None, call.deadline):
+                return _checked(await self.wire.request("tools/call", params, headers), tool)
+        try:
+            return _checked(await self._converse("tools/call", params, headers, call), tool)
+        except InputRequired:
+            call.line.admitted = Admission.of(tool, arguments)
+            raise
 
     async def ask(self, question: Question) -> Message:
         """Resources, prompts, completion: the result as it came."""
@@ -120,10 +149,12 @@ class Session:
         if line.wants_progress:
             options["on_progress"] = line.progress
 
-        async def send(params: Message) -> Message:
-            return await self.wire.send_raw_request(method, params, options)
+        with self._asking.on_behalf_of(line, about.deadline) as party:
 
-        with self._asking.on_behalf_of(line, about.deadline):
+            async def send(params: Message) -> Message:
+                options["request_id"] = party.request_id = self.wire.next_id()
+                return await self.wire.send_raw_request(method, params, options)
+
             return await converse(send, params, line, about.deadline)
 
     async def list_tools(self) -> Listing:
@@ -218,7 +249,7 @@ async def open_session(
     connector: Connector,
     secrets: Mapping[str, SecretStr],
     reach: Reach,
-    on_tools_changed: Callable[[], None],
+    on_notice: Callable[[Notice], None],
     on_wire: Callable[[Wire], None],
     bearer: Bearer | None = None,
 ) -> AsyncGenerator[Session]:
@@ -226,12 +257,12 @@ async def open_session(
     check_secrets(connector, secrets)
 
     async def take_message(message: ServerNotification | Exception) -> None:
-        if isinstance(message, ToolListChangedNotification):
-            on_tools_changed()
+        if not isinstance(message, Exception) and (notice := noticed(message)) is not None:
+            on_notice(notice)
 
-    asking = Asking()
     async with _open_wire(connector, secrets, reach, bearer) as wire:
         on_wire(wire)
+        asking = Asking(wire)
         async with ClientSession(
             dispatcher=wire,
             message_handler=take_message,
@@ -241,6 +272,20 @@ async def open_session(
         ) as session:
             await _negotiate(session, connector.era)
             yield Session(wire, session, asking)
+
+
+def noticed(message: ServerNotification) -> Notice | None:
+    match message:
+        case ToolListChangedNotification():
+            return Notice("tools")
+        case PromptListChangedNotification():
+            return Notice("prompts")
+        case ResourceListChangedNotification():
+            return Notice("resources")
+        case ResourceUpdatedNotification():
+            return Notice("resource", str(message.params.uri))
+        case _:
+            return None
 
 
 def _open_wire(connector: Connector, secrets: Mapping[str, SecretStr], reach: Reach, bearer: Bearer | None):

@@ -36,6 +36,14 @@ class LinkStatus:
     garbage_lines: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """What a server of MCP tells by itself: that one of its lists changed, or the resource at `uri`."""
+
+    kind: Literal["tools", "prompts", "resources", "resource"]
+    uri: str = ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
     """Everything one connection says it offers."""

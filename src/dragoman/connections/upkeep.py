@@ -1,44 +1,67 @@
-"""What the owner does while a session is open: health, idleness, and the server's news of its tools.
+"""What the owner does while a session is open: health, idleness, and the news that the server tells.
 
-Runs in the owner's task and owns nothing but the subscription that it opens.
+Runs in the owner's task and owns nothing but the subscriptions that it opens.
 """
 
 import asyncio
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager, suppress
+from functools import partial
 
-from mcp.client.subscriptions import SubscriptionLost, listen
+from mcp.client.subscriptions import (
+    PromptsListChanged,
+    ResourcesListChanged,
+    ResourceUpdated,
+    ServerEvent,
+    Subscription,
+    SubscriptionLost,
+    ToolsListChanged,
+    listen,
+)
 from mcp.shared.exceptions import MCPError
 from mcp_types import CONNECTION_CLOSED
 
 from dragoman.connections.faults import WireFault
 from dragoman.connections.session import Session
+from dragoman.connections.source import Notice
 from dragoman.connections.usage import Usage
+from dragoman.connections.watching import Watching
 from dragoman.connector import Configuration
 from dragoman.errors import DragomanError, Unreachable
 
 _PROBE_TIMEOUT = 5.0
 _LISTEN_FIRST, _LISTEN_CAP = 1.0, 60.0
+_LISTS = (Notice("tools"), Notice("prompts"), Notice("resources"))
 
 
 class Upkeep:
     def __init__(
-        self, configuration: Configuration, usage: Usage, on_tools_changed: Callable[[], None]
+        self,
+        configuration: Configuration,
+        usage: Usage,
+        watching: Watching,
+        on_notice: Callable[[Notice], None],
     ) -> None:
         self._health_interval = configuration.health_interval
         self._health_at = asyncio.get_running_loop().time() + configuration.health_interval
         self._idle_ttl = 0.0 if configuration.eager else configuration.idle_ttl
         self._usage = usage
-        self._tell_tools_changed = on_tools_changed
+        self._watching = watching
+        self._tell = on_notice
 
     async def watch(self, session: Session) -> DragomanError | None:
         """Until the session must end: why, or None when it ends on purpose (closed, idle)."""
         async with asyncio.TaskGroup() as tasks:
-            follower = tasks.create_task(self._follow_changes(session))
+            followers = [
+                tasks.create_task(one)
+                for one in (self._follow_lists(session), self._follow_resources(session))
+            ]
             try:
                 return await self._until_end(session)
             finally:
-                follower.cancel()
+                for follower in followers:
+                    follower.cancel()
+                self._watching.unsettle()
 
     async def _until_end(self, session: Session) -> DragomanError | None:
         usage = self._usage
@@ -59,7 +82,8 @@ class Upkeep:
         looks = [self._health_at] if self._health_interval else []
         if self._idle_ttl:
             # A call under way is no idleness; nobody tells when it ends, so it is looked at again.
-            looks.append((loop.time() if usage.leases else usage.last_used) + self._idle_ttl)
+            is_used = usage.leases or self._watching.uris
+            looks.append((loop.time() if is_used else usage.last_used) + self._idle_ttl)
         with suppress(TimeoutError):
             async with asyncio.timeout_at(min(looks, default=None)):
                 await usage.nudge.wait()
@@ -70,7 +94,7 @@ class Upkeep:
 
     def _is_idle(self) -> bool:
         usage = self._usage
-        if not self._idle_ttl or usage.leases:
+        if not self._idle_ttl or usage.leases or self._watching.uris:
             return False
         return asyncio.get_running_loop().time() >= usage.last_used + self._idle_ttl
 
@@ -90,17 +114,75 @@ class Upkeep:
         usage.answered()
         return None
 
-    async def _follow_changes(self, session: Session) -> None:
+    async def _follow_lists(self, session: Session) -> None:
         """The 2026 era's subscription to changed lists; reopened, with a refetch, when it is lost."""
-        if not (session.is_modern and session.announces_tools):
+        if not (session.is_modern and session.announces):
             return
+        announced = session.announces
+        stream = partial(
+            listen,
+            session.client,
+            tools_list_changed="tools" in announced,
+            prompts_list_changed="prompts" in announced,
+            resources_list_changed="resources" in announced,
+        )
+        await self._listen(stream, [notice for notice in _LISTS if notice.kind in announced])
+
+    async def _follow_resources(self, session: Session) -> None:
+        """Tells the server which resources somebody wants to hear of, whenever that changes."""
+        watching = self._watching
+        told: frozenset[str] = frozenset()
+        while session.tells_of_resources:
+            wanted = watching.take()
+            if session.is_modern:
+                await self._listen_to_resources(session, wanted, told)
+            else:
+                with suppress(WireFault):  # a lost session is noticed elsewhere
+                    for uri in (*(wanted - told), *(told - wanted)):
+                        await session.subscribe(uri, wanted=uri in wanted)
+                watching.settle(wanted)
+                await watching.changed()
+            told = wanted
+
+    async def _listen_to_resources(
+        self, session: Session, wanted: frozenset[str], before: frozenset[str]
+    ) -> None:
+        """One subscription for all, until others are wanted. What changes between two of them is told too."""
+        watching = self._watching
+        missed = {*before} & wanted
+
+        def opened() -> None:
+            watching.settle(wanted)
+            while missed:
+                self._tell(Notice("resource", missed.pop()))
+
+        async def heard() -> None:
+            if wanted:
+                uris = sorted(wanted)
+                stream = partial(listen, session.client, resource_subscriptions=uris)
+                await self._listen(stream, [Notice("resource", uri) for uri in uris], opened)
+            watching.settle(wanted)  # also where the server does not offer it after all
+
+        async with asyncio.TaskGroup() as tasks:
+            hearing = tasks.create_task(heard())
+            await watching.changed()
+            hearing.cancel()
+
+    async def _listen(
+        self,
+        open_stream: Callable[[], AbstractAsyncContextManager[Subscription]],
+        refetch: Sequence[Notice],
+        on_open: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Passes on what comes. A stream that is lost is opened again; all of it may have changed then."""
         delay = _LISTEN_FIRST
         while True:
             try:
-                async with listen(session.client, tools_list_changed=True) as changes:
+                async with open_stream() as changes:
                     delay = _LISTEN_FIRST
-                    async for _ in changes:
-                        self._tell_tools_changed()
+                    on_open()
+                    async for event in changes:
+                        self._tell(_notice(event))
             except (SubscriptionLost, WireFault):
                 pass
             except TimeoutError:
@@ -110,4 +192,17 @@ class Upkeep:
                     return  # the server does not offer it after all
             await asyncio.sleep(delay)
             delay = min(delay * 2, _LISTEN_CAP)
-            self._tell_tools_changed()
+            for notice in refetch:
+                self._tell(notice)
+
+
+def _notice(event: ServerEvent) -> Notice:
+    match event:
+        case PromptsListChanged():
+            return Notice("prompts")
+        case ResourcesListChanged():
+            return Notice("resources")
+        case ResourceUpdated():
+            return Notice("resource", event.uri)
+        case ToolsListChanged():
+            return Notice("tools")

@@ -105,6 +105,7 @@ class Wire:
     def __init__(self) -> None:
         self._ids = itertools.count(1)
         self._progress: dict[RequestId, Any] = {}
+        self._about: dict[RequestId, RequestId] = {}
         self._tasks: anyio.abc.TaskGroup | None = None
         self._on_request: OnRequest | None = None
         self._on_notify: OnNotify | None = None
@@ -126,6 +127,14 @@ class Wire:
     def fault(self) -> WireFault | None:
         """Why this wire is of no use any more; None while it is."""
         return self._fault
+
+    def next_id(self) -> RequestId:
+        """For a request that is sent with an id of the caller's choice."""
+        return next(self._ids)
+
+    def about(self, request_id: RequestId) -> RequestId | None:
+        """The request of ours that a request of the server belongs to; None where the wire does not tell."""
+        return self._about.get(request_id)
 
     def lose(self, fault: WireFault) -> None:
         """Declares the whole wire broken. The first reason stays."""
@@ -211,8 +220,11 @@ class Wire:
 
     # What comes in unasked
 
-    def _receive(self, message: Message) -> None:
-        """Takes a request or notification of the server; answers go elsewhere."""
+    def _receive(self, message: Message, about: RequestId | None = None) -> None:
+        """Takes a request or notification of the server; answers go elsewhere.
+
+        `about` is the request of ours on whose own stream it came.
+        """
         method = message.get("method")
         if not isinstance(method, str):
             self.garbage += 1
@@ -221,7 +233,7 @@ class Wire:
             return
         params = message.get("params")
         if "id" in message:
-            self._tasks.start_soon(self._answer, message["id"], method, params)
+            self._tasks.start_soon(self._answer, message["id"], method, params, about)
         elif method == "notifications/progress":
             self._tasks.start_soon(self._progressed, params)
         elif not run_notify_intercept(self._intercept, method, params):
@@ -236,15 +248,22 @@ class Wire:
         if is_object(params) and isinstance(token, int | str) and (on_progress := self._progress.get(token)):
             await on_progress(params.get("progress", 0), params.get("total"), params.get("message"))
 
-    async def _answer(self, request_id: RequestId, method: str, params: Mapping[str, Any] | None) -> None:
+    async def _answer(
+        self, request_id: RequestId, method: str, params: Mapping[str, Any] | None, about: RequestId | None
+    ) -> None:
         answer: Message = {"jsonrpc": "2.0", "id": request_id}
         try:
+            if about is not None:
+                self._about[request_id] = about
             assert self._on_request is not None
             answer["result"] = await self._on_request(InboundContext(self.kind, request_id), method, params)
         except MCPError as error:
             answer["error"] = error.error.model_dump(by_alias=True, mode="json", exclude_none=True)
         except Exception:  # noqa: BLE001 - boundary: a server's odd request must not end the wire
             answer["error"] = {"code": INTERNAL_ERROR, "message": "the request could not be answered"}
+        finally:
+            if about is not None:
+                self._about.pop(request_id, None)
         try:
             await self._send(answer)
         except WireFault:

@@ -24,13 +24,17 @@ from dragoman.connections.sources import EverySource
 from dragoman.discovery import McpRegistry
 from dragoman.errors import DragomanError, NotFound
 from dragoman.events import Event, Events
+from dragoman.hub.agents import Agents
 from dragoman.hub.approvals import Answers
 from dragoman.hub.audit import Audit
 from dragoman.hub.background import Background
 from dragoman.hub.code import Code, open_code
 from dragoman.hub.connectors import Connectors
+from dragoman.hub.conversations import Conversations
 from dragoman.hub.credentials import Credentials
 from dragoman.hub.discovery import Discovery
+from dragoman.hub.embedding import open_embeddings
+from dragoman.hub.engine import Workshop, open_models
 from dragoman.hub.exports import Exports
 from dragoman.hub.first_lists import FirstLists
 from dragoman.hub.folders import AppFiles, Folders
@@ -44,13 +48,20 @@ from dragoman.hub.people import People, issuer_of
 from dragoman.hub.permissions import Permissions
 from dragoman.hub.preferences import UserPreferences
 from dragoman.hub.registry import Registry
+from dragoman.hub.runs import Runs
 from dragoman.hub.shipped import add_shipped_tools, native_connector
 from dragoman.hub.threads import ThreadAccess, Threads
+from dragoman.hub.toolbox import HubToolbox
 from dragoman.hub.tools import Tools
 from dragoman.hub.usage import Usage
 from dragoman.hub.watcher import Watcher
 from dragoman.identity.directory import Directory, make_local
 from dragoman.identity.entrance import Entrance, open_entrance
+from dragoman.run import Run, RunLimits
+from dragoman.runs.journal import open_journal
+from dragoman.runs.previews import Previews
+from dragoman.runs.questions import Questions
+from dragoman.runs.streams import Streams
 from dragoman.scope import LOCAL_CALLER, Caller
 from dragoman.settings import Settings
 from dragoman.store import CallRecord, KeptResult, Store, open_store
@@ -82,6 +93,9 @@ class Hub:
     audit: Audit
     code: Code
     passthrough: Passthrough
+    agents: Agents
+    runs: Runs
+    messages: Conversations
 
     def __init__(
         self,
@@ -132,13 +146,21 @@ class Hub:
             cost_limit=cost_limit,
             line=line,
         )
-        caller = caller or self.caller
+        return await self._call_in_thread(call, caller or self.caller)
+
+    async def _call_in_thread(self, call: ToolCall, caller: Caller) -> ToolOutput:
         if caller.thread is not None:
             try:
                 caller = await self.threads.entered(caller)
             except DragomanError as error:  # the store does not say what is active there
                 return Passage(call, caller).failed(error, self._redactor)
         return await self._road.call(call, caller)
+
+    async def ask(
+        self, text: str, *, thread: str | None = None, agent: str | None = None, caller: Caller | None = None
+    ) -> Run:
+        """Has the assistant, or whoever is mentioned, work on it; the finished run with its answer."""
+        return await self.messages.ask(text, thread=thread, agent=agent, caller=caller)
 
     async def result(self, handle: str, *, caller: Caller | None = None) -> KeptResult:
         """The whole of a result that was cut."""
@@ -243,7 +265,7 @@ class Hub:
         sources = await self._open_sources(stack, vault, watcher)
         self._lay_road(catalog, registry, vault, sources)
         self._open_team(registry, vault, sources)
-        self._open_tools(catalog, registry)
+        await self._open_tools(stack, catalog, registry)
         self._catalog = catalog
         add_shipped_tools(self._native, self.settings)
         self._declare()
@@ -261,9 +283,11 @@ class Hub:
                 programmatic=self.settings.programmatic_calling,
             )
         )
+        await self._open_agents(stack, catalog, registry)
         await self.folders.start(tasks)
         self._first_lists.wake(registry, catalog, tasks)
         tasks.start(self._forget_old(), "forget old results and calls")
+        tasks.start(self.runs.resume_left(), "resume runs that were left")
 
     async def _open_sources(self, stack: AsyncExitStack, vault: Vault, observer: Observer) -> EverySource:
         settings = self.settings
@@ -357,11 +381,16 @@ class Hub:
         self.usage = Usage(caller=caller, store=store, directory=directory)
         self.audit = Audit(caller=caller, store=store, auditor=auditor)
 
-    def _open_tools(self, catalog: Catalog, registry: Registry) -> None:
+    async def _open_tools(self, stack: AsyncExitStack, catalog: Catalog, registry: Registry) -> None:
         """Tools as people and threads see them: active, deferred, loaded."""
         caller, directory = self.caller, self._directory
         auditor, events = self._auditor, self._events
-        search, loaded = Search(catalog), LoadedTools()
+        settings = self.settings
+        search = Search(
+            catalog,
+            await stack.enter_async_context(open_embeddings(settings.search_embedder, settings.home)),
+        )
+        loaded = self._loaded = await LoadedTools.load(self._store.loaded)
         self.threads = Threads(
             caller=caller,
             store=self._store,
@@ -386,11 +415,62 @@ class Hub:
                 directory=directory,
                 events=events,
                 narrowed=self.threads.narrowed,
-                default=self.settings.defer_tools,
-                budget=self.settings.tool_budget,
+                default=settings.defer_tools,
+                budget=settings.tool_budget,
             ),
         )
-        self.passthrough = Passthrough(registry, self._servers, self.threads)
+        budgets = Budgets(self._store.usage, directory)
+        self.passthrough = Passthrough(registry, self._servers, self.threads, budgets, auditor)
+
+    async def _open_agents(self, stack: AsyncExitStack, catalog: Catalog, registry: Registry) -> None:
+        """Who decides, and the runs of their work. What executes them is opened by the first run."""
+        caller, store, events = self.caller, self._store, self._events
+        streams, questions = Streams(store.runs), Questions(store.questions)
+        journal = await stack.enter_async_context(open_journal(store.runs, streams.publish))
+        self.models = await stack.enter_async_context(open_models(self.settings))
+        self.agents = Agents(
+            caller=caller, store=store, registry=registry, auditor=self._auditor, events=events
+        )
+        toolbox = HubToolbox(
+            catalog=catalog,
+            connectors=self.connectors,
+            tools=self.tools,
+            code=self.code,
+            call=self._call_in_thread,
+            narrowed=self.threads.narrowed,
+        )
+        workshop = Workshop(
+            settings=self.settings,
+            store=store,
+            journal=journal,
+            streams=streams,
+            questions=questions,
+            staff=self.agents,
+            toolbox=toolbox,
+            models=self.models,
+            previews=Previews(self._redactor),
+            events=events,
+            functions={},
+        )
+        self.runs = await stack.enter_async_context(
+            Runs(
+                caller=caller,
+                store=store,
+                streams=streams,
+                questions=questions,
+                auditor=self._auditor,
+                events=events,
+                workshop=workshop,
+            )
+        )
+        self.messages = Conversations(
+            caller=caller,
+            store=store,
+            threads=self.threads,
+            agents=self.agents,
+            runs=self.runs,
+            limits=RunLimits(),
+        )
 
     def _open_configuration(self, registry: Registry, vault: Vault) -> None:
         """What people bring along: files to import, files of the app, servers of a registry."""
@@ -430,6 +510,7 @@ class Hub:
             now = datetime.now(UTC)
             await self._store.results.forget(now - timedelta(days=settings.keep_results_days))
             await self._store.calls.forget(now - timedelta(days=settings.keep_calls_days))
+            await self._loaded.tidy(now - timedelta(days=settings.keep_calls_days))
             await self.approvals.tidy()
             await self.usage.tidy()
             await self.audit.tidy(now - timedelta(days=settings.keep_audit_days))

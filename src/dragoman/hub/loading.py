@@ -96,17 +96,16 @@ class Loading:
         if len(names) > MOST_LOADED:
             raise InvalidArguments(f"a thread holds at most {MOST_LOADED} loaded tools", hint="name fewer")
         here = await self.narrowed(caller)
-        return self._put([self._loadable(name, here) for name in names], caller)
+        return await self._put([self._loadable(name, here) for name in names], caller)
 
     async def unload(self, names: Sequence[str] | None, caller: Caller) -> tuple[str, ...]:
         key = _key(caller)
-        held = self.loaded.of(key)
+        held = await self.loaded.read(key)
         if names is None:
             names = held
         # What has vanished since can be unloaded by the name that it had.
-        gone = self.loaded.remove(
-            key, (name if name in held else self._public(name, caller) for name in names)
-        )
+        public = [name if name in held else self._public(name, caller) for name in names]
+        gone = await self.loaded.remove(key, public)
         self._tell("tools.unloaded", gone, caller)
         return gone
 
@@ -132,13 +131,15 @@ class Loading:
             total=total,
             thread=caller.thread,
             auto_load=auto_load,
-            loaded=self._put([info for info, _ in infos], caller) if is_wanted else (),
+            loaded=await self._put([info for info, _ in infos], caller) if is_wanted else (),
         )
 
     async def footprint(self, caller: Caller) -> Footprint:
         here = await self.narrowed(caller)
         tools = [self.catalog.info(tool.name, here) for tool in self.catalog.list(here)]
         usable = [info for info in tools if _is_usable(info, here)]
+        if here.thread is not None:
+            await self.loaded.read(_key(here))
         return await asyncio.to_thread(self._weighed, usable, here)
 
     # Parts
@@ -186,11 +187,14 @@ class Loading:
         tool = self.catalog.find(name, caller)
         return tool.name if tool else name
 
-    def _put(self, tools: Sequence[ToolInfo], caller: Caller) -> tuple[str, ...]:
-        new, gone = self.loaded.add(_key(caller), (info.tool.name for info in tools))
-        self._tell("tools.unloaded", gone, caller)
-        self._tell("tools.loaded", new, caller)
-        return new
+    async def _put(self, tools: Sequence[ToolInfo], caller: Caller) -> tuple[str, ...]:
+        workspace, user, thread = _key(caller)
+        change = await self.loaded.add(
+            (workspace, user, _checked(thread)), [info.tool.name for info in tools]
+        )
+        self._tell("tools.unloaded", change.gone, caller)
+        self._tell("tools.loaded", change.new, caller)
+        return change.new
 
     def _tell(self, kind: EventKind, names: Sequence[str], caller: Caller) -> None:
         if names:
@@ -200,14 +204,16 @@ class Loading:
 
 def in_thread(caller: Caller, thread: str | None) -> Caller:
     """The caller as one who speaks in this thread, by default in their own."""
-    if thread is None:
-        return caller
-    if not (0 < len(thread) <= _LONGEST_THREAD and thread.isprintable()):
-        raise InvalidArguments(
-            f"the id of a thread has 1 to {_LONGEST_THREAD} printable characters",
-            hint="dragoman threads list shows those there are",
-        )
-    return replace(caller, thread=thread)
+    return caller if thread is None else replace(caller, thread=_checked(thread))
+
+
+def _checked(thread: str) -> str:
+    if 0 < len(thread) <= _LONGEST_THREAD and thread.isprintable():
+        return thread
+    raise InvalidArguments(
+        f"the id of a thread has 1 to {_LONGEST_THREAD} printable characters",
+        hint="dragoman threads list shows those there are",
+    )
 
 
 def _key(caller: Caller) -> ThreadKey:

@@ -24,10 +24,11 @@ from dragoman.mcp_endpoint.messages import Params, Request, RpcError, encode
 from dragoman.mcp_endpoint.offerings import Offerings
 from dragoman.mcp_endpoint.results import call_result, unknown
 from dragoman.mcp_endpoint.search_tools import use
+from dragoman.mcp_endpoint.tickets import Mark, Tickets
 from dragoman.mcp_endpoint.views import Shown, Views
 from dragoman.names import alias_name, did_you_mean
 from dragoman.scope import Caller
-from dragoman.tool import Tool
+from dragoman.tool import Admission, Tool
 
 SERVER_INFO = {"name": "dragoman", "title": "Dragoman", "version": version("dragoman")}
 SERVER_INFO_STAMP = {SERVER_INFO_META_KEY: SERVER_INFO}
@@ -46,7 +47,8 @@ class Answers:
     def __init__(self, hub: Hub, views: Views) -> None:
         self._hub = hub
         self._views = views
-        self._offerings = Offerings(hub)
+        self.offerings = Offerings(hub)
+        self._admissions = Tickets[Admission]()
         self._param_headers: dict[str, bool] = {}
         self._methods: dict[str, Callable[[Params, Asker], Awaitable[bytes]]] = {
             "tools/call": self._call,
@@ -62,15 +64,18 @@ class Answers:
         method = self._methods.get(request.method)
         if asker.is_modern and request.method in LEGACY_ONLY:
             raise _no_method(request.method)
+        self._take_mark(asker)
         try:
             if method is not None:
                 return await method(request.params, asker)
-            offered = await self._offerings.answer(request.method, request.params, asker)
+            offered = await self.offerings.answer(request.method, request.params, asker)
         except DragomanError as error:
             raise as_rpc(error) from None
         if offered is None:
             raise _no_method(request.method)
-        return encode(_stamped(offered) if asker.is_modern else offered)
+        if offered is asker.line.pending:
+            return self._pending(asker)
+        return encode(stamped(offered) if asker.is_modern else offered)
 
     async def shown(self, asker: Asker) -> Shown:
         """The tools of this client, as they are now. Raises `NotFound` for an unknown connector."""
@@ -78,6 +83,25 @@ class Answers:
 
     async def _here(self, caller: Caller) -> Caller:
         return caller if caller.thread is None else await self._hub.threads.narrowed(caller)
+
+    # Requests that are asked back and come again
+
+    def _take_mark(self, asker: Asker) -> None:
+        """The request's state as the server gave it; what it was allowed for before, it still is."""
+        line = asker.line
+        mark = Mark.find(line.inputs.get("requestState"))
+        if mark is not None and mark.kind == "allowed":
+            line.continues = self._admissions.take(mark.token, asker)
+            line.inputs = {name: value for name, value in line.inputs.items() if name != "requestState"}
+            if mark.state is not None:
+                line.inputs = {**line.inputs, "requestState": mark.state}
+
+    def _pending(self, asker: Asker) -> bytes:
+        """The server's question. Marked always, so that no state of a server is taken for a mark of ours."""
+        pending, admitted = asker.line.pending or {}, asker.line.admitted
+        token = self._admissions.give(asker, admitted) if admitted else None
+        mark = Mark("allowed", token or "", pending.get("requestState"))
+        return encode(stamped({**pending, "requestState": str(mark)}))
 
     # tools
 
@@ -93,24 +117,26 @@ class Answers:
         slug = asker.target.slug
         shown = await self.shown(asker)
         tool = shown.by_name.get(name)
+        line = asker.line
         if tool is None and slug is None:
-            led = await use(self._hub, name, given, await self._here(asker.caller))
+            led = await use(self._hub, name, given, await self._here(asker.caller), line)
             if led is not None:
-                return encode(_stamped(led) if asker.is_modern else led)
+                if line.pending is not None:
+                    return self._pending(asker)
+                return encode(stamped(led) if asker.is_modern else led)
         if tool is not None and asker.headers is not None:
             self._check_param_headers(tool, given, asker.headers)
         public = tool.name if tool else name if slug is None else alias_name(slug, name)
-        line = asker.line
         output = await self._hub.call(public, given, caller=asker.caller, line=line)
         if output.error is not None:
             if line.pending is not None:
-                return encode(_stamped(line.pending))
+                return self._pending(asker)
             if line.refused is not None and line.refused[0] in _CALLERS_FAULTS:
                 raise RpcError(*line.refused)
             if output.error.code == "not_found" and not output.metadata.connector:
                 raise unknown(output.error) if slug is None else _unknown_here(name, shown)
         result = call_result(output, tool)
-        return encode(_stamped(result) if asker.is_modern else result)
+        return encode(stamped(result) if asker.is_modern else result)
 
     async def _list(self, params: Params, asker: Asker) -> bytes:
         if params.get("cursor") is not None:
@@ -157,10 +183,10 @@ class Answers:
             "cacheScope": "private",
             **await self._instructions(asker),
         }
-        return encode(_stamped(result))
+        return encode(stamped(result))
 
     async def _capabilities(self, asker: Asker) -> dict[str, Any]:
-        return {"tools": {"listChanged": True}, **await self._offerings.capabilities(asker)}
+        return {"tools": {"listChanged": True}, **await self.offerings.capabilities(asker)}
 
     async def _instructions(self, asker: Asker) -> dict[str, str]:
         slug = asker.target.slug
@@ -207,7 +233,7 @@ def _no_method(method: str) -> RpcError:
     return RpcError(METHOD_NOT_FOUND, "Method not found", method[:200])
 
 
-def _stamped(result: Mapping[str, Any]) -> dict[str, Any]:
+def stamped(result: Mapping[str, Any]) -> dict[str, Any]:
     """As the 2026 era wants every result: its type, and who answered."""
     own: Mapping[str, Any] = result.get("_meta") or {}
     meta = {**own, **SERVER_INFO_STAMP}

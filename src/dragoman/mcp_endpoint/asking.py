@@ -1,6 +1,6 @@
 """Who asks this door, where and how: what every answer is made from."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from dragoman.mcp_endpoint.views import Target
@@ -12,7 +12,8 @@ from dragoman.tool import Line
 class Asker:
     """Who asks, at which address, in which era, and the way back while the answer is made.
 
-    `headers` are those of a request of the 2026 era over HTTP, which must agree with its body.
+    `headers` are those of a request of the 2026 era over HTTP, which must agree with its body. `watched` are
+    the resources that a session of the 2025 era wants to hear of, each with what ends it.
     """
 
     caller: Caller
@@ -20,3 +21,8 @@ class Asker:
     is_modern: bool
     line: Line
     headers: Mapping[str, str] | None = None
+    watched: "Watched | None" = None
+
+
+Watched = dict[str, Callable[[], None]]
+"""Addresses of resources as the client knows them, each with what ends the watch."""

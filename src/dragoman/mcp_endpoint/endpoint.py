@@ -5,9 +5,9 @@ era and the standing streams; `stop` ends them, so that their connections can cl
 """
 
 import asyncio
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from collections.abc import Callable, Coroutine
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from mcp.shared.inbound import (
@@ -26,7 +26,7 @@ from dragoman.errors import NotFound
 from dragoman.hub import Hub
 from dragoman.mcp_endpoint.answers import SERVER_INFO_STAMP, Answers, rejected
 from dragoman.mcp_endpoint.asking import Asker
-from dragoman.mcp_endpoint.changes import list_changes, list_digest
+from dragoman.mcp_endpoint.changes import LISTS, News, Wanted
 from dragoman.mcp_endpoint.lines import ModernLine, NoLine, SessionLine
 from dragoman.mcp_endpoint.messages import (
     Answer,
@@ -44,6 +44,7 @@ from dragoman.mcp_endpoint.messages import (
 from dragoman.mcp_endpoint.requests import Headers, WrongRequest, body_of, headers_of, query_of, target_of
 from dragoman.mcp_endpoint.sessions import Session, Sessions
 from dragoman.mcp_endpoint.streams import Reply, Stream, Vigil, framed, until_gone
+from dragoman.mcp_endpoint.talks import Talks
 from dragoman.mcp_endpoint.views import Target, Views
 from dragoman.scope import Caller
 from dragoman.telemetry.logs import get_logger
@@ -53,21 +54,22 @@ MAX_BODY = 16 * 1024 * 1024
 MOST_STREAMS = 1_000
 _SESSION = b"mcp-session-id"
 _VERSION = "mcp-protocol-version"
-_TOOLS_CHANGED = "notifications/tools/list_changed"
 
 
 class McpEndpoint:
     def __init__(self, hub: Hub, *, max_body: int = MAX_BODY, sessions: Sessions | None = None) -> None:
         self._hub = hub
         self._answers = Answers(hub, Views(hub))
+        self._talks = Talks(self._answers)
         self._sessions = Sessions() if sessions is None else sessions
         self._max_body = max_body
         self._streams: set[Stream] = set()
         self._is_stopping = False
 
     def stop(self) -> None:
-        """Ends every standing stream."""
+        """Ends every standing stream, and what waits for clients to come back."""
         self._is_stopping = True
+        self._talks.stop()
         for stream in [*self._streams]:
             stream.end()
 
@@ -148,9 +150,9 @@ class McpEndpoint:
         if message.method == "subscriptions/listen":
             await self._listen(post, message, asker)
             return
-        asker = replace(asker, line=ModernLine(post.reply, message.params))
+        line = ModernLine(post.reply, message.params)
         with Vigil(post.reply, post.receive, cancels=True):
-            await self._answer(post, message, asker)
+            await self._answer(post, message, replace(asker, line=line))
 
     async def _post_legacy(self, post: "_Post", message: Message) -> None:
         if isinstance(message, Request) and message.method == "initialize":
@@ -165,7 +167,8 @@ class McpEndpoint:
                 session.cancel(message.params.get("requestId"))
             await post.reply.finish_empty(202)
         else:
-            asker = Asker(post.caller, post.target, False, SessionLine(post.reply, message.params, session))
+            line = SessionLine(post.reply, message.params, session)
+            asker = Asker(post.caller, post.target, False, line, watched=session.watched)
             with Vigil(post.reply, post.receive, cancels=False):
                 await self._answer(post, message, asker, session)
 
@@ -173,13 +176,15 @@ class McpEndpoint:
         self, post: "_Post", request: Request, asker: Asker, session: Session | None = None
     ) -> None:
         try:
-            if session is None:
+            if isinstance(asker.line, ModernLine):
+                result = await self._talks.answer(request, asker, asker.line)
+            elif session is None:
                 result = await self._answers.answer(request, asker)
             else:
                 with session.running(request.id):
                     result = await self._answers.answer(request, asker)
-                if request.method == "tools/list":
-                    session.told = (await self._answers.shown(asker)).digest
+                if (name := request.method.removesuffix("/list")) in LISTS and name != request.method:
+                    session.told |= await News(self._hub, self._answers, asker, [name], ()).digests()
         except RpcError as error:
             await post.refuse(request.id, error, is_modern=asker.is_modern)
             return
@@ -237,15 +242,13 @@ class McpEndpoint:
             session.stream.end()  # the client came back before its old stream was seen to be gone
         session.stream = stream
         asker = Asker(caller, target, False, NoLine())
+        news = News(self._hub, self._answers, asker, LISTS, session.watched)
 
-        async def news() -> None:
-            async with aclosing(self._news(asker, session.told)) as changes:
-                async for digest in changes:
-                    session.told = digest
-                    await stream.tell(notification_message(_TOOLS_CHANGED))
+        async def tell(method: str, params: dict[str, Any]) -> None:
+            await stream.tell(notification_message(method, params or None))
 
         try:
-            await self._stream(stream, receive, b": listening\n\n", news)
+            await self._stream(stream, receive, b": listening\n\n", partial(news.follow, tell, session.told))
         finally:
             if session.stream is stream:
                 session.stream = None
@@ -256,40 +259,34 @@ class McpEndpoint:
         """subscriptions/listen: its answer is the stream."""
         if "text/event-stream" not in post.headers.get("accept", ""):
             raise WrongRequest(406, "Not acceptable: accept text/event-stream")
-        wanted = request.params.get("notifications")
-        if not isinstance(wanted, dict):
-            await post.refuse(
-                request.id,
-                RpcError(-32602, "Invalid params: notifications must be an object"),
-                is_modern=True,
-            )
+        try:
+            wanted = Wanted.read(request.params.get("notifications"))
+        except RpcError as error:
+            await post.refuse(request.id, error, is_modern=True)
             return
-        has_tools = wanted.get("toolsListChanged") is True  # pyright: ignore[reportUnknownMemberType]
         meta = {SUBSCRIPTION_ID_META_KEY: request.id}
-        honoured = {"toolsListChanged": True} if has_tools else {}
-        first = notification_message(
-            "notifications/subscriptions/acknowledged", {"notifications": honoured, "_meta": meta}
-        )
         stream = Stream(post.send)
-        # Before the client is told that it listens: what changes from then on is news.
-        known = await list_digest(self._answers, asker) if has_tools else None
 
-        async def news() -> None:
-            if not has_tools:
-                await asyncio.Event().wait()
-            async with aclosing(self._news(asker, known)) as changes:
-                async for _ in changes:
-                    await stream.tell(notification_message(_TOOLS_CHANGED, {"_meta": meta}))
+        async def tell(method: str, params: dict[str, Any]) -> None:
+            await stream.tell(notification_message(method, {**params, "_meta": meta}))
 
         result = {"resultType": "complete", "_meta": {**meta, **SERVER_INFO_STAMP}}
         last = framed(result_message(request.id, encode(result)))
-        await self._stream(stream, post.receive, framed(first), news, last)
-
-    def _news(self, asker: Asker, known: bytes | None) -> AsyncGenerator[bytes]:
-        return list_changes(self._hub, self._answers, asker, known)
+        async with self._answers.offerings.watching(wanted.uris, asker) as watched:
+            news = News(self._hub, self._answers, asker, wanted.lists, watched)
+            # Before the client is told that it listens: what changes from then on is news.
+            known = await news.digests()
+            facts = {"notifications": wanted.honoured(watched), "_meta": meta}
+            first = framed(notification_message("notifications/subscriptions/acknowledged", facts))
+            await self._stream(stream, post.receive, first, partial(news.follow, tell, known), last)
 
     async def _stream(
-        self, stream: Stream, receive: Receive, first: bytes, news: Any, last: bytes = b""
+        self,
+        stream: Stream,
+        receive: Receive,
+        first: bytes,
+        follow: Callable[[asyncio.Event], Coroutine[Any, Any, None]],
+        last: bytes = b"",
     ) -> None:
         """Ends with whichever comes first: the client, the news, or `stop`."""
         if len(self._streams) >= MOST_STREAMS or self._is_stopping:
@@ -298,8 +295,9 @@ class McpEndpoint:
         try:
             async with asyncio.TaskGroup() as tasks:
                 # In this order: who reads the first words may rely on hearing all that happens from then on.
-                parts = [tasks.create_task(news())]
-                await asyncio.sleep(0)
+                listening = asyncio.Event()
+                parts = [tasks.create_task(follow(listening))]
+                await listening.wait()
                 await stream.open(first)
                 parts += [
                     tasks.create_task(one)

@@ -1,7 +1,7 @@
 """Ways back to a client while its request is answered, in both eras. They fill `Line`."""
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 from mcp_types import CLIENT_CAPABILITIES_META_KEY
 
@@ -9,6 +9,7 @@ from dragoman.errors import InputRequired
 from dragoman.mcp_endpoint.messages import Params, RpcError, notification_message
 from dragoman.mcp_endpoint.sessions import Session
 from dragoman.mcp_endpoint.streams import Reply
+from dragoman.tool import Admission
 
 _ASKED_BY = {
     "elicitation/create": "elicitation",
@@ -16,6 +17,20 @@ _ASKED_BY = {
     "roots/list": "roots",
 }
 _NOTHING: Mapping[str, Any] = {}
+
+
+class Talk(Protocol):
+    """Takes a question to a client that is not asked in the middle of its request, and brings the answer."""
+
+    async def ask(self, method: str, params: Params) -> Params: ...
+
+
+def can_answer(capabilities: Mapping[str, Any], method: str, params: Params) -> bool:
+    """Whether the client declared that it can be asked this. One that names no mode of asking has forms."""
+    declared = capabilities.get(_ASKED_BY.get(method, ""))
+    if not isinstance(declared, dict):
+        return False
+    return params.get("mode") != "url" or "url" in declared
 
 
 class NoLine:
@@ -29,6 +44,8 @@ class NoLine:
     def __init__(self) -> None:
         self.pending: Mapping[str, Any] | None = None
         self.refused: tuple[int, str, Any] | None = None
+        self.admitted: Admission | None = None
+        self.continues: Admission | None = None
 
     async def progress(self, progress: float, total: float | None, message: str | None) -> None:
         return None
@@ -42,20 +59,25 @@ class PostLine(NoLine):
 
     def __init__(self, reply: Reply, params: Params) -> None:
         super().__init__()
-        self._reply = reply
+        self._reply: Reply | None = reply
         meta = params.get("_meta")
         self._meta = cast("Mapping[str, Any]", meta) if isinstance(meta, dict) else _NOTHING
         self._token: Any = self._meta.get("progressToken")
         self.wants_progress = self._token is not None
 
     async def progress(self, progress: float, total: float | None, message: str | None) -> None:
+        if self._reply is None or self._token is None:
+            return
         facts = {"progressToken": self._token, "progress": progress, "total": total, "message": message}
         told = {name: value for name, value in facts.items() if value is not None}
         await self._reply.tell(notification_message("notifications/progress", told))
 
 
 class ModernLine(PostLine):
-    """A client of the 2026 era is never asked: it gets the question as a result, and retries with answers."""
+    """A client of the 2026 era is never asked: it gets the question as a result, and retries with answers.
+
+    A question that somebody waits for in the middle of a call goes out by way of `talk`.
+    """
 
     retries = True
 
@@ -64,6 +86,24 @@ class ModernLine(PostLine):
         declared = self._meta.get(CLIENT_CAPABILITIES_META_KEY)
         self.capabilities = cast("Mapping[str, Any]", declared) if isinstance(declared, dict) else _NOTHING
         self.inputs = {name: params[name] for name in ("inputResponses", "requestState") if name in params}
+        self.talk: Talk | None = None
+
+    @property
+    def is_away(self) -> bool:
+        """Whether the client has been given a question and has not come back yet."""
+        return self._reply is None
+
+    def leave(self) -> None:
+        self._reply = None
+
+    def come_back(self, line: "ModernLine") -> None:
+        """Over the answer to another POST, that of `line`, from now on."""
+        self._reply, self._token = line._reply, line._token
+
+    async def ask(self, method: str, params: Params) -> Params:
+        if self.talk is None or not can_answer(self.capabilities, method, params):
+            return await super().ask(method, params)
+        return await self.talk.ask(method, params)
 
 
 class SessionLine(PostLine):
@@ -76,7 +116,11 @@ class SessionLine(PostLine):
         self.capabilities = cast("Mapping[str, Any]", declared) if isinstance(declared, dict) else _NOTHING
 
     async def ask(self, method: str, params: Params) -> Params:
-        if _ASKED_BY.get(method) not in self.capabilities or not self._reply.can_stream:
+        if (
+            self._reply is None
+            or not self._reply.can_stream
+            or not can_answer(self.capabilities, method, params)
+        ):
             return await super().ask(method, params)
         try:
             return await self._session.ask(self._reply.tell, method, params)

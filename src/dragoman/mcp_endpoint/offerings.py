@@ -6,12 +6,13 @@ At the address of one connector everything has its own name; at the address of a
 
 import asyncio
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import ExitStack, asynccontextmanager
 from typing import Any, cast
 
 from mcp_types import INVALID_PARAMS
 
-from dragoman.errors import DragomanError
+from dragoman.errors import DragomanError, NotFound
 from dragoman.hub import Hub
 from dragoman.mcp_endpoint.asking import Asker
 from dragoman.mcp_endpoint.messages import Params, RpcError
@@ -27,6 +28,7 @@ _NAMED = {"resources/read": "uri", "prompts/get": "name"}
 _CACHEABLE = frozenset({*_LISTS, "resources/read"})
 _LEGACY_NOT_FOUND = -32002
 _SLOWEST_LIST = 10.0
+MOST_WATCHED = 100
 _MOST_PAGES = 100
 Entry = dict[str, Any]
 
@@ -40,14 +42,24 @@ class Offerings:
         return getattr(self._hub, "passthrough", None)
 
     async def capabilities(self, asker: Asker) -> dict[str, Any]:
-        found: dict[str, Any] = {"resources": {}}
+        found: dict[str, Any] = {"resources": {"listChanged": True}}
         if (through := self._passthrough) is None:
             return found
-        for capability in ("prompts", "completions"):
+        for capability in ("prompts", "completions", "resources.subscribe"):
             slugs = await through.offering(capability, caller=asker.caller)
-            if slugs if asker.target.slug is None else asker.target.slug in slugs:
-                found[capability] = {}
+            if not (slugs if asker.target.slug is None else asker.target.slug in slugs):
+                continue
+            if capability == "resources.subscribe":
+                found["resources"]["subscribe"] = True
+            else:
+                found[capability] = {"listChanged": True} if capability == "prompts" else {}
         return found
+
+    async def digest(self, capability: str, asker: Asker) -> bytes:
+        """What tells one list of prompts or resources from another, as far as connectors make them up."""
+        slugs = await self._passthrough.offering(capability, caller=asker.caller) if self._passthrough else []
+        own = asker.target.slug
+        return " ".join(slug for slug in slugs if own in (None, slug)).encode()
 
     async def answer(self, method: str, params: Params, asker: Asker) -> Entry | None:
         """None for a method that is not spoken here."""
@@ -57,11 +69,15 @@ class Offerings:
             result = await self._list(method, params, asker)
         elif method in _NAMED or method == "completion/complete":
             result = await self._one(method, params, asker)
-        elif method in ("resources/subscribe", "resources/unsubscribe"):
+        elif method == "resources/subscribe":
+            return await self._subscribe(params, asker)
+        elif method == "resources/unsubscribe":
+            if asker.watched is not None and (end := asker.watched.pop(str(params.get("uri")), None)):
+                end()
             return {}
         else:
             return None
-        if asker.is_modern and method in _CACHEABLE and result.get("resultType") != "input_required":
+        if asker.is_modern and method in _CACHEABLE and result is not asker.line.pending:
             result = {"ttlMs": 0, "cacheScope": "private", **result}
         return result
 
@@ -128,13 +144,55 @@ class Offerings:
             if method == "resources/read":
                 raise _no_resource(str(params["uri"]), asker)
             raise RpcError(INVALID_PARAMS, f"Unknown name: {str(params.get('name', ''))[:200]}")
-        result = dict(await self._ask(through, slug, method, params, asker))
+        answer = await self._ask(through, slug, method, params, asker)
+        if answer is asker.line.pending:
+            return cast("Entry", answer)
+        result = dict(answer)
         if asker.target.slug is None and isinstance(contents := result.get("contents"), list):
             blocks = cast("list[Any]", contents)
             result["contents"] = [
                 _renamed(slug, cast("Entry", one)) for one in blocks if isinstance(one, dict)
             ]
         return result
+
+    # Resources that tell when they change
+
+    async def watch(self, uri: str, asker: Asker) -> Callable[[], None]:
+        """Ends with what is returned. Raises `DragomanError` where the server does not tell."""
+        if uri.startswith(RESULTS):
+            return lambda: None  # a result that is kept never changes
+        slug, own = (asker.target.slug, uri) if asker.target.slug else _parted(uri, "+")
+        if self._passthrough is None:
+            raise NotFound("nothing here tells when a resource changes")
+        return await self._passthrough.watch(slug, own, caller=asker.caller)
+
+    @asynccontextmanager
+    async def watching(self, uris: Sequence[str], asker: Asker) -> AsyncGenerator[list[str]]:
+        """Those of which the client will hear, until the end of the block."""
+        watched: list[str] = []
+        with ExitStack() as ends:
+            for uri in uris[:MOST_WATCHED]:
+                try:
+                    ends.callback(await self.watch(uri, asker))
+                except DragomanError:
+                    continue  # the acknowledgment says so by leaving it out
+                watched.append(uri)
+            yield watched
+
+    async def _subscribe(self, params: Params, asker: Asker) -> Entry:
+        uri, watched = params.get("uri"), asker.watched
+        if not isinstance(uri, str):
+            raise RpcError(INVALID_PARAMS, "Invalid params: uri must be a string")
+        if watched is None or uri in watched:
+            return {}
+        if len(watched) >= MOST_WATCHED:
+            raise RpcError(INVALID_PARAMS, f"A client may watch {MOST_WATCHED} resources, and no more")
+        end = await self.watch(uri, asker)
+        if uri in watched:  # asked for twice at once
+            end()
+        else:
+            watched[uri] = end
+        return {}
 
     async def _ask(
         self, through: Passthrough, slug: str, method: str, params: Params, asker: Asker

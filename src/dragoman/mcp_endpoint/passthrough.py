@@ -1,8 +1,9 @@
 """What this door needs of the hub for resources, prompts and completion; the hub fills it in."""
 
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from typing import Any, Protocol
 
+from dragoman.connections.source import Notice
 from dragoman.scope import Caller
 from dragoman.tool import Line
 
@@ -17,5 +18,16 @@ class Passthrough(Protocol):
         ...
 
     async def offering(self, capability: str, *, caller: Caller) -> list[str]:
-        """Slugs of the connectors whose servers offer `resources`, `prompts` or `completions`."""
+        """Slugs of the connectors whose servers offer `resources`, `prompts` or `completions`.
+
+        `resources.subscribe`: those that tell when a single resource changes.
+        """
+        ...
+
+    async def watch(self, connector: str, uri: str, *, caller: Caller) -> Callable[[], None]:
+        """From now on `news` tells when this resource changes, until what is returned is called, once."""
+        ...
+
+    def news(self, *, caller: Caller) -> AsyncGenerator[tuple[str, Notice]]:
+        """What servers tell of prompts and resources: slug and notice. Ends with whoever listens."""
         ...

@@ -23,6 +23,9 @@ def call_result(output: ToolOutput, tool: Tool | None) -> dict[str, Any]:
     schema = tool.definition.output_schema if tool else None
     if schema is not None:
         result["structuredContent"] = structured(schema, output.result)
+    elif output.has_structured and output.result is not None:
+        is_object = isinstance(output.result, dict)
+        result["structuredContent"] = output.result if is_object else {"result": output.result}
     if not content and output.result is not None:
         content.append({"type": "text", "text": _as_text(output.result)})
     return result

@@ -8,7 +8,7 @@ from dragoman.hub import Hub
 from dragoman.mcp_endpoint.messages import encode
 from dragoman.mcp_endpoint.results import call_result, failed
 from dragoman.scope import Caller
-from dragoman.tool import CallError, Tool
+from dragoman.tool import CallError, Line, Tool
 
 _MOST_NAMED = 40
 _TEXT = {"type": "string"}
@@ -63,13 +63,15 @@ def search_tools(hub: Hub, tools: Sequence[Tool]) -> list[dict[str, Any]]:
     return entries
 
 
-async def use(hub: Hub, name: str, arguments: Mapping[str, Any], caller: Caller) -> dict[str, Any] | None:
+async def use(
+    hub: Hub, name: str, arguments: Mapping[str, Any], caller: Caller, line: Line | None = None
+) -> dict[str, Any] | None:
     """What one of them answers; None when there is no such tool in this view."""
     try:
         if name == "search_tools":
             return await _search(hub, arguments, caller)
         if name == "call_tool":
-            return await _call(hub, arguments, caller)
+            return await _call(hub, arguments, caller, line)
         if name == "run_code" and (code := getattr(hub, "code", None)) is not None:
             return _ran(await code.run(_text(arguments, "code"), caller=caller))
     except DragomanError as error:
@@ -100,11 +102,11 @@ async def _search(hub: Hub, arguments: Mapping[str, Any], caller: Caller) -> dic
     return _told(answer)
 
 
-async def _call(hub: Hub, arguments: Mapping[str, Any], caller: Caller) -> dict[str, Any]:
+async def _call(hub: Hub, arguments: Mapping[str, Any], caller: Caller, line: Line | None) -> dict[str, Any]:
     name, given = _text(arguments, "name"), arguments.get("arguments")
     if given is not None and not isinstance(given, dict):
         raise InvalidArguments("arguments must be an object", hint='{"name": "…", "arguments": {…}}')
-    output = await hub.call(name, cast("dict[str, Any] | None", given), caller=caller)
+    output = await hub.call(name, cast("dict[str, Any] | None", given), caller=caller, line=line)
     return call_result(output, None)
 
 

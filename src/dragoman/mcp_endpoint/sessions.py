@@ -14,6 +14,7 @@ from typing import Any
 
 from mcp_types import RequestId
 
+from dragoman.mcp_endpoint.asking import Watched
 from dragoman.mcp_endpoint.messages import Answer, Params, RpcError, request_message
 from dragoman.mcp_endpoint.streams import Stream
 from dragoman.mcp_endpoint.views import Target
@@ -33,7 +34,8 @@ class Session:
         self.client = params
         self.used_at = monotonic()
         self.stream: Stream | None = None
-        self.told: bytes | None = None  # the list that the client knows, or was told to read again
+        self.told: dict[str, bytes] = {}  # the lists that the client knows, or was told to read again
+        self.watched: Watched = {}
         self._running: dict[RequestId, asyncio.Task[Any]] = {}
         self._cancelled: set[RequestId] = set()
         self._asked: dict[RequestId, asyncio.Future[Params]] = {}
@@ -96,6 +98,8 @@ class Session:
             self.stream.end()
         for request_id in [*self._running]:
             self.cancel(request_id)
+        while self.watched:
+            self.watched.popitem()[1]()
 
 
 class Sessions:

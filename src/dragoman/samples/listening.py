@@ -6,7 +6,7 @@ from typing import Any
 
 import uvicorn
 
-from dragoman.samples.mailbox import write_atomically
+from dragoman.samples.state import write_atomically
 
 
 class _AnnouncingServer(uvicorn.Server):

@@ -1,21 +1,13 @@
-"""A mailbox on disk: one JSON file that several processes may share.
+"""A mailbox on disk that several processes may share. A new one begins with six messages."""
 
-Every change reads, changes and replaces the whole file under a lock, so that a reader sees either the
-mailbox before or the mailbox after. A file that does not exist yet begins with six messages.
-"""
-
-import fcntl
-import json
-import os
 import re
-from collections.abc import Generator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from secrets import token_hex
 from typing import Literal
 from uuid import uuid4
+
+from dragoman.samples.state import Document, State
 
 OWNER = "you@example.com"
 
@@ -43,13 +35,12 @@ class Mailbox:
     """Holds no file open between two calls."""
 
     def __init__(self, path: Path, owner: str = OWNER) -> None:
-        self._path = path
+        self._state = State(path, _seeded)
         self._owner = owner
 
     def list_inbox(self) -> list[Message]:
         """Newest first."""
-        with self._locked():
-            messages = self._read()
+        messages = _messages(self._state.read())
         inbox = [message for message in messages if message.folder == "inbox"]
         return sorted(inbox, key=lambda message: message.date, reverse=True)
 
@@ -67,8 +58,7 @@ class Mailbox:
 
     def list_sent(self) -> list[Message]:
         """Newest first."""
-        with self._locked():
-            messages = self._read()
+        messages = _messages(self._state.read())
         return [message for message in reversed(messages) if message.folder == "sent"]
 
     def send(self, *, to: list[str], subject: str, body: str, cc: list[str], bcc: list[str]) -> Message:
@@ -88,41 +78,17 @@ class Mailbox:
         new = [message]
         if self._owner in {address.lower() for address in (*to, *cc, *bcc)}:
             new.append(replace(message, id=f"msg-{uuid4().hex[:12]}", folder="inbox", bcc=[], unread=True))
-        with self._locked():
-            self._write([*self._read(), *new])
+        with self._state.changing() as document:
+            document["messages"] += [asdict(one) for one in new]
         return message
 
-    @contextmanager
-    def _locked(self) -> Generator[None]:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        # A file of its own: the mailbox itself is replaced at every change, and a lock would go with it.
-        with open(f"{self._path}.lock", "a") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            yield
 
-    def _read(self) -> list[Message]:
-        if not self._path.exists():
-            self._write(list(SEED))
-        return [Message(**fields) for fields in json.loads(self._path.read_text("utf-8"))["messages"]]
-
-    def _write(self, messages: list[Message]) -> None:
-        text = json.dumps(
-            {"messages": [asdict(message) for message in messages]}, ensure_ascii=False, indent=1
-        )
-        write_atomically(self._path, text)
+def _messages(document: Document) -> list[Message]:
+    return [Message(**fields) for fields in document["messages"]]
 
 
-def write_atomically(path: Path, text: str) -> None:
-    """The whole file or nothing, also for those who read it meanwhile."""
-    temporary = path.with_name(f".{path.name}.{token_hex(6)}")
-    try:
-        with open(temporary, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+def _seeded() -> Document:
+    return {"messages": [asdict(message) for message in SEED]}
 
 
 def _seed(number: int, date: str, sender: str, subject: str, body: str, *, unread: bool) -> Message:

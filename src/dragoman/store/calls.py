@@ -3,18 +3,17 @@
 from collections.abc import Sequence
 from datetime import datetime
 from operator import attrgetter
-from typing import Any
 
 from sqlalchemy import delete, func, select
 
 from dragoman.store import tables
+from dragoman.store.bulk import Bulk
 from dragoman.store.database import Database
 from dragoman.store.protocols import CallRecord
 from dragoman.store.undisturbed import undisturbed
 
 _rows = tables.calls
-_names = [column.name for column in _rows.columns]
-_values = attrgetter(*_names)
+_values = attrgetter(*(column.name for column in _rows.columns))
 
 
 class SqlCalls:
@@ -22,14 +21,14 @@ class SqlCalls:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._bulk = Bulk(_rows, unless_there=["workspace", "id"])
 
     @undisturbed
     async def add(self, records: Sequence[CallRecord]) -> None:
         if not records:
             return
-        statement = self._database.insert(_rows).on_conflict_do_nothing(index_elements=["workspace", "id"])
         async with self._database.write() as connection:
-            await connection.execute(statement, [_row(record) for record in records])
+            await self._bulk.insert(connection, [_values(record) for record in records])
 
     @undisturbed
     async def recent(self, workspace: str, user: str, limit: int = 100) -> Sequence[CallRecord]:
@@ -56,7 +55,3 @@ class SqlCalls:
         async with self._database.write() as connection:
             gone = await connection.execute(delete(_rows).where(_rows.c.started_at < before))
             return gone.rowcount
-
-
-def _row(record: CallRecord) -> dict[str, Any]:
-    return dict(zip(_names, _values(record), strict=True))

@@ -1,7 +1,7 @@
 """How entries of the audit trail hang together: a hash over an entry and the hash of the one before it."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC
 from hashlib import sha256
 
@@ -24,11 +24,6 @@ class Verdict:
     head: str = ""
 
 
-def chained(entry: AuditEntry) -> AuditEntry:
-    """The entry with its hash. Number and previous hash are part of it."""
-    return replace(entry, hash=_hash(entry))
-
-
 def verify(entries: Iterable[AuditEntry], after: tuple[int, str]) -> Verdict:
     """Follows the chain from the entry after `after` (its number and hash) on."""
     number, hash = after
@@ -42,13 +37,14 @@ def verify(entries: Iterable[AuditEntry], after: tuple[int, str]) -> Verdict:
             return broken(f"entry {number + 1} is missing")
         if entry.previous != hash:
             return broken(f"entry {entry.number} does not follow entry {number}")
-        if entry.hash != _hash(entry):
+        if entry.hash != link(entry):
             return broken(f"entry {entry.number} was changed")
         number, hash, count = entry.number, entry.hash, count + 1
     return Verdict(True, number, None, count, hash)
 
 
-def _hash(entry: AuditEntry) -> str:
+def link(entry: AuditEntry) -> str:
+    """The hash of an entry, its number and the hash before it included. Its own, if it has one, is not."""
     facts = [
         entry.number,
         entry.previous,

@@ -10,18 +10,23 @@ from sqlalchemy import RowMapping, Table, bindparam, delete, func, select, updat
 from dragoman.errors import Conflict
 from dragoman.people import ApiKey, Bounds, Preferences, User, Workspace
 from dragoman.scope import Caller, identity_of
-from dragoman.store import tables
+from dragoman.store import run_tables, tables
 from dragoman.store.database import Database
+from dragoman.store.run_families import remove_families
 from dragoman.store.undisturbed import undisturbed
 
 _workspaces = tables.workspaces
 _users = tables.users
 _keys = tables.api_keys
 _tools = tables.tools
+_agents = run_tables.agents
+_numbers = run_tables.agent_numbers
+_runs = run_tables.runs
 _used = update(_keys).where(_keys.c.id == bindparam("of_id")).values(last_used_at=bindparam("at"))
 # What carries a user's name without a foreign key to it, with the column that holds the name.
 _OF_USER: tuple[tuple[Table, str], ...] = (
     (tables.threads, "user"),
+    (tables.loaded_tools, "user"),
     (tables.approvals, "user"),
     (tables.allowances, "user"),
     (tables.authorization_flows, "user"),
@@ -29,8 +34,17 @@ _OF_USER: tuple[tuple[Table, str], ...] = (
     (tables.connectors, "owner"),
     (tables.results, "user"),
     (tables.calls, "user"),
+    (run_tables.agents, "owner"),
+    (run_tables.messages, "user"),
+    (run_tables.questions, "user"),
+    (run_tables.rollout_samples, "user"),
 )
-_OF_WORKSPACE: tuple[Table, ...] = (*(table for table, _ in _OF_USER), tables.usage, tables.leases)
+_OF_WORKSPACE: tuple[Table, ...] = (
+    *(table for table, _ in _OF_USER),
+    tables.usage,
+    tables.leases,
+    run_tables.agent_numbers,
+)
 
 
 class SqlPeople:
@@ -60,6 +74,7 @@ class SqlPeople:
     @undisturbed
     async def remove_workspace(self, workspace: str) -> None:
         async with self._database.write() as connection:
+            await remove_families(connection, _runs.c.workspace == workspace)
             for table in _OF_WORKSPACE:
                 await connection.execute(delete(table).where(table.c.workspace == workspace))
             await connection.execute(delete(_workspaces).where(_workspaces.c.id == workspace))
@@ -103,6 +118,11 @@ class SqlPeople:
     @undisturbed
     async def remove_user(self, workspace: str, user: str) -> None:
         async with self._database.write() as connection:
+            await remove_families(connection, (_runs.c.workspace == workspace) & (_runs.c.user == user))
+            is_own = (_agents.c.workspace == workspace) & (_agents.c.owner == user)
+            own = select(_agents.c.id).where(is_own)
+            is_of_own = (_numbers.c.workspace == workspace) & _numbers.c.agent.in_(own)
+            await connection.execute(delete(_numbers).where(is_of_own))
             for table, column in _OF_USER:
                 is_theirs = (table.c.workspace == workspace) & (table.c[column] == user)
                 await connection.execute(delete(table).where(is_theirs))

@@ -18,8 +18,10 @@ from dragoman.store.records import (
     AuthorizationFlow,
     Binding,
     Lease,
+    LoadedTool,
     Meter,
 )
+from dragoman.store.run_protocols import AgentRows, MessageRows, QuestionRows, RolloutRows, RunRows
 from dragoman.tool import Definition, Tool
 
 
@@ -247,7 +249,27 @@ class ThreadRows(Protocol):
 
     async def put(self, thread: Thread) -> None: ...
 
-    async def remove(self, workspace: str, user: str, thread: str) -> None: ...
+    async def remove(self, workspace: str, user: str, thread: str) -> None:
+        """Takes along what was loaded there."""
+        ...
+
+
+class LoadedToolRows(Protocol):
+    async def recent(self, limit: int) -> Sequence[LoadedTool]:
+        """Of all threads, the newest `limit`, the oldest of them first: for the hub's own start only."""
+        ...
+
+    async def list(self, workspace: str, user: str, thread: str) -> Sequence[LoadedTool]:
+        """The oldest first."""
+        ...
+
+    async def change(self, put: Sequence[LoadedTool], removed: Sequence[LoadedTool]) -> None:
+        """Both or nothing. One that was loaded already is loaded anew, at its new time."""
+        ...
+
+    async def forget(self, before: datetime) -> None:
+        """Those that were loaded before, in threads that nobody wrote down."""
+        ...
 
 
 class ApprovalRows(Protocol):
@@ -380,6 +402,8 @@ class Store(Protocol):
     @property
     def threads(self) -> ThreadRows: ...
     @property
+    def loaded(self) -> LoadedToolRows: ...
+    @property
     def approvals(self) -> ApprovalRows: ...
     @property
     def usage(self) -> UsageRows: ...
@@ -387,6 +411,16 @@ class Store(Protocol):
     def audit(self) -> AuditRows: ...
     @property
     def flows(self) -> FlowRows: ...
+    @property
+    def agents(self) -> AgentRows: ...
+    @property
+    def messages(self) -> MessageRows: ...
+    @property
+    def runs(self) -> RunRows: ...
+    @property
+    def questions(self) -> QuestionRows: ...
+    @property
+    def rollout(self) -> RolloutRows: ...
 
     async def ping(self) -> None:
         """Raises `StoreUnavailable` when facts can be neither read nor written."""

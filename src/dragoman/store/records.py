@@ -58,6 +58,17 @@ class Allowance:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedTool:
+    """One tool that a model has in view in a thread, by the name that it had when it was loaded."""
+
+    workspace: str
+    user: str
+    thread: str
+    tool: str
+    loaded_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Meter:
     """One count that must stay within its limit: of whom, of what, and the window it belongs to."""
 

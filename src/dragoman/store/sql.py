@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 
 from sqlalchemy import text
 
+from dragoman.store.agents import SqlAgents
 from dragoman.store.approvals import SqlApprovals
 from dragoman.store.audit import SqlAudit
 from dragoman.store.calls import SqlCalls
@@ -12,10 +13,15 @@ from dragoman.store.connectors import SqlConnectors
 from dragoman.store.database import Database, open_database
 from dragoman.store.faults import translated
 from dragoman.store.flows import SqlFlows
+from dragoman.store.loaded import SqlLoadedTools
 from dragoman.store.location import Location
+from dragoman.store.messages import SqlMessages
 from dragoman.store.metrics import SqlMetrics
 from dragoman.store.people import SqlPeople
+from dragoman.store.questions import SqlQuestions
 from dragoman.store.results import SqlResults
+from dragoman.store.rollout import SqlRollout
+from dragoman.store.runs import SqlRuns
 from dragoman.store.schema import VERSION_TABLE, bring_up_to_date
 from dragoman.store.threads import SqlThreads
 from dragoman.store.tools import SqlTools
@@ -35,10 +41,16 @@ class SqlStore:
         self.metrics = SqlMetrics(database)
         self.people = SqlPeople(database)
         self.threads = SqlThreads(database)
+        self.loaded = SqlLoadedTools(database)
         self.approvals = SqlApprovals(database)
         self.usage = SqlUsage(database)
         self.audit = SqlAudit(database)
         self.flows = SqlFlows(database)
+        self.agents = SqlAgents(database)
+        self.messages = SqlMessages(database)
+        self.runs = SqlRuns(database)
+        self.questions = SqlQuestions(database)
+        self.rollout = SqlRollout(database)
 
     @undisturbed
     async def ping(self) -> None:

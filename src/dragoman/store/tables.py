@@ -226,6 +226,18 @@ threads = Table(
     Column("updated_at", Moment, nullable=False),
 )
 
+# No foreign key to threads: tools are loaded also where nobody wrote the thread down.
+loaded_tools = Table(
+    "loaded_tools",
+    metadata,
+    Column("workspace", Text, primary_key=True),
+    Column("user", Text, primary_key=True),
+    Column("thread", Text, primary_key=True),
+    Column("tool", Text, primary_key=True),
+    Column("loaded_at", Moment, nullable=False),
+    Index(None, "loaded_at"),
+)
+
 approvals = Table(
     "approvals",
     metadata,

@@ -2,14 +2,19 @@
 
 from collections.abc import Sequence
 
-from sqlalchemy import ColumnElement, RowMapping, delete, select
+from sqlalchemy import ColumnElement, RowMapping, Table, delete, select
 
 from dragoman.people import Thread
-from dragoman.store import tables
+from dragoman.store import run_tables, tables
 from dragoman.store.database import Database
+from dragoman.store.messages import wait_for_threads
+from dragoman.store.run_families import remove_families
 from dragoman.store.undisturbed import undisturbed
 
 _rows = tables.threads
+_loaded = tables.loaded_tools
+_messages = run_tables.messages
+_runs = run_tables.runs
 
 
 class SqlThreads:
@@ -45,12 +50,21 @@ class SqlThreads:
 
     @undisturbed
     async def remove(self, workspace: str, user: str, thread: str) -> None:
+        place = (workspace, user, thread)
         async with self._database.write() as connection:
-            await connection.execute(delete(_rows).where(_is(workspace, user, thread)))
+            await wait_for_threads(self._database, connection, {place})
+            await remove_families(connection, _is_in(_runs, *place))
+            await connection.execute(delete(_rows).where(_is(*place)))
+            for table in (_messages, _loaded):
+                await connection.execute(delete(table).where(_is_in(table, *place)))
 
 
 def _is(workspace: str, user: str, thread: str) -> ColumnElement[bool]:
     return (_rows.c.workspace == workspace) & (_rows.c.user == user) & (_rows.c.id == thread)
+
+
+def _is_in(table: Table, workspace: str, user: str, thread: str) -> ColumnElement[bool]:
+    return (table.c.workspace == workspace) & (table.c.user == user) & (table.c.thread == thread)
 
 
 def _thread(row: RowMapping) -> Thread:

@@ -6,4 +6,5 @@ from dragoman.catalog.search.answers import Found as Found
 from dragoman.catalog.search.answers import Hit as Hit
 from dragoman.catalog.search.answers import Question as Question
 from dragoman.catalog.search.answers import Strategy as Strategy
+from dragoman.catalog.search.embedder import Embedder as Embedder
 from dragoman.catalog.search.search import Search as Search

@@ -57,11 +57,15 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The best first. `total` is how many tools were searched: all that the caller could call."""
+    """The best first. `total` is how many tools were searched: all that the caller could call.
+
+    `embedder` is whose vectors told what the texts mean; None: those that come with Dragoman, or none.
+    """
 
     question: Question
     hits: tuple[Hit, ...]
     total: int
+    embedder: str | None = None
 
     @property
     def summary(self) -> str:

@@ -9,6 +9,8 @@ from array import array
 from collections.abc import Iterable, Mapping
 
 from dragoman.catalog.search.documents import document_of
+from dragoman.catalog.search.embedded_rows import EmbeddedRows
+from dragoman.catalog.search.embeddings import Embeddings
 from dragoman.catalog.search.fusion import Scores
 from dragoman.catalog.search.postings import Postings
 from dragoman.catalog.search.vectors import WIDTH, VectorRows, WordVectors
@@ -23,8 +25,9 @@ _SLICE = 0.002  # seconds of work before other threads get a turn
 
 
 class SearchIndex:
-    def __init__(self, words: WordVectors) -> None:
+    def __init__(self, words: WordVectors, embeddings: Embeddings | None = None) -> None:
         self.words = words
+        self.embedded = EmbeddedRows(embeddings) if embeddings else None
         self.postings = Postings()
         self._descriptions = VectorRows(WIDTH)
         # Half the width says as much of connector and parameters, and spares a quarter of time and memory.
@@ -96,14 +99,19 @@ class SearchIndex:
         document = document_of(tool)
         self.postings.add(row, document)
         name, connector = " ".join(parts(document.name)), " ".join(parts(document.connector))
-        self._descriptions.put(row, self.words.of(f"{name}. {document.description}"))
-        self._parameters.put(row, self.words.of(f"{connector}. {document.parameters}"))
+        description, parameters = f"{name}. {document.description}", f"{connector}. {document.parameters}"
+        self._descriptions.put(row, self.words.of(description))
+        self._parameters.put(row, self.words.of(parameters))
+        if self.embedded:
+            self.embedded.add(row, description, parameters)
         key = name_key(tool.original_name)
         self._names[key] = (*self._names.get(key, ()), row)
         return row
 
     def _remove(self, tool: Tool, row: int) -> None:
         self.postings.remove(row, document_of(tool))
+        if self.embedded:
+            self.embedded.remove(row)
         key = name_key(tool.original_name)
         left = tuple(other for other in self._names[key] if other != row)
         if left:

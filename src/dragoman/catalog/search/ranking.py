@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from dragoman.catalog.search.answers import Question, Strategy
+from dragoman.catalog.search.embedded_rows import Meaning
 from dragoman.catalog.search.fusion import (
     BM25,
     CANDIDATES,
@@ -28,8 +29,12 @@ _WEIGHTS: Mapping[Strategy, tuple[float, float, float]] = {
 }
 
 
-def ranked(index: SearchIndex, view: View, question: Question) -> Ranked:
-    """Places in the view with their scores, the best first; nothing when nothing fits."""
+def ranked(index: SearchIndex, view: View, question: Question, meaning: Meaning | None = None) -> Ranked:
+    """Places in the view with their scores, the best first; nothing when nothing fits.
+
+    `meaning` is the question as an embedder understands it. Whether it means anything at all is still
+    for the light vectors to say: each embedder has a nearness of its own.
+    """
     if not len(view):
         return []
     if question.strategy == "bm25":
@@ -40,21 +45,32 @@ def ranked(index: SearchIndex, view: View, question: Question) -> Ranked:
     nearest = max(float(descriptions.max()), float(parameters.max()))
     if not _is_answerable(index, question.text, nearest):
         return []
+    if meaning:
+        descriptions, parameters = meaning.semantic(question.text, view.rows)
     weights = _WEIGHTS[question.strategy]
     words = index.lexical(question.text) if weights[0] else None
     whole = fused((None if words is None else words[view.rows], descriptions, parameters), weights)
     steps = clauses(question.text)
+    if meaning:
+        steps = meaning.known(steps)
     if not steps:
         return _listed(whole, question.limit)
     places = best(whole, max(CANDIDATES, question.limit))
-    step = np.max([_clause(index, text, view.rows[places], weights) for text in steps], axis=0)
+    near = meaning or index
+    step = np.max([_clause(index, near, text, view.rows[places], weights) for text in steps], axis=0)
     combined = (whole[places] + CLAUSE * step) / (1 + CLAUSE)
     return [(int(places[place]), score) for place, score in _listed(combined, question.limit)]
 
 
-def _clause(index: SearchIndex, text: str, rows: Rows, weights: tuple[float, float, float]) -> Scores:
+def _clause(
+    index: SearchIndex,
+    near: SearchIndex | Meaning,
+    text: str,
+    rows: Rows,
+    weights: tuple[float, float, float],
+) -> Scores:
     words = index.lexical(text)[rows] if weights[0] else None
-    return fused((words, *index.semantic_of(text, rows)), weights)
+    return fused((words, *near.semantic_of(text, rows)), weights)
 
 
 def _is_answerable(index: SearchIndex, text: str, nearest: float) -> bool:

@@ -16,6 +16,7 @@ from dragoman.scope import Caller
 from dragoman.tool import Tool
 
 if TYPE_CHECKING:
+    from dragoman.catalog.search.embeddings import Embeddings, Vectors
     from dragoman.catalog.search.vectors import WordVectors
     from dragoman.catalog.search.workspace import WorkspaceSearch
 
@@ -41,8 +42,9 @@ class Moment:
 
 
 class Search:
-    def __init__(self, catalog: Searchable) -> None:
+    def __init__(self, catalog: Searchable, embeddings: "Embeddings | None" = None) -> None:
         self._catalog = catalog
+        self._embeddings = embeddings
         # One thread at a time: others that wait here take none from the pool that all share. A question
         # that is given up leaves its thread at work, hence the second lock.
         self._turn = asyncio.Lock()
@@ -59,9 +61,21 @@ class Search:
             readable=catalog.readable(caller, connector_id),
             named=catalog.find(question.text.strip(), caller),
         )
-        search = self._by_pattern if question.strategy == "regex" else self._by_index
+        if question.strategy == "regex":
+            async with self._turn:
+                return await asyncio.to_thread(self._by_pattern, question, moment, caller)
+        asked = await self._asked(question)
         async with self._turn:
-            return await asyncio.to_thread(search, question, moment, caller)
+            loop = asyncio.get_running_loop()
+            return await asyncio.to_thread(self._by_index, question, moment, caller, asked, loop)
+
+    async def _asked(self, question: Question) -> "Mapping[str, Vectors] | None":
+        """The question and its steps as the embedder reads them; None without one."""
+        if self._embeddings is None or question.strategy == "bm25":
+            return None
+        from dragoman.catalog.search.words import clauses
+
+        return await self._embeddings.asked([question.text, *clauses(question.text)])
 
     def _by_pattern(self, question: Question, moment: Moment, caller: Caller) -> Found:
         from dragoman.catalog.search.patterns import Pattern
@@ -72,7 +86,14 @@ class Search:
         tools = [tool for tools in lists for tool in tools if is_callable(tool, caller)]
         return Found(question, tuple(pattern.ranked(tools, question.limit)), len(tools))
 
-    def _by_index(self, question: Question, moment: Moment, caller: Caller) -> Found:
+    def _by_index(
+        self,
+        question: Question,
+        moment: Moment,
+        caller: Caller,
+        asked: "Mapping[str, Vectors] | None",
+        loop: asyncio.AbstractEventLoop,
+    ) -> Found:
         from dragoman.catalog.search.vectors import WordVectors
         from dragoman.catalog.search.workspace import WorkspaceSearch
 
@@ -80,5 +101,10 @@ class Search:
             words = self._words = self._words or WordVectors.load()
             workspace = self._workspaces.get(caller.workspace)
             if workspace is None:
-                workspace = self._workspaces[caller.workspace] = WorkspaceSearch(words)
-            return workspace.find(question, moment, caller)
+                workspace = self._workspaces[caller.workspace] = WorkspaceSearch(words, self._embeddings)
+            found = workspace.find(question, moment, caller, asked)
+            if self._embeddings and workspace.to_embed:
+                # From here and not after the answer: who asked may have gone by then.
+                loop.call_soon_threadsafe(self._embeddings.want, workspace.to_embed)
+                workspace.to_embed = {}
+            return found

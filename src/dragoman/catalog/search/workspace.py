@@ -1,9 +1,12 @@
 """The index of one workspace, and the views of those who asked since the catalog last changed."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from dragoman.catalog.search.answers import Found, Hit, Question
+from dragoman.catalog.search.embeddings import Embeddings, Vectors
 from dragoman.catalog.search.index import SearchIndex
+from dragoman.catalog.search.kept_vectors import Key
 from dragoman.catalog.search.ranking import ranked
 from dragoman.catalog.search.vectors import WordVectors
 from dragoman.catalog.search.view import View
@@ -20,21 +23,31 @@ _Reading = tuple[Way, tuple[frozenset[str], ...], tuple[ListKey, ...]]
 class WorkspaceSearch:
     """Not for two threads at once: `Search` has the lock."""
 
-    def __init__(self, words: WordVectors) -> None:
-        self._index = SearchIndex(words)
+    def __init__(self, words: WordVectors, embeddings: Embeddings | None = None) -> None:
+        self._index = SearchIndex(words, embeddings)
+        self.to_embed: dict[Key, str] = {}
+        """What the index has read and no embedder has seen; for `Search` to take."""
         self._views: dict[_Reading, View] = {}
         self._version = -1
 
-    def find(self, question: Question, moment: "Moment", caller: Caller) -> Found:
+    def find(
+        self, question: Question, moment: "Moment", caller: Caller, asked: Mapping[str, Vectors] | None = None
+    ) -> Found:
+        """`asked` are the question and its parts as an embedder's vectors, where it has some."""
         view = self._view(moment, caller)
         exact = self._exact(question, moment, view)
-        order = dict(ranked(self._index, view, question))
+        embedded = self._index.embedded
+        if embedded:
+            self.to_embed |= embedded.fill()
+        meaning = embedded.meaning(asked, view.rows) if embedded and question.strategy != "bm25" else None
+        order = dict(ranked(self._index, view, question, meaning))
         # One with exactly this name comes first, whatever else is like it; of several, the likeliest.
         scores = {place: 1.0 for place in order if place in exact}
         scores |= dict.fromkeys(exact - scores.keys(), 1.0)
         scores |= {place: score for place, score in order.items() if place not in exact}
         hits = [Hit(view.tool_at(place), round(score, 4)) for place, score in scores.items()]
-        return Found(question, tuple(hits[: question.limit]), len(view))
+        by = embedded.name if embedded and meaning else None
+        return Found(question, tuple(hits[: question.limit]), len(view), by)
 
     def _exact(self, question: Question, moment: "Moment", view: View) -> set[int]:
         if (named := moment.named) is None:

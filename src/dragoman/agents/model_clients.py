@@ -1,0 +1,141 @@
+"""Opens a model by its string, over connections that are shared by all models of a provider.
+
+`ModelClients` owns one HTTP client per provider and closes it. Keys and addresses come from the environment
+that it was given and are told to nobody. pydantic-ai is imported on first use: it takes seconds.
+"""
+
+from collections.abc import Collection, Mapping
+from contextlib import AsyncExitStack
+from difflib import get_close_matches
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, cast
+
+from dragoman.agents.providers import PROVIDERS, Provider, find_provider
+from dragoman.errors import InvalidConfig
+
+if TYPE_CHECKING:
+    from pydantic_ai.models import Model
+    from pydantic_ai.providers import Provider as ModelProvider
+
+SURVEY = "`dragoman models` shows what can be used; DRAGOMAN_MODEL chooses one"
+_CONNECT_WITHIN = 5.0
+# Their SDKs want another kind of client than ours, and make one for themselves.
+_WITH_CLIENTS_OF_THEIR_OWN = frozenset({"google", "groq", "mistral", "xai"})
+
+
+class ModelClients:
+    def __init__(self, environment: Mapping[str, str], ollama: str, timeout: float) -> None:
+        self._environment = environment
+        self._ollama = ollama
+        self._timeout = timeout
+        self._providers: dict[str, ModelProvider[Any]] = {}
+        self._opened = AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._providers.clear()
+        await self._opened.aclose()
+
+    def get(self, name: str) -> "Model":
+        """The model of this string; `InvalidConfig` says what is wrong or missing. Asks no provider."""
+        from pydantic_ai.exceptions import UserError
+        from pydantic_ai.models import infer_model
+
+        prefix, _, model = name.partition(":")
+        # pydantic-ai's own "test" calls every tool it is given: nobody's tools may meet it by accident.
+        if not prefix.strip() or not model.strip():
+            raise unknown_model(name)
+        try:
+            return infer_model(name, provider_factory=self._get_provider)
+        except ImportError:
+            raise _missing_package(name, find_provider(prefix)) from None
+        except UserError as error:
+            raise InvalidConfig(
+                f"the model {name} cannot be used: {_first_sentence(error)}", hint=SURVEY
+            ) from None
+
+    def _get_provider(self, prefix: str) -> "ModelProvider[Any]":
+        if prefix not in self._providers:
+            opened = self._providers[prefix] = self._connected(prefix)
+            self._opened.push_async_callback(_close, opened)
+        return self._providers[prefix]
+
+    def _connected(self, prefix: str) -> "ModelProvider[Any]":
+        from pydantic_ai.providers import infer_provider, infer_provider_class
+
+        try:
+            kind = infer_provider_class(prefix)
+        except ValueError:
+            raise _unknown_provider(prefix) from None
+        if prefix == "ollama":
+            key = self._environment.get("OLLAMA_API_KEY")
+            return self._with_client(kind, prefix, {"base_url": f"{self._ollama}/v1", "api_key": key})
+        known = find_provider(prefix)
+        if known is None:
+            return infer_provider(prefix)
+        options = {"api_key": self._key(known), "base_url": known.address(self._environment)}
+        return self._with_client(kind, prefix, {name: value for name, value in options.items() if value})
+
+    def _key(self, provider: Provider) -> str:
+        if key := provider.key(self._environment):
+            return key
+        if provider.name == "openai" and provider.has_own_address(self._environment):
+            return "none"  # a server of one's own that resembles OpenAI's often wants no key
+        variable = " or ".join(provider.keys)
+        raise InvalidConfig(
+            f"{provider.title} needs a key, and {variable} is not set",
+            hint=f"set {variable} where Dragoman runs, or choose another model: {SURVEY}",
+        )
+
+    def _with_client(
+        self, kind: "type[ModelProvider[Any]]", prefix: str, options: dict[str, Any]
+    ) -> "ModelProvider[Any]":
+        import httpx2
+        from pydantic_ai.models import create_async_httpx2_client
+
+        make = cast(Any, kind)
+        if prefix in _WITH_CLIENTS_OF_THEIR_OWN:
+            return make(**options)
+        client = create_async_httpx2_client(timeout=httpx2.Timeout(self._timeout, connect=_CONNECT_WITHIN))
+        self._opened.push_async_callback(client.aclose)
+        return make(**options, http_client=client)
+
+
+def unknown_model(name: str, others: Collection[str] = ()) -> InvalidConfig:
+    """`name` means nothing here; says what may have been meant."""
+    from pydantic_ai.models import known_model_names
+
+    known = [*others, *known_model_names()]
+    # "gpt-5" is meant as "openai:gpt-5": the best known provider that has exactly this model.
+    owners = [f"{provider.name}:{name}" for provider in PROVIDERS if f"{provider.name}:{name}" in known]
+    close = [*owners, *get_close_matches(name, known, 1)]
+    hint = f"did you mean {close[0]}? " if close else "a model is named provider:model, as in openai:gpt-5. "
+    return InvalidConfig(f"there is no model {name!r}", hint=hint + SURVEY)
+
+
+def _unknown_provider(prefix: str) -> InvalidConfig:
+    close = get_close_matches(prefix, [provider.name for provider in PROVIDERS], 1)
+    hint = f"did you mean {close[0]}? " if close else "a model is named provider:model, as in openai:gpt-5. "
+    return InvalidConfig(f"there is no provider {prefix!r}", hint=hint + SURVEY)
+
+
+def _missing_package(name: str, known: Provider | None) -> InvalidConfig:
+    prefix = name.partition(":")[0]
+    remedy = known.remedy if known else f'install it: pip install "pydantic-ai-slim[{prefix}]"'
+    package = f"the package {known.package}" if known else "a package"
+    return InvalidConfig(f"the model {name} needs {package}, which is not installed", hint=remedy)
+
+
+def _first_sentence(error: Exception) -> str:
+    """What pydantic-ai says of it, without its advice on testing."""
+    return str(error).partition(" To try Pydantic AI")[0].partition(". ")[0].rstrip(".")[:300]
+
+
+async def _close(provider: "ModelProvider[Any]") -> None:
+    """Entering and leaving closes a client that the provider made for itself; one that it was given stays."""
+    async with provider:
+        pass

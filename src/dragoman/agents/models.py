@@ -1,0 +1,209 @@
+"""Which language model answers: the one asked for, or the best that this machine can use.
+
+Imports no pydantic-ai until a model is opened. `Models` owns the connections of the models it opened.
+"""
+
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+import anyio.to_thread
+
+from dragoman.agents.model_clients import ModelClients, unknown_model
+from dragoman.agents.ollama import DEFAULT_URL, LocalModel, Ollama, ollama_url
+from dragoman.agents.providers import PROVIDERS, Provider, default_model, find_provider
+from dragoman.errors import InvalidConfig, InvalidName
+
+if TYPE_CHECKING:
+    from pydantic_ai.models import Model
+
+OFFLINE = "offline"
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """`names`: the model string, then those that step in when it fails. `reason` completes "because …"."""
+
+    names: tuple[str, ...]
+    reason: str
+    is_offline: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.names[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundModel:
+    """One line of `dragoman models`: `model` is None where nothing of this provider can be named."""
+
+    provider: str
+    model: str | None
+    is_usable: bool
+    why: str
+    is_default: bool = False
+
+
+class Models:
+    """Chooses and opens models; leave its `async with` and the connections are closed.
+
+    A model string is pydantic-ai's ("openai:gpt-5"), a registered name, or `offline`; several with commas
+    between them are the model and its fallbacks. `fallbacks` belong to the configured model and to the one
+    found, never to one that was wanted by name: who asks for a local model does not mean someone's cloud.
+    `ollama` is its address; without one the environment says it, and "" is none at all.
+    """
+
+    def __init__(
+        self,
+        configured: str | None = None,
+        fallbacks: Sequence[str] = (),
+        *,
+        environment: Mapping[str, str],
+        ollama: str | None = None,
+        timeout: float = 300.0,
+    ) -> None:
+        self._configured = _split(configured or "")
+        self._fallbacks = tuple(fallbacks)
+        self._environment = environment
+        self._ollama = Ollama(ollama_url(ollama, environment))
+        self._clients = ModelClients(environment, self._ollama.url or DEFAULT_URL, timeout)
+        self._registered: dict[str, Model] = {}
+        self._lifetime = AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        await self._lifetime.enter_async_context(self._clients)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._lifetime.aclose()
+
+    def register(self, name: str, model: "Model") -> None:
+        """From now on `name` is a model string that opens `model`, which its owner keeps and closes."""
+        if not name.strip() or "," in name or name == OFFLINE:
+            raise InvalidName(
+                f"a model cannot be registered as {name!r}", hint="choose a name without commas"
+            )
+        self._registered[name] = model
+
+    async def choose(self, wanted: str | None = None) -> Choice:
+        """The first of: `wanted`, the configured one, a provider's key, a local Ollama, `offline`."""
+        if asked := _split(wanted or ""):
+            return _chosen(asked, "it was asked for")
+        if self._configured:
+            return _chosen((*self._configured, *self._fallbacks), "it is configured")
+        for provider in PROVIDERS:
+            if (variable := provider.key_variable(self._environment)) and provider.is_installed:
+                name = default_model(provider, self._environment)
+                return _chosen((name, *self._fallbacks), f"{variable} is set")
+        if local := await self._find_local():
+            reason = f"Ollama answers at {self._ollama.url}"
+            return _chosen((f"ollama:{local.name}", *self._fallbacks), reason)
+        return _chosen((OFFLINE,), "no model is configured, no key is set and no Ollama answers")
+
+    def open(self, choice: Choice) -> "Model":
+        """The model with its fallbacks behind it; `InvalidConfig` says what is wrong or missing."""
+        opened = [self._open(name) for name in choice.names]
+        if len(opened) == 1:
+            return opened[0]
+        from pydantic_ai.models.fallback import FallbackModel
+
+        return FallbackModel(*opened)
+
+    def check(self, names: str) -> None:
+        """`InvalidConfig` when a model string cannot be opened. Asks no provider whether it has the model."""
+        self.open(_chosen(_split(names), "it is checked"))
+
+    async def survey(self) -> list[FoundModel]:
+        """All that was looked at, in the order of choice, with the reason for each."""
+        default = (await self.choose()).name
+        # In a thread: the first look at a model string imports pydantic-ai.
+        lines = await anyio.to_thread.run_sync(self._survey_configured)
+        lines += map(self._survey_provider, PROVIDERS)
+        lines += [*await self._survey_ollama(), *self._survey_registered()]
+        why = "plain matching, no language model"
+        lines.append(FoundModel(provider="built in", model=OFFLINE, is_usable=True, why=why))
+        first = next((at for at, line in enumerate(lines) if line.model == default), None)
+        return [replace(line, is_default=at == first) for at, line in enumerate(lines)]
+
+    def _open(self, name: str) -> "Model":
+        if name in self._registered:
+            return self._registered[name]
+        if name == OFFLINE:
+            from dragoman.agents.offline import OfflineModel
+
+            return OfflineModel()
+        if ":" not in name:
+            raise unknown_model(name, [*self._registered, OFFLINE])
+        return self._clients.get(name)
+
+    async def _find_local(self) -> LocalModel | None:
+        return next((model for model in await self._ollama.find() or () if model.calls_tools), None)
+
+    def _survey_configured(self) -> list[FoundModel]:
+        lines: list[FoundModel] = []
+        for name in self._configured and dict.fromkeys((*self._configured, *self._fallbacks)):
+            known = find_provider(name.partition(":")[0])
+            line = FoundModel(
+                provider=known.title if known else "configured", model=name, is_usable=True, why="configured"
+            )
+            try:
+                self.check(name)
+            except InvalidConfig as flaw:
+                line = replace(line, is_usable=False, why=f"configured, but {flaw.message}")
+            lines.append(line)
+        return lines
+
+    def _survey_provider(self, provider: Provider) -> FoundModel:
+        variable = provider.key_variable(self._environment)
+        if variable is None:
+            why = f"{' or '.join(provider.keys)} is not set"
+            return FoundModel(provider=provider.title, model=None, is_usable=False, why=why)
+        model = default_model(provider, self._environment)
+        if not provider.is_installed:
+            why = f"{variable} is set, but the package {provider.package} is missing; {provider.remedy}"
+            return FoundModel(provider=provider.title, model=model, is_usable=False, why=why)
+        return FoundModel(provider=provider.title, model=model, is_usable=True, why=f"{variable} is set")
+
+    async def _survey_ollama(self) -> list[FoundModel]:
+        found = await self._ollama.find()
+        if found:
+            return [
+                FoundModel(
+                    provider="Ollama",
+                    model=f"ollama:{model.name}",
+                    is_usable=model.calls_tools,
+                    why="installed" if model.calls_tools else "installed, but it cannot call tools",
+                )
+                for model in found
+            ]
+        why = "it is switched off" if not self._ollama.url else f"nobody answers at {self._ollama.url}"
+        why = why if found is None else "it has no model yet: ollama pull"
+        return [FoundModel(provider="Ollama", model=None, is_usable=False, why=why)]
+
+    def _survey_registered(self) -> list[FoundModel]:
+        return [
+            FoundModel(provider="registered", model=name, is_usable=True, why="registered by the program")
+            for name in sorted(self._registered)
+        ]
+
+
+def _split(names: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in names.split(",") if part.strip())
+
+
+def _chosen(names: tuple[str, ...], reason: str) -> Choice:
+    names = tuple(dict.fromkeys(names))
+    if names == (OFFLINE,):
+        return Choice(names, reason, is_offline=True)
+    if not names:
+        raise InvalidConfig("no model is named", hint="a model is named provider:model, as in openai:gpt-5")
+    if OFFLINE in names:
+        raise InvalidConfig(
+            f"{OFFLINE} cannot step in for a model that failed, nor another for it",
+            hint=f"name {OFFLINE} alone, or other models only",
+        )
+    return Choice(names, reason)

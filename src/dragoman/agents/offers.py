@@ -1,0 +1,81 @@
+"""What an agent is offered in one step, and what a model is told of a call. Values; knows no journal.
+
+An offer is a name, a schema and a way to perform it; whether it is a tool of a connector or a function
+of Dragoman makes no difference to the loop. Who performs it (`runs`) journals it.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from dragoman.tool import Line, Witness
+
+if TYPE_CHECKING:
+    from dragoman.agents.work import Work
+
+OfferKind = Literal["tool", "function"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """A source of an answer: what a call brought. `id` is how an answer cites it: `[c1]`."""
+
+    id: str
+    call: str
+    tool: str
+    uri: str | None = None
+    excerpt: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """What a model is told of a call: plain JSON. The rest is for people and never reaches the model."""
+
+    content: Any
+    ok: bool = True
+    code: str | None = None
+    tokens_saved: int = 0
+    call_id: str | None = None  # of the road, where the call took it
+    contexts: tuple[Context, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One call of one offer. `key` is its place in the journal: turn and tool call id."""
+
+    key: str
+    witness: Witness
+    line: Line | None = None
+
+
+Perform = Callable[[Mapping[str, Any], Attempt], Awaitable[Told]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """One thing that a model may call now.
+
+    `departs_itself`: the call takes the road, which tells the witness when it leaves. Otherwise one that is
+    not `repeatable` is written down before it is performed. `metadata` is for the offline model.
+    """
+
+    name: str
+    description: str
+    schema: Mapping[str, Any]
+    perform: Perform
+    kind: OfferKind = "function"
+    title: str | None = None
+    connector: str | None = None
+    repeatable: bool = True
+    departs_itself: bool = False
+    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+class Offers(Protocol):
+    """A source of offers, asked before every request to the model: what changed meanwhile counts at once."""
+
+    async def list(self, work: "Work") -> Sequence[Offer]: ...
+
+    async def instructions(self, work: "Work") -> str:
+        """What a model must know to use them; empty for nothing."""
+        ...

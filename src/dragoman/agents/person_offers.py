@@ -1,0 +1,39 @@
+"""`ask_person`: a question to the person whom the agent works for. The run goes on with the answer."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dragoman.agents.offers import Attempt, Offer, Told
+from dragoman.agents.work import Work
+from dragoman.errors import NobodyAnswered
+
+_SCHEMA: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {"question": {"type": "string", "description": "one clear question"}},
+    "required": ["question"],
+}
+
+
+class PersonOffers:
+    """Fills `Offers`."""
+
+    async def list(self, work: Work) -> Sequence[Offer]:
+        async def ask(arguments: Mapping[str, Any], attempt: Attempt) -> Told:
+            question = str(arguments.get("question") or "").strip() or "What do you mean?"
+            try:
+                return Told(content=await work.desk.ask_person(question, None, attempt))
+            except NobodyAnswered as error:
+                return Told(content=error.message, ok=False, code=error.code)
+
+        return [
+            Offer(
+                name="ask_person",
+                description="Asks the person you work for when a value is missing or the request is unclear."
+                " Waits for the answer. Do not ask for what the conversation already says.",
+                schema=_SCHEMA,
+                perform=ask,
+            )
+        ]
+
+    async def instructions(self, work: Work) -> str:
+        return ""

@@ -1,0 +1,107 @@
+"""What an agent has at hand while it works: whom it works for, its tools, and the ways back up.
+
+Two arrows point up from here and are turned round by Protocols that `runs` and `hub` fill: starting
+another run, and asking a person.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from dragoman.agent import Agent
+from dragoman.agents.offers import Attempt, Context, Told
+from dragoman.run import Run
+from dragoman.scope import Caller
+from dragoman.tool import Tool, ToolCall, ToolOutput
+
+ConnectorState = Literal["ready", "disabled", "needs_auth", "error", "unknown"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectorCard:
+    """A connector as an agent that may delegate is told of it."""
+
+    id: str
+    slug: str
+    description: str
+    state: ConnectorState
+    cause: str | None = None
+    instructions: str = ""
+    tools: int = 0
+    aliases: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundTools:
+    """What a search brought, and how many tools there are in all."""
+
+    tools: Sequence[Tool]
+    total: int
+    note: str = ""
+
+
+class Toolbox(Protocol):
+    """The road, the catalog and the sandbox, as far as agents know them. Decides what a caller sees."""
+
+    async def tools(self, caller: Caller) -> Sequence[Tool]:
+        """Those that the caller can call now in their thread: enabled, open to agents, not unavailable."""
+        ...
+
+    async def search(self, query: str, caller: Caller, limit: int) -> FoundTools: ...
+
+    async def call(self, call: ToolCall, caller: Caller) -> ToolOutput: ...
+
+    async def run_code(self, code: str, caller: Caller) -> Told: ...
+
+    def code_guide(self) -> str: ...
+
+    async def connectors(self, caller: Caller) -> Sequence[ConnectorCard]:
+        """Those that the caller sees, by slug, with the state of each."""
+        ...
+
+    def tokens(self, tool: Tool) -> int:
+        """What its definition costs in a request."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delegated:
+    """What came of a child run."""
+
+    run: Run
+    told: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+class Desk(Protocol):
+    """What a run does for its agent beyond calling tools. Every method may be entered again after a crash."""
+
+    async def ask_person(self, text: str, fields: Mapping[str, Any] | None, attempt: Attempt) -> Any:
+        """The answer: text, or an object of `fields`. Raises `NobodyAnswered` when its time is over."""
+        ...
+
+    async def delegate(
+        self, agent: Agent, request: str, options: Mapping[str, Any], attempt: Attempt
+    ) -> Delegated:
+        """Has another agent work on it, as a child run; waits for its end, whatever that is."""
+        ...
+
+    def state_plan(self, steps: Sequence[Mapping[str, Any]]) -> None: ...
+
+    def note(self, kind: str, facts: Mapping[str, Any]) -> None:
+        """For people who follow the run: what was discovered, offered, chosen."""
+        ...
+
+
+@dataclass(slots=True, kw_only=True)
+class Work:
+    """One run at work. `caller` is narrowed to what the agent may; `loaded` are tools found on the way."""
+
+    run: Run
+    agent: Agent
+    caller: Caller
+    toolbox: Toolbox
+    desk: Desk
+    loaded: dict[str, None] = field(default_factory=dict[str, None])
+    contexts: list[Context] = field(default_factory=list[Context])
+    missing: dict[str, int] = field(default_factory=dict[str, int])
+    chain: tuple[str, ...] = ()

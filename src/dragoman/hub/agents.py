@@ -1,0 +1,333 @@
+"""Agents as people handle them: create, change, start, stop, remove, give and take connectors.
+
+Effective at once, in the middle of a conversation too: an agent is put together anew for every run, and its
+tools for every step. Knows no model and no run.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from secrets import token_hex
+from time import monotonic
+from typing import Any, get_args
+
+from dragoman.agent import ASSISTANT, Agent, AgentNumbers, Exposure
+from dragoman.calls.audit import Auditor
+from dragoman.connector import Connector
+from dragoman.errors import Conflict, Denied, InvalidArguments, InvalidName, NotFound
+from dragoman.events import Event, Events
+from dragoman.hub.registry import Registry
+from dragoman.names import did_you_mean
+from dragoman.scope import APP, Caller
+from dragoman.store import Store
+
+FRESH = 2.0  # seconds until a change made in another process is seen
+RESERVED = frozenset({ASSISTANT, "person", "system", "dragoman", "all", "everyone", "here", "channel", "me"})
+_NAME = re.compile(r"[^\W\d_][\w-]{0,39}")
+_LONGEST = 20_000
+_MOST = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentView:
+    """An agent with what it did for the workspace of who looks."""
+
+    agent: Agent
+    numbers: AgentNumbers
+    notes: tuple[str, ...] = ()
+
+
+class Agents:
+    """Fills `Staff`. Every method acts for `caller`, by default the hub's own.
+
+    A worker is its user's; an admin makes one for the whole workspace with `shared`.
+    """
+
+    def __init__(
+        self, *, caller: Caller, store: Store, registry: Registry, auditor: Auditor, events: Events
+    ) -> None:
+        self._caller = caller
+        self._rows = store.agents
+        self._registry = registry
+        self._auditor = auditor
+        self._events = events
+        self._kept: dict[str, tuple[float, Sequence[Agent]]] = {}
+
+    # Looking
+
+    async def find(self, name: str, caller: Caller | None = None) -> Agent | None:
+        wanted = _key(name)
+        for agent in await self.list(caller):
+            if _key(agent.name) == wanted:
+                return agent
+        return None
+
+    async def get(self, name: str, caller: Caller | None = None) -> Agent:
+        agents = await self.list(caller)
+        for agent in agents:
+            if _key(agent.name) == _key(name):
+                return agent
+        raise NotFound(
+            f"there is no agent {name[:80]!r}",
+            hint=did_you_mean(name[:80], [agent.name for agent in agents])
+            or "dragoman agents list shows those there are",
+        )
+
+    async def list(self, caller: Caller | None = None) -> Sequence[Agent]:
+        """The assistant first, then workers, then the agents of connectors, each by name."""
+        caller = caller or self._caller
+        stored = [agent for agent in await self._stored(caller.workspace) if _sees(agent, caller)]
+        workers = {_key(agent.name): agent for agent in stored if agent.kind == "worker" and not agent.owner}
+        workers |= {_key(agent.name): agent for agent in stored if agent.kind == "worker" and agent.owner}
+        found = [self._assistant(stored, caller), *sorted(workers.values(), key=lambda one: _key(one.name))]
+        records = {agent.connector_id: agent for agent in stored if agent.kind == "connector"}
+        records |= {
+            agent.connector_id: agent
+            for agent in await self._stored(APP)
+            if agent.kind == "connector" and agent.connector_id not in records
+        }
+        for connector in self._registry.list(caller):
+            if connector.enabled and connector.kind != "native" and connector.slug not in workers:
+                found.append(_agent_of(connector, records.get(connector.id)))
+        return found
+
+    async def view(self, name: str, caller: Caller | None = None) -> AgentView:
+        caller = caller or self._caller
+        return (await self._views([await self.get(name, caller)], caller))[0]
+
+    async def views(self, caller: Caller | None = None) -> Sequence[AgentView]:
+        caller = caller or self._caller
+        return await self._views(await self.list(caller), caller)
+
+    async def worked(self, agent: Agent, workspace: str, numbers: AgentNumbers) -> None:
+        await self._rows.add_numbers(workspace, agent.id, numbers)
+
+    # Changing
+
+    async def create(
+        self,
+        name: str,
+        *,
+        description: str = "",
+        instructions: str = "",
+        model: str | None = None,
+        fallbacks: Sequence[str] = (),
+        connectors: Sequence[str] = (),
+        capabilities: Iterable[str] | None = None,
+        exposure: Exposure = "auto",
+        shared: bool = False,
+        caller: Caller | None = None,
+    ) -> Agent:
+        caller = caller or self._caller
+        if shared and not caller.is_admin:
+            raise Denied("only an admin makes an agent for everybody", hint="leave out shared")
+        name = checked_name(name)
+        known = await self.list(caller)
+        if any(_key(agent.name) == _key(name) for agent in known):
+            raise Conflict(f"there is an agent {name!r} already", hint="choose another name")
+        if len(known) > _MOST:
+            raise Conflict(f"there are {_MOST} agents already", hint="remove one that nobody needs")
+        agent = Agent(
+            id=f"agt_{token_hex(8)}",
+            workspace=caller.workspace,
+            owner="" if shared else caller.user,
+            name=name,
+            kind="worker",
+            description=_short("description", description),
+            instructions=_short("instructions", instructions),
+            model=model or None,
+            fallbacks=tuple(fallbacks),
+            connectors=self._slugs(connectors, caller),
+            capabilities=None if capabilities is None else frozenset(capabilities),
+            exposure=checked_exposure(exposure),
+        )
+        await self._put(agent, caller, "agent.created")
+        return agent
+
+    async def update(self, name: str, caller: Caller | None = None, **changes: Any) -> Agent:
+        """Sets what is given: instructions, model, fallbacks, exposure.
+
+        Of a worker also description, connectors and capabilities.
+        """
+        caller = caller or self._caller
+        before = self._changeable(await self.get(name, caller), caller)
+        allowed = {"instructions", "model", "fallbacks", "exposure", "status"}
+        if before.kind == "worker":
+            allowed |= {"description", "connectors", "capabilities"}
+        if unknown := changes.keys() - allowed:
+            raise InvalidArguments(
+                f"{', '.join(sorted(unknown))} of {before.name!r} cannot be changed",
+                hint=f"there are: {', '.join(sorted(allowed - {'status'}))}",
+            )
+        after = replace(before, **self._checked(changes, caller), updated_at=datetime.now(UTC))
+        await self._put(after, caller, "agent.updated", sorted(changes))
+        return after
+
+    async def start(self, name: str, caller: Caller | None = None) -> Agent:
+        return await self.update(name, caller, status="active")
+
+    async def stop(self, name: str, caller: Caller | None = None) -> Agent:
+        """It keeps all it has and takes no new message; what it works on now it finishes."""
+        if _key(name) == ASSISTANT:
+            raise InvalidArguments("the assistant cannot be stopped", hint="stop a worker instead")
+        return await self.update(name, caller, status="stopped")
+
+    async def remove(self, name: str, caller: Caller | None = None) -> None:
+        caller = caller or self._caller
+        agent = self._changeable(await self.get(name, caller), caller)
+        if agent.kind != "worker":
+            raise InvalidArguments(
+                f"{agent.name!r} is not a worker",
+                hint="a connector's agent goes with its connector; it can be stopped",
+            )
+        await self._rows.remove(agent.workspace, agent.id)
+        self._tell(agent, "removed")
+        await self._auditor.done(caller, "agent.removed", agent.name)
+
+    async def assign(self, name: str, *connectors: str, caller: Caller | None = None) -> Agent:
+        """Gives a worker connectors; those it has already change nothing."""
+        caller = caller or self._caller
+        agent = await self.get(name, caller)
+        chosen = dict.fromkeys((*(agent.connectors or ()), *self._slugs(connectors, caller)))
+        return await self.update(name, caller, connectors=tuple(chosen))
+
+    async def unassign(self, name: str, *connectors: str, caller: Caller | None = None) -> Agent:
+        caller = caller or self._caller
+        agent = await self.get(name, caller)
+        held = agent.connectors or ()
+        # What has been removed since can be taken away by the name that it had.
+        gone = {one if one in held else self._registry.get(one, caller).slug for one in connectors}
+        return await self.update(name, caller, connectors=tuple(slug for slug in held if slug not in gone))
+
+    # Parts
+
+    def _checked(self, changes: dict[str, Any], caller: Caller) -> dict[str, Any]:
+        checked = dict(changes)
+        for text in ("description", "instructions"):
+            if text in checked:
+                checked[text] = _short(text, checked[text] or "")
+        if "connectors" in checked and checked["connectors"] is not None:
+            checked["connectors"] = self._slugs(checked["connectors"], caller)
+        if "fallbacks" in checked:
+            checked["fallbacks"] = tuple(checked["fallbacks"] or ())
+        if checked.get("capabilities") is not None:
+            checked["capabilities"] = frozenset(checked["capabilities"])
+        if "exposure" in checked:
+            checked["exposure"] = checked_exposure(checked["exposure"])
+        if "model" in checked:
+            checked["model"] = checked["model"] or None
+        return checked
+
+    def _slugs(self, names: Sequence[str], caller: Caller) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(self._registry.get(name, caller).slug for name in names))
+
+    def _changeable(self, agent: Agent, caller: Caller) -> Agent:
+        is_own = agent.owner == caller.user and agent.workspace == caller.workspace
+        is_run = caller.is_admin and agent.workspace == caller.workspace
+        if is_own or is_run or caller.role == "operator":
+            return agent
+        raise Denied(f"the agent {agent.name!r} belongs to everybody", hint="ask an admin to change it")
+
+    def _assistant(self, stored: Iterable[Agent], caller: Caller) -> Agent:
+        own = [agent for agent in stored if agent.kind == "assistant"]
+        if own:
+            return own[0]
+        return Agent(
+            id=f"agt_assistant_{caller.workspace}",
+            workspace=caller.workspace,
+            name=ASSISTANT,
+            kind="assistant",
+            description="answers, delegates and manages agents and connectors",
+        )
+
+    async def _views(self, agents: Sequence[Agent], caller: Caller) -> Sequence[AgentView]:
+        numbers = await self._rows.numbers(caller.workspace)
+        return [
+            AgentView(
+                agent=agent, numbers=numbers.get(agent.id, AgentNumbers()), notes=self._notes(agent, caller)
+            )
+            for agent in agents
+        ]
+
+    def _notes(self, agent: Agent, caller: Caller) -> tuple[str, ...]:
+        if agent.kind != "worker":
+            return ()
+        seen = {connector.slug for connector in self._registry.list(caller)}
+        return tuple(f"{slug} is gone" for slug in agent.connectors or () if slug not in seen)
+
+    async def _stored(self, workspace: str) -> Sequence[Agent]:
+        kept = self._kept.get(workspace)
+        if kept is not None and monotonic() - kept[0] < FRESH:
+            return kept[1]
+        agents = [*await self._rows.list(workspace)]
+        self._kept[workspace] = (monotonic(), agents)
+        return agents
+
+    async def _put(self, agent: Agent, caller: Caller, action: str, what: Sequence[str] = ()) -> None:
+        await self._rows.put(agent)
+        self._tell(agent, action.partition(".")[2])
+        details = {"connectors": [*(agent.connectors or ())], "changed": [*what], "status": agent.status}
+        await self._auditor.done(caller, action, agent.name, details=details)
+
+    def _tell(self, agent: Agent, what: str) -> None:
+        self._kept.pop(agent.workspace, None)
+        facts = {"name": agent.name, "what": what, "status": agent.status}
+        self._events.publish(
+            Event(kind="agent.changed", workspace=agent.workspace, user=agent.owner, data=facts)
+        )
+
+
+def checked_name(name: str) -> str:
+    name = name.strip().removeprefix("@")
+    if not _NAME.fullmatch(name):
+        raise InvalidName(
+            f"{name[:80]!r} cannot be the name of an agent",
+            hint="use a letter, then letters, digits, hyphens and underscores, at most 40 in all",
+        )
+    if _key(name) in RESERVED:
+        raise InvalidName(f"{name!r} is reserved", hint="choose another name")
+    return name
+
+
+def checked_exposure(exposure: str) -> Exposure:
+    for known in get_args(Exposure):
+        if exposure == known:
+            return known
+    raise InvalidArguments(
+        f"{exposure[:40]!r} is no exposure", hint=f"there are: {', '.join(get_args(Exposure))}"
+    )
+
+
+def _sees(agent: Agent, caller: Caller) -> bool:
+    return not agent.owner or agent.owner == caller.user
+
+
+def _agent_of(connector: Connector, record: Agent | None) -> Agent:
+    """A connector's agent: what the connector says, with what people chose for it."""
+    if record is None:
+        record = Agent(
+            id=f"agt_{connector.id}",
+            workspace=connector.workspace,
+            owner=connector.owner,
+            name=connector.slug,
+            kind="connector",
+            connector_id=connector.id,
+        )
+    return replace(
+        record,
+        name=connector.slug,
+        description=connector.description,
+        connectors=(connector.slug,),
+        connector_id=connector.id,
+    )
+
+
+def _key(name: str) -> str:
+    return name.casefold()
+
+
+def _short(what: str, text: str) -> str:
+    if len(text) <= _LONGEST:
+        return text
+    raise InvalidArguments(f"{what} may have at most {_LONGEST:,} characters", hint="make it shorter")

@@ -1,0 +1,169 @@
+"""Messages of threads: what people write, whom it goes to, and what was answered.
+
+Routing is decided here once, when a message arrives: an answer never becomes a new request.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dragoman.agent import ASSISTANT
+from dragoman.agents.mentions import Routing, route
+from dragoman.errors import InvalidArguments
+from dragoman.hub.agents import Agents
+from dragoman.hub.runs import Runs
+from dragoman.hub.threads import Threads
+from dragoman.run import Message, Run, RunLimits, new_run_id
+from dragoman.scope import Caller
+from dragoman.store import Store
+from dragoman.store.run_protocols import Accepted
+
+LONGEST_MESSAGE = 200_000
+_TITLE = 60
+
+
+class Conversations:
+    """Every method acts for `caller`, by default the hub's own."""
+
+    def __init__(
+        self, *, caller: Caller, store: Store, threads: Threads, agents: Agents, runs: Runs, limits: RunLimits
+    ) -> None:
+        self._caller = caller
+        self._store = store
+        self._threads = threads
+        self._agents = agents
+        self._runs = runs
+        self._limits = limits
+
+    async def list(
+        self, thread: str, *, after: int = 0, limit: int = 200, caller: Caller | None = None
+    ) -> Sequence[Message]:
+        caller = caller or self._caller
+        await self._threads.get(thread, caller)
+        return await self._store.messages.list(
+            caller.workspace, caller.user, thread, after=after, limit=limit, last=after == 0
+        )
+
+    async def post(
+        self,
+        text: str,
+        *,
+        thread: str | None = None,
+        agent: str | None = None,
+        options: Mapping[str, Any] | None = None,
+        limits: RunLimits | None = None,
+        caller: Caller | None = None,
+    ) -> Accepted:
+        """Writes a message and has whoever it is for work on it. On disk when this returns.
+
+        Without a thread a new one is begun. `agent` sends it to one agent, whatever it mentions. While the
+        thread's run waits for the answer to a question, a message that mentions nobody is that answer.
+        """
+        caller = caller or self._caller
+        text = _checked(text)
+        if thread is None:
+            thread = (await self._threads.create(title=_title(text), caller=caller)).thread.id
+        else:
+            await self._threads.get(thread, caller)
+        known = {one.name: one for one in await self._agents.list(caller)}
+        routing = route(text, known) if agent is None else Routing((agent,), text)
+        if agent is None and not routing.agents and (answered := await self._as_answer(text, thread, caller)):
+            return answered
+        target, facts = await self._target(routing, thread, agent, caller)
+        run_id = new_run_id()
+        run = Run(
+            id=run_id,
+            root=run_id,
+            workspace=caller.workspace,
+            user=caller.user,
+            thread=thread,
+            agent=target,
+            request=text,
+            options={**(options or {}), **facts},
+            limits=limits or self._limits,
+            role=caller.role,
+            grants=caller.grants,
+        )
+        message = Message(
+            workspace=caller.workspace,
+            user=caller.user,
+            thread=thread,
+            author="person",
+            text=text,
+            run=run_id,
+        )
+        return await self._runs.accept(run, message)
+
+    async def ask(self, text: str, **facts: Any) -> Run:
+        """Posts and waits for the end: the finished run with its answer."""
+        accepted = await self.post(text, **facts)
+        return await self._runs.finished(accepted.run)
+
+    async def _target(
+        self, routing: Routing, thread: str, agent: str | None, caller: Caller
+    ) -> tuple[str, dict[str, Any]]:
+        """The agent's name and what the run must know; "" for none or for several."""
+        if routing.unknown is not None and not routing.agents:
+            hint = routing.suggestion or "Write without @ to talk to the assistant."
+            return "", {"reply": f"There is no agent {routing.unknown!r}. {hint}"}
+        names = [*routing.agents]
+        if agent is not None:
+            names = [(await self._agents.get(agent, caller)).name]
+        if not names:
+            names = [await self._current(thread, caller)]
+        active = [
+            name
+            for name in names
+            if (one := await self._agents.find(name, caller)) and one.status == "active"
+        ]
+        stopped = [name for name in names if name not in active]
+        if not active:
+            verb = "is" if len(stopped) == 1 else "are"
+            start = f"dragoman agents start {stopped[0]}"
+            return "", {
+                "reply": f"{', '.join('@' + name for name in stopped)} {verb} stopped. Start with: {start}"
+            }
+        return (active[0], {}) if len(active) == 1 else ("", {"agents": active})
+
+    async def _current(self, thread: str, caller: Caller) -> str:
+        """Who spoke last with the person here, else the assistant."""
+        for run in await self._store.runs.list(
+            caller.workspace, caller.user, thread=thread, roots_only=True, limit=1
+        ):
+            agent = await self._agents.find(run.agent, caller) if run.agent else None
+            if agent is not None and agent.status == "active":
+                return agent.name
+        return ASSISTANT
+
+    async def _as_answer(self, text: str, thread: str, caller: Caller) -> Accepted | None:
+        """While one question waits here, what the person writes is its answer."""
+        open_questions = await self._runs.questions(caller, thread=thread)
+        if len(open_questions) != 1 or open_questions[0].fields is not None:
+            return None
+        question = open_questions[0]
+        message = Message(
+            workspace=caller.workspace,
+            user=caller.user,
+            thread=thread,
+            author="person",
+            text=text,
+            details={"answers": question.id},
+        )
+        written = await self._store.messages.add(message)
+        await self._runs.answer(question.id, text, caller)
+        return Accepted(run=await self._runs.get(question.root, caller), message=written)
+
+
+def _checked(text: str) -> str:
+    if not text.strip():
+        raise InvalidArguments("the message is empty", hint="write what you want")
+    if len(text) > LONGEST_MESSAGE:
+        raise InvalidArguments(
+            f"the message has {len(text):,} characters, and may have at most {LONGEST_MESSAGE:,}",
+            hint="give long material as a file or by a tool",
+        )
+    return text
+
+
+def _title(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _TITLE else line[: _TITLE - 1] + "…"

@@ -1,0 +1,66 @@
+"""What executes runs: models, composer, dispatch. Opened by the first run: pydantic-ai is heavy."""
+
+import os
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from dragoman.agents.models import Models
+from dragoman.agents.staff import Staff
+from dragoman.agents.work import Toolbox
+from dragoman.events import Events
+from dragoman.runs.journal import Journal
+from dragoman.runs.previews import Previews
+from dragoman.runs.questions import Questions
+from dragoman.runs.streams import Streams
+from dragoman.settings import Settings
+from dragoman.store import Store
+
+if TYPE_CHECKING:
+    from dragoman.runs.dispatch import Dispatch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workshop:
+    """What an engine is made of. `functions` are offers that agents of a kind have beside tools."""
+
+    settings: Settings
+    store: Store
+    journal: Journal
+    streams: Streams
+    questions: Questions
+    staff: Staff
+    toolbox: Toolbox
+    models: Models
+    previews: Previews
+    events: Events
+    functions: Mapping[Any, Sequence[Any]]
+
+
+@asynccontextmanager
+async def open_engine(workshop: Workshop) -> AsyncGenerator["Dispatch"]:
+    from dragoman.agents.composition import Composer
+    from dragoman.runs.dispatch import open_dispatch
+    from dragoman.runs.parts import Parts
+
+    parts = Parts(
+        runs=workshop.store.runs,
+        messages=workshop.store.messages,
+        journal=workshop.journal,
+        streams=workshop.streams,
+        questions=workshop.questions,
+        staff=workshop.staff,
+        toolbox=workshop.toolbox,
+        composer=Composer(
+            workshop.models, budget=workshop.settings.tool_budget, functions=workshop.functions
+        ),
+        previews=workshop.previews,
+        events=workshop.events,
+    )
+    async with open_dispatch(parts) as dispatch:
+        yield dispatch
+
+
+def open_models(settings: Settings) -> Models:
+    return Models(settings.model, settings.model_fallbacks, environment=os.environ)

@@ -1,0 +1,206 @@
+"""Messages of a thread, runs of agents, their journal, events and questions: frozen values that travel.
+
+Knows no model, no store and no door.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from datetime import UTC, datetime
+from secrets import token_hex
+from typing import Any, Literal
+
+from dragoman.agent import Exposure
+from dragoman.scope import Caller, Role
+
+RunStatus = Literal["queued", "running", "waiting", "done", "failed", "cancelled"]
+FINISHED: frozenset[RunStatus] = frozenset({"done", "failed", "cancelled"})
+Author = Literal["person", "agent", "system"]
+QuestionStatus = Literal["pending", "answered", "expired", "cancelled"]
+StepKind = Literal["messages", "offered", "call.departed", "call.finished", "plan", "note"]
+RunEventKind = Literal[
+    "message.added",
+    "run.queued",
+    "run.started",
+    "run.resumed",
+    "run.waiting",
+    "run.continued",
+    "run.finished",
+    "text",
+    "text.discarded",
+    "call.started",
+    "call.progress",
+    "call.finished",
+    "plan.stated",
+    "question.asked",
+    "question.answered",
+    "approval.requested",
+    "approval.answered",
+]
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """One message of a thread. `number` is given by the store; `run` is what it started or came of.
+
+    `details` hold what a door shows beside an agent's text: status, tokens, cost, thumb.
+    """
+
+    workspace: str
+    user: str
+    thread: str
+    author: Author
+    text: str
+    number: int = 0
+    agent: str | None = None
+    run: str | None = None
+    details: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    created_at: datetime = field(default_factory=_now)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunLimits:
+    """What one run may use, its child runs included. None is no limit; money is in dollars.
+
+    `seconds` counts work; waiting for a person does not.
+    """
+
+    requests: int | None = 50
+    calls: int | None = 100
+    tokens: int | None = 1_000_000
+    cost: float | None = None
+    seconds: float | None = 900.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunUsage:
+    """What a run used, its child runs included."""
+
+    requests: int = 0
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost: float = 0.0
+    tokens_saved: int = 0
+
+    def plus(self, other: "RunUsage") -> "RunUsage":
+        names = (item.name for item in fields(self))
+        return RunUsage(**{name: getattr(self, name) + getattr(other, name) for name in names})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One agent working on one message, or on what another agent asked of it.
+
+    `root` is the run that a person started; `parent` and `parent_call` say which call of which run
+    started this one. `agent` is a name; "" is a run that only hands a message to several agents.
+    `options` are how the request narrows the work (max_tools, plan_only, context, timeout).
+    `grants` and `role` are whom it acts for; `worker` and `lease_until` who executes it.
+    """
+
+    id: str
+    workspace: str
+    user: str
+    thread: str
+    root: str
+    agent: str
+    request: str
+    parent: str | None = None
+    parent_call: str | None = None
+    message: int | None = None
+    status: RunStatus = "queued"
+    answer: str | None = None
+    error: Mapping[str, Any] | None = None
+    model: str | None = None
+    exposure: Exposure | None = None
+    arm: str | None = None
+    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    limits: RunLimits = RunLimits()
+    usage: RunUsage = RunUsage()
+    role: Role = "member"
+    grants: tuple[frozenset[str], ...] = ()
+    cancel_asked: bool = False
+    worker: str | None = None
+    lease_until: datetime | None = None
+    created_at: datetime = field(default_factory=_now)
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+
+    @property
+    def is_root(self) -> bool:
+        return self.root == self.id
+
+    @property
+    def is_finished(self) -> bool:
+        return self.status in FINISHED
+
+    @property
+    def caller(self) -> Caller:
+        """Whom it works for; what the agent itself may is narrowed further where it is made."""
+        return Caller(
+            workspace=self.workspace,
+            user=self.user,
+            thread=self.thread or None,
+            agent=self.agent or None,
+            way="agent",
+            role=self.role,
+            grants=self.grants,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One entry of a run's journal. `key` names the call it is about: turn and tool call id."""
+
+    workspace: str
+    run: str
+    kind: StepKind
+    key: str = ""
+    content: Any = None
+    number: int = 0
+    time: datetime = field(default_factory=_now)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunEvent:
+    """One thing that a person sees happen. Numbered within the root run, so that a stream can be resumed."""
+
+    workspace: str
+    root: str
+    run: str
+    kind: RunEventKind
+    number: int
+    agent: str = ""
+    data: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    time: datetime = field(default_factory=_now)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What an agent, or a tool through it, wants to know from a person before it goes on.
+
+    `fields` is a JSON schema of an object where values of certain types are wanted; else the answer is text.
+    """
+
+    id: str
+    workspace: str
+    user: str
+    thread: str
+    run: str
+    root: str
+    key: str
+    agent: str
+    text: str
+    fields: Mapping[str, Any] | None = None
+    status: QuestionStatus = "pending"
+    answer: Any = None
+    created_at: datetime = field(default_factory=_now)
+    expires_at: datetime
+    answered_at: datetime | None = None
+
+
+def new_run_id() -> str:
+    return f"run_{token_hex(10)}"

@@ -1,0 +1,321 @@
+"""One run from wherever its journal is to its end. Entered again after a crash, it goes on from there.
+
+A run ends done, failed or cancelled, and says so in its thread. Cancelled from outside without anybody's wish
+(the process stops), it is left as it is: whoever takes it up next resumes it.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from dragoman.agent import Agent, AgentNumbers
+from dragoman.agents.offers import Attempt
+from dragoman.agents.provider_errors import explained
+from dragoman.agents.staff import caller_of
+from dragoman.agents.work import Delegated, Work
+from dragoman.errors import DragomanError, LimitReached, NotFound
+from dragoman.events import Event
+from dragoman.run import Message, Run, RunEventKind, RunStatus, RunUsage, Step, new_run_id
+from dragoman.runs.family import Family
+from dragoman.runs.loop import Loop
+from dragoman.runs.parts import Parts
+from dragoman.runs.record import Record
+
+
+class Execution:
+    """Fills `Desk` for its agent. Belongs to the task that executes it."""
+
+    def __init__(self, run: Run, family: Family, parts: Parts) -> None:
+        self.run = run
+        self.family = family
+        self.parts = parts
+        self.record = Record()
+        self._waits = 0
+
+    async def execute(self) -> Run:
+        """The finished run. Raises only what stops this process's work on it."""
+        if self.run.is_finished:
+            return self.run
+        self.record = Record.of(await self.parts.runs.steps(self.run.workspace, self.run.id))
+        await self._begin()
+        try:
+            answer = await self._within_limit()
+        except asyncio.CancelledError:
+            if not self.family.cancelled:
+                raise
+            return await self._end("cancelled", error={"code": "cancelled", "message": "stopped by a person"})
+        except DragomanError as error:
+            return await self._end("failed", error=_facts(error))
+        except Exception as error:  # noqa: BLE001
+            # boundary: whatever a model, its provider or pydantic-ai does wrong is the end of this run only
+            return await self._end("failed", error=_facts(explained(error, self.run.model or "the model")))
+        return await self._end("done", answer=answer)
+
+    # The desk
+
+    async def ask_person(self, text: str, fields: Mapping[str, Any] | None, attempt: Attempt) -> Any:
+        question = await self.parts.questions.ask(self.run, attempt.key, text, fields)
+        if question.status == "pending":
+            facts = {"question": question.id, "text": text, "fields": fields}
+            self.tell("question.asked", {**facts, "expires_at": question.expires_at.isoformat()})
+            self._publish("question.asked", {"id": question.id, "text": text})
+        self.wait(True)
+        try:
+            answer = await self.parts.questions.answered(question)
+        finally:
+            self.wait(False)
+        self.tell("question.answered", {"question": question.id})
+        return answer
+
+    async def delegate(
+        self, agent: Agent, request: str, options: Mapping[str, Any], attempt: Attempt
+    ) -> Delegated:
+        child = await self.parts.runs.child(self.run.workspace, self.run.id, attempt.key)
+        if child is None:
+            chain = [*self.run.options.get("chain", ()), self.run.agent]
+            new = replace(
+                self.run,
+                id=new_run_id(),
+                parent=self.run.id,
+                parent_call=attempt.key,
+                agent=agent.name,
+                request=request,
+                message=None,
+                status="queued",
+                answer=None,
+                error=None,
+                model=None,
+                exposure=None,
+                options={**options, "chain": chain},
+                usage=RunUsage(),
+                created_at=datetime.now(UTC),
+                started_at=None,
+            )
+            child = (await self.parts.runs.accept(new)).run
+        execution = Execution(child, self.family, self.parts)
+        finished = await execution.execute()
+        return Delegated(run=finished, told=finished.options.get("outcome") or {})
+
+    def state_plan(self, steps: Sequence[Mapping[str, Any]]) -> None:
+        self.record.plan = [*steps]
+        self.parts.journal.note(self.step("plan", content=[*steps]))
+        self.tell("plan.stated", {"steps": [*steps]})
+
+    def note(self, kind: str, facts: Mapping[str, Any]) -> None:
+        self.parts.journal.note(self.step("note", kind, dict(facts)))
+
+    # For the loop
+
+    def step(self, kind: Any, key: str = "", content: Any = None) -> Step:
+        return Step(workspace=self.run.workspace, run=self.run.id, kind=kind, key=key, content=content)
+
+    def wait(self, begins: bool) -> None:
+        """A person is waited for, or no longer. The clock stands still meanwhile."""
+        self._waits += 1 if begins else -1
+        if begins:
+            self.family.clock.pause()
+        else:
+            self.family.clock.go_on()
+        if self._waits == (1 if begins else 0):
+            self._set(status="waiting" if begins else "running")
+            self.tell("run.waiting" if begins else "run.continued", {})
+
+    def awaits_approval(self, approval: str | None) -> None:
+        if approval is not None:
+            self.tell("approval.requested", {"approval": approval})
+        else:
+            self.tell("approval.answered", {})
+        self.wait(approval is not None)
+
+    def learned(self, **facts: Any) -> None:
+        """What became known of the run on its way: model, exposure, arm."""
+        self._set(**facts)
+
+    # Parts
+
+    async def _begin(self) -> None:
+        is_resumed = self.run.started_at is not None
+        if is_resumed:
+            self.family.add(self.record.used(self.run.model or ""))  # it counts on
+        self._set(status="running", started_at=self.run.started_at or datetime.now(UTC))
+        facts: dict[str, Any] = {"agent": self.run.agent, "request": self.run.request[:500]}
+        if self.run.parent:
+            facts |= {"parent": self.run.parent, "call": self.run.parent_call}
+        self.tell("run.resumed" if is_resumed else "run.started", facts)
+
+    async def _within_limit(self) -> str:
+        seconds = self.family.limits.seconds if self.run.is_root else None
+        timeout = asyncio.timeout(seconds)
+        try:
+            async with timeout:
+                if self.run.is_root:
+                    self.family.clock.start(timeout)
+                return await self._worked()
+        except TimeoutError:
+            if not timeout.expired():
+                raise
+            raise LimitReached(
+                f"the run has worked its {seconds:g} seconds", hint="ask for less at once, or allow more time"
+            ) from None
+
+    async def _worked(self) -> str:
+        if "reply" in self.run.options:
+            return self.run.options["reply"]
+        if not self.run.agent:
+            return await self._hand_out()
+        caller = self.run.caller
+        agent = await self.parts.staff.find(self.run.agent, caller)
+        if agent is None or agent.status == "stopped":
+            raise NotFound(
+                f"there is no agent {self.run.agent!r} at work", hint="dragoman agents list shows who is"
+            )
+        work = Work(
+            run=self.run,
+            agent=agent,
+            caller=caller_of(agent, caller),
+            toolbox=self.parts.toolbox,
+            desk=self,
+            chain=tuple(self.run.options.get("chain", ())),
+        )
+        return await Loop(self, work).answer()
+
+    async def _hand_out(self) -> str:
+        """Several agents were mentioned: each works on the message, all at once."""
+        caller = self.run.caller
+        names: Sequence[str] = self.run.options.get("agents", ())
+        found = [agent for name in names if (agent := await self.parts.staff.find(name, caller))]
+        async with asyncio.TaskGroup() as tasks:
+            for agent in found:
+                attempt = Attempt(f"mention:{agent.name}", _NOBODY)
+                tasks.create_task(self.delegate(agent, self.run.request, {"visible": True}, attempt))
+        return ""
+
+    async def _end(self, status: RunStatus, answer: str | None = None, error: Any = None) -> Run:
+        now = datetime.now(UTC)
+        own = self.record.used(self.run.model or "")
+        usage = self.family.usage if self.run.is_root else own
+        outcome = self._outcome(answer)
+        options = {**self.run.options, **({"outcome": outcome} if outcome else {})}
+        self.run = replace(
+            self.run,
+            status=status,
+            answer=answer,
+            error=error,
+            usage=usage,
+            options=options,
+            finished_at=now,
+            started_at=self.run.started_at or now,
+        )
+        entries: list[Any] = [self.run]
+        if message := self._message(status, answer, error):
+            entries.append(message)
+            facts = {"author": message.author, "agent": message.agent, "text": message.text}
+            entries.append(self.family.event(self.run, "message.added", facts))
+        entries.append(self.family.event(self.run, "run.finished", _summary(self.run)))
+        # Not to be interrupted: what was done must be told.
+        await asyncio.shield(self.parts.journal.write(*entries))
+        await self._count(own)
+        self._publish("run.changed", {"id": self.run.id, "status": status})
+        return self.run
+
+    def _message(self, status: RunStatus, answer: str | None, error: Any) -> Message | None:
+        is_shown = self.run.is_root or self.run.options.get("visible")
+        if not is_shown or not self.run.thread:
+            return None
+        facts: dict[str, Any] = {"status": status}
+        if self.run.options.get("outcome"):
+            facts["outcome"] = self.run.options["outcome"]
+        if status == "done":
+            if not answer:
+                return None
+            is_reply = "reply" in self.run.options
+            return self._said("system" if is_reply else "agent", answer, facts)
+        hint = f" {error['hint']}" if error and error.get("hint") else ""
+        return self._said("system", f"{error['message'] if error else status}.{hint}", facts)
+
+    def _said(self, author: Any, text: str, details: Mapping[str, Any]) -> Message:
+        run = self.run
+        return Message(
+            workspace=run.workspace,
+            user=run.user,
+            thread=run.thread,
+            author=author,
+            agent=run.agent or None,
+            text=text,
+            run=run.id,
+            details=details,
+        )
+
+    def _outcome(self, answer: str | None) -> Mapping[str, Any]:
+        return {}
+
+    async def _count(self, own: RunUsage) -> None:
+        agent = await self.parts.staff.find(self.run.agent, self.run.caller) if self.run.agent else None
+        if agent is None or self.run.started_at is None or self.run.finished_at is None:
+            return
+        elapsed = (self.run.finished_at - self.run.started_at).total_seconds() * 1000
+        numbers = AgentNumbers(
+            runs=1,
+            errors=int(self.run.status == "failed"),
+            calls=own.calls,
+            milliseconds=elapsed,
+            input_tokens=own.input_tokens,
+            output_tokens=own.output_tokens,
+            cost=own.cost,
+            last_used=self.run.finished_at,
+        )
+        await self.parts.staff.worked(agent, self.run.workspace, numbers)
+
+    def _set(self, **facts: Any) -> None:
+        self.run = replace(self.run, **facts)
+        if self.run.is_root:
+            self.family.root = self.run
+        self.parts.journal.note(self.run)
+        if "status" in facts:
+            self._publish("run.changed", {"id": self.run.id, "status": self.run.status})
+
+    def tell(self, kind: RunEventKind, data: dict[str, Any]) -> None:
+        self.parts.journal.note(self.family.event(self.run, kind, data))
+
+    def _publish(self, kind: Any, data: Mapping[str, Any]) -> None:
+        if self.parts.events.has_listeners:
+            run = self.run
+            facts = {"thread": run.thread, "agent": run.agent, "root": run.root, **data}
+            self.parts.events.publish(Event(kind=kind, workspace=run.workspace, user=run.user, data=facts))
+
+
+def _facts(error: DragomanError) -> dict[str, Any]:
+    return {"code": error.code, "message": error.message, "hint": error.hint, "cause": error.cause}
+
+
+def _summary(run: Run) -> dict[str, Any]:
+    usage = run.usage
+    return {
+        "status": run.status,
+        "answer": run.answer,
+        "error": run.error,
+        "model": run.model,
+        "usage": {
+            "requests": usage.requests,
+            "calls": usage.calls,
+            "input_tokens": usage.input_tokens,
+            "output_tokens": usage.output_tokens,
+            "cost": usage.cost,
+            "tokens_saved": usage.tokens_saved,
+        },
+    }
+
+
+class _Nobody:
+    """Fills `Witness` where there is nothing to witness."""
+
+    def awaits(self, approval: str) -> None: ...
+
+    def goes_on(self) -> None: ...
+
+    async def departs(self, repeatable: bool) -> None: ...
+
+
+_NOBODY = _Nobody()

@@ -1,0 +1,138 @@
+"""The loop of one agent: pydantic-ai runs it, the journal follows. Home of what both know of each other."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from pydantic_ai import Agent as LoopAgent
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelRequest,
+    ModelResponse,
+    PartDeltaEvent,
+    PartStartEvent,
+    TextPart,
+    TextPartDelta,
+)
+from pydantic_ai.usage import UsageLimits
+
+from dragoman.agents.composition import Composed
+from dragoman.agents.history import history_of
+from dragoman.agents.work import Work
+from dragoman.run import RunUsage
+from dragoman.runs.performance import Performance
+from dragoman.runs.record import Record, usage_of, written_messages
+
+if TYPE_CHECKING:
+    from dragoman.runs.execution import Execution
+
+_EARLIER_RUNS = 8  # whose tool results an agent still has before it
+
+
+class Loop:
+    def __init__(self, execution: "Execution", work: Work) -> None:
+        self._execution = execution
+        self._work = work
+        self._record = execution.record
+        self._parts = execution.parts
+
+    async def answer(self) -> str:
+        composed = await self._parts.composer.compose(self._work)
+        self._execution.learned(model=",".join(composed.choice.names), exposure=composed.exposure)
+        performance = Performance(
+            self._execution.run,
+            self._work,
+            composed.sources,
+            self._record,
+            self._execution.family,
+            self._parts.journal,
+            self._parts.previews,
+        )
+        performance.waiting = self._execution.awaits_approval
+        agent = LoopAgent(
+            composed.model,
+            deps_type=Work,
+            instructions=composed.instructions,
+            toolsets=[performance],
+            retries=2,
+        )
+        return await self._run(agent, performance, composed)
+
+    async def _run(self, agent: "LoopAgent[Work, str]", performance: Performance, composed: Composed) -> str:
+        history = [*await self._history(), *self._record.messages]
+        base = len(history) - len(self._record.messages)
+        prompt = None if self._record.messages else self._prompt()
+        async with agent.iter(
+            prompt,
+            message_history=history,
+            deps=self._work,
+            usage_limits=UsageLimits(request_limit=None),
+        ) as running:
+            async for node in running:
+                if LoopAgent.is_model_request_node(node):
+                    self._execution.family.check_request()
+                    async with node.stream(running.ctx) as stream:
+                        async for event in stream:
+                            self._hear(event, performance.turn + 1)
+                elif LoopAgent.is_call_tools_node(node):
+                    self._heard(running.all_messages()[base:], composed)
+                    performance.turn = self._record.turn
+        result = running.result
+        return result.output if result is not None else ""
+
+    def _prompt(self) -> str:
+        context = self._execution.run.options.get("context")
+        request = self._execution.run.request
+        return f"{request}\n\nContext:\n{context}" if context else request
+
+    def _hear(self, event: Any, turn: int) -> None:
+        delta = ""
+        if isinstance(event, PartStartEvent) and isinstance(event.part, TextPart):
+            delta = event.part.content
+        elif isinstance(event, PartDeltaEvent) and isinstance(event.delta, TextPartDelta):
+            delta = event.delta.content_delta
+        if delta:
+            self._execution.tell("text", {"delta": delta, "turn": turn})
+
+    def _heard(self, messages: Sequence[ModelMessage], composed: Composed) -> None:
+        """A whole answer of the model is here and none of its calls has been made: that is written down."""
+        new = [_lean(message) for message in messages[len(self._record.messages) :]]
+        if not new:
+            return
+        self._record.messages += new
+        used = RunUsage()
+        for message in new:
+            if isinstance(message, ModelResponse):
+                used = used.plus(usage_of(message, self._execution.run.model or ""))
+        self._execution.family.add(used)
+        self._parts.journal.note(self._execution.step("messages", content=written_messages(new)))
+
+    async def _history(self) -> list[ModelMessage]:
+        run = self._execution.run
+        was_asked_by_agent = run.parent_call is not None and not run.parent_call.startswith("mention:")
+        if not run.thread or was_asked_by_agent:
+            return []  # what it needs to know was told by the agent that asked
+        said = await self._parts.messages.list(run.workspace, run.user, run.thread, limit=200, last=True)
+        number = run.message or await self._number_of_root()
+        before = [message for message in said if message.number < number]
+        journals: dict[str, Sequence[ModelMessage]] = {}
+        roots = dict.fromkeys(message.run for message in reversed(before) if message.author == "person")
+        for root in [root for root in roots if root][:_EARLIER_RUNS]:
+            for earlier in await self._parts.runs.family(run.workspace, root):
+                is_addressed = earlier.is_root or (earlier.parent_call or "").startswith("mention:")
+                if earlier.agent == run.agent and is_addressed and earlier.status == "done":
+                    steps = await self._parts.runs.steps(run.workspace, earlier.id)
+                    journals[root] = Record.of(steps).messages
+                    journals[earlier.id] = journals[root]
+        return history_of(before, journals, run.agent, self._parts.history_budget)
+
+    async def _number_of_root(self) -> int:
+        root = await self._parts.runs.find(self._execution.run.workspace, self._execution.run.root)
+        return root.message or 0 if root else 0
+
+
+def _lean(message: ModelMessage) -> ModelMessage:
+    """Without the instructions: they are made anew for every run, and would be written with every request."""
+    if isinstance(message, ModelRequest) and message.instructions:
+        return replace(message, instructions=None)
+    return message

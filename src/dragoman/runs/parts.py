@@ -1,0 +1,28 @@
+"""What every execution needs. Built once by the hub, changed by nobody."""
+
+from dataclasses import dataclass
+
+from dragoman.agents.composition import Composer
+from dragoman.agents.staff import Staff
+from dragoman.agents.work import Toolbox
+from dragoman.events import Events
+from dragoman.runs.journal import Journal
+from dragoman.runs.previews import Previews
+from dragoman.runs.questions import Questions
+from dragoman.runs.streams import Streams
+from dragoman.store.run_protocols import MessageRows, RunRows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    runs: RunRows
+    messages: MessageRows
+    journal: Journal
+    streams: Streams
+    questions: Questions
+    staff: Staff
+    toolbox: Toolbox
+    composer: Composer
+    previews: Previews
+    events: Events
+    history_budget: int = 60_000

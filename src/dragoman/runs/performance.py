@@ -1,0 +1,233 @@
+"""What an agent may call, as pydantic-ai sees it: each call found in the journal, or performed and journaled.
+
+After a crash the same calls come again under the same keys: finished ones are told from the journal, one
+that left and may not be repeated is `uncertain`, the others are performed.
+"""
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from time import monotonic
+from typing import Any, cast
+
+from pydantic_ai import RunContext
+from pydantic_ai.exceptions import ToolFailed
+from pydantic_ai.tools import ToolDefinition
+from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
+from pydantic_core import SchemaValidator, core_schema
+
+from dragoman.agents.offers import Attempt, Offer, Offers, Told
+from dragoman.agents.work import Work
+from dragoman.errors import DragomanError, InputRequired, NobodyAnswered
+from dragoman.run import Run, RunEventKind, RunUsage, Step
+from dragoman.runs.family import Family
+from dragoman.runs.journal import Journal
+from dragoman.runs.previews import Previews
+from dragoman.runs.record import Record, written_told
+from dragoman.tool import Admission
+
+_ANYTHING = SchemaValidator(core_schema.dict_schema(core_schema.str_schema(), core_schema.any_schema()))
+_RETRIES = 3  # arguments that are no JSON may be sent again so often
+_UNCERTAIN = (
+    "It is not known whether this call took effect: Dragoman was interrupted while it was under way, and it"
+    " may not be repeated by itself. Tell the person; look with a reading tool if there is one."
+)
+
+
+class Performance(AbstractToolset[Work]):
+    def __init__(
+        self,
+        run: Run,
+        work: Work,
+        sources: Sequence[Offers],
+        record: Record,
+        family: Family,
+        journal: Journal,
+        previews: Previews,
+    ) -> None:
+        self._run = run
+        self._work = work
+        self._sources = sources
+        self._record = record
+        self._family = family
+        self._journal = journal
+        self._previews = previews
+        self._offers: dict[str, Offer] = {}
+        self._most_tools: int | None = run.options.get("max_tools")
+        self._tools_called = sum(1 for key in record.finished if key.startswith("t"))
+        self.turn = record.turn
+        self.waiting: Callable[[str | None], None] = lambda _: None
+
+    @property
+    def id(self) -> str | None:
+        return None
+
+    async def get_tools(self, ctx: RunContext[Work]) -> dict[str, ToolsetTool[Work]]:
+        offers: dict[str, Offer] = {}
+        for source in self._sources:
+            for offer in await source.list(self._work):
+                offers.setdefault(offer.name, offer)
+        if offers.keys() != self._offers.keys():
+            self._journal.note(self._step("offered", content=[*offers]))
+        self._offers = offers
+        return {name: self._tool(offer) for name, offer in offers.items()}
+
+    async def call_tool(
+        self, name: str, tool_args: dict[str, Any], ctx: RunContext[Work], tool: ToolsetTool[Work]
+    ) -> Any:
+        offer = self._offers[name]
+        key = f"{offer.kind[0]}{self.turn}:{ctx.tool_call_id}"
+        told = self._record.finished.get(key)
+        if told is None:
+            told = await self._performed(offer, tool_args, key)
+        if told.ok:
+            return told.content
+        raise ToolFailed(told.content if isinstance(told.content, str) else json.dumps(told.content))
+
+    async def _performed(self, offer: Offer, arguments: Mapping[str, Any], key: str) -> Told:
+        if refused := self._refused(offer):
+            return await self._finished(offer, key, refused, None)
+        began = monotonic()
+        facts = {
+            "call": key,
+            "tool": offer.name,
+            "title": offer.title or offer.name,
+            "connector": offer.connector,
+            "kind": offer.kind,
+            "arguments": self._previews.arguments(arguments),
+        }
+        self._tell("call.started", facts)
+        if key in self._record.departed:
+            told = Told(content=_UNCERTAIN, ok=False, code="uncertain")
+        else:
+            told = await self._tried(offer, arguments, key)
+        return await self._finished(offer, key, told, (monotonic() - began) * 1000)
+
+    async def _tried(self, offer: Offer, arguments: Mapping[str, Any], key: str) -> Told:
+        witness = _Witness(self, key)
+        try:
+            if not offer.repeatable and not offer.departs_itself:
+                await witness.departs(False)
+            attempt = Attempt(key, witness)
+            line = _RunLine(self, self._work, attempt)
+            return await offer.perform(arguments, replace(attempt, line=line))
+        except DragomanError as error:
+            hint = f" ({error.hint})" if error.hint else ""
+            return Told(content=f"{error.message}{hint}", ok=False, code=error.code)
+
+    def _refused(self, offer: Offer) -> Told | None:
+        if offer.kind == "tool":
+            self._tools_called += 1
+            if self._most_tools is not None and self._tools_called > self._most_tools:
+                return _no_more(f"No more than {self._most_tools} tool calls were allowed for this request.")
+        if not self._family.may_call():
+            return _no_more(f"The run has made its {self._family.limits.calls} calls.")
+        return None
+
+    async def _finished(self, offer: Offer, key: str, told: Told, milliseconds: float | None) -> Told:
+        self._record.finished[key] = told
+        if offer.kind == "tool" and milliseconds is not None:
+            self._family.add(RunUsage(calls=1, tokens_saved=told.tokens_saved))
+        self._work.contexts.extend(told.contexts)
+        step = self._step("call.finished", key, written_told(told))
+        event = self._family.event(
+            self._run,
+            "call.finished",
+            {
+                "call": key,
+                "tool": offer.name,
+                "ok": told.ok,
+                "code": told.code,
+                "duration_ms": None if milliseconds is None else round(milliseconds, 1),
+                "preview": self._previews.result(told.content),
+                "call_id": told.call_id,
+            },
+        )
+        if key in self._record.departed:
+            await self._journal.write(step, event)  # what is known must not become uncertain
+        else:
+            self._journal.note(step, event)
+        return told
+
+    async def departs(self, key: str) -> None:
+        if self._family.cancelled:
+            raise asyncio.CancelledError  # between the wish to stop and its arrival nothing more leaves
+        await self._journal.write(self._step("call.departed", key))
+        self._record.departed.add(key)
+
+    def tell_progress(self, key: str, facts: dict[str, Any]) -> None:
+        self._tell("call.progress", {"call": key, **facts})
+
+    def _tell(self, kind: RunEventKind, data: dict[str, Any]) -> None:
+        self._journal.note(self._family.event(self._run, kind, data))
+
+    def _step(self, kind: Any, key: str = "", content: Any = None) -> Step:
+        return Step(workspace=self._run.workspace, run=self._run.id, kind=kind, key=key, content=content)
+
+    def _tool(self, offer: Offer) -> ToolsetTool[Work]:
+        definition = ToolDefinition(
+            name=offer.name,
+            description=offer.description,
+            parameters_json_schema=dict(offer.schema),
+            metadata={"kind": offer.kind, "connector": offer.connector, **offer.metadata},
+        )
+        return ToolsetTool(toolset=self, tool_def=definition, max_retries=_RETRIES, args_validator=_ANYTHING)
+
+
+def _no_more(why: str) -> Told:
+    return Told(content=f"{why} Answer with what you have.", ok=False, code="limit_reached")
+
+
+class _Witness:
+    """Fills `Witness` for one call of a run."""
+
+    def __init__(self, performance: Performance, key: str) -> None:
+        self._performance = performance
+        self._key = key
+
+    def awaits(self, approval: str) -> None:
+        self._performance.waiting(approval)
+
+    def goes_on(self) -> None:
+        self._performance.waiting(None)
+
+    async def departs(self, repeatable: bool) -> None:
+        if not repeatable:
+            await self._performance.departs(self._key)
+
+
+class _RunLine:
+    """Fills `Line` for one call of a run: who follows hears of progress, a person answers the tool."""
+
+    inputs: Mapping[str, Any] = {}
+    retries = False
+    wants_progress = True
+    pending: Mapping[str, Any] | None = None
+    refused: tuple[int, str, Any] | None = None
+    admitted: Admission | None = None
+    continues: Admission | None = None
+
+    def __init__(self, performance: Performance, work: Work, attempt: Attempt) -> None:
+        self.capabilities: Mapping[str, Any] = {"elicitation": {"form": {}}}
+        self._performance = performance
+        self._work = work
+        self._attempt = attempt
+        self._asked = 0
+
+    async def progress(self, progress: float, total: float | None, message: str | None) -> None:
+        facts = {"progress": progress, "total": total, "message": message}
+        self._performance.tell_progress(self._attempt.key, facts)
+
+    async def ask(self, method: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
+        schema = params.get("requestedSchema")
+        if method != "elicitation/create" or not isinstance(schema, Mapping):
+            raise InputRequired(f"the tool asks by {method}, which a run cannot answer")
+        self._asked += 1
+        attempt = replace(self._attempt, key=f"{self._attempt.key}:asked{self._asked}")
+        text = str(params.get("message") or "The tool asks for input.")
+        try:
+            answer = await self._work.desk.ask_person(text, cast("Mapping[str, Any]", schema), attempt)
+        except NobodyAnswered:
+            return {"action": "decline"}
+        return {"action": "accept", "content": answer}

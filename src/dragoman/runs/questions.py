@@ -1,0 +1,64 @@
+"""Questions of agents to a person: asked once, waited for, answered by any door, also after a restart."""
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from secrets import token_hex
+from typing import Any
+from weakref import WeakValueDictionary
+
+from dragoman.errors import NobodyAnswered
+from dragoman.run import Question, Run
+from dragoman.store.run_protocols import QuestionRows
+
+QUESTION_LASTS = timedelta(hours=24)
+_LOOK_EVERY = 0.8  # seconds until an answer given in another process is noticed
+
+
+class Questions:
+    def __init__(self, rows: QuestionRows, lasts: timedelta = QUESTION_LASTS) -> None:
+        self._rows = rows
+        self._lasts = lasts
+        # Who waits holds the bell; with the last of them it is gone.
+        self._bells: WeakValueDictionary[str, asyncio.Event] = WeakValueDictionary()
+
+    async def ask(self, run: Run, key: str, text: str, fields: Mapping[str, Any] | None) -> Question:
+        """The same question when a run comes here again after a crash, answered or not."""
+        now = datetime.now(UTC)
+        return await self._rows.ask(
+            Question(
+                id=f"qst_{token_hex(8)}",
+                workspace=run.workspace,
+                user=run.user,
+                thread=run.thread,
+                run=run.id,
+                root=run.root,
+                key=key,
+                agent=run.agent,
+                text=text,
+                fields=fields,
+                created_at=now,
+                expires_at=now + self._lasts,
+            )
+        )
+
+    async def answered(self, question: Question) -> Any:
+        """Waits for the answer. Raises `NobodyAnswered` when its time is over."""
+        bell = self._bells.setdefault(question.id, asyncio.Event())
+        current: Question | None = question
+        while current is not None and current.status == "pending":
+            left = (current.expires_at - datetime.now(UTC)).total_seconds()
+            if left <= 0:
+                break
+            with suppress(TimeoutError):
+                await asyncio.wait_for(bell.wait(), min(left, _LOOK_EVERY))
+            current = await self._rows.find(question.workspace, question.user, question.id)
+        if current is None or current.status != "answered":
+            raise NobodyAnswered("nobody answered the question", hint="go on without, or say what is missing")
+        return current.answer
+
+    def tell_answered(self, question: str) -> None:
+        """The answer is written: whoever waits for it in this process goes on at once."""
+        if bell := self._bells.get(question):
+            bell.set()

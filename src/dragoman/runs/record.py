@@ -1,0 +1,84 @@
+"""What a run's journal says: how far it came. Read once when the run is taken up, then kept up to date."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter, ModelResponse
+
+from dragoman.agents.offers import Context, Told
+from dragoman.agents.prices import cost_of
+from dragoman.run import RunUsage, Step
+
+
+@dataclass(slots=True)
+class Record:
+    messages: list[ModelMessage] = field(default_factory=list[ModelMessage])
+    finished: dict[str, Told] = field(default_factory=dict[str, Told])
+    departed: set[str] = field(default_factory=set[str])
+    plan: list[Mapping[str, Any]] = field(default_factory=list[Mapping[str, Any]])
+
+    @classmethod
+    def of(cls, steps: Iterable[Step]) -> "Record":
+        record = cls()
+        for step in steps:
+            match step.kind:
+                case "messages":
+                    record.messages += ModelMessagesTypeAdapter.validate_python(step.content)
+                case "call.departed":
+                    record.departed.add(step.key)
+                case "call.finished":
+                    record.finished[step.key] = told_from(step.content)
+                case "plan":
+                    record.plan = [*step.content]
+                case _:
+                    pass
+        return record
+
+    @property
+    def turn(self) -> int:
+        return sum(isinstance(message, ModelResponse) for message in self.messages)
+
+    def used(self, model: str) -> RunUsage:
+        """By this run alone, its child runs left out."""
+        total = RunUsage(
+            calls=sum(key.startswith("t") for key in self.finished),
+            tokens_saved=sum(told.tokens_saved for told in self.finished.values()),
+        )
+        for message in self.messages:
+            if isinstance(message, ModelResponse):
+                total = total.plus(usage_of(message, model))
+        return total
+
+
+def written_messages(messages: list[ModelMessage]) -> Any:
+    return ModelMessagesTypeAdapter.dump_python(messages, mode="json")
+
+
+def written_told(told: Told) -> dict[str, Any]:
+    facts: dict[str, Any] = {"content": told.content, "ok": told.ok}
+    if told.code:
+        facts["code"] = told.code
+    if told.tokens_saved:
+        facts["tokens_saved"] = told.tokens_saved
+    if told.call_id:
+        facts["call_id"] = told.call_id
+    if told.contexts:
+        facts["contexts"] = [asdict(context) for context in told.contexts]
+    return facts
+
+
+def told_from(content: Mapping[str, Any]) -> Told:
+    facts = dict(content)
+    facts["contexts"] = tuple(Context(**one) for one in facts.get("contexts", ()))
+    return Told(**facts)
+
+
+def usage_of(response: ModelResponse, model: str) -> RunUsage:
+    used = response.usage
+    return RunUsage(
+        requests=1,
+        input_tokens=used.input_tokens,
+        output_tokens=used.output_tokens,
+        cost=cost_of(model.partition(",")[0], used) or 0.0,
+    )

@@ -1,0 +1,165 @@
+"""Streams of what happens in runs: from any number on, live from this process, by looking from another.
+
+An event is told here only after it is kept, so a stream that breaks is resumed without loss or double.
+"""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from dragoman.run import Run, RunEvent
+from dragoman.store.run_protocols import RunRows
+
+_LOOK_EVERY = 0.5  # seconds until what another process wrote is noticed
+_LOOK_OWN = 5.0  # the same where the run is executed here and rings
+_MOST_RECENT = 4_000
+
+
+@dataclass(slots=True)
+class _Live:
+    """A root run that is executed in this process: its last events."""
+
+    events: list[RunEvent] = field(default_factory=list[RunEvent])
+    is_whole: bool = True
+
+
+@dataclass(slots=True, eq=False)
+class _Bell:
+    rung: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class Streams:
+    def __init__(self, rows: RunRows) -> None:
+        self._rows = rows
+        self._live: dict[str, _Live] = {}
+        self._bells: defaultdict[str, set[_Bell]] = defaultdict(set)
+        self._closed = False
+
+    def begin(self, root: Run, is_new: bool) -> None:
+        self._live[root.id] = _Live(is_whole=is_new)
+
+    def end(self, root: Run) -> None:
+        self._live.pop(root.id, None)
+        self._ring(root.id)
+
+    def publish(self, events: Sequence[RunEvent]) -> None:
+        """They are kept: whoever follows may have them."""
+        for event in events:
+            live = self._live.get(event.root)
+            if live is not None:
+                live.events.append(event)
+                if len(live.events) > _MOST_RECENT:
+                    del live.events[: _MOST_RECENT // 2]
+                    live.is_whole = False
+        for root in {event.root for event in events}:
+            self._ring(root)
+
+    def ring_thread(self, run: Run) -> None:
+        """A thread has a new root run."""
+        self._ring(_thread_of(run))
+
+    async def follow(self, run: Run, after: int = 0) -> AsyncIterator[RunEvent]:
+        """Every event of a root run from a number on, until its end."""
+        last = after
+        with _rung(self._bells, run.root) as bell:
+            while not self._closed:
+                bell.rung.clear()
+                events = await self._after(run, last)
+                for event in events:
+                    yield event
+                    last = event.number
+                    if event.kind == "run.finished" and event.run == run.root:
+                        return
+                if events:
+                    continue
+                if await self._is_over(run, last):
+                    return
+                await _wait(bell, _LOOK_OWN if run.root in self._live else _LOOK_EVERY)
+
+    async def follow_thread(
+        self, workspace: str, user: str, thread: str, after: tuple[str, int] | None = None
+    ) -> AsyncIterator[RunEvent]:
+        """Every event of a thread's root runs, one run after the other, without end.
+
+        Without `after`: from the first run that has not finished.
+        """
+        message, number = 0, 0
+        key = _key(workspace, user, thread)
+        current = await self._rows.find(workspace, after[0]) if after else None
+        if current is not None and current.user == user and current.thread == thread and after is not None:
+            message, number = (current.message or 1) - 1, after[1]
+        elif after is None:
+            message = await self._first_open(workspace, user, thread)
+        with _rung(self._bells, key) as bell:
+            while not self._closed:
+                bell.rung.clear()
+                roots = await self._rows.roots_after(workspace, user, thread, message)
+                for root in roots:
+                    async for event in self.follow(root, number):
+                        yield event
+                    message, number = root.message or message, 0
+                if not roots:
+                    await _wait(bell, _LOOK_EVERY)
+
+    def close(self) -> None:
+        """Ends every stream."""
+        self._closed = True
+        for name in list(self._bells):
+            self._ring(name)
+
+    async def _first_open(self, workspace: str, user: str, thread: str) -> int:
+        roots = await self._rows.roots_after(workspace, user, thread, 0)
+        unfinished = [root.message or 0 for root in roots if not root.is_finished]
+        last = max((root.message or 0 for root in roots), default=0)
+        return min(unfinished) - 1 if unfinished else last
+
+    async def _after(self, run: Run, last: int) -> Sequence[RunEvent]:
+        live = self._live.get(run.root)
+        if live is not None:
+            reaches_back = live.is_whole or (live.events and live.events[0].number <= last + 1)
+            if reaches_back:
+                return [event for event in live.events if event.number > last]
+        return await self._rows.events(run.workspace, run.root, after=last)
+
+    async def _is_over(self, run: Run, last: int) -> bool:
+        if run.root in self._live:
+            return False
+        current = await self._rows.find(run.workspace, run.root)
+        if current is None:
+            return True
+        return current.is_finished and await self._rows.last_event(run.workspace, run.root) <= last
+
+    def _ring(self, name: str) -> None:
+        for bell in self._bells.get(name, ()):
+            bell.rung.set()
+
+
+class _rung:
+    """A bell that rings while the block runs."""
+
+    def __init__(self, bells: defaultdict[str, set[_Bell]], name: str) -> None:
+        self._bells, self._name, self._bell = bells, name, _Bell()
+
+    def __enter__(self) -> _Bell:
+        self._bells[self._name].add(self._bell)
+        return self._bell
+
+    def __exit__(self, *exc: object) -> None:
+        self._bells[self._name].discard(self._bell)
+        if not self._bells[self._name]:
+            del self._bells[self._name]
+
+
+async def _wait(bell: _Bell, longest: float) -> None:
+    with suppress(TimeoutError):
+        await asyncio.wait_for(bell.rung.wait(), longest)
+
+
+def _key(workspace: str, user: str, thread: str) -> str:
+    return f"{workspace}\0{user}\0{thread}"
+
+
+def _thread_of(run: Run) -> str:
+    return _key(run.workspace, run.user, run.thread)

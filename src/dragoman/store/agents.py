@@ -1,0 +1,94 @@
+"""Agents and what they did, as rows."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from sqlalchemy import RowMapping, case, delete, select
+
+from dragoman.agent import Agent, AgentNumbers
+from dragoman.errors import Conflict
+from dragoman.store import run_tables
+from dragoman.store.database import Database
+from dragoman.store.undisturbed import undisturbed
+
+_rows = run_tables.agents
+_numbers = run_tables.agent_numbers
+_COUNTED = ("runs", "errors", "calls", "milliseconds", "input_tokens", "output_tokens", "cost")
+
+
+class SqlAgents:
+    """Fills `AgentRows`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    @undisturbed
+    async def list(self, workspace: str | None = None) -> Sequence[Agent]:
+        query = select(_rows)
+        if workspace is not None:
+            query = query.where(_rows.c.workspace == workspace)
+        async with self._database.read() as connection:
+            rows = (await connection.execute(query)).mappings().all()
+        # Sorted here: the two databases order hyphens differently.
+        return sorted(map(_agent, rows), key=lambda found: (found.name, found.workspace, found.owner))
+
+    @undisturbed
+    async def put(self, agent: Agent) -> None:
+        try:
+            async with self._database.write() as connection:
+                await connection.execute(self._database.upsert(_rows), [_row(agent)])
+        except Conflict as conflict:
+            raise Conflict(
+                f"there is an agent {agent.name[:80]!r} already", hint="choose another name"
+            ) from conflict
+
+    @undisturbed
+    async def remove(self, workspace: str, agent_id: str) -> None:
+        is_this = (_rows.c.workspace == workspace) & (_rows.c.id == agent_id)
+        async with self._database.write() as connection:
+            if (await connection.execute(delete(_rows).where(is_this))).rowcount:
+                await connection.execute(delete(_numbers).where(_numbers.c.agent == agent_id))
+
+    @undisturbed
+    async def numbers(self, workspace: str) -> Mapping[str, AgentNumbers]:
+        query = select(_numbers).where(_numbers.c.workspace == workspace)
+        async with self._database.read() as connection:
+            rows = (await connection.execute(query)).mappings().all()
+        return {row["agent"]: _of_agent(row) for row in rows}
+
+    @undisturbed
+    async def add_numbers(self, workspace: str, agent_id: str, numbers: AgentNumbers) -> None:
+        statement = self._database.insert(_numbers)
+        new = statement.excluded
+        sums: dict[str, Any] = {name: _numbers.c[name] + new[name] for name in _COUNTED}
+        was = _numbers.c.last_used
+        is_later = new.last_used.is_not(None) & (was.is_(None) | (new.last_used > was))
+        sums["last_used"] = case((is_later, new.last_used), else_=was)
+        added = statement.on_conflict_do_update(index_elements=["workspace", "agent"], set_=sums)
+        async with self._database.write() as connection:
+            await connection.execute(added, [{"workspace": workspace, "agent": agent_id, **asdict(numbers)}])
+
+
+def _row(agent: Agent) -> dict[str, Any]:
+    facts = {column.name: getattr(agent, column.name) for column in _rows.columns}
+    facts["fallbacks"] = list(agent.fallbacks)
+    facts["capabilities"] = None if agent.capabilities is None else sorted(agent.capabilities)
+    facts["connectors"] = None if agent.connectors is None else list(agent.connectors)
+    return facts
+
+
+def _agent(row: RowMapping) -> Agent:
+    facts = dict(row)
+    facts["fallbacks"] = tuple(facts["fallbacks"])
+    if facts["capabilities"] is not None:
+        facts["capabilities"] = frozenset(facts["capabilities"])
+    if facts["connectors"] is not None:
+        facts["connectors"] = tuple(facts["connectors"])
+    return Agent(**facts)
+
+
+def _of_agent(row: RowMapping) -> AgentNumbers:
+    facts = dict(row)
+    del facts["workspace"], facts["agent"]
+    return AgentNumbers(**facts)

@@ -1,0 +1,102 @@
+"""Questions of agents to people as rows. A run asks each one once, however often it is taken on again."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import RowMapping, and_, delete, exists, not_, select, update
+
+from dragoman.run import Question
+from dragoman.store import run_tables
+from dragoman.store.database import Database
+from dragoman.store.undisturbed import undisturbed
+
+_rows = run_tables.questions
+_runs = run_tables.runs
+_KEPT = timedelta(days=30)
+
+
+class SqlQuestions:
+    """Fills `QuestionRows`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    @undisturbed
+    async def ask(self, question: Question) -> Question:
+        facts = {column.name: getattr(question, column.name) for column in _rows.columns}
+        facts["fields"] = None if question.fields is None else dict(question.fields)
+        once = self._database.insert(_rows).on_conflict_do_nothing(index_elements=["workspace", "run", "key"])
+        query = select(_rows).where(
+            _rows.c.workspace == question.workspace,
+            _rows.c.run == question.run,
+            _rows.c.key == question.key,
+        )
+        async with self._database.write() as connection:
+            await connection.execute(once, [facts])
+            return _question((await connection.execute(query)).mappings().one())
+
+    @undisturbed
+    async def find(self, workspace: str, user: str, question: str) -> Question | None:
+        query = select(_rows).where(
+            _rows.c.workspace == workspace, _rows.c.user == user, _rows.c.id == question
+        )
+        async with self._database.read() as connection:
+            row = (await connection.execute(query)).mappings().one_or_none()
+        return _question(row) if row else None
+
+    @undisturbed
+    async def list(
+        self,
+        workspace: str,
+        user: str,
+        *,
+        thread: str | None = None,
+        status: str | None = "pending",
+        limit: int = 100,
+    ) -> Sequence[Question]:
+        query = (
+            select(_rows)
+            .where(_rows.c.workspace == workspace, _rows.c.user == user)
+            .order_by(_rows.c.created_at.desc(), _rows.c.id)
+            .limit(limit)
+        )
+        if thread is not None:
+            query = query.where(_rows.c.thread == thread)
+        if status is not None:
+            query = query.where(_rows.c.status == status)
+        async with self._database.read() as connection:
+            return [_question(row) for row in (await connection.execute(query)).mappings()]
+
+    @undisturbed
+    async def answer(self, workspace: str, user: str, question: str, answer: Any, now: datetime) -> bool:
+        is_open = and_(
+            _rows.c.workspace == workspace,
+            _rows.c.user == user,
+            _rows.c.id == question,
+            _rows.c.status == "pending",
+            _rows.c.expires_at > now,
+        )
+        answered = update(_rows).where(is_open).values(status="answered", answer=answer, answered_at=now)
+        async with self._database.write() as connection:
+            return bool((await connection.execute(answered)).rowcount)
+
+    @undisturbed
+    async def close(self, workspace: str, root: str, status: str) -> None:
+        is_open = and_(_rows.c.workspace == workspace, _rows.c.root == root, _rows.c.status == "pending")
+        async with self._database.write() as connection:
+            await connection.execute(update(_rows).where(is_open).values(status=status))
+
+    @undisturbed
+    async def expire(self, now: datetime) -> None:
+        is_over = (_rows.c.status == "pending") & (_rows.c.expires_at <= now)
+        # A question goes with its run; this is for one that was asked while its run was being removed.
+        has_run = exists().where(_runs.c.workspace == _rows.c.workspace, _runs.c.id == _rows.c.run)
+        is_left = (_rows.c.expires_at < now - _KEPT) & not_(has_run)
+        async with self._database.write() as connection:
+            await connection.execute(update(_rows).where(is_over).values(status="expired"))
+            await connection.execute(delete(_rows).where(is_left))
+
+
+def _question(row: RowMapping) -> Question:
+    return Question(**row)

@@ -1,0 +1,174 @@
+"""Who executes which run, as rows: claims, leases, and the wish that a run ends.
+
+A claim never waits: a row that another process holds at this moment is the other's.
+"""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    FromClause,
+    Select,
+    Tuple,
+    and_,
+    exists,
+    func,
+    not_,
+    or_,
+    select,
+    tuple_,
+    update,
+)
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from dragoman.run import Run
+from dragoman.store import run_tables
+from dragoman.store.database import Database
+from dragoman.store.run_families import Key, is_root, run_key, run_of
+from dragoman.store.undisturbed import undisturbed
+
+_runs = run_tables.runs
+_other = _runs.alias("other")
+_UNFINISHED = ("queued", "running", "waiting")
+_is_unfinished = _runs.c.status.in_(_UNFINISHED)
+_AFTER_ALL = 2**31 - 1  # a run without a message comes after those with one
+
+
+class SqlRunClaims:
+    """The part of `RunRows` that says who executes a run."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    @undisturbed
+    async def claim(
+        self, worker: str, until: datetime, now: datetime, *, dead: Sequence[str] = (), limit: int = 100
+    ) -> Sequence[Run]:
+        query = (
+            select(_runs.c.workspace, _runs.c.id)
+            .where(_is_free(now, dead), _is_its_turn(now, dead))
+            .order_by(_runs.c.created_at, _runs.c.id)
+            .limit(limit)
+        )
+        async with self._database.write() as connection:
+            return await _take(connection, query, worker, until)
+
+    @undisturbed
+    async def claim_one(
+        self, workspace: str, run: str, worker: str, until: datetime, now: datetime
+    ) -> Run | None:
+        query = select(_runs.c.workspace, _runs.c.id).where(
+            _runs.c.workspace == workspace, _runs.c.id == run, _is_free(now, ()), _is_its_turn(now, ())
+        )
+        async with self._database.write() as connection:
+            return next(iter(await _take(connection, query, worker, until)), None)
+
+    @undisturbed
+    async def renew(self, worker: str, until: datetime) -> frozenset[str]:
+        async with self._database.write() as connection:
+            held = await _lock_held(connection, worker)
+            if held:
+                await connection.execute(update(_runs).where(run_key.in_(held)).values(lease_until=until))
+        return frozenset(run for _, run in held)
+
+    @undisturbed
+    async def has_open(self) -> bool:
+        query = select(_runs.c.id).where(_is_unfinished, is_root).limit(1)
+        async with self._database.read() as connection:
+            return (await connection.execute(query)).first() is not None
+
+    @undisturbed
+    async def workers(self) -> frozenset[str]:
+        query = select(_runs.c.worker).where(_is_unfinished, _runs.c.worker.is_not(None)).distinct()
+        async with self._database.read() as connection:
+            return frozenset(await connection.scalars(query))
+
+    @undisturbed
+    async def release(self, worker: str) -> None:
+        async with self._database.write() as connection:
+            if held := await _lock_held(connection, worker):
+                given_back = update(_runs).where(run_key.in_(held)).values(worker=None, lease_until=None)
+                await connection.execute(given_back)
+
+    @undisturbed
+    async def ask_cancel(self, workspace: str, run: str) -> bool:
+        now = datetime.now(UTC)
+        is_this = and_(_runs.c.workspace == workspace, _runs.c.id == run, is_root, _is_unfinished)
+        # Only one that never began: whoever takes on another has children and questions to end.
+        never_began = (_runs.c.status == "queued") & _is_free(now, ())
+        at_once = update(_runs).where(is_this, never_began)
+        async with self._database.write() as connection:
+            ended = at_once.values(status="cancelled", cancel_asked=True, finished_at=now)
+            if (await connection.execute(ended)).rowcount:
+                return True
+            marked = update(_runs).where(is_this).values(cancel_asked=True)
+            return bool((await connection.execute(marked)).rowcount)
+
+    @undisturbed
+    async def cancels(self, worker: str) -> frozenset[str]:
+        query = select(_runs.c.id).where(
+            _is_unfinished, _runs.c.worker == worker, _runs.c.cancel_asked.is_(True)
+        )
+        async with self._database.read() as connection:
+            return frozenset(await connection.scalars(query))
+
+
+def _is_free(now: datetime, dead: Sequence[str]) -> ColumnElement[bool]:
+    """An unfinished root run that nobody holds."""
+    nobody = or_(
+        _runs.c.worker.is_(None),
+        _runs.c.lease_until.is_(None),
+        _runs.c.lease_until <= now,
+        _runs.c.worker.in_(dead),
+    )
+    return and_(is_root, _is_unfinished, nobody)
+
+
+def _is_its_turn(now: datetime, dead: Sequence[str]) -> ColumnElement[bool]:
+    """Nothing of its thread comes before it or is being worked on."""
+    is_held = and_(_other.c.worker.is_not(None), _other.c.lease_until > now, _other.c.worker.not_in(dead))
+    comes_first = or_(is_held, _place(_other) < _place(_runs))
+    in_the_way = exists().where(
+        _other.c.workspace == _runs.c.workspace,
+        _other.c.user == _runs.c.user,
+        _other.c.thread == _runs.c.thread,
+        _other.c.id == _other.c.root,
+        _other.c.id != _runs.c.id,
+        _other.c.status.in_(_UNFINISHED),
+        comes_first,
+    )
+    return or_(_runs.c.thread == "", not_(in_the_way))
+
+
+def _place(runs: FromClause) -> Tuple:
+    return tuple_(func.coalesce(runs.c.message, _AFTER_ALL), runs.c.created_at, runs.c.id)
+
+
+async def _take(
+    connection: AsyncConnection, free: Select[Any, Any], worker: str, until: datetime
+) -> Sequence[Run]:
+    locked = free.with_for_update(key_share=True, skip_locked=True)
+    keys = [(workspace, run) for workspace, run in await connection.execute(locked)]
+    if not keys:
+        return []
+    taken = (
+        update(_runs)
+        .where(run_key.in_(keys))
+        .values(worker=worker, lease_until=until)
+        .returning(*_runs.columns)
+    )
+    found = map(run_of, (await connection.execute(taken)).mappings().all())
+    return sorted(found, key=lambda run: (run.created_at, run.id))
+
+
+async def _lock_held(connection: AsyncConnection, worker: str) -> Sequence[Key]:
+    query = (
+        select(_runs.c.workspace, _runs.c.id)
+        .where(_is_unfinished, _runs.c.worker == worker)
+        # In the order in which the journal locks them: no two wait for each other.
+        .order_by(_runs.c.workspace, _runs.c.id)
+        .with_for_update(key_share=True)
+    )
+    return [(workspace, run) for workspace, run in await connection.execute(query)]

@@ -1,0 +1,78 @@
+"""Runs as rows and back, and what concerns a root run together with all runs under it.
+
+The root's row is the lock of the family: a writer that finds it gone leaves the family gone.
+"""
+
+from dataclasses import asdict
+from typing import Any
+
+from sqlalchemy import ColumnElement, RowMapping, delete, select, tuple_
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from dragoman.run import Run, RunLimits, RunUsage
+from dragoman.store import run_tables
+
+_runs = run_tables.runs
+_steps = run_tables.run_steps
+_events = run_tables.run_events
+_questions = run_tables.questions
+_AT_ONCE = 500
+_member = _runs.alias("member")
+_root = _runs.alias("root_run")
+Key = tuple[str, str]
+"""Workspace and run."""
+
+is_root = _runs.c.id == _runs.c.root
+run_key = tuple_(_runs.c.workspace, _runs.c.id)
+
+
+def row_of(run: Run) -> dict[str, Any]:
+    facts = {column.name: getattr(run, column.name) for column in _runs.columns}
+    facts["error"] = None if run.error is None else dict(run.error)
+    facts["options"] = dict(run.options)
+    facts["limits"] = asdict(run.limits)
+    facts["usage"] = asdict(run.usage)
+    facts["grants"] = [sorted(grant) for grant in run.grants]
+    return facts
+
+
+def run_of(row: RowMapping) -> Run:
+    facts = dict(row)
+    facts["limits"] = RunLimits(**facts["limits"])
+    facts["usage"] = RunUsage(**facts["usage"])
+    facts["grants"] = tuple(frozenset(grant) for grant in facts["grants"])
+    return Run(**facts)
+
+
+async def lock_families(connection: AsyncConnection, keys: set[Key]) -> set[Key]:
+    """Which of these runs there are; until the transaction ends nobody removes them."""
+    if not keys:
+        return set()
+    query = (
+        select(_member.c.workspace, _member.c.id)
+        .join(_root, (_root.c.workspace == _member.c.workspace) & (_root.c.id == _member.c.root))
+        .where(tuple_(_member.c.workspace, _member.c.id).in_(sorted(keys)))
+        # Always in this order: no two wait for each other.
+        .order_by(_root.c.workspace, _root.c.id)
+        .with_for_update(key_share=True, of=_root)
+    )
+    return {(workspace, run) for workspace, run in await connection.execute(query)}
+
+
+async def remove_families(connection: AsyncConnection, which: ColumnElement[bool]) -> int:
+    """Root runs with all runs under them, journals, events and questions. Returns how many roots."""
+    query = (
+        select(_runs.c.workspace, _runs.c.id)
+        .where(is_root, which)
+        .order_by(_runs.c.workspace, _runs.c.id)
+        .with_for_update()
+    )
+    roots = [(workspace, run) for workspace, run in await connection.execute(query)]
+    for start in range(0, len(roots), _AT_ONCE):
+        some = roots[start : start + _AT_ONCE]
+        is_theirs = tuple_(_runs.c.workspace, _runs.c.root).in_(some)
+        members = select(_runs.c.workspace, _runs.c.id).where(is_theirs)
+        await connection.execute(delete(_steps).where(tuple_(_steps.c.workspace, _steps.c.run).in_(members)))
+        for table in (_events, _questions, _runs):
+            await connection.execute(delete(table).where(tuple_(table.c.workspace, table.c.root).in_(some)))
+    return len(roots)

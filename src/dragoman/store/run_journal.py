@@ -1,0 +1,133 @@
+"""What runs write down while they work: steps, events, their own state and messages, in one transaction."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from sqlalchemy import RowMapping, func, insert, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from dragoman.run import Message, RunEvent, Step
+from dragoman.store import run_tables
+from dragoman.store.database import Database
+from dragoman.store.messages import add_messages, place_of, wait_for_threads
+from dragoman.store.run_families import Key, lock_families, row_of, run_key
+from dragoman.store.run_protocols import Batch
+from dragoman.store.undisturbed import undisturbed
+
+_runs = run_tables.runs
+_steps = run_tables.run_steps
+_events = run_tables.run_events
+# What others than the run itself decide about it.
+_KEPT = frozenset({"cancel_asked", "worker", "lease_until"})
+_highest_step = (
+    select(func.max(_steps.c.number))
+    .where(_steps.c.workspace == _runs.c.workspace, _steps.c.run == _runs.c.id)
+    .scalar_subquery()
+)
+
+
+class SqlRunJournal:
+    """The part of `RunRows` that a run at work uses.
+
+    What belongs to a family that was removed meanwhile is left out, and the rest of the batch written.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    @undisturbed
+    async def write(self, batch: Batch) -> Sequence[Message]:
+        async with self._database.write() as connection:
+            await wait_for_threads(self._database, connection, set(map(place_of, batch.messages)))
+            present = await _present(connection, batch)
+            if runs := [row_of(run) for run in batch.runs if (run.workspace, run.id) in present]:
+                await connection.execute(self._database.upsert(_runs, keep=_KEPT), runs)
+            await _add_steps(connection, [one for one in batch.steps if (one.workspace, one.run) in present])
+            if events := [_event_row(one) for one in batch.events if (one.workspace, one.root) in present]:
+                await connection.execute(
+                    self._database.insert(_events).on_conflict_do_nothing(
+                        index_elements=["workspace", "root", "number"]
+                    ),
+                    events,
+                )
+            return await _add_messages(connection, batch.messages, present)
+
+    @undisturbed
+    async def steps(self, workspace: str, run: str) -> Sequence[Step]:
+        query = (
+            select(_steps)
+            .where(_steps.c.workspace == workspace, _steps.c.run == run)
+            .order_by(_steps.c.number)
+        )
+        async with self._database.read() as connection:
+            return [Step(**row) for row in (await connection.execute(query)).mappings()]
+
+    @undisturbed
+    async def events(
+        self, workspace: str, root: str, *, after: int = 0, limit: int = 1000
+    ) -> Sequence[RunEvent]:
+        query = (
+            select(_events)
+            .where(_events.c.workspace == workspace, _events.c.root == root, _events.c.number > after)
+            .order_by(_events.c.number)
+            .limit(limit)
+        )
+        async with self._database.read() as connection:
+            return [_event(row) for row in (await connection.execute(query)).mappings()]
+
+    @undisturbed
+    async def last_event(self, workspace: str, root: str) -> int:
+        query = select(func.max(_events.c.number)).where(
+            _events.c.workspace == workspace, _events.c.root == root
+        )
+        async with self._database.read() as connection:
+            return await connection.scalar(query) or 0
+
+
+async def _present(connection: AsyncConnection, batch: Batch) -> set[Key]:
+    """The runs of the batch that are there, and the child runs that come with it."""
+    keys = {(step.workspace, step.run) for step in batch.steps}
+    keys |= {(event.workspace, event.root) for event in batch.events}
+    keys |= {(message.workspace, message.run) for message in batch.messages if message.run is not None}
+    for run in batch.runs:
+        keys |= {(run.workspace, run.id), (run.workspace, run.root)}
+    found = await lock_families(connection, keys)
+    return found | {(run.workspace, run.id) for run in batch.runs if (run.workspace, run.root) in found}
+
+
+async def _add_steps(connection: AsyncConnection, steps: Sequence[Step]) -> None:
+    if not steps:
+        return
+    keys = sorted({(step.workspace, step.run) for step in steps})
+    query = select(_runs.c.workspace, _runs.c.id, _highest_step).where(run_key.in_(keys))
+    highest = {(workspace, run): number or 0 for workspace, run, number in await connection.execute(query)}
+    rows: list[dict[str, Any]] = []
+    for step in steps:
+        key = (step.workspace, step.run)
+        highest[key] += 1
+        rows.append({column.name: getattr(step, column.name) for column in _steps.columns})
+        rows[-1]["number"] = highest[key]
+    await connection.execute(insert(_steps), rows)
+
+
+async def _add_messages(
+    connection: AsyncConnection, messages: Sequence[Message], present: set[Key]
+) -> Sequence[Message]:
+    """Those of a removed run keep the number 0: a removed thread must not come back."""
+    kept = [one for one in messages if one.run is None or (one.workspace, one.run) in present]
+    added = iter(await add_messages(connection, kept))
+    return [
+        next(added) if one.run is None or (one.workspace, one.run) in present else replace(one, number=0)
+        for one in messages
+    ]
+
+
+def _event_row(event: RunEvent) -> dict[str, Any]:
+    facts = {column.name: getattr(event, column.name) for column in _events.columns}
+    facts["data"] = dict(event.data)
+    return facts
+
+
+def _event(row: RowMapping) -> RunEvent:
+    return RunEvent(**row)

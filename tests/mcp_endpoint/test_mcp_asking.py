@@ -1,0 +1,259 @@
+"""Calls that ask back: who is asked, who answers, and what an approval is good for meanwhile."""
+
+import asyncio
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from doors import META, Door, open_door
+from mcp_types import ElicitResult
+
+from dragoman.mcp_endpoint.asking import Asker
+from dragoman.mcp_endpoint.lines import NoLine
+from dragoman.mcp_endpoint.tickets import Mark, Tickets
+from dragoman.mcp_endpoint.views import Target
+from dragoman.scope import Caller
+from servers.hubs import until
+from servers.processes import HERE, HttpProcess
+
+pytestmark = pytest.mark.anyio
+ERAS = pytest.mark.parametrize("mode", ["2026-07-28", "legacy"])
+CAN_BE_ASKED = {**META, "io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}}}
+ASKS = {"name": "test_input_required_result_elicitation", "arguments": {}}
+STATE = {"name": "test_input_required_result_request_state", "arguments": {}}
+ADA = {"action": "accept", "content": {"name": "Ada"}}
+
+
+async def ask(door: Door, params: Any, path: str = "/mcp/all", **headers: str) -> Any:
+    """A request of a client of the 2026 era that can be asked; its result or its error."""
+    value = (await door.ask("tools/call", params, path, meta=CAN_BE_ASKED, **headers)).value
+    return value.get("result") or value["error"]
+
+
+def answered(params: Any, asked: Any, answer: Any = ADA) -> Any:
+    """The same request again, with the answer to all that was asked."""
+    responses = dict.fromkeys(asked["inputRequests"], answer)
+    state = {"requestState": asked["requestState"]} if "requestState" in asked else {}
+    return {**params, "inputResponses": responses, **state}
+
+
+def text_of(result: Any) -> str:
+    return result["content"][0]["text"]
+
+
+async def allow_once(door: Door) -> None:
+    (question,) = await door.hub.approvals.list()
+    await door.hub.approvals.answer(question.approval.id, "once")
+
+
+# A yes for one call
+
+
+@pytest.mark.parametrize("params", [ASKS, STATE], ids=["without a state", "with a state"])
+async def test_a_yes_for_once_lasts_until_its_call_is_answered_and_no_longer(
+    tmp_path: Path, params: Any
+) -> None:
+    with HttpProcess(tmp_path, program="everything_server.py") as server:
+        async with open_door(tmp_path / "home", approval_wait=0.1) as door:
+            await door.hub.connectors.add("all", url=server.url, approval="always")
+            assert text_of(await ask(door, params)).startswith("approval_pending")
+            await allow_once(door)
+            asked = await ask(door, params)
+            assert asked["resultType"] == "input_required"
+            retry = answered(params, asked)
+            done = await ask(door, retry)
+            assert "isError" not in done, done
+            assert await door.hub.approvals.list() == []
+            # It was one call: the same answers again are another one.
+            assert text_of(await ask(door, retry)).startswith("approval_pending")
+
+
+async def test_a_retry_leaves_a_yes_for_another_call_alone(tmp_path: Path) -> None:
+    with HttpProcess(tmp_path, program="everything_server.py") as server:
+        async with open_door(tmp_path / "home", approval_wait=0.1) as door:
+            await door.hub.connectors.add("all", url=server.url, approval="always")
+            await ask(door, ASKS)
+            await allow_once(door)
+            asked = await ask(door, ASKS)
+            await ask(door, ASKS)  # another call, that waits for a yes of its own
+            await allow_once(door)
+            assert text_of(await ask(door, answered(ASKS, asked))) == "Hello, Ada!"
+            assert (await ask(door, ASKS))["resultType"] == "input_required"
+
+
+async def test_what_was_allowed_for_one_call_is_good_for_no_other(tmp_path: Path) -> None:
+    callers = {"eve": Caller(user="eve")}
+    call = {"name": "test_elicitation", "arguments": {"message": "who?"}}
+    other = {"name": "test_elicitation", "arguments": {"message": "whose key?"}}
+    with HttpProcess(tmp_path, program="everything_server.py") as server:
+        async with open_door(tmp_path / "home", callers=callers, approval_wait=0.1) as door:
+            await door.hub.connectors.add("all", url=server.url, approval="always", shared=True)
+            await ask(door, call)
+            await allow_once(door)
+            asked = await ask(door, call)
+            stolen = await ask(door, answered(call, asked), x_test_caller="eve")
+            assert text_of(stolen).startswith("approval_pending")
+            assert text_of(await ask(door, answered(other, asked))).startswith("approval_pending")
+
+
+# A server that asks in the middle of a call
+
+
+@ERAS
+async def test_both_eras_are_asked_by_a_server_of_the_2025_era(tmp_path: Path, mode: str) -> None:
+    names = iter(["Ada", "Lovelace"])
+
+    async def says(context: Any, params: Any) -> ElicitResult:
+        return ElicitResult(action="accept", content={"name": next(names)})
+
+    with HttpProcess(tmp_path, program="asking_server.py") as server:
+        async with open_door(tmp_path / "home") as door:
+            await door.hub.connectors.add("all", url=server.url)
+            async with door.client("/mcp/all", mode=mode, elicitation_callback=says) as client:
+                result: Any = await client.call_tool("introduce", {})
+                assert result.content[0].text == "Ada Lovelace"
+            (record,) = await door.hub.calls()
+            assert (record.tool, record.ok) == ("mcp_all_introduce", True)
+
+
+@ERAS
+async def test_over_http_each_of_many_is_asked_about_its_own_call(tmp_path: Path, mode: str) -> None:
+    waiting = asyncio.Barrier(5)
+
+    async def says(context: Any, params: Any) -> ElicitResult:
+        async with asyncio.timeout(10):
+            await waiting.wait()  # all of them are asked before any answers
+        old = re.search(r"name of (\w+)", params.message)
+        assert old is not None
+        return ElicitResult(action="accept", content={"name": old[1].upper()})
+
+    with HttpProcess(tmp_path, program="asking_server.py") as server:
+        async with open_door(tmp_path / "home") as door:
+            await door.hub.connectors.add("all", url=server.url)
+
+            async def renamed(old: str) -> str:
+                async with door.client("/mcp/all", mode=mode, elicitation_callback=says) as client:
+                    result: Any = await client.call_tool("rename", {"old": old})
+                    return result.content[0].text
+
+            said = await asyncio.gather(*(renamed(old) for old in "abcde"))
+            assert said == ["a is A", "b is B", "c is C", "d is D", "e is E"]
+
+
+async def test_a_call_that_nobody_can_be_asked_about_is_declined_beside_one_that_can(tmp_path: Path) -> None:
+    with HttpProcess(tmp_path, program="asking_server.py") as server:
+        async with open_door(tmp_path / "home") as door:
+            await door.hub.connectors.add("all", url=server.url)
+            call = {"name": "rename", "arguments": {"old": "bob"}}
+            asked = await ask(door, call)
+            output = await door.hub.call("mcp_all_rename", {"old": "eve"})
+            assert output.result == {"result": "eve: declined"}
+            assert text_of(await ask(door, answered(call, asked))) == "bob is Ada"
+
+
+@pytest.mark.parametrize(("calls", "expected"), [(1, "bob is Ada"), (2, "decline")])
+async def test_over_stdio_nobody_is_asked_where_it_may_be_another(
+    tmp_path: Path, calls: int, expected: str
+) -> None:
+    program = {"command": sys.executable, "args": ["-S", str(HERE / "asking_stdio.py"), str(calls)]}
+    async with open_door(tmp_path) as door, asyncio.TaskGroup() as tasks:
+        await door.hub.connectors.add("all", **program)
+        if calls == 2:
+            tasks.create_task(door.hub.call("mcp_all_rename", {"old": "eve"}))
+        call = {"name": "rename", "arguments": {"old": "bob"}}
+        result = await ask(door, call)
+        if "inputRequests" in result:
+            result = await ask(door, answered(call, result))
+        assert text_of(result) == expected
+
+
+async def test_who_comes_back_too_late_has_declined_and_gets_the_result(tmp_path: Path) -> None:
+    with HttpProcess(tmp_path, program="asking_server.py") as server:
+        async with open_door(tmp_path / "home") as door:
+            await door.hub.connectors.add("all", url=server.url, request_timeout=1)
+            call = {"name": "introduce", "arguments": {}}
+            asked = await ask(door, call)
+
+            async def is_over() -> bool:
+                return bool(await door.hub.calls())
+
+            await until(is_over)
+            assert text_of(await ask(door, answered(call, asked))) == "declined declined"
+
+
+async def test_a_question_is_answered_once_by_whom_it_was_put_to_and_for_the_same_call(
+    tmp_path: Path,
+) -> None:
+    callers = {"eve": Caller(user="eve")}
+    with HttpProcess(tmp_path, program="asking_server.py") as server:
+        async with open_door(tmp_path / "home", callers=callers) as door:
+            await door.hub.connectors.add("all", url=server.url, shared=True)
+            call = {"name": "rename", "arguments": {"old": "bob"}}
+            asked = await ask(door, call)
+            retry = answered(call, asked)
+            assert (await ask(door, retry, x_test_caller="eve"))["code"] == -32602
+            again = await ask(door, {**call, "requestState": asked["requestState"]})
+            assert again["inputRequests"] == asked["inputRequests"], "who brings no answer is asked again"
+            assert (await ask(door, retry))["code"] == -32602
+            assert text_of(await ask(door, answered(call, again))) == "bob is Ada"
+            assert (await ask(door, answered(call, again)))["code"] == -32602
+            other = await ask(door, call)
+            misled = answered({"name": "rename", "arguments": {"old": "eve"}}, other)
+            assert (await ask(door, misled))["code"] == -32602
+
+
+async def test_a_client_that_cannot_be_asked_has_declined(tmp_path: Path) -> None:
+    with HttpProcess(tmp_path, program="asking_server.py") as server:
+        async with open_door(tmp_path / "home") as door:
+            await door.hub.connectors.add("all", url=server.url)
+            reply = await door.ask("tools/call", {"name": "greet", "arguments": {}}, "/mcp/all")
+            assert text_of(reply.value["result"]) == "declined"
+
+
+async def test_call_tool_of_the_search_view_asks_as_the_tool_itself_does(tmp_path: Path) -> None:
+    with (
+        HttpProcess(tmp_path, program="asking_server.py") as old,
+        HttpProcess(tmp_path, program="everything_server.py") as new,
+    ):
+        async with open_door(tmp_path / "home", approval_wait=0.1) as door:
+            await door.hub.connectors.add("old", url=old.url)
+            await door.hub.connectors.add("new", url=new.url, approval="never")
+            for tool in ("mcp_old_greet", "mcp_new_test_input_required_result_elicitation"):
+                call = {"name": "call_tool", "arguments": {"name": tool}}
+                asked = await ask(door, call, "/mcp?view=search")
+                done = await ask(door, answered(call, asked), "/mcp?view=search")
+                assert text_of(done) == "Hello, Ada!"
+
+
+# Tickets
+
+
+def asker(user: str) -> Asker:
+    return Asker(Caller(user=user), Target(), True, NoLine())
+
+
+async def test_tickets_are_bounded_in_number_and_time() -> None:
+    now = [0.0]
+    tickets = Tickets[str](lasts=10, most=3, most_per_user=2, clock=lambda: now[0])
+    first, second = tickets.give(asker("ada"), "a"), tickets.give(asker("ada"), "b")
+    assert first
+    assert second
+    assert tickets.give(asker("ada"), "c") is None
+    assert tickets.give(asker("eve"), "d")
+    assert tickets.give(asker("bob"), "e") is None
+    assert tickets.take(first, asker("eve")) is None
+    assert tickets.take(first, asker("ada")) == "a"
+    assert tickets.take(first, asker("ada")) is None
+    now[0] = 11
+    assert tickets.take(second, asker("ada")) is None
+    assert tickets.give(asker("bob"), "e")
+
+
+@pytest.mark.parametrize("state", [None, "", "a.b.c", "dragoman.allowed.x.y", "§"])
+async def test_a_mark_carries_the_state_of_the_server_unchanged(state: str | None) -> None:
+    mark = Mark("allowed", "token", state)
+    assert Mark.find(str(mark)) == mark
+    for other in (None, 5, "", "state", "dragoman.x", "dragoman.other.token"):
+        assert Mark.find(other) is None

@@ -1,0 +1,120 @@
+import asyncio
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from run_values import LATER, a_question, a_run, a_sample
+from store_values import NOON
+
+from dragoman.store import Store, open_store
+
+pytestmark = pytest.mark.anyio
+
+RUN = a_run(thread="t1")
+
+
+async def test_a_question_comes_back_as_it_was(store: Store) -> None:
+    question = a_question(RUN, fields={"type": "object", "properties": {}})
+    assert await store.questions.ask(question) == question
+    assert await store.questions.find("local", "owner", "q1") == question
+    assert await store.questions.find("local", "bob", "q1") is None
+    assert await store.questions.find("other", "owner", "q1") is None
+
+
+async def test_a_question_asked_twice_is_one(store: Store, database_url: str) -> None:
+    async with open_store(database_url) as other:
+        asked = await asyncio.gather(
+            *(
+                one.questions.ask(a_question(RUN, f"q{number}"))
+                for number, one in enumerate([store, other] * 4)
+            )
+        )
+    assert len({question.id for question in asked}) == 1
+    assert await store.questions.list("local", "owner") == [asked[0]]
+    assert (await store.questions.ask(a_question(RUN, "q9", key="2:call_a"))).id == "q9"
+
+
+async def test_a_question_that_was_answered_is_asked_again_with_its_answer(store: Store) -> None:
+    await store.questions.ask(a_question(RUN))
+    assert await store.questions.answer("local", "owner", "q1", {"city": "Rome"}, NOON)
+    again = await store.questions.ask(a_question(RUN, "q2"))
+    assert (again.id, again.status, again.answer, again.answered_at) == (
+        "q1",
+        "answered",
+        {"city": "Rome"},
+        NOON,
+    )
+
+
+async def test_only_an_open_question_is_answered_and_in_time(store: Store) -> None:
+    await store.questions.ask(a_question(RUN))
+    assert not await store.questions.answer("local", "owner", "q1", "Rome", LATER)
+    assert not await store.questions.answer("local", "bob", "q1", "Rome", NOON)
+    assert not await store.questions.answer("other", "owner", "q1", "Rome", NOON)
+    answers = await asyncio.gather(
+        *(store.questions.answer("local", "owner", "q1", city, NOON) for city in ("Rome", "Oslo", "Bern"))
+    )
+    assert sorted(answers) == [False, False, True]
+
+
+async def test_questions_are_listed_newest_first_and_narrowed(store: Store) -> None:
+    first = a_question(RUN)
+    second = a_question(a_run("run_2"), "q2", created_at=LATER)
+    for question in (first, second, a_question(a_run("run_3", user="bob"), "q3")):
+        await store.questions.ask(question)
+    assert await store.questions.list("local", "owner") == [second, first]
+    assert await store.questions.list("local", "owner", limit=1) == [second]
+    assert await store.questions.list("local", "owner", thread="t1") == [first]
+    assert await store.questions.list("other", "owner") == []
+    await store.questions.answer("local", "owner", "q1", "Rome", NOON)
+    assert await store.questions.list("local", "owner") == [second]
+    assert len(await store.questions.list("local", "owner", status=None)) == 2
+
+
+async def test_a_run_that_ends_closes_its_open_questions(store: Store) -> None:
+    for number, key in enumerate(("a", "b")):
+        await store.questions.ask(a_question(RUN, f"q{number}", key=key))
+    await store.questions.ask(a_question(a_run("run_2"), "q2"))
+    await store.questions.answer("local", "owner", "q0", "Rome", NOON)
+    await store.questions.close("other", "run_1", "cancelled")
+    await store.questions.close("local", "run_1", "cancelled")
+    found = await store.questions.list("local", "owner", status=None)
+    assert {question.id: question.status for question in found} == {
+        "q0": "answered",
+        "q1": "cancelled",
+        "q2": "pending",
+    }
+
+
+async def test_questions_expire_and_those_without_a_run_go(store: Store) -> None:
+    await store.runs.accept(RUN)
+    await store.questions.ask(a_question(RUN))
+    await store.questions.ask(a_question(a_run("run_2"), "q2"))
+    await store.questions.expire(NOON)
+    assert len(await store.questions.list("local", "owner")) == 2
+    await store.questions.expire(LATER)
+    assert len(await store.questions.list("local", "owner", status="expired")) == 2
+    await store.questions.expire(LATER + timedelta(days=31))
+    found = await store.questions.list("local", "owner", status=None)
+    assert [question.id for question in found] == ["q1"]
+
+
+async def test_the_state_of_a_rollout_is_replaced(store: Store) -> None:
+    assert await store.rollout.state("code") is None
+    await store.rollout.put_state("code", {"share": 0.1})
+    await store.rollout.put_state("code", {"share": 0.5, "arms": ["a"]})
+    assert await store.rollout.state("code") == {"share": 0.5, "arms": ["a"]}
+    assert await store.rollout.state("other") is None
+
+
+async def test_a_sample_is_counted_once_and_takes_a_thumb(store: Store) -> None:
+    later = a_sample("run_2", at=LATER)
+    for sample in (later, a_sample(), a_sample(ok=False)):
+        await store.rollout.add(sample)
+    assert await store.rollout.samples(NOON) == [a_sample(), later]
+    assert await store.rollout.samples(LATER) == [later]
+    assert await store.rollout.thumb("local", "run_1", -1)
+    assert not await store.rollout.thumb("other", "run_1", -1)
+    assert await store.rollout.samples(NOON) == [replace(a_sample(), thumb=-1), later]
+    await store.rollout.forget(LATER)
+    assert await store.rollout.samples(NOON) == [later]
