@@ -166,7 +166,12 @@ class Line(Protocol):
 
 
 class Witness(Protocol):
-    """Who follows a call for somebody that must remember how far it came: the journal of a run."""
+    """Who follows a call for somebody that must remember how far it came: the journal of a run.
+
+    `name` is that of the call, the same when it is entered again after a crash.
+    """
+
+    name: str
 
     def awaits(self, approval: str) -> None:
         """A person is being asked; nothing has left."""
@@ -267,12 +272,19 @@ class ToolOutput:
     result: Json = None
     error: CallError | None = None
     content: tuple[Mapping[str, Any], ...] = ()
-    _has_structured: bool = False  # what begins so is no part of the output that people and programs read
+    # What begins with _ is no part of the output that people and programs read.
+    _has_structured: bool = False
+    _meta: Mapping[str, Any] | None = None
 
     @property
     def has_structured(self) -> bool:
         """Whether the source itself gave a structure; else `result` may be one that was read out of text."""
         return self._has_structured
+
+    @property
+    def meta(self) -> Mapping[str, Any]:
+        """What the source said beside the result: `_meta` of MCP."""
+        return self._meta or {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

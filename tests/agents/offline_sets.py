@@ -6,7 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, ToolCallPart, UserPromptPart
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelRequest,
+    ModelResponse,
+    TextPart,
+    ToolCallPart,
+    UserPromptPart,
+)
 from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.tools import ToolDefinition
 
@@ -65,7 +72,9 @@ async def respond(
 
 
 def calls_in(response: ModelResponse) -> list[tuple[str, dict[str, Any]]]:
-    return [(part.tool_name, part.args_as_dict()) for part in response.parts if isinstance(part, ToolCallPart)]
+    return [
+        (part.tool_name, part.args_as_dict()) for part in response.parts if isinstance(part, ToolCallPart)
+    ]
 
 
 def text_in(response: ModelResponse) -> str:

@@ -17,6 +17,7 @@ from pydantic_ai.models.test import TestModel
 from pydantic_ai.usage import RequestUsage, RunUsage
 
 from dragoman.agents.models import Choice, Models
+from dragoman.agents.offline import OfflineModel
 from dragoman.agents.ollama import ollama_url
 from dragoman.agents.prices import cost_of
 from dragoman.agents.providers import PROVIDERS
@@ -304,3 +305,8 @@ def test_a_function_model_can_be_registered() -> None:
     models = Models(environment={}, ollama="")
     models.register("mine", FunctionModel(lambda messages, info: pytest.fail("not asked")))
     models.check("mine")
+
+
+async def test_the_offline_model_is_opened_by_its_name() -> None:
+    async with Models(environment={}, ollama="") as models:
+        assert isinstance(models.open(await models.choose()), OfflineModel)

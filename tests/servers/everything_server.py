@@ -353,7 +353,12 @@ class Everything:
         return {"resultType": "complete", **result, "_meta": meta}
 
     async def _server_discover(self, params: Json, tell: Tell) -> Json:
-        capabilities: Json = {"tools": {}, "resources": {}, "prompts": {}, "completions": {}}
+        capabilities: Json = {
+            "tools": {},
+            "resources": {"subscribe": True},
+            "prompts": {},
+            "completions": {},
+        }
         return {
             "supportedVersions": [VERSION],
             "capabilities": capabilities,
@@ -443,7 +448,9 @@ async def post(request: web.Request) -> web.StreamResponse:
     if method == "subscriptions/listen":
         await response.prepare(request)
         meta = {"io.modelcontextprotocol/subscriptionId": request_id}
-        facts = {"notifications": {}, "_meta": meta}
+        wanted = params.get("notifications") or {}
+        honoured = {name: wanted[name] for name in ("resourceSubscriptions",) if name in wanted}
+        facts = {"notifications": honoured, "_meta": meta}
         await _write(response, {"method": "notifications/subscriptions/acknowledged", "params": facts})
         await asyncio.Event().wait()
 

@@ -8,6 +8,7 @@ import argparse
 import asyncio
 import json
 import os
+from secrets import token_hex
 from typing import Any
 
 from aiohttp import web
@@ -31,6 +32,7 @@ class Telling:
     def __init__(self, era: str) -> None:
         self.era = era
         self.version = "2026-07-28" if era == "2026" else "2025-11-25"
+        self.session = token_hex(8)
         self.subscribed: set[str] = set()
         self.streams: dict[asyncio.Queue[Json], Json] = {}  # with what each wants to hear of
 
@@ -69,14 +71,21 @@ class Telling:
             elif what in uris:
                 queue.put_nowait({"method": "notifications/resources/updated", "params": {"uri": what}})
 
+    def knows(self, request: web.Request) -> bool:
+        return request.headers.get("Mcp-Session-Id", self.session) == self.session
+
     async def get(self, request: web.Request) -> web.StreamResponse:
         if self.era == "2026":
             return web.Response(status=405)
+        if not self.knows(request):
+            return web.Response(status=404)
         return await self.stream(request, {}, None)
 
     async def post(self, request: web.Request) -> web.StreamResponse:
         body: Json = await request.json()
         request_id, method, params = body.get("id"), body.get("method", ""), body.get("params") or {}
+        if not self.knows(request):
+            return web.Response(status=404)
         if request_id is None:
             return web.Response(status=202)
         if method == "subscriptions/listen" and self.era == "2026":
@@ -87,7 +96,7 @@ class Telling:
         facts: Json = {"error": {"code": -32601, "message": "Method not found"}}
         if result is not None:
             facts = {"result": {"resultType": "complete", **result} if self.era == "2026" else result}
-        headers = {"Mcp-Session-Id": "one"} if method == "initialize" else {}
+        headers = {"Mcp-Session-Id": self.session} if method == "initialize" else {}
         return web.json_response({"jsonrpc": "2.0", "id": request_id, **facts}, headers=headers)
 
     async def stream(self, request: web.Request, wanted: Json, request_id: Any) -> web.StreamResponse:

@@ -50,6 +50,7 @@ class Approvals:
         self._wait = wait
         # Who waits holds the bell; with the last of them it is gone.
         self._bells: WeakValueDictionary[str, asyncio.Event] = WeakValueDictionary()
+        self._next_look = 0.0
 
     async def admit(
         self,
@@ -70,7 +71,8 @@ class Approvals:
         if need is None:
             return False
         wanted = _Wanted(tool, need, _binding(tool, caller, arguments), arguments)
-        if await self._has_yes(wanted):
+        used_by = call.witness.name if call is not None and call.witness is not None else None
+        if await self._has_yes(wanted, used_by):
             return False
         deadline = asyncio.get_running_loop().time() + _patience(call, self._wait)
         while True:
@@ -78,8 +80,13 @@ class Approvals:
             with _witnessed(call, question):
                 await self._answered(question, deadline)
             # Of several that waited for the same answer, one has it; the others ask anew.
-            if await self._has_yes(wanted):
+            if await self._has_yes(wanted, used_by):
                 return True
+
+    async def drop(self, workspace: str, approval_id: str) -> None:
+        """Whoever waited for an answer has gone: unless somebody else waits for the same, it is closed."""
+        if approval_id not in self._bells:
+            await self._rows.drop(workspace, approval_id)
 
     def open(self, approval: Approval) -> Asked:
         """What was asked. `KeyFault` when it was not sealed for this very question."""
@@ -91,7 +98,7 @@ class Approvals:
             bell.set()
         self._publish("approval.answered", approval, answer=approval.answer, answered_by=approval.answered_by)
 
-    async def _has_yes(self, wanted: _Wanted) -> bool:
+    async def _has_yes(self, wanted: _Wanted, used_by: str | None) -> bool:
         """An allowance for longer covers it, or a yes for exactly this call is taken, once."""
         bound = wanted.binding
         return (
@@ -99,7 +106,7 @@ class Approvals:
             and await self._rows.allows(
                 bound.workspace, bound.user, bound.connector_id, bound.tool, bound.fingerprint, bound.thread
             )
-        ) or await self._rows.take(bound, datetime.now(UTC)) is not None
+        ) or await self._rows.take(bound, datetime.now(UTC), used_by) is not None
 
     async def _ask(self, wanted: _Wanted) -> Approval:
         bound, now, approval_id = wanted.binding, datetime.now(UTC), f"apr_{token_hex(8)}"
@@ -126,14 +133,17 @@ class Approvals:
         return question
 
     async def _answered(self, question: Approval, deadline: float) -> None:
-        """Returns when a person said yes."""
+        """Returns when a person said yes, or the question was closed and must be asked anew."""
         loop = asyncio.get_running_loop()
         bell = self._bells.setdefault(question.id, asyncio.Event())
+        if await self._is_settled(question):  # between the asking and this bell it may have been answered
+            return
         while (left := deadline - loop.time()) > 0:
             with suppress(TimeoutError):
                 async with asyncio.timeout(min(left, _LOOK_EVERY)):
                     await bell.wait()
-            if await self._is_yes(question):
+            await self._look(bell)
+            if bell.is_set() and await self._is_settled(question):
                 return
         raise ApprovalPending(
             f"a person has to allow this call of {question.binding.tool} first (approval {question.id})",
@@ -141,7 +151,17 @@ class Approvals:
             " then call again with the same arguments",
         )
 
-    async def _is_yes(self, question: Approval) -> bool:
+    async def _look(self, bell: asyncio.Event) -> None:
+        """Rings for answers that were given in other processes: one look serves all who wait here."""
+        now = asyncio.get_running_loop().time()
+        if bell.is_set() or now < self._next_look:
+            return
+        self._next_look = now + _LOOK_EVERY
+        for settled in await self._rows.settled([*self._bells]):
+            if other := self._bells.get(settled):
+                other.set()
+
+    async def _is_settled(self, question: Approval) -> bool:
         """False while nobody has answered."""
         current = await self._rows.find(question.binding.workspace, question.id)
         if current is None or current.status == "refused":
@@ -149,7 +169,7 @@ class Approvals:
                 f"a person said no to this call of {question.binding.tool}",
                 hint="do not try again by another way; ask the person what they want instead",
             )
-        return current.status in ("approved", "used")
+        return current.status != "pending"
 
     def _publish(self, kind: EventKind, approval: Approval, **facts: Any) -> None:
         if not self._events.has_listeners:

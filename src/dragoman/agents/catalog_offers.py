@@ -67,10 +67,10 @@ async def call_tool(tool: Tool, arguments: Mapping[str, Any], attempt: Attempt, 
         witness=attempt.witness,
         cost_limit=work.run.options.get("cost_limit"),
     )
-    return told_of(await work.toolbox.call(call, work.caller), work)
+    return told_of(await work.toolbox.call(call, work.caller), tool.name, work)
 
 
-def told_of(output: ToolOutput, work: Work) -> Told:
+def told_of(output: ToolOutput, tool: str, work: Work) -> Told:
     call_id = output.metadata.request_id
     if output.error is not None:
         error = output.error
@@ -78,10 +78,13 @@ def told_of(output: ToolOutput, work: Work) -> Told:
         if error.hint:
             facts["hint"] = error.hint
         return Told(content=facts, ok=False, code=error.code, call_id=call_id)
-    contexts = contexts_of(output, len(work.contexts), work)
+    contexts = contexts_of(output, tool, work)
     content = _shortened(output)
-    if contexts:
+    if len(contexts) == 1:
         content = {"source": contexts[0].id, "result": content}
+    elif contexts:
+        sources = [{"id": one.id, "uri": one.uri, "about": one.excerpt[:80]} for one in contexts]
+        content = {"sources": sources, "result": content}
     return Told(content=content, call_id=call_id, contexts=contexts)
 
 

@@ -9,6 +9,7 @@ from dragoman.agents.catalog_offers import CatalogOffers
 from dragoman.agents.models import Choice, Models
 from dragoman.agents.offers import Offers
 from dragoman.agents.person_offers import PersonOffers
+from dragoman.agents.plan_offers import PlanOffers
 from dragoman.agents.prompts import instructions_for
 from dragoman.agents.search_offers import SearchOffers
 from dragoman.agents.work import Work
@@ -45,8 +46,7 @@ class Composer:
     async def compose(self, work: Work) -> Composed:
         choice = await self._models.choose(work.run.options.get("model") or _model_of(work.agent))
         exposure = await self._exposure(work, choice)
-        tools: Offers = SearchOffers() if exposure == "search" else CatalogOffers()
-        sources = (tools, PersonOffers(), *self._functions.get(work.agent.kind, ()))
+        sources = self._sources(work, exposure)
         notes = [await source.instructions(work) for source in sources]
         return Composed(
             agent=work.agent,
@@ -57,11 +57,19 @@ class Composer:
             instructions="\n\n".join([instructions_for(work.agent), *filter(None, notes)]),
         )
 
+    def _sources(self, work: Work, exposure: Exposure) -> tuple[Offers, ...]:
+        if work.run.options.get("plan_only"):
+            return (PlanOffers(),)
+        tools: Offers = SearchOffers() if exposure == "search" else CatalogOffers()
+        return (tools, PersonOffers(), *self._functions.get(work.agent.kind, ()))
+
     async def _exposure(self, work: Work, choice: Choice) -> Exposure:
         """Forced by the request or the agent; else few tools directly and many by search."""
         forced = work.run.options.get("exposure") or work.agent.exposure
         if forced != "auto":
             return forced
+        if work.agent.kind == "connector":
+            return "direct"  # it knows its tools in full
         if choice.is_offline:
             return "direct"  # nothing to save, and it reads definitions better than hints
         tools = await work.toolbox.tools(work.caller)

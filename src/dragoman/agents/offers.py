@@ -34,6 +34,7 @@ class Told:
     content: Any
     ok: bool = True
     code: str | None = None
+    tool: str | None = None  # set by who performs
     tokens_saved: int = 0
     call_id: str | None = None  # of the road, where the call took it
     contexts: tuple[Context, ...] = ()

@@ -16,6 +16,10 @@ class Staff(Protocol):
         """By name, stopped ones too."""
         ...
 
+    async def find_for(self, connector_id: str, caller: Caller) -> Agent | None:
+        """The agent of a connector, whatever name it goes by."""
+        ...
+
     async def worked(self, agent: Agent, workspace: str, numbers: AgentNumbers) -> None:
         """Adds to what the agent has done."""
         ...

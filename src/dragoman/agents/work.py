@@ -59,6 +59,10 @@ class Toolbox(Protocol):
         """Those that the caller sees, by slug, with the state of each."""
         ...
 
+    async def connect(self, card: ConnectorCard, caller: Caller) -> ConnectorCard:
+        """Tries once to reach a connector that could not be reached; how it stands then."""
+        ...
+
     def tokens(self, tool: Tool) -> int:
         """What its definition costs in a request."""
         ...
@@ -103,5 +107,6 @@ class Work:
     desk: Desk
     loaded: dict[str, None] = field(default_factory=dict[str, None])
     contexts: list[Context] = field(default_factory=list[Context])
+    cited: int = 0  # the number of the last context that was named
     missing: dict[str, int] = field(default_factory=dict[str, int])
     chain: tuple[str, ...] = ()

@@ -37,6 +37,7 @@ class Shaped:
     whole_type: str = "text/plain"
     size: int | None = None
     has_structured: bool = False
+    meta: Mapping[str, Any] | None = None
 
 
 def shape(raw: RawResult, limit: int) -> Shaped:
@@ -46,7 +47,7 @@ def shape(raw: RawResult, limit: int) -> Shaped:
         texts: list[str] = [str(content[0].get("text", ""))]
     else:
         texts = [text for block in content if (text := _text_of(block)) is not None]
-    shaped = Shaped(content=content, is_error=raw.is_error, has_structured=raw.has_structured)
+    shaped = Shaped(content=content, is_error=raw.is_error, has_structured=raw.has_structured, meta=raw.meta)
     if raw.has_structured:
         _take_structured(shaped, raw.structured, texts, limit)
     else:

@@ -63,6 +63,7 @@ class Passage:
             result=shaped.result,
             content=shaped.content,
             _has_structured=shaped.has_structured,
+            _meta=shaped.meta,
         )
 
     def failed(self, error: DragomanError, redactor: Redactor, shaped: Shaped | None = None) -> ToolOutput:

@@ -63,6 +63,15 @@ class Agents:
                 return agent
         return None
 
+    async def find_for(self, connector_id: str, caller: Caller | None = None) -> Agent | None:
+        """The agent of a connector, also where a worker has taken its name."""
+        caller = caller or self._caller
+        connector = self._registry.find_by_id(connector_id)
+        seen = {one.id for one in self._registry.list(caller)}
+        if connector is None or connector_id not in seen:
+            return None
+        return _agent_of(connector, (await self._records(caller)).get(connector_id))
+
     async def get(self, name: str, caller: Caller | None = None) -> Agent:
         agents = await self.list(caller)
         for agent in agents:
@@ -81,12 +90,7 @@ class Agents:
         workers = {_key(agent.name): agent for agent in stored if agent.kind == "worker" and not agent.owner}
         workers |= {_key(agent.name): agent for agent in stored if agent.kind == "worker" and agent.owner}
         found = [self._assistant(stored, caller), *sorted(workers.values(), key=lambda one: _key(one.name))]
-        records = {agent.connector_id: agent for agent in stored if agent.kind == "connector"}
-        records |= {
-            agent.connector_id: agent
-            for agent in await self._stored(APP)
-            if agent.kind == "connector" and agent.connector_id not in records
-        }
+        records = await self._records(caller)
         for connector in self._registry.list(caller):
             if connector.enabled and connector.kind != "native" and connector.slug not in workers:
                 found.append(_agent_of(connector, records.get(connector.id)))
@@ -255,6 +259,11 @@ class Agents:
             return ()
         seen = {connector.slug for connector in self._registry.list(caller)}
         return tuple(f"{slug} is gone" for slug in agent.connectors or () if slug not in seen)
+
+    async def _records(self, caller: Caller) -> dict[str | None, Agent]:
+        """What is kept of connector agents, by connector: the app's, then the workspace's and the user's."""
+        stored = [*await self._stored(APP), *await self._stored(caller.workspace)]
+        return {one.connector_id: one for one in stored if one.kind == "connector" and _sees(one, caller)}
 
     async def _stored(self, workspace: str) -> Sequence[Agent]:
         kept = self._kept.get(workspace)

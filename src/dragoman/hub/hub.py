@@ -10,6 +10,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Self, TypeVar, overload
 
 from dragoman.access import Approvals, Budgets, Limits
+from dragoman.agents.delegation_offers import AgentOffers, ConnectorOffers
+from dragoman.agents.plan_offers import PlanOffers
 from dragoman.calls import Road, open_auditor, open_recorder
 from dragoman.calls.passage import Passage
 from dragoman.catalog import Catalog
@@ -47,6 +49,7 @@ from dragoman.hub.passthrough import Passthrough
 from dragoman.hub.people import People, issuer_of
 from dragoman.hub.permissions import Permissions
 from dragoman.hub.preferences import UserPreferences
+from dragoman.hub.queries import Queries
 from dragoman.hub.registry import Registry
 from dragoman.hub.runs import Runs
 from dragoman.hub.shipped import add_shipped_tools, native_connector
@@ -96,6 +99,7 @@ class Hub:
     agents: Agents
     runs: Runs
     messages: Conversations
+    queries: Queries
 
     def __init__(
         self,
@@ -450,7 +454,11 @@ class Hub:
             models=self.models,
             previews=Previews(self._redactor),
             events=events,
-            functions={},
+            functions={
+                "assistant": (ConnectorOffers(self.agents), AgentOffers(self.agents)),
+                "worker": (ConnectorOffers(self.agents), AgentOffers(self.agents)),
+                "connector": (PlanOffers(),),
+            },
         )
         self.runs = await stack.enter_async_context(
             Runs(
@@ -463,13 +471,17 @@ class Hub:
                 workshop=workshop,
             )
         )
+        limits = RunLimits()
         self.messages = Conversations(
             caller=caller,
             store=store,
             threads=self.threads,
             agents=self.agents,
             runs=self.runs,
-            limits=RunLimits(),
+            limits=limits,
+        )
+        self.queries = Queries(
+            caller=caller, toolbox=toolbox, agents=self.agents, runs=self.runs, limits=limits
         )
 
     def _open_configuration(self, registry: Registry, vault: Vault) -> None:

@@ -1,13 +1,14 @@
 """The road, the catalog and the sandbox as agents have them. Fills `Toolbox`."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from dragoman.agents.offers import Told
 from dragoman.agents.work import ConnectorCard, ConnectorState, FoundTools
 from dragoman.catalog import Catalog
 from dragoman.catalog.footprints import Footprints
-from dragoman.errors import NotFound
+from dragoman.errors import DragomanError, NotFound
 from dragoman.hub.code import Code
 from dragoman.hub.connectors import Connectors, ConnectorView
 from dragoman.hub.tools import Tools
@@ -73,6 +74,11 @@ class HubToolbox:
     async def connectors(self, caller: Caller) -> Sequence[ConnectorCard]:
         views = await self._connectors.list(caller)
         return [_card(view) for view in views if view.connector.kind != "native"]
+
+    async def connect(self, card: ConnectorCard, caller: Caller) -> ConnectorCard:
+        with suppress(DragomanError):  # how it stands then says why
+            await self._connectors.connect(card.slug, caller)
+        return _card(await self._connectors.get(card.slug, caller))
 
     def tokens(self, tool: Tool) -> int:
         return self._footprints.of(tool)

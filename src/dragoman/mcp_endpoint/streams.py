@@ -116,15 +116,17 @@ class Stream:
     def __init__(self, send: Send, headers: Iterable[Header] = ()) -> None:
         self._send = send
         self._headers = [*_STREAM_HEADERS, *headers]
+        self._opened = asyncio.Event()
         self._ended = asyncio.Event()
-        self._is_open = False
 
     async def open(self, first: bytes) -> None:
         await self._send({"type": "http.response.start", "status": 200, "headers": self._headers})
         await self._send({"type": "http.response.body", "body": first, "more_body": True})
-        self._is_open = True
+        self._opened.set()
 
     async def tell(self, message: bytes) -> None:
+        """What comes before the first words waits for them."""
+        await self._opened.wait()
         if not self._ended.is_set():
             await self._send({"type": "http.response.body", "body": framed(message), "more_body": True})
 
@@ -140,7 +142,7 @@ class Stream:
         await self._ended.wait()
 
     async def close(self, last: bytes = b"") -> None:
-        if self._is_open:
+        if self._opened.is_set():
             await self._send({"type": "http.response.body", "body": last, "more_body": False})
 
 

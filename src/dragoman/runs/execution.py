@@ -11,7 +11,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from dragoman.agent import Agent, AgentNumbers
+from dragoman.agents.contexts import with_known_citations
 from dragoman.agents.offers import Attempt
+from dragoman.agents.outcomes import outcome_of
 from dragoman.agents.provider_errors import explained
 from dragoman.agents.staff import caller_of
 from dragoman.agents.work import Delegated, Work
@@ -33,6 +35,7 @@ class Execution:
         self.parts = parts
         self.record = Record()
         self._waits = 0
+        self._outcome: Mapping[str, Any] = {}
 
     async def execute(self) -> Run:
         """The finished run. Raises only what stops this process's work on it."""
@@ -93,7 +96,11 @@ class Execution:
                 created_at=datetime.now(UTC),
                 started_at=None,
             )
-            child = (await self.parts.runs.accept(new)).run
+            message = self._mention(agent, request) if options.get("visible") else None
+            child = (await self.parts.runs.accept(new, message)).run
+            if message is not None:
+                facts = {"author": "agent", "agent": self.run.agent, "text": message.text}
+                self.tell("message.added", facts)
         execution = Execution(child, self.family, self.parts)
         finished = await execution.execute()
         return Delegated(run=finished, told=finished.options.get("outcome") or {})
@@ -179,7 +186,13 @@ class Execution:
             desk=self,
             chain=tuple(self.run.options.get("chain", ())),
         )
-        return await Loop(self, work).answer()
+        work.contexts = [one for told in self.record.finished.values() for one in told.contexts]
+        work.cited = len(work.contexts)
+        answer = await Loop(self, work).answer()
+        if agent.kind != "connector":
+            return answer
+        self._outcome = outcome_of(self.record.plan, self.record.finished, work.contexts)
+        return with_known_citations(answer, {context.id for context in work.contexts})
 
     async def _hand_out(self) -> str:
         """Several agents were mentioned: each works on the message, all at once."""
@@ -196,8 +209,7 @@ class Execution:
         now = datetime.now(UTC)
         own = self.record.used(self.run.model or "")
         usage = self.family.usage if self.run.is_root else own
-        outcome = self._outcome(answer)
-        options = {**self.run.options, **({"outcome": outcome} if outcome else {})}
+        options = {**self.run.options, **({"outcome": self._outcome} if self._outcome else {})}
         self.run = replace(
             self.run,
             status=status,
@@ -235,6 +247,12 @@ class Execution:
         hint = f" {error['hint']}" if error and error.get("hint") else ""
         return self._said("system", f"{error['message'] if error else status}.{hint}", facts)
 
+    def _mention(self, agent: Agent, request: str) -> Message | None:
+        """A delegation as people see it in the thread; what a person wrote to several is there already."""
+        if not self.run.agent or not self.run.thread:
+            return None
+        return self._said("agent", f"@{agent.name} {request}", {"delegates_to": agent.name})
+
     def _said(self, author: Any, text: str, details: Mapping[str, Any]) -> Message:
         run = self.run
         return Message(
@@ -247,9 +265,6 @@ class Execution:
             run=run.id,
             details=details,
         )
-
-    def _outcome(self, answer: str | None) -> Mapping[str, Any]:
-        return {}
 
     async def _count(self, own: RunUsage) -> None:
         agent = await self.parts.staff.find(self.run.agent, self.run.caller) if self.run.agent else None

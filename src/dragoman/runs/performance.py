@@ -126,6 +126,7 @@ class Performance(AbstractToolset[Work]):
         return None
 
     async def _finished(self, offer: Offer, key: str, told: Told, milliseconds: float | None) -> Told:
+        told = replace(told, tool=offer.name)
         self._record.finished[key] = told
         if offer.kind == "tool" and milliseconds is not None:
             self._family.add(RunUsage(calls=1, tokens_saved=told.tokens_saved))

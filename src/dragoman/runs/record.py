@@ -59,6 +59,8 @@ def written_told(told: Told) -> dict[str, Any]:
     facts: dict[str, Any] = {"content": told.content, "ok": told.ok}
     if told.code:
         facts["code"] = told.code
+    if told.tool:
+        facts["tool"] = told.tool
     if told.tokens_saved:
         facts["tokens_saved"] = told.tokens_saved
     if told.call_id:

@@ -3,7 +3,7 @@
 A binding is compared column by column: an approval for one call never serves another.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, fields
 from datetime import UTC, datetime, timedelta
 
@@ -90,20 +90,40 @@ class SqlApprovals:
         return True
 
     @undisturbed
-    async def take(self, binding: Binding, now: datetime) -> Approval | None:
+    async def take(self, binding: Binding, now: datetime, used_by: str | None = None) -> Approval | None:
         is_free = (_rows.c.status == "approved") & (_rows.c.expires_at > now)
+        if used_by is not None:
+            is_own = (_rows.c.status == "used") & (_rows.c.used_by == used_by)
+            query = select(_rows).where(_is_bound(binding), is_own).limit(1)
+            async with self._database.read() as connection:
+                row = (await connection.execute(query)).mappings().first()
+            if row is not None:
+                return _approval(row)
         one = select(_rows.c.id).where(_is_bound(binding), is_free).limit(1)
         if not self._database.location.is_sqlite:
             one = one.with_for_update(skip_locked=True)
         taken = (
             update(_rows)
             .where(_rows.c.workspace == binding.workspace, _rows.c.id.in_(one), _rows.c.status == "approved")
-            .values(status="used")
+            .values(status="used", used_by=used_by)
             .returning(*_rows.columns)
         )
         async with self._database.write() as connection:
             row = (await connection.execute(taken)).mappings().first()
         return _approval(row) if row else None
+
+    @undisturbed
+    async def settled(self, approvals: Collection[str]) -> frozenset[str]:
+        query = select(_rows.c.id).where(_rows.c.id.in_(approvals), _rows.c.status == "pending")
+        async with self._database.read() as connection:
+            return frozenset(approvals) - frozenset(await connection.scalars(query))
+
+    @undisturbed
+    async def drop(self, workspace: str, approval_id: str) -> bool:
+        is_open = and_(_rows.c.workspace == workspace, _rows.c.id == approval_id, _rows.c.status == "pending")
+        async with self._database.write() as connection:
+            closed = await connection.execute(update(_rows).where(is_open).values(status="expired"))
+        return bool(closed.rowcount)
 
     @undisturbed
     async def count_open(self, workspace: str, user: str) -> int:

@@ -44,13 +44,13 @@ class Bulk:
 
     def _prepare(self, dialect: Dialect) -> None:
         quoted = dialect.identifier_preparer
-        columns = self._table.columns
+        table, columns = quoted.format_table(self._table), self._table.columns
         names = ", ".join(quoted.format_column(column) for column in columns)
         keys = ", ".join(quoted.quote(name) for name in self._unless_there)
         sign = "?" if dialect.paramstyle == "qmark" else "%s"
         self._one = f"({','.join([sign] * len(columns))})"
         self._tail = f" ON CONFLICT ({keys}) DO NOTHING" if keys else ""
-        self._head = f"INSERT INTO {quoted.format_table(self._table)} ({names}) VALUES "  # noqa: S608 - names of ours
+        self._head = f"INSERT INTO {table} ({names}) VALUES "  # noqa: S608 - names of our own
         self._processes = [
             (place, process)
             for place, column in enumerate(columns)

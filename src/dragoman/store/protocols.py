@@ -4,7 +4,7 @@ Every question carries the workspace. Facts are frozen values of the layers belo
 nothing of servers, people or permissions, and never sees a secret in the clear.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
@@ -289,8 +289,19 @@ class ApprovalRows(Protocol):
         """Writes the answer if the question is still open; both or nothing."""
         ...
 
-    async def take(self, binding: Binding, now: datetime) -> Approval | None:
-        """An approved, unused and unexpired one for exactly this call, used from now on by nobody else."""
+    async def take(self, binding: Binding, now: datetime, used_by: str | None = None) -> Approval | None:
+        """An approved, unused and unexpired one for exactly this call, used from now on by nobody else.
+
+        Where the call is named by `used_by`, the one that the same call took before is its own still.
+        """
+        ...
+
+    async def settled(self, approvals: Collection[str]) -> frozenset[str]:
+        """Those of these ids that wait for nobody any more."""
+        ...
+
+    async def drop(self, workspace: str, approval_id: str) -> bool:
+        """Closes an open question that nobody waits for any more."""
         ...
 
     async def count_open(self, workspace: str, user: str) -> int:

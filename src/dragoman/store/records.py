@@ -27,7 +27,10 @@ class Binding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Approval:
-    """A question to a person and what became of it. The arguments are sealed: they may hold anything."""
+    """A question to a person and what became of it. The arguments are sealed: they may hold anything.
+
+    `used_by` names the call that a yes was used for, where that call may be entered again after a crash.
+    """
 
     id: str
     binding: Binding
@@ -41,6 +44,7 @@ class Approval:
     answer: Answer | None = None
     answered_by: str | None = None
     answered_at: datetime | None = None
+    used_by: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -262,6 +262,7 @@ approvals = Table(
     Column("answered_at", Moment),
     Column("created_at", Moment, nullable=False),
     Column("expires_at", Moment, nullable=False, index=True),
+    Column("used_by", Text),
     Index(None, "workspace", "user", "status"),
 )
 

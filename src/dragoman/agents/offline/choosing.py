@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import date
 
 from dragoman.agents.offline.filling import Filling
-from dragoman.agents.offline.matching import ENOUGH_WORDS, Match, Request, named, ranked
+from dragoman.agents.offline.matching import ENOUGH_WORDS, LITERAL, Match, Request, named, ranked
 from dragoman.agents.offline.sentence import Sentence
 from dragoman.agents.offline.tools import Candidate, Listed, Reader
 from dragoman.catalog.search.words import stem, telling_words
@@ -12,7 +12,7 @@ from dragoman.catalog.search.words import stem, telling_words
 _LOOKED_AT = 4
 _SOMETHING = 0.05  # of what is spoken of must be the tool's own word
 _CLOSE = 0.15  # below the best, by how much another may still be what is meant
-_MISSING = -0.1
+_MISSING, _UNUSED = -0.08, -0.1
 
 
 def chosen(
@@ -31,9 +31,12 @@ def chosen(
         filling = Filling(match.candidate, Sentence.of(clause), today, known)
         filled = filling.fill()
         if match.fits or _explains(match, filling):
-            fits.append((match.score + _MISSING * len(filled.missing), match))
+            unused = len([value for value in filling.sentence.free_values() if value.kind in LITERAL])
+            fits.append((match.score + _MISSING * len(filled.missing) + _UNUSED * unused, match))
     if fits:
-        return max(fits, key=lambda pair: pair[0])[1]
+        best = max(fits, key=lambda pair: pair[0])[1]
+        # What is missing may speak for another tool that reads, never for another that changes something.
+        return best if best is fits[0][1] or best.candidate.deeds <= {"read"} else fits[0][1]
     finder = next((one for one in candidates if one.finds_tools), None)
     return Match(finder, 0.0, 0.0, 0.0) if finder is not None and telling_words(clause) else None
 

@@ -17,7 +17,9 @@ _MOST = 6
 
 def clauses_of(text: str) -> list[tuple[int, int]]:
     """Places of the pieces, at least one. A piece that begins with no verb belongs to the one before it."""
-    quoted = [(value.start, value.end) for value in values_in(text) if value.kind in ("quoted", "url", "path")]
+    quoted = [
+        (value.start, value.end) for value in values_in(text) if value.kind in ("quoted", "url", "path")
+    ]
     found: list[tuple[int, int]] = []
     start = 0
     for cut in _CUT.finditer(text):

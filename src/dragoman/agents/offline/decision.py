@@ -249,7 +249,9 @@ def _take_answer(filling: Filling, missing: Iterable[Parameter], content: Any) -
     if len(left) == 1 and left[0].takes_text and not left[0].format:
         _give_whole(filling, left[0], text)
         return
-    again = Filling(replace(filling.tool, parameters=tuple(left), given=None), Sentence.of(text), filling.today)
+    again = Filling(
+        replace(filling.tool, parameters=tuple(left), given=None), Sentence.of(text), filling.today
+    )
     again.fill()
     filling.found |= again.found
     if len(left) == 1 and left[0].path not in filling.found:
@@ -260,4 +262,3 @@ def _give_whole(filling: Filling, parameter: Parameter, text: str) -> None:
     form = coerced(parameter, text.strip().strip("\"'“”"))
     if form is not None:
         filling.found[parameter.path] = form if {"string", "integer", "number"} & parameter.types else [form]
-

@@ -22,7 +22,7 @@ from dragoman.agents.offline.grammar import (
     is_verb,
     roles_of,
 )
-from dragoman.agents.offline.kinds import coerced, given, suits
+from dragoman.agents.offline.kinds import PATH_WORDS, coerced, given, suits
 from dragoman.agents.offline.parameters import Parameter
 from dragoman.agents.offline.sentence import Phrase, Sentence
 from dragoman.agents.offline.tools import Candidate, Listed, fitting
@@ -34,7 +34,8 @@ _LINKS = frozenset(
     "is are = of to be as called named set equal equals the a an number no contains containing".split()
 )
 _WEAK = frozenset("only is has include with show enable flag also set use be".split())
-_CLOSE_NAMES = 4  # letters that two words must share from the start to be one: repo, repository
+_MOST_WORDS = 4  # that a name, a place or a code has
+_CLOSE_NAMES = 4  # letters that two words must share from the start to be one: info, information
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,6 +229,8 @@ class Filling:
                 )
                 said = [word for found, word in stems if found in wanted]
                 is_said = wanted and set(wanted) <= {found for found, _ in stems}
+                if is_said and not one.required and set(wanted) <= self.tool.name_stems:
+                    continue  # said of the tool, not of the value
                 if is_said and not all(self.sentence.is_used(word.start, word.end) for word in said):
                     hits.append(choice)
             if hits:
@@ -235,7 +238,10 @@ class Filling:
                 self.found[one.path] = hits if one.takes_many and len(one.types) == 1 else longest
                 if not one.takes_many and not set(one.core) & self.tool.name_stems:
                     for found, word in stems:
-                        if found in {stem(part) for part in parts(str(longest))} and not is_verb(word.low):
+                        if (
+                            found in {stem(part) for part in parts(str(longest))}
+                            and word.low != self.sentence.verb
+                        ):
                             self.sentence.use(word.start, word.end)
 
     def _switches(self) -> None:
@@ -253,6 +259,7 @@ class Filling:
 
     def _typed(self) -> None:
         """Each typed value to the parameter that it suits best, the surest pair first."""
+        self._split_names()
         while True:
             pairs = [
                 (suits(one, value, self.sentence), -value.start, one, value)
@@ -265,6 +272,18 @@ class Filling:
                 return
             _, _, parameter, value = max(pairs, key=lambda pair: pair[:2])
             self._give(parameter, value)
+
+    def _split_names(self) -> None:
+        """`whole/part` to two required names that follow each other, where no path is asked for."""
+        texts = [one for one in self.tool.parameters if one.required and one.takes_text]
+        if len(texts) != 2 or any(set(one.words) & PATH_WORDS or one.path in self.found for one in texts):
+            return
+        for value in self.sentence.free_values():
+            pieces = str(value.value).split("/")
+            if value.kind == "path" and len(pieces) == 2 and all(pieces):
+                for parameter, piece in zip(texts, pieces, strict=True):
+                    self._take(parameter, self._said(parameter, piece), value.start, value.end)
+                return
 
     def _last_resort(
         self, pairs: list[tuple[float, int, Parameter, Value]]
@@ -382,8 +401,9 @@ class Filling:
         if len(wanted) > 1 and len(rest) == 1:
             rest = self._cut(rest[0], len(wanted)) or rest
         for parameter, phrase in zip(wanted, rest, strict=False):
-            if self._may_hold(parameter, phrase.text):
-                self._take(parameter, self._said(parameter, phrase.text), phrase.start, phrase.end)
+            held = phrase if self._is_wordy(parameter) else self._name_in(phrase)
+            if self._is_wordy(parameter) or len(held.text.split()) <= _MOST_WORDS:
+                self._take(parameter, self._said(parameter, held.text), held.start, held.end)
 
     def _own_words(self) -> frozenset[str]:
         """Words that speak of the tool and not of its values."""
@@ -398,10 +418,16 @@ class Filling:
         words = [word for word in words if stem(word.low) not in known and word.low not in ROLES]
         return [Phrase("", word.text, word.start, word.end) for word in words] if len(words) == count else []
 
-    def _may_hold(self, parameter: Parameter, text: str) -> bool:
-        if parameter.is_identifier or not set(parameter.words) & (TEXT_NAMES | TITLE_NAMES | QUERY_NAMES):
-            return len(text.split()) <= 4
-        return True
+    def _is_wordy(self, parameter: Parameter) -> bool:
+        words = set(parameter.words)
+        return not parameter.is_identifier and bool(words & (TEXT_NAMES | TITLE_NAMES | QUERY_NAMES))
+
+    def _name_in(self, phrase: Phrase) -> Phrase:
+        """The name or code in it, if there is one."""
+        for value in self.sentence.free_values():
+            if value.kind in ("name", "code") and phrase.start <= value.start and value.end <= phrase.end:
+                return Phrase("", str(value.value), value.start, value.end)
+        return phrase
 
 
 def _is_one(word: str, core: str) -> bool:

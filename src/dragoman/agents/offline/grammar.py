@@ -54,7 +54,7 @@ ROLES: Mapping[str, frozenset[str]] = {
     word: frozenset(family.split())
     for words, family in {
         "to into onto towards": "to recipient recipients target destination dest receiver into end until",
-        "from": "from source origin sender src start since after begin by author",
+        "from": "from source origin src start since after begin by author",
         "since after between starting": "since after start begin from min earliest",
         "until till before ending": "until before end to max due deadline latest",
         "in inside within at near around under": (

@@ -10,7 +10,7 @@ from typing import Any
 
 import jsonschema_rs
 
-from dragoman.agents.offline.grammar import COUNT_HINTS, COUNT_NAMES, PAGING, RECENT, roles_of
+from dragoman.agents.offline.grammar import COUNT_HINTS, COUNT_NAMES, PAGING, RECENT, ROLES, roles_of
 from dragoman.agents.offline.parameters import Parameter
 from dragoman.agents.offline.sentence import Sentence
 from dragoman.agents.offline.values import Kind, Value, day_of
@@ -29,9 +29,10 @@ _SUITED: dict[Kind, frozenset[str]] = {
     "datetime": frozenset("date time datetime timestamp when start end since until due at from to".split()),
     "time": frozenset("time hour clock when at start end".split()),
     "handle": frozenset(
-        "user username author assignee person member owner login by who handle name agent people".split()
+        "user username author assignee person owner login by who handle name agent people".split()
     ),
 }
+PATH_WORDS = _SUITED["path"]
 _DATED: frozenset[Kind] = frozenset({"date", "datetime", "time"})
 _TIME_FORMATS: dict[str, frozenset[Kind]] = {
     "date": frozenset({"date", "datetime"}),
@@ -87,9 +88,14 @@ def _suits_number(parameter: Parameter, value: Value, sentence: Sentence) -> flo
     if set(parameter.words) & PAGING and not set(parameter.words) & COUNT_NAMES:
         return 0.1 + announced
     counts = bool(set(parameter.words) & COUNT_NAMES or parameter.hints & COUNT_HINTS)
-    around = {*sentence.before(value.start), *sentence.after(value.end)}
-    recent = 0.3 if counts and around & RECENT else 0.0
-    return 0.35 + announced + (0.25 if counts else 0.0) + recent + 0.15 * parameter.required
+    if not counts:
+        return 0.35 + announced + 0.15 * parameter.required
+    before, after = sentence.before(value.start), sentence.after(value.end)
+    # A count stands before what it counts; behind a noun a number is its name: "room 12".
+    is_count = bool({*before, *after} & RECENT) or (
+        bool(after) and (after[0][:1].isalpha() or after[0] in "\"“«'`") and after[0] not in ROLES
+    )
+    return (0.75 if is_count else 0.2) + announced + 0.15 * parameter.required
 
 
 def _announced(parameter: Parameter, value: Value, sentence: Sentence) -> float:

@@ -26,12 +26,12 @@ ENOUGH_WORDS = 0.34
 _SOME_WORDS, _NEAR = 0.12, 0.36
 _VERY_NEAR = 0.52
 _UNNAMED = 0.6  # what an unknown name of a thing weighs beside a word
-_LITERAL: frozenset[Kind] = frozenset(
+LITERAL: frozenset[Kind] = frozenset(
     {"quoted", "url", "address", "datetime", "date", "time", "path", "number"}
 )
 _VAGUE = frozenset(
     "thing things stuff information info data detail details item items summary overview result results"
-    " findings output digest list answer new".split()
+    " findings output digest list answer new one ones first second third fourth fifth".split()
 )
 
 
@@ -49,7 +49,7 @@ class Request:
     def of(cls, text: str) -> "Request":
         values = tuple(values_in(text))
         verb, deeds = opening(text)
-        plain = _without(text, [value for value in values if value.kind in _LITERAL | {"handle", "tag"}])
+        plain = _without(text, [value for value in values if value.kind in LITERAL | {"handle", "tag"}])
         named = {
             part for value in values if value.kind in ("name", "code") for part in parts(str(value.value))
         }
@@ -117,7 +117,7 @@ def _match(
 def _is_by_verb(request: Request, candidate: Candidate) -> bool:
     if request.nouns or not request.verb or stem(request.verb) != candidate.verb:
         return False
-    kinds = {value.kind for value in request.values if value.kind in _LITERAL}
+    kinds = {value.kind for value in request.values if value.kind in LITERAL}
     return all(any(accepts(one, kind) for one in candidate.parameters) for kind in kinds)
 
 
@@ -160,7 +160,7 @@ def _is_contrary(request: Request, candidate: Candidate) -> bool:
 
 
 def _arguments(request: Request, candidate: Candidate) -> float:
-    kinds = {value.kind for value in request.values if value.kind in _LITERAL}
+    kinds = {value.kind for value in request.values if value.kind in LITERAL}
     return sum(
         _FITS if any(accepts(one, kind) for one in candidate.parameters) else _FITS_NOT for kind in kinds
     )

@@ -96,9 +96,13 @@ class OfflineModel(Model[Any]):
         parts = await self._parts(messages, parameters)
         yield OfflineStream(model_request_parameters=parameters, parts=parts)
 
-    async def _parts(self, messages: Sequence[ModelMessage], parameters: ModelRequestParameters) -> list[Part]:
+    async def _parts(
+        self, messages: Sequence[ModelMessage], parameters: ModelRequestParameters
+    ) -> list[Part]:
         decider = await self._mind.ready()
-        instructions = "\n".join(part.content for part in self._get_instruction_parts(messages, parameters) or ())
+        instructions = "\n".join(
+            part.content for part in self._get_instruction_parts(messages, parameters) or ()
+        )
         turn = read_turn(messages, instructions)
         try:
             decision = decider.decide(turn, parameters.declared_function_tools, _today())

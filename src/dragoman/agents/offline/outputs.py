@@ -41,7 +41,9 @@ def _formed(schema: Mapping[str, Any], text: str, definitions: Mapping[str, Any]
     return {"integer": least, "number": least, "boolean": False, "null": None}.get(str(kind), text)
 
 
-def _object(table: Mapping[str, Any], text: str, definitions: Mapping[str, Any], depth: int) -> dict[str, Any]:
+def _object(
+    table: Mapping[str, Any], text: str, definitions: Mapping[str, Any], depth: int
+) -> dict[str, Any]:
     properties = cast("dict[str, Any]", table.get("properties") or {})
     required = cast("list[str]", table.get("required") or [])
     wanted = [name for name in properties if name in required or name.lower() in _TELLING]

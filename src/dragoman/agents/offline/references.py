@@ -23,13 +23,23 @@ _ALL = re.compile(
     r"(?:\s+of\s+(?:it|them|this|that|these|those|the results?))?\b|\b(?:them|these|those|it|that)\b|\bthe (?:list|answer)\b",
     re.IGNORECASE,
 )
-_ORDINALS = {"first": 0, "1st": 0, "second": 1, "2nd": 1, "third": 2, "3rd": 2, "fourth": 3, "4th": 3, "fifth": 4}
+_ORDINALS = {
+    "first": 0,
+    "1st": 0,
+    "second": 1,
+    "2nd": 1,
+    "third": 2,
+    "3rd": 2,
+    "fourth": 3,
+    "4th": 3,
+    "fifth": 4,
+}
 _ONE = re.compile(
     rf"\bthe\s+({'|'.join(_ORDINALS)}|last|latest|newest|top)(?:\s+(?:one|of\s+(?:them|these|those)|result|entry))?\b",
     re.IGNORECASE,
 )
 _IT = re.compile(r"\b(?:it|that one|this one|that|this)\b", re.IGNORECASE)
-_FROM = frozenset({"from", "sender", "author", "by", "owner", "user", "creator", "contact"})
+_FROM = frozenset({"from", "author", "by", "owner", "user", "creator", "contact"})
 
 
 @dataclass(slots=True)
@@ -51,7 +61,9 @@ class Reference:
             rows = [reading.record]
         one = _ONE.search(sentence.text)
         if one and rows:
-            place = _ORDINALS.get(one.group(1).lower(), 0 if one.group(1).lower() != "last" else len(rows) - 1)
+            place = _ORDINALS.get(
+                one.group(1).lower(), 0 if one.group(1).lower() != "last" else len(rows) - 1
+            )
             if place < len(rows) and _ends_here(sentence, one):
                 sentence.use(*one.span())
                 return cls(reading, rows[place])
@@ -84,19 +96,35 @@ def _ends_here(sentence: Sentence, found: re.Match[str]) -> bool:
     if " " in found.group().split(None, 1)[1]:
         return True
     after = sentence.after(found.end())
-    return not after or after[0] in {"and", ",", "to", "with", "saying", "that", "in", "for", "by", "as", "from"}
+    return not after or after[0] in {
+        "and",
+        ",",
+        "to",
+        "with",
+        "saying",
+        "that",
+        "in",
+        "for",
+        "by",
+        "as",
+        "from",
+    }
 
 
 def _of_row(row: Mapping[str, Any], parameter: Parameter) -> Any:
     keys = {key: {stem(part) for part in parts(key)} for key in row}
     exact = [key for key in row if key.lower() == parameter.name.lower()]
     same = [key for key, words in keys.items() if set(parameter.core) & words]
-    identifiers = [key for key in row if parameter.is_identifier and key.lower() in ("id", "number", "key", "uid")]
+    identifiers = [
+        key for key in row if parameter.is_identifier and key.lower() in ("id", "number", "key", "uid")
+    ]
     for key in (*exact, *identifiers, *same):
         value = _taken(parameter, row[key])
         if value is not None:
             return value
-    if parameter.takes_text and (parameter.format or set(parameter.words) & {"to", "recipient", "recipients"}):
+    if parameter.takes_text and (
+        parameter.format or set(parameter.words) & {"to", "recipient", "recipients"}
+    ):
         # Whoever answers writes back to where it came from.
         ordered = sorted(row, key=lambda key: not _FROM & set(parts(key)))
         for key in ordered:

@@ -135,7 +135,7 @@ def columns(rows: Sequence[Row], most: int = 4) -> list[str]:
         if not said:
             continue
         words = set(re.findall(r"[a-z]+", name.lower()))
-        length = sum(map(len, said)) / len(said)
+        length = sum(len(value) for value in values if isinstance(value, str)) / len(said)
         score = len(said) / len(rows) + len(set(said)) / len(said) - place * 0.02
         score -= 0.9 if words & _DULL else 0.0
         score += 1.0 if words & _LEADING else 0.0
@@ -144,7 +144,7 @@ def columns(rows: Sequence[Row], most: int = 4) -> list[str]:
         score += 0.5 if _is_telling(said) else 0.0
         scores[name] = score
     best = sorted(scores, key=lambda name: -scores[name])[:most]
-    return best[:1] + sorted(best[1:], key=names.index)
+    return best[:1] + sorted((name for name in best[1:] if scores[name] >= 1.0), key=names.index)
 
 
 def _is_telling(said: Sequence[str]) -> bool:

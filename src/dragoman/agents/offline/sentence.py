@@ -14,7 +14,7 @@ from dragoman.catalog.search.words import stem
 _TOKEN = re.compile(r"[^\s,;!?()\"“”«»`\[\]{}]+|[,;!?()\[\]{}\"“”«»`]")
 _BREAKS = frozenset(',;!?()[]{}"“”«»`')
 _JOINS = frozenset(
-    {"and", "or", "but", "then", "which", "who", "where", "because", "so", "if", "when", "while"}
+    {"that", "and", "or", "but", "then", "which", "who", "where", "because", "so", "if", "when", "while"}
 )
 _CHAIN = re.compile(r"\s*(?:,|&|\band\b|\bor\b)\s*(?:\b(?:and|or)\b)?\s*(?:\bto\b)?\s*", re.IGNORECASE)
 
@@ -100,7 +100,7 @@ class Sentence:
         for word in self.words:
             if word.start < place:
                 continue
-            if self._ends(word, taken, stops, far):
+            if self._ends(word, taken, stops, far) or (taken and not far and self._turns(word)):
                 break
             taken.append(word)
         while taken and taken[0].low in DETERMINERS:
@@ -136,6 +136,11 @@ class Sentence:
             if run
         ]
 
+    def _turns(self, word: Word) -> bool:
+        """`written by`, `assigned to`: what follows says something else of the same thing."""
+        after = self.after(word.end)
+        return word.low.endswith(("ed", "en", "nt")) and bool(after) and after[0] in ROLES
+
     def _ends(self, word: Word, taken: list[Word], stops: Sequence[str], far: bool) -> bool:
         if word.text in _BREAKS or self.is_used(word.start, word.end):
             return True
@@ -157,13 +162,13 @@ def _words(text: str) -> Iterator[Word]:
 
 
 _SMALL = (
-    DETERMINERS
-    | PRONOUNS
-    | frozenset(
+    frozenset(
         "please can could would you i we want need like all is are there what which who how do does did and or of"
-        " for to in on with at from by about me up out there s new one ones also now then let lets whats what's"
-        " called named using into".split()
+        " me up out there s new one ones also now then let lets whats what's that".split()
     )
+    | DETERMINERS
+    | PRONOUNS
+    | frozenset(ROLES)
 )
 
 

@@ -92,7 +92,9 @@ class Reader:
         for tool in tools:
             if tool.name not in _ASIDE:
                 candidate = self.read(tool)
-                found += self._per_value(candidate, instructions) or [self._mentioning(candidate, instructions)]
+                found += self._per_value(candidate, instructions) or [
+                    self._mentioning(candidate, instructions)
+                ]
         return found
 
     def read(self, tool: Definition) -> Candidate:

@@ -47,6 +47,7 @@ _PATTERNS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
         re.compile(r"(?<![\w/.@])(?:~|\.{1,2})?(?:/[\w.@+-]+)+/?|(?<![\w/.@])[\w.@+-]+(?:/[\w.@+-]+)+/?"),
     ),
     ("path", re.compile(r"(?<![\w/.@-])[\w-]+(?:\.[\w-]+)*\.[A-Za-z][A-Za-z0-9]{0,4}(?![\w@])")),
+    ("code", re.compile(r"(?<![\w+])\+\d[\d ()/-]{4,18}\d")),
     ("handle", re.compile(r"(?<![\w@])@([\w][\w.-]*\w|\w)")),
     ("tag", re.compile(r"(?<![\w#])#([\w][\w.-]*\w|\w)")),
     ("number", re.compile(r"(?<![\w.,/-])-?\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\w-])")),

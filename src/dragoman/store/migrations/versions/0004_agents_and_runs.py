@@ -16,6 +16,7 @@ def upgrade() -> None:
     _make_journal()
     _make_questions()
     _make_rollouts()
+    op.add_column("approvals", _text("used_by", nullable=True))
 
 
 def _text(name: str, *, nullable: bool = False) -> sa.Column[Any]:

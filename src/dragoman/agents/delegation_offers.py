@@ -1,0 +1,141 @@
+"""Handing work on: `query_mcp_connector` to a connector's agent, `ask_agent` to a worker.
+
+A chain of delegations has an end: no agent twice in it, and no more than a few.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dragoman.agent import Agent
+from dragoman.agents import connector_query
+from dragoman.agents.connector_query import ConnectorQuery, answered, find_card, not_able, not_there
+from dragoman.agents.offers import Attempt, Offer, Told
+from dragoman.agents.staff import Staff
+from dragoman.agents.work import ConnectorCard, Work
+from dragoman.errors import InvalidArguments
+
+DEEPEST = 4
+_ASK_SCHEMA: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {
+        "agent": {"type": "string", "description": "name of the agent"},
+        "request": {"type": "string", "description": "what it should do, with all it needs to know"},
+    },
+    "required": ["agent", "request"],
+}
+
+
+class ConnectorOffers:
+    """Fills `Offers`: `query_mcp_connector`, with id, description and state of every connector."""
+
+    def __init__(self, staff: Staff) -> None:
+        self._staff = staff
+
+    async def list(self, work: Work) -> Sequence[Offer]:
+        if len(work.chain) >= DEEPEST:
+            return []
+
+        async def query(arguments: Mapping[str, Any], attempt: Attempt) -> Told:
+            result = await self._query(ConnectorQuery.read(arguments), attempt, work)
+            is_error = result["status"] == "error"
+            return Told(content=result, ok=not is_error, code=result["error"]["code"] if is_error else None)
+
+        return [
+            Offer(
+                name=connector_query.NAME,
+                description=connector_query.DESCRIPTION,
+                schema=connector_query.SCHEMA,
+                perform=query,
+                title="Ask a connector",
+            )
+        ]
+
+    async def instructions(self, work: Work) -> str:
+        cards = await work.toolbox.connectors(work.caller)
+        if not cards or len(work.chain) >= DEEPEST:
+            return ""
+        lines = "\n".join(_line(card) for card in cards)
+        return f"Connectors that you can hand a job to with query_mcp_connector (id: what, state):\n{lines}"
+
+    async def _query(self, query: ConnectorQuery, attempt: Attempt, work: Work) -> dict[str, Any]:
+        cards = await work.toolbox.connectors(work.caller)
+        card = find_card(query.connector_id, cards)
+        if card is None:
+            return not_there(query, cards)
+        if card.state == "error":
+            card = await work.toolbox.connect(card, work.caller)
+        if refused := not_able(query, card):
+            return refused
+        agent = await self._staff.find_for(card.id, work.caller)
+        if agent is None or agent.status == "stopped":
+            cause = f"the agent of {card.slug!r} is stopped"
+            return connector_query.failed(card.id, card.slug, "MCP_ORCHESTRATION_FAILED", cause)
+        if agent.name in (*work.chain, work.agent.name):
+            cause = f"{card.slug!r} is already at work on this request"
+            return connector_query.failed(card.id, card.slug, "MCP_ORCHESTRATION_FAILED", cause)
+        delegated = await work.desk.delegate(agent, query.query, query.options, attempt)
+        return answered(card, delegated.run)
+
+
+class AgentOffers:
+    """Fills `Offers`: `ask_agent`. A delegation is seen in the thread as a mention, with its answer."""
+
+    def __init__(self, staff: Staff) -> None:
+        self._staff = staff
+
+    async def list(self, work: Work) -> Sequence[Offer]:
+        if len(work.chain) >= DEEPEST or not await self._others(work):
+            return []
+
+        async def ask(arguments: Mapping[str, Any], attempt: Attempt) -> Told:
+            return await self._ask(arguments, attempt, work)
+
+        return [
+            Offer(
+                name="ask_agent",
+                description="Has another agent do a job with its own tools, and brings its answer.",
+                schema=_ASK_SCHEMA,
+                perform=ask,
+                title="Ask an agent",
+            )
+        ]
+
+    async def instructions(self, work: Work) -> str:
+        others = await self._others(work)
+        if not others or len(work.chain) >= DEEPEST:
+            return ""
+        lines = "\n".join(f"- {one.name}: {one.description or 'no description'}" for one in others)
+        return f"Agents that you can ask with ask_agent:\n{lines}"
+
+    async def _ask(self, arguments: Mapping[str, Any], attempt: Attempt, work: Work) -> Told:
+        name = str(arguments.get("agent") or "").strip().removeprefix("@")
+        request = str(arguments.get("request") or "").strip()
+        if not name or not request:
+            raise InvalidArguments("agent and request are needed", hint="ask_agent(agent, request)")
+        agent = await self._staff.find(name, work.caller)
+        known = ", ".join(one.name for one in await self._others(work)) or "none"
+        if agent is None or agent.status == "stopped":
+            state = "is stopped" if agent else "is not known"
+            return Told(content=f"The agent {name!r} {state}. At work: {known}", ok=False, code="not_found")
+        if agent.name in (*work.chain, work.agent.name):
+            content = f"{agent.name} is already at work on this request: no cycles. Answer by yourself."
+            return Told(content=content, ok=False, code="conflict")
+        delegated = await work.desk.delegate(agent, request, {"visible": True}, attempt)
+        run = delegated.run
+        if run.status == "done":
+            return Told(content={"agent": agent.name, "answer": run.answer})
+        return Told(
+            content={"agent": agent.name, "error": run.error or run.status}, ok=False, code=run.status
+        )
+
+    async def _others(self, work: Work) -> Sequence[Agent]:
+        return [
+            agent
+            for agent in await self._staff.list(work.caller)
+            if agent.kind == "worker" and agent.status == "active" and agent.name != work.agent.name
+        ]
+
+
+def _line(card: ConnectorCard) -> str:
+    cause = f" ({card.cause})" if card.cause and card.state != "ready" else ""
+    return f"- {card.slug}: {card.description or 'no description'}, {card.state}{cause}"
