@@ -1,7 +1,7 @@
 """The offline model in whole turns, through pydantic-ai's own loop."""
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterable
 from typing import Any
 
 import pytest
@@ -283,7 +283,7 @@ async def test_a_tool_that_asks_for_another_try_is_called_once() -> None:
 async def test_text_is_streamed_word_by_word() -> None:
     events: list[Any] = []
 
-    async def keep(_: Any, stream: AsyncIterator[Any]) -> None:
+    async def keep(_: Any, stream: AsyncIterable[Any]) -> None:
         events.extend([event async for event in stream])
 
     result = await Agent(OfflineModel()).run("what is the capital of France?", event_stream_handler=keep)

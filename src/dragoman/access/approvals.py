@@ -41,13 +41,20 @@ class _Wanted:
 
 class Approvals:
     def __init__(
-        self, rows: ApprovalRows, sealer: Sealer, directory: Directory, events: Events, wait: float
+        self,
+        rows: ApprovalRows,
+        sealer: Sealer,
+        directory: Directory,
+        events: Events,
+        wait: float,
+        lasts: timedelta = QUESTION_LASTS,
     ) -> None:
         self._rows = rows
         self._sealer = sealer
         self._directory = directory
         self._events = events
         self._wait = wait
+        self._lasts = lasts
         # Who waits holds the bell; with the last of them it is gone.
         self._bells: WeakValueDictionary[str, asyncio.Event] = WeakValueDictionary()
         self._next_look = 0.0
@@ -125,7 +132,7 @@ class Approvals:
             only_once=wanted.need.only_once,
             status="pending",
             created_at=now,
-            expires_at=now + QUESTION_LASTS,
+            expires_at=now + self._lasts,
         )
         question = await self._rows.ask(new)
         if question.id == approval_id:
@@ -133,19 +140,23 @@ class Approvals:
         return question
 
     async def _answered(self, question: Approval, deadline: float) -> None:
-        """Returns when a person said yes, or the question was closed and must be asked anew."""
+        """Returns when a person said yes."""
         loop = asyncio.get_running_loop()
         bell = self._bells.setdefault(question.id, asyncio.Event())
-        if await self._is_settled(question):  # between the asking and this bell it may have been answered
-            return
-        while (left := deadline - loop.time()) > 0:
+        deadline = min(deadline, loop.time() + (question.expires_at - datetime.now(UTC)).total_seconds())
+        is_over = await self._is_yes(question)  # it may have been answered before there was a bell
+        while not is_over and (left := deadline - loop.time()) > 0:
             with suppress(TimeoutError):
                 async with asyncio.timeout(min(left, _LOOK_EVERY)):
                     await bell.wait()
             await self._look(bell)
-            if bell.is_set() and await self._is_settled(question):
-                return
-        raise ApprovalPending(
+            is_over = bell.is_set() and await self._is_yes(question)
+        if is_over:
+            return
+        raise self._unanswered(question)
+
+    def _unanswered(self, question: Approval) -> ApprovalPending:
+        return ApprovalPending(
             f"a person has to allow this call of {question.binding.tool} first (approval {question.id})",
             hint=f"answer with: dragoman approvals answer {question.id} once;"
             " then call again with the same arguments",
@@ -161,7 +172,7 @@ class Approvals:
             if other := self._bells.get(settled):
                 other.set()
 
-    async def _is_settled(self, question: Approval) -> bool:
+    async def _is_yes(self, question: Approval) -> bool:
         """False while nobody has answered."""
         current = await self._rows.find(question.binding.workspace, question.id)
         if current is None or current.status == "refused":
@@ -169,7 +180,9 @@ class Approvals:
                 f"a person said no to this call of {question.binding.tool}",
                 hint="do not try again by another way; ask the person what they want instead",
             )
-        return current.status != "pending"
+        if current.status == "expired":
+            raise self._unanswered(question)
+        return current.status in ("approved", "used")
 
     def _publish(self, kind: EventKind, approval: Approval, **facts: Any) -> None:
         if not self._events.has_listeners:

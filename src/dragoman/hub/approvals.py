@@ -20,6 +20,7 @@ _STATUSES: tuple[ApprovalStatus, ...] = get_args(ApprovalStatus)
 _ANSWERS: tuple[Answer, ...] = get_args(Answer)
 _MOST_SETTLED = 1000
 _UNDER_WAY = ("pending", "approved")
+OWN = "dragoman"  # the slug under which people are asked about Dragoman's own functions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,7 +147,7 @@ def _answers_for_all(caller: Caller) -> bool:
 
 
 def _is_within_reach(approval: Approval, caller: Caller) -> bool:
-    return caller.may_use(approval.slug, approval.binding.tool)
+    return approval.slug == OWN or caller.may_use(approval.slug, approval.binding.tool)
 
 
 def _check_person(caller: Caller) -> None:

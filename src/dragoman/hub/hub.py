@@ -11,6 +11,7 @@ from typing import Any, Self, TypeVar, overload
 
 from dragoman.access import Approvals, Budgets, Limits
 from dragoman.agents.delegation_offers import AgentOffers, ConnectorOffers
+from dragoman.agents.management_offers import ManagementOffers
 from dragoman.agents.plan_offers import PlanOffers
 from dragoman.calls import Road, open_auditor, open_recorder
 from dragoman.calls.passage import Passage
@@ -44,6 +45,7 @@ from dragoman.hub.imports import Imports
 from dragoman.hub.kept_agents import KeptAgents
 from dragoman.hub.loaded import LoadedTools
 from dragoman.hub.loading import Loading
+from dragoman.hub.management import HubManagement
 from dragoman.hub.noting import NotingSecrets
 from dragoman.hub.passthrough import Passthrough
 from dragoman.hub.people import People, issuer_of
@@ -443,6 +445,13 @@ class Hub:
             call=self._call_in_thread,
             narrowed=self.threads.narrowed,
         )
+        management = HubManagement(
+            agents=self.agents,
+            connectors=self.connectors,
+            tools=self.tools,
+            threads=self.threads,
+            approvals=self._approvals,
+        )
         workshop = Workshop(
             settings=self.settings,
             store=store,
@@ -455,7 +464,11 @@ class Hub:
             previews=Previews(self._redactor),
             events=events,
             functions={
-                "assistant": (ConnectorOffers(self.agents), AgentOffers(self.agents)),
+                "assistant": (
+                    ConnectorOffers(self.agents),
+                    AgentOffers(self.agents),
+                    ManagementOffers(management),
+                ),
                 "worker": (ConnectorOffers(self.agents), AgentOffers(self.agents)),
                 "connector": (PlanOffers(),),
             },

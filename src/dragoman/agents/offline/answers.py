@@ -115,9 +115,9 @@ def of_nothing(candidates: Sequence[Candidate], listed: Sequence[str], asked: st
     elif not listed:
         lines.append("No tools are available here: add a connector first.")
     lines.append(
-        "I am the built-in `offline` model: basic matching, not a language model. For one that understands "
-        "more, set a key (`export OPENAI_API_KEY=…` or `export ANTHROPIC_API_KEY=…`) or start a local Ollama; "
-        "`dragoman models` shows what was found."
+        "I am the built-in `offline` model: basic matching, not a language model. For one that "
+        "understands more, set a key (`export OPENAI_API_KEY=…` or `export ANTHROPIC_API_KEY=…`) or start a "
+        "local Ollama; `dragoman models` shows what was found."
     )
     return "\n\n".join(lines)
 

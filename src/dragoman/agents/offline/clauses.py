@@ -9,7 +9,8 @@ from dragoman.agents.offline.grammar import starts_with_verb
 from dragoman.agents.offline.values import values_in
 
 _CUT = re.compile(
-    r"(?:\s*[,;.]\s*|\s+)(?:and then|and also|then|afterwards|after that|and|also)\s+|\s*[;\n]+\s*|[.!?]\s+|,\s+",
+    r"(?:\s*[,;.]\s*|\s+)(?:and then|and also|then|afterwards|after that|and|also)\s+"
+    r"|\s*[;\n]+\s*|[.!?]\s+|,\s+",
     re.IGNORECASE,
 )
 _MOST = 6

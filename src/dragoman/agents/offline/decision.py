@@ -10,11 +10,11 @@ from datetime import date
 from typing import Any, cast
 
 from dragoman.agents.offline import answers
+from dragoman.agents.offline.choosing import chosen
 from dragoman.agents.offline.clauses import clauses_of
 from dragoman.agents.offline.filling import Filled, Filling
 from dragoman.agents.offline.grammar import PRONOUNS, opening
 from dragoman.agents.offline.kinds import coerced
-from dragoman.agents.offline.choosing import chosen
 from dragoman.agents.offline.matching import Match
 from dragoman.agents.offline.parameters import Parameter
 from dragoman.agents.offline.references import Reference
@@ -25,7 +25,7 @@ from dragoman.agents.offline.turn import Done, Turn
 
 MOST_CALLS = 6
 ASK = "ask_person"
-PASS_ON = "call_tool"
+THROUGH = "call_tool"
 _SCHEMAS = ("input_schema", "inputSchema", "parameters", "parameters_json_schema", "schema")
 
 
@@ -84,7 +84,7 @@ class Decider:
     def decide(self, turn: Turn, tools: Sequence[Definition], today: date) -> Decision:
         offered = {tool.name: tool for tool in tools}
         candidates = self._reader.candidates(tools, turn.instructions)
-        candidates += self._found(turn) if PASS_ON in offered else []
+        candidates += self._found(turn) if THROUGH in offered else []
         progress = Progress(list(turn.done))
         for step in self._steps(turn, candidates, today):
             decision = self._next(step, turn, progress, offered, today)
@@ -210,7 +210,7 @@ def _definition(row: Any) -> FoundTool | None:
 
 
 def _is_call_of(done: Done, tool: Candidate, offered: Mapping[str, Definition]) -> bool:
-    if done.tool == PASS_ON and tool.name not in offered:
+    if done.tool == THROUGH and tool.name not in offered:
         return tool.name in done.arguments.values()
     settled = all(done.arguments.get(name) == value for name, value in (tool.given or {}).items())
     return done.tool == tool.name and settled
@@ -220,7 +220,7 @@ def _call(tool: Candidate, arguments: Mapping[str, Any], offered: Mapping[str, D
     if tool.name in offered:
         return Call(tool.name, arguments)
     named = {"name": tool.name, "arguments": dict(arguments)}
-    properties = offered[PASS_ON].parameters_json_schema.get("properties", {})
+    properties = offered[THROUGH].parameters_json_schema.get("properties", {})
     for key, schema in cast("dict[str, Any]", properties).items():
         if isinstance(schema, dict) and key not in named:
             kind = cast("dict[str, Any]", schema).get("type")
@@ -228,16 +228,16 @@ def _call(tool: Candidate, arguments: Mapping[str, Any], offered: Mapping[str, D
                 named[key] = named.pop("arguments")
             elif kind == "string" and "name" not in properties and "name" in named:
                 named[key] = named.pop("name")
-    return Call(PASS_ON, named)
+    return Call(THROUGH, named)
 
 
 def _take_answer(filling: Filling, missing: Iterable[Parameter], content: Any) -> None:
     wanted = list(missing)
     reading = read(content)
     record = reading.record or {}
-    inner = next((value for value in record.values() if isinstance(value, dict)), {})
+    tables = [cast("dict[str, Any]", value) for value in record.values() if isinstance(value, dict)]
     for one in wanted:
-        value = record.get(one.name, cast("dict[str, Any]", inner).get(one.name))
+        value = record.get(one.name, next((table.get(one.name) for table in tables), None))
         form = coerced(one, str(value)) if isinstance(value, str | int | float) else value
         if form is not None:
             filling.found[one.path] = form

@@ -17,10 +17,10 @@ from dragoman.agents.offline.grammar import (
     ROLES,
     TEXT_NAMES,
     TITLE_NAMES,
-    deeds_of,
     is_search,
     is_verb,
     roles_of,
+    word_set,
 )
 from dragoman.agents.offline.kinds import PATH_WORDS, coerced, given, suits
 from dragoman.agents.offline.parameters import Parameter
@@ -30,10 +30,8 @@ from dragoman.agents.offline.values import Value
 from dragoman.catalog.search.words import name_key, parts, stem
 
 _ENOUGH = 0.5
-_LINKS = frozenset(
-    "is are = of to be as called named set equal equals the a an number no contains containing".split()
-)
-_WEAK = frozenset("only is has include with show enable flag also set use be".split())
+_LINKS = word_set("is are = of to be as called named set equal equals the a an number no contains containing")
+_WEAK = word_set("only is has include with show enable flag also set use be")
 _MOST_WORDS = 4  # that a name, a place or a code has
 _CLOSE_NAMES = 4  # letters that two words must share from the start to be one: info, information
 
@@ -316,7 +314,7 @@ class Filling:
 
     def _add_time(self, parameter: Parameter, form: str) -> None:
         time = next((value for value in self.sentence.free_values() if value.kind == "time"), None)
-        if time is not None and isinstance(form, str):
+        if time is not None and form:
             moment = Value("datetime", f"{form[:10]}T{time.value}", time.start, time.end)
             self._take(parameter, given(parameter, [moment], self.today), time.start, time.end)
 
@@ -365,9 +363,9 @@ class Filling:
         score = 0.35 * parameter.required
         if phrase.preposition in parameter.words:
             score += 0.8
-        elif roles_of(parameter.words, phrase.preposition):
-            score += 0.6
-        elif any(_is_one(one, core) for one in stems for core in parameter.core) and len(stems) > 1:
+        elif roles_of(parameter.words, phrase.preposition) or (
+            any(_is_one(one, core) for one in stems for core in parameter.core) and len(stems) > 1
+        ):
             score += 0.6
         elif {*ROLES[phrase.preposition]} & {word for word in parameter.hints if len(word) > 3}:
             score += 0.2

@@ -12,12 +12,17 @@ from dragoman.catalog.search.words import stem
 
 Deed = Literal["read", "create", "send", "update", "delete", "run"]
 
+
+def word_set(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
 _VERBS: Mapping[Deed, str] = {
     "read": (
-        "read list get search find show check fetch view look see query browse count display retrieve describe"
-        " lookup inspect review summarize summarise return returns watch scan preview print open"
-        " calculate compute convert translate compare estimate solve measure determine identify locate explain"
-        " analyze analyse validate verify detect extract predict track recommend suggest download examine"
+        "read list get search find show check fetch view look see query browse count display retrieve"
+        " describe lookup inspect review summarize summarise return returns watch scan preview print open"
+        " calculate compute convert translate compare estimate solve measure determine identify locate"
+        " explain analyze analyse validate verify detect extract predict track recommend suggest download examine"
         " discover obtain pull load"
     ),
     "create": (
@@ -44,10 +49,10 @@ _VERBS: Mapping[Deed, str] = {
     ),
 }
 CHANGES: frozenset[Deed] = frozenset({"create", "send", "update", "delete", "run"})
-_QUESTIONS = frozenset(
-    "what whats which who whose whom when where why how is are was were does did do has have any am".split()
+_QUESTIONS = word_set(
+    "what whats which who whose whom when where why how is are was were does did do has have any am"
 )
-_SEARCHES = frozenset("search find lookup look query browse locate".split())
+_SEARCHES = word_set("search find lookup look query browse locate")
 
 # The part of a sentence that a preposition announces, by names that parameters for it usually have.
 ROLES: Mapping[str, frozenset[str]] = {
@@ -80,34 +85,32 @@ ROLES: Mapping[str, frozenset[str]] = {
     }.items()
     for word in words.split()
 }
-TEXT_NAMES = frozenset(
-    "text body content contents comment note description details reply answer markdown html".split()
+TEXT_NAMES = word_set(
+    "text body content contents comment note description details reply answer markdown html"
 )
-TITLE_NAMES = frozenset("title name label summary heading headline".split())
-QUERY_NAMES = frozenset(
-    "query q search keyword keywords term terms pattern text phrase topic question".split()
+TITLE_NAMES = word_set("title name label summary heading headline")
+QUERY_NAMES = word_set("query q search keyword keywords term terms pattern text phrase topic question")
+REQUEST_NAMES = word_set("request task prompt question instruction instructions goal job query")
+COUNT_NAMES = word_set(
+    "limit count max maximum most n k top size amount quantity number results num first per page_size"
 )
-REQUEST_NAMES = frozenset("request task prompt question instruction instructions goal job query".split())
-COUNT_NAMES = frozenset(
-    "limit count max maximum most n k top size amount quantity number results num first per page_size".split()
-)
-COUNT_HINTS = frozenset("maximum many most limit count amount quantity".split())
-PAGING = frozenset("page offset skip cursor start timeout depth".split())
+COUNT_HINTS = word_set("maximum many most limit count amount quantity")
+PAGING = word_set("page offset skip cursor start timeout depth")
 # What a name says beside the thing itself: `user_id` is about a user.
-SUFFIXES = frozenset(
+SUFFIXES = word_set(
     "id ids name names number no path key slug code value string uri url date time at query contains filter"
-    " text only is has include with show the of by".split()
+    " text only is has include with show the of by"
 )
-DETERMINERS = frozenset("the a an my our your his her their its this that these those some any".split())
-PRONOUNS = frozenset("it them that this those these him her me us everyone everybody anyone you".split())
-_FILLERS = frozenset(
+DETERMINERS = word_set("the a an my our your his her their its this that these those some any")
+PRONOUNS = word_set("it them that this those these him her me us everyone everybody anyone you")
+_FILLERS = word_set(
     "please kindly just also now then next first finally can could would will you i we want need like to d"
-    " let us lets help me hey hi hello so ok okay and go ahead try should must quickly again".split()
+    " let us lets help me hey hi hello so ok okay and go ahead try should must quickly again"
 )
-RECENT = frozenset("latest last newest recent first top next oldest earliest upcoming previous".split())
-FAR = frozenset("called named titled entitled labelled labeled saying says reading about regarding".split())
+RECENT = word_set("latest last newest recent first top next oldest earliest upcoming previous")
+FAR = word_set("called named titled entitled labelled labeled saying says reading about regarding")
 """What these announce is a text of its own, prepositions and all."""
-NEGATIONS = frozenset("not no without don't dont never except".split())
+NEGATIONS = word_set("not no without don't dont never except")
 
 _GROUPS: Mapping[str, frozenset[Deed]] = {
     word: frozenset(deed for deed, verbs in _VERBS.items() if word in verbs.split())

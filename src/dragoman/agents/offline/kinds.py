@@ -10,7 +10,15 @@ from typing import Any
 
 import jsonschema_rs
 
-from dragoman.agents.offline.grammar import COUNT_HINTS, COUNT_NAMES, PAGING, RECENT, ROLES, roles_of
+from dragoman.agents.offline.grammar import (
+    COUNT_HINTS,
+    COUNT_NAMES,
+    PAGING,
+    RECENT,
+    ROLES,
+    roles_of,
+    word_set,
+)
 from dragoman.agents.offline.parameters import Parameter
 from dragoman.agents.offline.sentence import Sentence
 from dragoman.agents.offline.values import Kind, Value, day_of
@@ -18,19 +26,13 @@ from dragoman.catalog.search.words import stem
 
 # Words of a parameter's name or description that say which kind of value it takes.
 _SUITED: dict[Kind, frozenset[str]] = {
-    "address": frozenset("address addresses recipient recipients to cc bcc from contact".split()),
-    "url": frozenset("url urls uri link href website webpage page site web endpoint".split()),
-    "path": frozenset(
-        "path paths file files filename folder directory dir source destination location".split()
-    ),
-    "date": frozenset(
-        "date day dates when start end since until before after due deadline from to on".split()
-    ),
-    "datetime": frozenset("date time datetime timestamp when start end since until due at from to".split()),
-    "time": frozenset("time hour clock when at start end".split()),
-    "handle": frozenset(
-        "user username author assignee person owner login by who handle name agent people".split()
-    ),
+    "address": word_set("address addresses recipient recipients to cc bcc from contact"),
+    "url": word_set("url urls uri link href website webpage page site web endpoint"),
+    "path": word_set("path paths file files filename folder directory dir source destination location"),
+    "date": word_set("date day dates when start end since until before after due deadline from to on"),
+    "datetime": word_set("date time datetime timestamp when start end since until due at from to"),
+    "time": word_set("time hour clock when at start end"),
+    "handle": word_set("user username author assignee person owner login by who handle name agent people"),
 }
 PATH_WORDS = _SUITED["path"]
 _DATED: frozenset[Kind] = frozenset({"date", "datetime", "time"})
@@ -76,11 +78,11 @@ def _suits_number(parameter: Parameter, value: Value, sentence: Sentence) -> flo
     if not parameter.takes_number:
         if not (parameter.is_identifier and parameter.takes_text):
             return 0.0
-    elif (parameter.least is not None and number < parameter.least) or (
-        parameter.most is not None and number > parameter.most
+    elif (
+        (parameter.least is not None and number < parameter.least)
+        or (parameter.most is not None and number > parameter.most)
+        or (number != int(number) and not {"number", "numbers"} & parameter.types)
     ):
-        return 0.0
-    elif number != int(number) and not {"number", "numbers"} & parameter.types:
         return 0.0
     announced = _announced(parameter, value, sentence)
     if parameter.is_identifier:

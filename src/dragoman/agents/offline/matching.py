@@ -9,7 +9,16 @@ from math import log
 
 import numpy as np
 
-from dragoman.agents.offline.grammar import CHANGES, PRONOUNS, RECENT, ROLES, Deed, deeds_of, opening
+from dragoman.agents.offline.grammar import (
+    CHANGES,
+    PRONOUNS,
+    RECENT,
+    ROLES,
+    Deed,
+    deeds_of,
+    opening,
+    word_set,
+)
 from dragoman.agents.offline.parameters import Parameter
 from dragoman.agents.offline.tools import Candidate, Embedder
 from dragoman.agents.offline.values import Kind, Value, values_in
@@ -29,9 +38,11 @@ _UNNAMED = 0.6  # what an unknown name of a thing weighs beside a word
 LITERAL: frozenset[Kind] = frozenset(
     {"quoted", "url", "address", "datetime", "date", "time", "path", "number"}
 )
-_VAGUE = frozenset(
+_READS: frozenset[Deed] = frozenset({"read"})
+_DELETES: frozenset[Deed] = frozenset({"delete"})
+_VAGUE = word_set(
     "thing things stuff information info data detail details item items summary overview result results"
-    " findings output digest list answer new one ones first second third fourth fifth".split()
+    " findings output digest list answer new one ones first second third fourth fifth"
 )
 
 
@@ -117,7 +128,7 @@ def _match(
 def _is_by_verb(request: Request, candidate: Candidate) -> bool:
     if request.nouns or not request.verb or stem(request.verb) != candidate.verb:
         return False
-    kinds = {value.kind for value in request.values if value.kind in LITERAL}
+    kinds: set[Kind] = {value.kind for value in request.values if value.kind in LITERAL}
     return all(any(accepts(one, kind) for one in candidate.parameters) for kind in kinds)
 
 
@@ -152,15 +163,15 @@ def _is_contrary(request: Request, candidate: Candidate) -> bool:
     """Nothing is changed for who asks to read, nothing but removed for who asks to remove."""
     if not request.deeds or not candidate.deeds or (request.verb and stem(request.verb) == candidate.verb):
         return False
-    if request.deeds == {"read"}:
+    if request.deeds == _READS:
         return not candidate.deeds & {"read"}
-    if "read" not in request.deeds and candidate.deeds == {"read"}:
+    if "read" not in request.deeds and candidate.deeds == _READS:
         return True
-    return request.deeds == {"delete"} and not candidate.deeds & {"delete", "update", "run"}
+    return request.deeds == _DELETES and not candidate.deeds & {"delete", "update", "run"}
 
 
 def _arguments(request: Request, candidate: Candidate) -> float:
-    kinds = {value.kind for value in request.values if value.kind in LITERAL}
+    kinds: set[Kind] = {value.kind for value in request.values if value.kind in LITERAL}
     return sum(
         _FITS if any(accepts(one, kind) for one in candidate.parameters) else _FITS_NOT for kind in kinds
     )

@@ -27,8 +27,9 @@ def _formed(schema: Mapping[str, Any], text: str, definitions: Mapping[str, Any]
         return table["enum"][0]
     for key in ("anyOf", "oneOf", "allOf"):
         if options := table.get(key):
-            texts = [one for one in options if isinstance(one, dict) and one.get("type") == "string"]
-            return _formed(cast("Mapping[str, Any]", (texts or options)[0]), text, definitions, depth + 1)
+            branches = [cast("dict[str, Any]", one) for one in options if isinstance(one, dict)]
+            texts = [one for one in branches if one.get("type") == "string"]
+            return _formed((texts or branches or [{}])[0], text, definitions, depth + 1)
     kind = table.get("type")
     kind = cast("list[Any]", kind)[0] if isinstance(kind, list) else kind
     if kind == "object" or "properties" in table:

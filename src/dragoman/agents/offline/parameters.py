@@ -105,7 +105,7 @@ def _facts(table: Table, definitions: Table, depth: int = 0) -> dict[str, Any]:
     facts: dict[str, Any] = {"types": set(), "choices": [], "format": None}
     for branch in _branches(table, definitions):
         kinds = branch.get("type")
-        for kind in _list(kinds) if isinstance(kinds, list) else [kinds]:
+        for kind in _list(kinds) or [kinds]:
             if kind == "array" and depth < _DEEPEST:
                 items = _resolved(_table(branch.get("items")), definitions)
                 inner = _facts(items, definitions, depth + 1)

@@ -10,12 +10,14 @@ from typing import Any, cast
 
 import orjson
 
+from dragoman.agents.offline.grammar import word_set
+
 Row = Mapping[str, Any]
 _MARKER = re.compile(r"\[c\d{1,4}\]")
 _WRAPPERS = ("result", "results", "data", "output", "value", "answer", "content", "response")
 _BAD = frozenset({"error", "failed", "failure"})
-_LEADING = frozenset("title name label heading headline summary text topic".split())
-_DULL = frozenset("id uuid key hash etag uri url href link cursor token version".split())
+_LEADING = word_set("title name label heading headline summary text topic")
+_DULL = word_set("id uuid key hash etag uri url href link cursor token version")
 _LONG = 100
 
 
@@ -94,7 +96,7 @@ def _error_in(value: Any) -> tuple[str, str]:
 def _unwrapped(value: Any, depth: int = 0) -> tuple[Any, str, bool]:
     """Out of the wrapping that results come in: `{"result": …}`, one list beside counts."""
     if not isinstance(value, dict) or depth > 4:
-        return value, "", False
+        return cast("Any", value), "", False
     table = cast("dict[str, Any]", value)
     lists = [key for key, inner in table.items() if isinstance(inner, list)]
     others = [inner for key, inner in table.items() if key not in lists]
@@ -149,7 +151,7 @@ def columns(rows: Sequence[Row], most: int = 4) -> list[str]:
 
 def _is_telling(said: Sequence[str]) -> bool:
     """Words with spaces, neither a code nor a paragraph."""
-    return sum(1 for text in said if " " in text.strip() and 4 <= len(text) <= _LONG) > len(said) / 2
+    return sum(1 for text in said if " " in text.strip() and 4 <= len(text) < _LONG) > len(said) / 2
 
 
 def shown(value: Any, most: int = _LONG) -> str:

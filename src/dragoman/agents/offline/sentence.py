@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from dragoman.agents.offline.grammar import DETERMINERS, FAR, PRONOUNS, ROLES, opening
+from dragoman.agents.offline.grammar import DETERMINERS, FAR, PRONOUNS, ROLES, opening, word_set
 from dragoman.agents.offline.values import Value, values_in
 from dragoman.catalog.search.words import stem
 
@@ -162,9 +162,9 @@ def _words(text: str) -> Iterator[Word]:
 
 
 _SMALL = (
-    frozenset(
+    word_set(
         "please can could would you i we want need like all is are there what which who how do does did and or of"
-        " me up out there s new one ones also now then let lets whats what's that".split()
+        " me up out there s new one ones also now then let lets whats what's that"
     )
     | DETERMINERS
     | PRONOUNS

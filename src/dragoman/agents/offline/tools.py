@@ -40,10 +40,17 @@ class Embedder(Protocol):
 class Definition(Protocol):
     """The part of pydantic-ai's `ToolDefinition` that matching reads."""
 
-    name: str
-    description: str | None
-    parameters_json_schema: dict[str, Any]
-    metadata: dict[str, Any] | None
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def description(self) -> str | None: ...
+
+    @property
+    def parameters_json_schema(self) -> dict[str, Any]: ...
+
+    @property
+    def metadata(self) -> dict[str, Any] | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +177,7 @@ class Reader:
         """A tool that passes a request on to one of several listed things: one candidate for each of them."""
         to = next((one for one in tool.parameters if _is_request(one)), None)
         where = next((one for one in tool.parameters if one.required and one is not to), None)
-        if to is None or where is None or not where.takes_text and not where.choices:
+        if to is None or where is None or (not where.takes_text and not where.choices):
             return []
         values = fitting(where, tool.listed) or fitting(where, self.listed(instructions))
         values = values or tuple(Listed(str(choice), "") for choice in where.choices)
@@ -273,9 +280,9 @@ def _doing(name: str, description: str, annotations: Mapping[str, Any]) -> tuple
     if annotations.get("read_only") is True:
         return in_name or first, frozenset({"read"})
     if annotations.get("read_only") is False and deeds & CHANGES:
-        deeds = deeds & CHANGES
+        deeds &= CHANGES
     if annotations.get("destructive") is True and not deeds:
-        deeds = frozenset({"delete"})
+        deeds = frozenset[Deed]({"delete"})
     return in_name or (first if deeds_of(first) else ""), deeds
 
 

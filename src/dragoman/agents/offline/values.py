@@ -22,10 +22,16 @@ class Value:
     end: int
 
 
-_SMALL = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen"
-_NUMBERS: dict[str, int] = {word: number for number, word in enumerate(_SMALL.split())}
-_NUMBERS |= {"sixteen": 16, "seventeen": 17, "eighteen": 18, "nineteen": 19, "dozen": 12, "hundred": 100}
-_NUMBERS |= {word: 10 * tens for tens, word in enumerate("twenty thirty forty fifty sixty".split(), 2)}
+_SMALL = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen"
+    " seventeen eighteen nineteen"
+)
+_TENS = "twenty thirty forty fifty sixty seventy eighty ninety hundred"
+_NUMBERS: dict[str, int] = {
+    **{word: number for number, word in enumerate(_SMALL.split())},
+    **{word: 10 * tens for tens, word in enumerate(_TENS.split(), 2)},
+    "dozen": 12,
+}
 _DAYS = {"yesterday": -1, "today": 0, "tomorrow": 1}
 
 _NUMBER_WORDS = "|".join(_NUMBERS)
