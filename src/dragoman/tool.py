@@ -168,10 +168,14 @@ class Line(Protocol):
 class Witness(Protocol):
     """Who follows a call for somebody that must remember how far it came: the journal of a run.
 
-    `name` is that of the call, the same when it is entered again after a crash.
+    `name` is that of the call, the same when it is entered again after a crash; once it `is_over` it will not
+    be entered again.
     """
 
     name: str
+
+    @property
+    def is_over(self) -> bool: ...
 
     def awaits(self, approval: str) -> None:
         """A person is being asked; nothing has left."""

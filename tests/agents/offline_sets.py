@@ -7,6 +7,7 @@ from typing import Any
 
 import yaml
 from pydantic_ai.messages import (
+    InstructionPart,
     ModelMessage,
     ModelRequest,
     ModelResponse,
@@ -63,12 +64,18 @@ def cases() -> list[Case]:
     ]
 
 
+def cases_instructions(name: str) -> str:
+    return _read()["instructions"].get(name, "")
+
+
 async def respond(
     messages: str | list[ModelMessage], tools: list[ToolDefinition], instructions: str = ""
 ) -> ModelResponse:
     if isinstance(messages, str):
-        messages = [ModelRequest(parts=[UserPromptPart(messages)], instructions=instructions or None)]
-    return await OfflineModel().request(messages, None, ModelRequestParameters(function_tools=tools))
+        messages = [ModelRequest(parts=[UserPromptPart(messages)])]
+    parts = [InstructionPart(instructions)] if instructions else None
+    parameters = ModelRequestParameters(function_tools=tools, instruction_parts=parts)
+    return await OfflineModel().request(messages, None, parameters)
 
 
 def calls_in(response: ModelResponse) -> list[tuple[str, dict[str, Any]]]:

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterable
 from typing import Any
 
 import pytest
-from offline_sets import ASK_PERSON, calls_in, respond, sets, text_in
+from offline_sets import ASK_PERSON, calls_in, cases_instructions, respond, sets, text_in
 from pydantic import BaseModel
 from pydantic_ai import Agent, ModelRetry
 from pydantic_ai.messages import (
@@ -206,7 +206,7 @@ async def test_what_fits_nothing_is_answered_honestly() -> None:
 async def test_markers_of_sources_stay_in_the_answer() -> None:
     turn: list[ModelMessage] = [asked("check my emails")]
     first = await respond(turn, MAIL)
-    answer = text_in(await respond([*turn, *returned(first, {"result": INBOX, "source": "[c1]"})], MAIL))
+    answer = text_in(await respond([*turn, *returned(first, {"result": INBOX, "source": "c1"})], MAIL))
     assert "[c1]" in answer
     assert "Lunch on Friday" in answer
 
@@ -247,6 +247,68 @@ async def test_tools_that_a_search_found_are_called_through_call_tool() -> None:
     assert "Watered roses" in answer
     nothing = await respond([*turn[:1], *returned(first, {"tools": [], "total": 4})], [search, call])
     assert "found nothing" in text_in(nothing)
+
+
+async def test_tools_that_a_search_loads_are_called_in_the_next_step() -> None:
+    search = ToolDefinition(
+        name="search_tools",
+        description="Finds tools among 900 by what they do. What it finds can be called in the next step.",
+        parameters_json_schema={
+            "type": "object",
+            "properties": {"query": {"type": "string"}},
+            "required": ["query"],
+        },
+    )
+    turn: list[ModelMessage] = [asked("check my 2 latest emails")]
+    first = await respond(turn, [search])
+    assert calls_in(first) == [("search_tools", {"query": "check my 2 latest emails"})]
+    found = {
+        "tools": [{"name": tool.name, "description": tool.description} for tool in MAIL],
+        "shown": "2 of 900",
+    }
+    turn += returned(first, found)
+    second = await respond(turn, [search, *MAIL])
+    assert calls_in(second) == [(READ, {"limit": 2})]
+    answer = text_in(await respond([*turn, *returned(second, INBOX)], [search, *MAIL]))
+    assert answer.startswith("2 emails:")
+    assert "search_tools" not in answer
+
+
+async def test_the_answer_of_a_connector_is_passed_on_as_it_is() -> None:
+    tools, instructions = sets()["management"], cases_instructions("management")
+    turn: list[ModelMessage] = [
+        ModelRequest(parts=[UserPromptPart("check my emails and send a summary to bob@example.com")])
+    ]
+    first = await respond(turn, tools, instructions)
+    ((name, arguments),) = calls_in(first)
+    assert name == "query_mcp_connector"
+    assert arguments["query"] == "check my emails and send a summary to bob@example.com"
+    result = {"status": "success", "data": f"2 emails: Lunch [c1]\n\n_{NOTE}_", "metadata": {"plan": []}}
+    answer = text_in(await respond([*turn, *returned(first, result)], tools, instructions))
+    assert answer.startswith("2 emails: Lunch [c1]")
+    assert answer.count(NOTE) == 1
+
+
+async def test_where_only_a_plan_is_wanted_it_is_stated_and_nothing_else_is_called() -> None:
+    state = ToolDefinition(
+        name="state_plan",
+        description="Says your plan before you begin.",
+        parameters_json_schema={
+            "type": "object",
+            "properties": {"steps": {"type": "array"}},
+            "required": ["steps"],
+        },
+    )
+    told = "\n".join(
+        f"- {tool.name}: {tool.description}\n  {json.dumps(tool.parameters_json_schema)}" for tool in MAIL
+    )
+    instructions = f"Only a plan is wanted: state it with state_plan. Your tools would be:\n{told}"
+    turn: list[ModelMessage] = [asked("check my emails and send a summary to bob@example.com")]
+    first = await respond(turn, [state], instructions)
+    ((name, arguments),) = calls_in(first)
+    assert name == "state_plan"
+    assert [(step["tool"], step["depends_on"]) for step in arguments["steps"]] == [(READ, []), (SEND, [1])]
+    assert "read-emails" in text_in(await respond([*turn, *returned(first, "Noted.")], [state], instructions))
 
 
 async def test_the_loop_of_pydantic_ai_runs_it_with_plain_functions() -> None:

@@ -46,7 +46,7 @@ async def open_gateway(folder: Path) -> AsyncGenerator[str]:
                 yield f"{url}/mcp/everything"
 
 
-async def run(package: str, url: str, revision: str) -> str:
+async def run(package: str, url: str, *options: str) -> str:
     tools = node_tools.find()
     if isinstance(tools, str):
         pytest.skip(tools)
@@ -55,8 +55,7 @@ async def run(package: str, url: str, revision: str) -> str:
         "server",
         "--url",
         url,
-        "--requirements",
-        revision,
+        *options,
     ]
     process = await asyncio.create_subprocess_exec(
         *command,
@@ -84,7 +83,17 @@ async def test_every_required_scenario_that_applies_to_a_gateway_passes(
     tmp_path: Path, revision: str
 ) -> None:
     async with open_gateway(tmp_path) as url:
-        text = await run("conformance-2026", url, revision)
+        text = await run("conformance-2026", url, "--requirements", revision)
+    check(text, revision)
+
+
+async def test_the_stable_release_of_the_suite_passes_as_well(tmp_path: Path) -> None:
+    async with open_gateway(tmp_path) as url:
+        text = await run("conformance-2025", url)
+    check(text, "2025-11-25")
+
+
+def check(text: str, revision: str) -> None:
     found = verdicts(text)
     assert len(found) > 25, text
     wrong = {name for name, passed in found.items() if not passed} - NOT_OURS[revision].keys()

@@ -47,7 +47,7 @@ async def contents(hub: Hub, *leave_out: str) -> list[dict[str, Any]]:
 async def test_an_export_with_secrets_gives_equal_connectors(tmp_path: Path) -> None:
     async with open_hub(tmp_path / "one") as hub:
         await fill(hub)
-        before, agents = await contents(hub), hub.imports.agents.list(hub.caller)
+        before, agents = await contents(hub), await hub.imports.agents.list(hub.caller)
         text = await hub.exports.dragoman(include_secrets=True)
         assert SECRET in text
         assert BEARER in text
@@ -55,7 +55,7 @@ async def test_an_export_with_secrets_gives_equal_connectors(tmp_path: Path) -> 
         steps = await hub.imports.apply([text], connect=False)
         assert {step.action for step in steps} == {"add"}
         assert await contents(hub) == before
-        assert hub.imports.agents.list(hub.caller) == agents
+        assert await hub.imports.agents.list(hub.caller) == agents
         assert await hub.exports.dragoman(include_secrets=True) == text
 
 

@@ -131,7 +131,7 @@ async def test_assignments_are_written_back_and_nothing_else_is_changed(tmp_path
         assert (agents / "post.json").read_text() == text
         await hub.folders.sync()
         assert hub.folders.agents[0].connectors == ("b",)
-        assert hub.imports.agents.list(hub.caller) == []
+        assert await hub.imports.agents.list(hub.caller) == []
 
 
 async def test_an_agent_without_a_file_gets_one(tmp_path: Path) -> None:

@@ -157,7 +157,10 @@ async def test_a_call_that_nobody_can_be_asked_about_is_declined_beside_one_that
 async def test_over_stdio_nobody_is_asked_where_it_may_be_another(
     tmp_path: Path, calls: int, expected: str
 ) -> None:
-    program = {"command": sys.executable, "args": ["-S", str(HERE / "asking_stdio.py"), str(calls)]}
+    program: dict[str, Any] = {
+        "command": sys.executable,
+        "args": ["-S", str(HERE / "asking_stdio.py"), str(calls)],
+    }
     async with open_door(tmp_path) as door, asyncio.TaskGroup() as tasks:
         await door.hub.connectors.add("all", **program)
         if calls == 2:

@@ -62,14 +62,9 @@ async def test_agents_that_one_user_imports_are_no_others(tmp_path: Path, sqlite
             steps = await hub.imports.apply([ImportText(name="m.json", text=agent)], caller=caller)
             assert [step.action for step in steps] == ["add"]
         for caller, models in ((ADA, ["x"]), (BOB, ["y"]), (LOCAL_CALLER, ["z"]), (NORA, [])):
-            assert [agent.model for agent in hub.imports.agents.list(caller)] == models
+            assert [agent.model for agent in await hub.imports.agents.list(caller)] == models
             exported = json.loads(await hub.exports.dragoman(caller=caller))
             assert [agent["model"] for agent in exported["agents"].values()] == models
-        hub.imports.agents.forget("north", "ada")
-        assert hub.imports.agents.list(ADA) == []
-        hub.imports.agents.forget("north")
-        assert hub.imports.agents.list(BOB) == []
-        assert (tmp_path / "agents-imported.json").exists()
 
 
 async def test_only_the_operator_rewrites_the_apps_agents(tmp_path: Path, sqlite_url: str) -> None:

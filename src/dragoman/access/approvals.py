@@ -84,16 +84,16 @@ class Approvals:
         deadline = asyncio.get_running_loop().time() + _patience(call, self._wait)
         while True:
             question = await self._ask(wanted)
-            with _witnessed(call, question):
-                await self._answered(question, deadline)
+            try:
+                with _witnessed(call, question):
+                    await self._answered(question, deadline)
+            except asyncio.CancelledError:
+                if call is not None and call.witness is not None and call.witness.is_over:
+                    await self._rows.drop(question.binding.workspace, question.id)
+                raise
             # Of several that waited for the same answer, one has it; the others ask anew.
             if await self._has_yes(wanted, used_by):
                 return True
-
-    async def drop(self, workspace: str, approval_id: str) -> None:
-        """Whoever waited for an answer has gone: unless somebody else waits for the same, it is closed."""
-        if approval_id not in self._bells:
-            await self._rows.drop(workspace, approval_id)
 
     def open(self, approval: Approval) -> Asked:
         """What was asked. `KeyFault` when it was not sealed for this very question."""

@@ -28,6 +28,19 @@ class CatalogOffers:
         return ""
 
 
+class NativeOffers:
+    """Fills `Offers`: only the tools that belong to no connector's agent."""
+
+    async def list(self, work: Work) -> Sequence[Offer]:
+        tools = await work.toolbox.tools(work.caller)
+        native = [tool for tool in tools if work.toolbox.is_native(tool)]
+        work.hidden["native"] = sum(map(work.toolbox.tokens, tools)) - sum(map(work.toolbox.tokens, native))
+        return [offer_of(tool, work) for tool in native]
+
+    async def instructions(self, work: Work) -> str:
+        return ""
+
+
 def offer_of(tool: Tool, work: Work) -> Offer:
     async def perform(arguments: Mapping[str, Any], attempt: Attempt) -> Told:
         return await call_tool(tool, arguments, attempt, work)

@@ -3,12 +3,15 @@
 Values and rules only; who starts the run is another's business.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from dragoman.agents.outcomes import all_failed
 from dragoman.agents.work import ConnectorCard
 from dragoman.errors import InvalidArguments
+from dragoman.names import did_you_mean
 from dragoman.run import Run
 
 NAME = "query_mcp_connector"
@@ -57,15 +60,13 @@ class ConnectorQuery:
         for name in ("connector_id", "query"):
             if not isinstance(facts.get(name), str) or not facts[name].strip():
                 raise InvalidArguments(f"{name} is missing", hint=f"{NAME}(connector_id, query)")
-        if len(facts["query"]) > _LONGEST or len(str(facts.get("context", ""))) > _LONGEST:
+        if not isinstance(context := facts.get("context", ""), str):
+            facts["context"] = context = json.dumps(context, ensure_ascii=False, default=str)
+        if max(len(facts["query"]), len(context)) > _LONGEST:
             raise InvalidArguments(f"a query has at most {_LONGEST:,} characters", hint="make it shorter")
-        most = facts.get("max_tools", 10)
-        if not isinstance(most, int) or isinstance(most, bool) or not 1 <= most <= MOST_TOOLS:
-            raise InvalidArguments(f"max_tools must be between 1 and {MOST_TOOLS}", hint="10 is usual")
+        facts["max_tools"] = _number(facts.get("max_tools", 10))
         if not isinstance(facts.get("plan_only", False), bool):
             raise InvalidArguments("plan_only must be true or false")
-        if "context" in facts:
-            facts["context"] = str(facts["context"])
         return cls(**facts)
 
     @property
@@ -79,6 +80,17 @@ class ConnectorQuery:
         return facts
 
 
+def _number(given: Any) -> int:
+    """Models write 5.0 and "5" as well."""
+    try:
+        most = None if isinstance(given, bool) else int(given)
+    except (TypeError, ValueError, OverflowError):
+        most = None
+    if most is None or not 1 <= most <= MOST_TOOLS:
+        raise InvalidArguments(f"max_tools must be between 1 and {MOST_TOOLS}", hint="10 is usual")
+    return most
+
+
 def find_card(name: str, cards: Sequence[ConnectorCard]) -> ConnectorCard | None:
     wanted = name.strip().casefold()
     for card in cards:
@@ -88,24 +100,43 @@ def find_card(name: str, cards: Sequence[ConnectorCard]) -> ConnectorCard | None
 
 
 def not_there(query: ConnectorQuery, cards: Sequence[ConnectorCard]) -> dict[str, Any]:
-    known = ", ".join(card.slug for card in cards if card.state != "disabled") or "none"
-    cause = f"there is no connector {query.connector_id[:80]!r}; there are: {known}"
-    return failed(query.connector_id, "", "CONNECTOR_NOT_FOUND", cause)
+    name = query.connector_id[:80]
+    known = [card.slug for card in cards if card.state != "disabled"]
+    hint = did_you_mean(name, known) or f"there are: {', '.join(known) or 'none'}"
+    metadata = {"connector_id": name, "connector_name": None}
+    return _failed(metadata, "CONNECTOR_NOT_FOUND", "not_found", f"there is no connector {name!r}", hint)
 
 
-def not_able(query: ConnectorQuery, card: ConnectorCard) -> dict[str, Any] | None:
+def not_able(card: ConnectorCard) -> dict[str, Any] | None:
     """Why its agent need not begin at all; None when it can."""
-    if card.state == "disabled":
-        cause = f"the connector {card.slug!r} is disabled"
-        return failed(card.id, card.slug, "CONNECTOR_NOT_FOUND", cause, "dragoman connectors enable")
-    if card.state == "needs_auth":
-        cause = card.cause or f"the person has not authorised {card.slug!r}"
-        hint = f"dragoman credentials authorize {card.slug}"
-        return failed(card.id, card.slug, "MCP_ORCHESTRATION_FAILED", f"needs_auth: {cause}", hint)
-    if card.state == "error":
-        cause = f"{card.slug!r} cannot be reached: {card.cause or 'no answer'}"
-        return failed(card.id, card.slug, "MCP_ORCHESTRATION_FAILED", cause, "it is tried again by itself")
-    return None
+    slug = card.slug
+    match card.state:
+        case "disabled":
+            hint = f"dragoman connectors enable {slug}"
+            return refused(
+                card, "CONNECTOR_NOT_FOUND", "disabled", f"the connector {slug!r} is disabled", hint
+            )
+        case "needs_auth":
+            told = f"the person must authorise {slug!r} first{_because(card)}"
+            hint = f"dragoman credentials authorize {slug}"
+            return refused(card, "MCP_ORCHESTRATION_FAILED", "needs_auth", told, hint)
+        case "error":
+            told = f"{slug!r} cannot be reached{_because(card)}"
+            hint = "it is tried again by itself; answer without it"
+            return refused(card, "MCP_ORCHESTRATION_FAILED", "connection_failed", told, hint)
+        case _:
+            if card.tools:
+                return None
+            told = f"{slug!r} offers no tool that you may call"
+            return refused(card, "MCP_ORCHESTRATION_FAILED", "no_tools", told, "answer without it")
+
+
+def refused(
+    card: ConnectorCard, code: ErrorCode, cause: str, message: str, hint: str | None = None
+) -> dict[str, Any]:
+    """The answer where no run was begun."""
+    metadata = {"connector_id": card.id, "connector_name": card.slug}
+    return _failed(metadata, code, cause, message, hint)
 
 
 def answered(card: ConnectorCard, run: Run) -> dict[str, Any]:
@@ -122,26 +153,24 @@ def answered(card: ConnectorCard, run: Run) -> dict[str, Any]:
         "usage": asdict(run.usage),
         "run": run.id,
     }
-    if run.status == "done":
-        if used and not any(one["ok"] for one in used):
-            cause = f"every call failed, the last one with: {used[-1].get('message') or used[-1].get('code')}"
-            return failed(card.id, card.slug, "TOOL_EXECUTION_FAILED", cause, metadata=metadata)
-        return {"status": "success", "data": run.answer, "metadata": metadata}
-    error: Mapping[str, Any] = run.error or {"message": run.status}
-    cause, hint = str(error.get("message")), error.get("hint")
-    return failed(card.id, card.slug, "MCP_ORCHESTRATION_FAILED", cause, hint, metadata=metadata)
+    if run.status != "done":
+        error: Mapping[str, Any] = run.error or {"message": f"the run was {run.status}"}
+        cause, message = str(error.get("code") or run.status), str(error.get("message"))
+        return _failed(metadata, "MCP_ORCHESTRATION_FAILED", cause, message, error.get("hint"))
+    if all_failed(outcome):
+        last = used[-1]
+        message = f"every call failed, the last one with: {last.get('message') or last.get('code')}"
+        return _failed(metadata, "TOOL_EXECUTION_FAILED", str(last.get("code")), message)
+    return {"status": "success", "data": run.answer, "metadata": metadata}
 
 
-def failed(
-    connector_id: str,
-    connector_name: str,
-    code: ErrorCode,
-    cause: str,
-    hint: str | None = None,
-    metadata: Mapping[str, Any] | None = None,
+def _failed(
+    metadata: Mapping[str, Any], code: ErrorCode, cause: str, message: str, hint: str | None = None
 ) -> dict[str, Any]:
-    error: dict[str, Any] = {"code": code, "message": cause}
-    if hint:
-        error["hint"] = hint
-    known = metadata or {"connector_id": connector_id, "connector_name": connector_name}
-    return {"status": "error", "data": None, "error": error, "metadata": known}
+    """`cause` is the code of what went wrong in particular."""
+    error = {"code": code, "cause": cause, "message": message, **({"hint": hint} if hint else {})}
+    return {"status": "error", "data": None, "error": error, "metadata": metadata}
+
+
+def _because(card: ConnectorCard) -> str:
+    return f": {card.cause}" if card.cause else ""

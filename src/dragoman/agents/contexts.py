@@ -1,11 +1,11 @@
 """Sources of an answer: what each call brought, under a name that the answer can cite as `[c1]`.
 
-A tool may name its own (`_meta.contexts`) or link resources; otherwise its result is the source.
+A tool may name its own (`_meta.contexts`) and link resources; if it does neither, its result is the source.
 """
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from dragoman.agents.offers import Context
@@ -14,14 +14,17 @@ from dragoman.tool import ToolOutput
 
 _EXCERPT = 400
 _MOST = 20  # of one call
-_CITED = re.compile(r"[ \t]*\[(c\d+(?:\s*,\s*c\d+)*)\]")
+_CITED = re.compile(r"[ \t]*\[(c\d+(?:\s*[,;]\s*c\d+)*)\](?:\([^()\s]*\))?", re.IGNORECASE)
 
 
 def contexts_of(output: ToolOutput, tool: str, work: Work) -> tuple[Context, ...]:
     """None for an agent that does not cite."""
     if work.agent.kind != "connector":
         return ()
-    found = list(_named(output)) or list(_linked(output)) or [(None, _text(output.result))]
+    named = [*_named(output)]
+    known = {uri for uri, _ in named if uri}
+    linked = [one for one in _linked(output) if one[0] not in known]
+    found = [*named, *linked] or [(None, _text(output.result))]
     contexts: list[Context] = []
     for uri, excerpt in found[:_MOST]:
         work.cited += 1
@@ -37,11 +40,16 @@ def contexts_of(output: ToolOutput, tool: str, work: Work) -> tuple[Context, ...
     return tuple(contexts)
 
 
+def last_number(contexts: Iterable[Context]) -> int:
+    """Of those so far: not all that were numbered need be there after an interruption."""
+    return max((int(context.id[1:]) for context in contexts), default=0)
+
+
 def with_known_citations(answer: str, known: Collection[str]) -> str:
-    """The answer without citations that lead nowhere."""
+    """The answer without citations that lead nowhere; those that stay are written alike."""
 
     def resolved(match: re.Match[str]) -> str:
-        ids = [word.strip() for word in match[1].split(",")]
+        ids = dict.fromkeys(word.strip().casefold() for word in re.split("[,;]", match[1]))
         kept = [word for word in ids if word in known]
         space = match[0][: match[0].index("[")]
         return f"{space}[{', '.join(kept)}]" if kept else ""

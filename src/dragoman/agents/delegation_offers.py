@@ -8,13 +8,16 @@ from typing import Any
 
 from dragoman.agent import Agent
 from dragoman.agents import connector_query
-from dragoman.agents.connector_query import ConnectorQuery, answered, find_card, not_able, not_there
+from dragoman.agents.connector_choice import Chosen, choose
+from dragoman.agents.connector_query import ConnectorQuery, answered, refused
 from dragoman.agents.offers import Attempt, Offer, Told
 from dragoman.agents.staff import Staff
 from dragoman.agents.work import ConnectorCard, Work
 from dragoman.errors import InvalidArguments
 
 DEEPEST = 4
+_FEW = 8
+_LONGEST_LINE = 300
 _ASK_SCHEMA: Mapping[str, Any] = {
     "type": "object",
     "properties": {
@@ -32,7 +35,7 @@ class ConnectorOffers:
         self._staff = staff
 
     async def list(self, work: Work) -> Sequence[Offer]:
-        if len(work.chain) >= DEEPEST:
+        if len(work.chain) >= DEEPEST or not await work.toolbox.connectors(work.caller):
             return []
 
         async def query(arguments: Mapping[str, Any], attempt: Attempt) -> Told:
@@ -54,25 +57,22 @@ class ConnectorOffers:
         cards = await work.toolbox.connectors(work.caller)
         if not cards or len(work.chain) >= DEEPEST:
             return ""
-        lines = "\n".join(_line(card) for card in cards)
-        return f"Connectors that you can hand a job to with query_mcp_connector (id: what, state):\n{lines}"
+        names: dict[str | None, list[str]] = {}
+        for tool in await work.toolbox.tools(work.caller):
+            names.setdefault(tool.connector_id, []).append(tool.original_name)
+        lines = "\n".join(_line(card, names.get(card.id, ())) for card in cards)
+        return (
+            f"Connectors that you can hand a job to with {connector_query.NAME} (id: what, state):\n{lines}"
+        )
 
     async def _query(self, query: ConnectorQuery, attempt: Attempt, work: Work) -> dict[str, Any]:
-        cards = await work.toolbox.connectors(work.caller)
-        card = find_card(query.connector_id, cards)
-        if card is None:
-            return not_there(query, cards)
-        if card.state == "error":
-            card = await work.toolbox.connect(card, work.caller)
-        if refused := not_able(query, card):
-            return refused
-        agent = await self._staff.find_for(card.id, work.caller)
-        if agent is None or agent.status == "stopped":
-            cause = f"the agent of {card.slug!r} is stopped"
-            return connector_query.failed(card.id, card.slug, "MCP_ORCHESTRATION_FAILED", cause)
+        chosen = await choose(query, work.toolbox, self._staff, work.caller)
+        if not isinstance(chosen, Chosen):
+            return chosen
+        card, agent = chosen.card, chosen.agent
         if agent.name in (*work.chain, work.agent.name):
-            cause = f"{card.slug!r} is already at work on this request"
-            return connector_query.failed(card.id, card.slug, "MCP_ORCHESTRATION_FAILED", cause)
+            message = f"{card.slug!r} is already at work on this request"
+            return refused(card, "MCP_ORCHESTRATION_FAILED", "cycle", message, "answer without it")
         delegated = await work.desk.delegate(agent, query.query, query.options, attempt)
         return answered(card, delegated.run)
 
@@ -136,6 +136,13 @@ class AgentOffers:
         ]
 
 
-def _line(card: ConnectorCard) -> str:
-    cause = f" ({card.cause})" if card.cause and card.state != "ready" else ""
-    return f"- {card.slug}: {card.description or 'no description'}, {card.state}{cause}"
+def _line(card: ConnectorCard, tools: Sequence[str]) -> str:
+    """Of one that nobody described, a few of the tools say what it is for."""
+    few = f"tools {', '.join(tools[:_FEW])}{' and others' if len(tools) > _FEW else ''}" if tools else ""
+    cause = f" ({_short(card.cause)})" if card.cause and card.state != "ready" else ""
+    return f"- {card.slug}: {_short(card.description or few or 'no description')}, {card.state}{cause}"
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _LONGEST_LINE else line[: _LONGEST_LINE - 1] + "…"

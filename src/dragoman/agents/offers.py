@@ -13,6 +13,7 @@ from dragoman.tool import Line, Witness
 if TYPE_CHECKING:
     from dragoman.agents.work import Work
 
+OVER_LIMIT = "limit_reached"
 OfferKind = Literal["tool", "function"]
 
 
@@ -36,8 +37,14 @@ class Told:
     code: str | None = None
     tool: str | None = None  # set by who performs
     tokens_saved: int = 0
+    calls: int = 0  # of tools, made inside it by code
     call_id: str | None = None  # of the road, where the call took it
     contexts: tuple[Context, ...] = ()
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether a limit of the run kept the call from being made at all."""
+        return self.code == OVER_LIMIT and self.call_id is None
 
 
 @dataclass(frozen=True, slots=True)

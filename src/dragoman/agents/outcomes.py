@@ -13,12 +13,18 @@ def outcome_of(
     plan: Sequence[Mapping[str, Any]], finished: Mapping[str, Told], contexts: Iterable[Context]
 ) -> dict[str, Any]:
     """`finished` by key in the order of the calls: kind and turn, then the id of the call."""
-    calls = [(key, told) for key, told in finished.items() if key.startswith("t")]
+    calls = [(key, told) for key, told in finished.items() if key.startswith("t") and not told.is_refused]
     return {
         "plan": [*plan] or _plan_of(calls),
         "tools_used": [_used(told) for _, told in calls],
         "contexts": [asdict(context) for context in contexts],
     }
+
+
+def all_failed(outcome: Mapping[str, Any]) -> bool:
+    """Whether it called tools and not one of them worked."""
+    used: Sequence[Mapping[str, Any]] = outcome.get("tools_used", ())
+    return bool(used) and not any(one["ok"] for one in used)
 
 
 def _used(told: Told) -> dict[str, Any]:

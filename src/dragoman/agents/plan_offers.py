@@ -1,9 +1,9 @@
 """`state_plan`: a connector's agent says which tools it will use, why and in which order."""
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
+from dragoman.agents.connector_prompts import planning, working
 from dragoman.agents.offers import Attempt, Offer, Told
 from dragoman.agents.work import Work
 from dragoman.errors import InvalidArguments
@@ -51,19 +51,12 @@ class PlanOffers:
         return [Offer(name="state_plan", description=description, schema=_SCHEMA, perform=state)]
 
     async def instructions(self, work: Work) -> str:
-        if not work.run.options.get("plan_only"):
-            return (
-                "First state your plan with state_plan. Then carry it out. In your answer cite the source of"
-                " each fact by its id in brackets, as [c1]; cite only ids that results gave you."
-            )
         tools = await work.toolbox.tools(work.caller)
-        lines = "\n".join(
-            f"- {tool.name}: {tool.definition.description}\n  {json.dumps(tool.definition.input_schema)}"
-            for tool in tools
-        )
-        return (
-            f"Only a plan is wanted: state it with state_plan and call nothing. Your tools would be:\n{lines}"
-        )
+        cards = await work.toolbox.connectors(work.caller)
+        card = next((one for one in cards if one.id == work.agent.connector_id), None)
+        if work.run.options.get("plan_only"):
+            return planning(card, tools)
+        return working(card, tools, work.run.options.get("max_tools"))
 
 
 def _steps(given: Any) -> list[dict[str, Any]]:

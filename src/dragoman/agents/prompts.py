@@ -14,15 +14,17 @@ _ALL = (
 _KINDS = {
     "assistant": "You are the assistant of Dragoman, the one a person talks to first.",
     "worker": "You are {name}, an agent that people gave a job and tools.",
-    "connector": "You are the agent of one connector and know its tools in full.",
+    "connector": "You are the agent of the connector {name} and know its tools in full.",
 }
+
+_ABOUT = {"assistant": "Your job", "worker": "Your job", "connector": "What it is for"}
 
 
 def instructions_for(agent: Agent, now: datetime | None = None) -> str:
     now = now or datetime.now(UTC)
     parts = [
         _KINDS[agent.kind].format(name=agent.name),
-        agent.description and f"Your job: {agent.description}",
+        agent.description and f"{_ABOUT[agent.kind]}: {agent.description}",
         _ALL,
         agent.instructions,
         f"Today is {now:%A, %d %B %Y} (UTC).",

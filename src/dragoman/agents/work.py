@@ -51,7 +51,23 @@ class Toolbox(Protocol):
 
     async def call(self, call: ToolCall, caller: Caller) -> ToolOutput: ...
 
-    async def run_code(self, code: str, caller: Caller) -> Told: ...
+    async def run_code(self, code: str, caller: Caller, attempt: Attempt) -> Told:
+        """The attempt's witness hears when a person is asked, and of every call that leaves."""
+        ...
+
+    async def deferred(self, caller: Caller) -> frozenset[str]:
+        """Names of tools that a model gets only once they are loaded, in the caller's thread."""
+        ...
+
+    def loaded(self, caller: Caller) -> Sequence[str]:
+        """Names of the tools that are loaded in the caller's thread."""
+        ...
+
+    def is_open_to_code(self, tool: Tool) -> bool: ...
+
+    def is_native(self, tool: Tool) -> bool:
+        """Whether it belongs to Dragoman itself and to no connector's agent."""
+        ...
 
     def code_guide(self) -> str: ...
 
@@ -106,6 +122,7 @@ class Work:
     toolbox: Toolbox
     desk: Desk
     loaded: dict[str, None] = field(default_factory=dict[str, None])
+    hidden: dict[str, int] = field(default_factory=dict[str, int])  # tokens not sent, by who kept them
     contexts: list[Context] = field(default_factory=list[Context])
     cited: int = 0  # the number of the last context that was named
     missing: dict[str, int] = field(default_factory=dict[str, int])

@@ -11,6 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import Message, Receive, Scope, Send
 
 from dragoman.api import (
+    agents,
     approvals,
     audit,
     code,
@@ -19,8 +20,13 @@ from dragoman.api import (
     discovery,
     imports,
     loading,
+    messages,
+    models,
     operations,
     people,
+    queries,
+    questions,
+    runs,
     search,
     threads,
     tools,
@@ -61,6 +67,9 @@ class Api:
             self._app.include_router(routes)
         for part in (people, threads, approvals, credentials, usage, audit, code):
             self._app.include_router(part.routes)
+        for part in (messages, runs, questions, agents, queries, models):
+            self._app.include_router(part.routes)
+        self._app.include_router(agents.aliases)
         add_problems(self._app)
 
     def stop(self) -> None:

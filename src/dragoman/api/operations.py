@@ -7,7 +7,7 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from dragoman.api.encoding import json_response
-from dragoman.api.events import EventStream
+from dragoman.api.events import EventStream, admission_of
 from dragoman.api.problems import WrongRange, problem
 from dragoman.api.requests import PROBLEMS, TheCaller, TheHub
 from dragoman.api.shapes import CallsShape, HealthShape
@@ -54,7 +54,8 @@ async def get_result(
 @routes.get("/events", responses={200: {"content": {"text/event-stream": {}}}})
 async def follow_events(request: Request, hub: TheHub, caller: TheCaller) -> Response:
     """What happens from now on, as server-sent events."""
-    return EventStream(hub, caller, request.app.state.stopping)
+    stopping = request.app.state.stopping
+    return EventStream(hub, caller, stopping, is_admitted=admission_of(request, hub))
 
 
 @probes.get("/metrics", responses={200: {"content": {"text/plain": {}}}})

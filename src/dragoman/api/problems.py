@@ -38,6 +38,7 @@ TABLE: dict[str, tuple[int, str]] = {
     "tool_fault": (502, "The tool cannot be used"),
     "tool_failed": (502, "The tool failed"),
     "input_required": (409, "The tool asks something first"),
+    "nobody_answered": (409, "Nobody answered in time"),
     "tool_changed": (409, "The tool has changed"),
     "tool_disabled": (409, "The tool is disabled"),
     "server_fault": (502, "The server failed"),

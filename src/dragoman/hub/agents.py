@@ -5,18 +5,19 @@ tools for every step. Knows no model and no run.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from secrets import token_hex
 from time import monotonic
-from typing import Any, get_args
+from typing import Any, Protocol, get_args
 
 from dragoman.agent import ASSISTANT, Agent, AgentNumbers, Exposure
 from dragoman.calls.audit import Auditor
-from dragoman.connector import Connector
 from dragoman.errors import Conflict, Denied, InvalidArguments, InvalidName, NotFound
 from dragoman.events import Event, Events
+from dragoman.formats import FoundAgent
+from dragoman.hub.connector_agents import ConnectorAgents, agent_of, other_name
 from dragoman.hub.registry import Registry
 from dragoman.names import did_you_mean
 from dragoman.scope import APP, Caller
@@ -24,7 +25,7 @@ from dragoman.store import Store
 
 FRESH = 2.0  # seconds until a change made in another process is seen
 RESERVED = frozenset({ASSISTANT, "person", "system", "dragoman", "all", "everyone", "here", "channel", "me"})
-_NAME = re.compile(r"[^\W\d_][\w-]{0,39}")
+_NAME = re.compile(r"[^\W\d_](?:[\w .-]{0,38}\w)?")
 _LONGEST = 20_000
 _MOST = 500
 
@@ -36,6 +37,16 @@ class AgentView:
     agent: Agent
     numbers: AgentNumbers
     notes: tuple[str, ...] = ()
+
+
+class AgentFiles(Protocol):
+    """The app's folder of agents, as far as it is known here."""
+
+    agents: tuple[FoundAgent, ...]
+
+    async def assign(self, agent: str, connector: str, caller: Caller | None = None) -> FoundAgent: ...
+    async def remove(self, agent: str, connector: str, caller: Caller | None = None) -> FoundAgent: ...
+    async def sync(self) -> object: ...
 
 
 class Agents:
@@ -53,47 +64,61 @@ class Agents:
         self._auditor = auditor
         self._events = events
         self._kept: dict[str, tuple[float, Sequence[Agent]]] = {}
+        self._changes = 0
+        self.of_connectors = ConnectorAgents(store, self._tell)
+        self._of_files: Callable[[], Sequence[Agent]] = tuple
+        self._files: AgentFiles | None = None
+
+    def read_files(
+        self, workers: Callable[[Sequence[FoundAgent], Caller], Sequence[Agent]], files: AgentFiles
+    ) -> None:
+        """From now on the agents of the app's folder are workers for everybody, as the folder says."""
+        self._files = files
+        self._of_files = lambda: workers(files.agents, self._caller)
 
     # Looking
 
     async def find(self, name: str, caller: Caller | None = None) -> Agent | None:
-        wanted = _key(name)
-        for agent in await self.list(caller):
-            if _key(agent.name) == wanted:
-                return agent
-        return None
-
-    async def find_for(self, connector_id: str, caller: Caller | None = None) -> Agent | None:
-        """The agent of a connector, also where a worker has taken its name."""
+        """By name; the agent of a connector also by other names of the connector."""
         caller = caller or self._caller
-        connector = self._registry.find_by_id(connector_id)
-        seen = {one.id for one in self._registry.list(caller)}
-        if connector is None or connector_id not in seen:
-            return None
-        return _agent_of(connector, (await self._records(caller)).get(connector_id))
-
-    async def get(self, name: str, caller: Caller | None = None) -> Agent:
         agents = await self.list(caller)
         for agent in agents:
             if _key(agent.name) == _key(name):
                 return agent
+        connector = self._registry.find(_key(name).removeprefix(other_name("")), caller)
+        connector = connector or self._registry.find(name, caller)
+        return next((one for one in agents if connector and one.connector_id == connector.id), None)
+
+    async def find_for(self, connector_id: str, caller: Caller | None = None) -> Agent | None:
+        """The agent of a connector, also where a worker has taken its name."""
+        return next((one for one in await self.list(caller) if one.connector_id == connector_id), None)
+
+    async def get(self, name: str, caller: Caller | None = None) -> Agent:
+        if agent := await self.find(name, caller):
+            return agent
+        known = [agent.name for agent in await self.list(caller)]
         raise NotFound(
             f"there is no agent {name[:80]!r}",
-            hint=did_you_mean(name[:80], [agent.name for agent in agents])
-            or "dragoman agents list shows those there are",
+            hint=did_you_mean(name[:80], known) or "dragoman agents list shows those there are",
         )
 
     async def list(self, caller: Caller | None = None) -> Sequence[Agent]:
-        """The assistant first, then workers, then the agents of connectors, each by name."""
+        """The assistant first, then workers, then the agents of connectors, each by name.
+
+        An agent of a connector has its slug for a name, unless somebody else goes by that.
+        """
         caller = caller or self._caller
         stored = [agent for agent in await self._stored(caller.workspace) if _sees(agent, caller)]
-        workers = {_key(agent.name): agent for agent in stored if agent.kind == "worker" and not agent.owner}
+        workers = {_key(agent.name): agent for agent in await self._app_workers()}
+        workers |= {_key(agent.name): agent for agent in stored if agent.kind == "worker" and not agent.owner}
         workers |= {_key(agent.name): agent for agent in stored if agent.kind == "worker" and agent.owner}
         found = [self._assistant(stored, caller), *sorted(workers.values(), key=lambda one: _key(one.name))]
         records = await self._records(caller)
         for connector in self._registry.list(caller):
-            if connector.enabled and connector.kind != "native" and connector.slug not in workers:
-                found.append(_agent_of(connector, records.get(connector.id)))
+            if connector.kind != "native":
+                slug = connector.slug
+                name = other_name(slug) if slug in workers or slug in RESERVED else slug
+                found.append(agent_of(connector, records.get(connector.id), name))
         return found
 
     async def view(self, name: str, caller: Caller | None = None) -> AgentView:
@@ -157,14 +182,21 @@ class Agents:
         caller = caller or self._caller
         before = self._changeable(await self.get(name, caller), caller)
         allowed = {"instructions", "model", "fallbacks", "exposure", "status"}
-        if before.kind == "worker":
+        if self._is_of_files(before):
+            allowed = {"status"}
+        elif before.kind == "worker":
             allowed |= {"description", "connectors", "capabilities"}
         if unknown := changes.keys() - allowed:
             raise InvalidArguments(
                 f"{', '.join(sorted(unknown))} of {before.name!r} cannot be changed",
                 hint=f"there are: {', '.join(sorted(allowed - {'status'}))}",
             )
-        after = replace(before, **self._checked(changes, caller), updated_at=datetime.now(UTC))
+        checked = self._checked(changes, caller)
+        if before.kind == "connector":
+            after = await self._change_of_connector(before, checked)
+            await self._done(after, caller, "agent.updated", sorted(changes))
+            return after
+        after = replace(before, **checked, updated_at=datetime.now(UTC))
         await self._put(after, caller, "agent.updated", sorted(changes))
         return after
 
@@ -180,6 +212,10 @@ class Agents:
     async def remove(self, name: str, caller: Caller | None = None) -> None:
         caller = caller or self._caller
         agent = self._changeable(await self.get(name, caller), caller)
+        if self._is_of_files(agent):
+            raise Conflict(
+                f"{agent.name!r} is one of the app's folder", hint="take its file out of the folder"
+            )
         if agent.kind != "worker":
             raise InvalidArguments(
                 f"{agent.name!r} is not a worker",
@@ -193,8 +229,18 @@ class Agents:
         """Gives a worker connectors; those it has already change nothing."""
         caller = caller or self._caller
         agent = await self.get(name, caller)
-        chosen = dict.fromkeys((*(agent.connectors or ()), *self._slugs(connectors, caller)))
+        slugs = self._slugs(connectors, caller)
+        if self._is_of_files(agent):
+            return await self._rewritten(agent, slugs, (), caller)
+        chosen = dict.fromkeys((*(agent.connectors or ()), *slugs))
         return await self.update(name, caller, connectors=tuple(chosen))
+
+    async def set_connectors(self, name: str, slugs: Sequence[str], caller: Caller) -> Agent:
+        """As a file says: one that is not there yet is kept, and used once it is."""
+        before = self._changeable(await self.get(name, caller), caller)
+        after = replace(before, connectors=tuple(slugs), updated_at=datetime.now(UTC))
+        await self._put(after, caller, "agent.updated", ["connectors"])
+        return after
 
     async def unassign(self, name: str, *connectors: str, caller: Caller | None = None) -> Agent:
         caller = caller or self._caller
@@ -202,9 +248,46 @@ class Agents:
         held = agent.connectors or ()
         # What has been removed since can be taken away by the name that it had.
         gone = {one if one in held else self._registry.get(one, caller).slug for one in connectors}
+        if self._is_of_files(agent):
+            return await self._rewritten(agent, (), tuple(gone), caller)
         return await self.update(name, caller, connectors=tuple(slug for slug in held if slug not in gone))
 
     # Parts
+
+    async def _app_workers(self) -> Sequence[Agent]:
+        """Those of the folder, with what the operator chose for them since (stopped, another model)."""
+        chosen = {agent.id: agent for agent in await self._stored(APP)}
+        return [_chosen(agent, chosen.get(agent.id)) for agent in self._of_files()]
+
+    def _is_of_files(self, agent: Agent) -> bool:
+        return agent.workspace == APP and agent.kind == "worker"
+
+    async def _rewritten(
+        self, agent: Agent, given: Sequence[str], taken: Sequence[str], caller: Caller
+    ) -> Agent:
+        """The folder says who has what: it is written there, and read again."""
+        if self._files is None:
+            raise Conflict(f"{agent.name!r} is one of the app's folder", hint="change its file")
+        for slug in given:
+            await self._files.assign(agent.name, slug, caller)
+        for slug in taken:
+            await self._files.remove(agent.name, slug, caller)
+        await self._files.sync()
+        self._tell(agent, "updated")
+        details = {"given": [*given], "taken": [*taken]}
+        await self._auditor.done(caller, "agent.updated", agent.name, details=details)
+        return await self.get(agent.name, caller)
+
+    async def _change_of_connector(self, before: Agent, changes: dict[str, Any]) -> Agent:
+        connector = self._registry.find_by_id(before.connector_id or "")
+        if connector is None:
+            raise NotFound(f"the connector of {before.name!r} is gone")
+        if changes.get("status") == "active" and not connector.enabled:
+            raise Conflict(
+                f"the connector {connector.slug!r} is disabled",
+                hint=f"dragoman connectors enable {connector.slug}",
+            )
+        return agent_of(connector, await self.of_connectors.change(connector, **changes), before.name)
 
     def _checked(self, changes: dict[str, Any], caller: Caller) -> dict[str, Any]:
         checked = dict(changes)
@@ -255,6 +338,10 @@ class Agents:
         ]
 
     def _notes(self, agent: Agent, caller: Caller) -> tuple[str, ...]:
+        if agent.kind == "connector":
+            connector = self._registry.find_by_id(agent.connector_id or "")
+            is_off = connector is not None and not connector.enabled
+            return ("its connector is disabled",) if is_off else ()
         if agent.kind != "worker":
             return ()
         seen = {connector.slug for connector in self._registry.list(caller)}
@@ -269,17 +356,23 @@ class Agents:
         kept = self._kept.get(workspace)
         if kept is not None and monotonic() - kept[0] < FRESH:
             return kept[1]
+        changes = self._changes
         agents = [*await self._rows.list(workspace)]
-        self._kept[workspace] = (monotonic(), agents)
+        if changes == self._changes:  # else this may be how it was before
+            self._kept[workspace] = (monotonic(), agents)
         return agents
 
     async def _put(self, agent: Agent, caller: Caller, action: str, what: Sequence[str] = ()) -> None:
         await self._rows.put(agent)
+        await self._done(agent, caller, action, what)
+
+    async def _done(self, agent: Agent, caller: Caller, action: str, what: Sequence[str] = ()) -> None:
         self._tell(agent, action.partition(".")[2])
         details = {"connectors": [*(agent.connectors or ())], "changed": [*what], "status": agent.status}
         await self._auditor.done(caller, action, agent.name, details=details)
 
     def _tell(self, agent: Agent, what: str) -> None:
+        self._changes += 1
         self._kept.pop(agent.workspace, None)
         facts = {"name": agent.name, "what": what, "status": agent.status}
         self._events.publish(
@@ -292,9 +385,9 @@ def checked_name(name: str) -> str:
     if not _NAME.fullmatch(name):
         raise InvalidName(
             f"{name[:80]!r} cannot be the name of an agent",
-            hint="use a letter, then letters, digits, hyphens and underscores, at most 40 in all",
+            hint="use a letter, then letters, digits, spaces, dots and hyphens, at most 40 in all",
         )
-    if _key(name) in RESERVED:
+    if _key(name) in RESERVED or _key(name).startswith(other_name("")):
         raise InvalidName(f"{name!r} is reserved", hint="choose another name")
     return name
 
@@ -312,24 +405,9 @@ def _sees(agent: Agent, caller: Caller) -> bool:
     return not agent.owner or agent.owner == caller.user
 
 
-def _agent_of(connector: Connector, record: Agent | None) -> Agent:
-    """A connector's agent: what the connector says, with what people chose for it."""
-    if record is None:
-        record = Agent(
-            id=f"agt_{connector.id}",
-            workspace=connector.workspace,
-            owner=connector.owner,
-            name=connector.slug,
-            kind="connector",
-            connector_id=connector.id,
-        )
-    return replace(
-        record,
-        name=connector.slug,
-        description=connector.description,
-        connectors=(connector.slug,),
-        connector_id=connector.id,
-    )
+def _chosen(agent: Agent, kept: Agent | None) -> Agent:
+    """An agent of the folder, stopped if somebody stopped it; all else is in its file."""
+    return agent if kept is None else replace(agent, status=kept.status, updated_at=kept.updated_at)
 
 
 def _key(name: str) -> str:

@@ -10,14 +10,19 @@ from dragoman.sandbox import CodeLimits, CodeOutput, CountTokens, Sandbox, Ways,
 from dragoman.scope import Caller
 from dragoman.store import KeptResult
 from dragoman.tokens import count_tokens
-from dragoman.tool import Tool, ToolOutput
+from dragoman.tool import Tool, ToolOutput, Witness
 
 
 class Call(Protocol):
     """`Hub.call`, as far as code knows it."""
 
     async def __call__(
-        self, tool: str, arguments: Mapping[str, Any] | None = None, *, caller: Caller | None = None
+        self,
+        tool: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        caller: Caller | None = None,
+        witness: Witness | None = None,
     ) -> ToolOutput: ...
 
 
@@ -41,12 +46,21 @@ class Code:
     def limits(self) -> CodeLimits:
         return self._sandbox.limits
 
-    async def run(self, code: str, caller: Caller | None = None) -> CodeOutput:
-        """Runs Python that calls tools. Whatever goes wrong is in the output; nothing is raised for it."""
+    async def run(
+        self, code: str, caller: Caller | None = None, *, witness: Witness | None = None
+    ) -> CodeOutput:
+        """Runs Python that calls tools. Whatever goes wrong is in the output; nothing is raised for it.
+
+        A call that a person must allow waits as long as any other; that time is not the code's.
+        """
         caller = caller or self._caller
         if caller.thread is not None:
             caller = await self._narrowed(caller)
-        return await self._sandbox.run(code, caller)
+        return await self._sandbox.run(code, caller, witness)
+
+    def is_open(self, tool: Tool) -> bool:
+        """Whether code may call it."""
+        return self._sandbox.is_open(tool)
 
     def description(self) -> str:
         """What a model is told: what works, what is missing, how tools are named."""
@@ -68,8 +82,10 @@ async def open_code(
 ) -> AsyncGenerator[Code]:
     """Ends runs under way and closes the processes when it is left."""
 
-    async def call_tool(name: str, arguments: Mapping[str, Any], who: Caller) -> ToolOutput:
-        return await call(name, arguments, caller=who)
+    async def call_tool(
+        name: str, arguments: Mapping[str, Any], who: Caller, witness: Witness
+    ) -> ToolOutput:
+        return await call(name, arguments, caller=who, witness=witness)
 
     async def search(query: str, limit: int, who: Caller) -> list[Tool]:
         return [hit.tool for hit in (await tools.search(query, limit=limit, caller=who)).hits]

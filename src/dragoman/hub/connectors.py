@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from secrets import token_hex
-from typing import Any
+from typing import Any, Protocol
 
 from pydantic import SecretStr
 
@@ -38,6 +38,14 @@ class ConnectorView:
     tools: int
     metrics: ConnectorMetrics
     skipped: tuple[str, ...] = ()
+
+
+class Follower(Protocol):
+    """Hears of every connector that is added or changed, its tools included, and of its end."""
+
+    async def connector_kept(self, connector: Connector) -> None: ...
+
+    async def connector_gone(self, connector: Connector) -> None: ...
 
 
 class Connectors:
@@ -73,6 +81,11 @@ class Connectors:
         self._redactor = redactor
         self._skipped: dict[str, tuple[str, ...]] = {}
         self._writing: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._follower: Follower | None = None
+
+    def attach(self, follower: Follower) -> None:
+        """Who needs connectors to exist before itself."""
+        self._follower = follower
 
     async def add(
         self,
@@ -117,7 +130,7 @@ class Connectors:
             self.permissions.check_number(caller, self._registry.count(caller.workspace, owner))
             self._registry.check_free((slug, *aliases), caller.workspace, owner)
             await self._store.connectors.add(connector, self._sealed(connector, secrets))
-            self._take_in(connector, "connector.registered")
+            await self._take_in(connector, "connector.registered")
             details = {"id": connector.id, "tier": "user" if owner else "workspace", "origin": origin}
             await self._auditor.done(caller, "connector.added", slug, details=details)
         if connect and enabled:
@@ -194,7 +207,7 @@ class Connectors:
             # What users gave for one server is not for whoever an admin puts in its place.
             await self._store.connectors.forget_personal(before)
         await self._store.connectors.update(after, self._sealed(after, secrets))
-        self._take_in(after, "connector.updated")
+        await self._take_in(after, "connector.updated")
         await self._auditor.done(caller, "connector.updated", after.slug, details={"id": after.id})
         return after
 
@@ -215,6 +228,8 @@ class Connectors:
             self._registry.drop(connector)
             self._catalog.forget(connector.id)
             self._skipped.pop(connector.id, None)
+        if self._follower is not None:
+            await self._follower.connector_gone(connector)
         self._tell("connector.removed", connector)
         await self._auditor.done(caller, "connector.removed", connector.slug, details={"id": connector.id})
         await self._sources.retire(connector)
@@ -270,7 +285,8 @@ class Connectors:
         else:
             changes = await self._catalog.refresh(connector, listing)
         self._skipped[connector.id] = changes.skipped
-        await self._learn(connector, listing)
+        if await self._learn(connector, listing) or changes:
+            await self._tell_follower(connector)
         return changes
 
     def _view(self, connector: Connector, caller: Caller) -> ConnectorView:
@@ -313,7 +329,7 @@ class Connectors:
                 before, enabled=enabled, revision=before.revision + 1, updated_at=datetime.now(UTC)
             )
             await self._store.connectors.update(after)
-            self._take_in(after, "connector.updated")
+            await self._take_in(after, "connector.updated")
             action = "connector.enabled" if enabled else "connector.disabled"
             await self._auditor.done(caller, action, after.slug, details={"id": after.id})
         await self._sources.retire(before)
@@ -328,12 +344,12 @@ class Connectors:
         except DragomanError:
             return
 
-    async def _learn(self, connector: Connector, listing: Listing) -> None:
-        """Remembers what the connection told: the era saves a round trip next time."""
+    async def _learn(self, connector: Connector, listing: Listing) -> bool:
+        """Remembers what the connection told: the era saves a round trip next time. False: nothing new."""
         async with self._writing[connector.id]:
             known = self._registry.newest(connector)
             if known is None or known.revision != connector.revision:
-                return
+                return False
             learned = replace(
                 known, era=listing.era, instructions=listing.instructions, server=listing.server
             )
@@ -341,11 +357,18 @@ class Connectors:
                 await self._store.connectors.update(learned)
                 self._registry.put(learned)
                 self._catalog.adopt(learned)
+            return learned != known
 
-    def _take_in(self, connector: Connector, kind: EventKind) -> None:
+    async def _take_in(self, connector: Connector, kind: EventKind) -> None:
         self._registry.put(connector)
         self._catalog.adopt(connector)
+        await self._tell_follower(connector)
         self._tell(kind, connector)
+
+    async def _tell_follower(self, connector: Connector) -> None:
+        known = self._registry.newest(connector)
+        if self._follower is not None and known is not None:
+            await self._follower.connector_kept(known)
 
     def _tell(self, kind: EventKind, connector: Connector) -> None:
         self._events.publish(

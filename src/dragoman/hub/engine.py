@@ -1,9 +1,11 @@
 """What executes runs: models, composer, dispatch. Opened by the first run: pydantic-ai is heavy."""
 
+import asyncio
 import os
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from dragoman.agents.models import Models
@@ -40,6 +42,8 @@ class Workshop:
 
 @asynccontextmanager
 async def open_engine(workshop: Workshop) -> AsyncGenerator["Dispatch"]:
+    # In a thread: whoever asks something else meanwhile gets an answer.
+    await asyncio.to_thread(import_module, "dragoman.runs.dispatch")
     from dragoman.agents.composition import Composer
     from dragoman.runs.dispatch import open_dispatch
     from dragoman.runs.parts import Parts

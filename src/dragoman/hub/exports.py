@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dragoman.connector import Connector
 from dragoman.formats.exported_servers import write_servers
 from dragoman.formats.own import write_own
-from dragoman.hub.kept_agents import KeptAgents
+from dragoman.hub.imported_agents import ImportedAgents
 from dragoman.hub.registry import Registry
 from dragoman.scope import Caller
 from dragoman.vault import Vault
@@ -14,7 +14,7 @@ from dragoman.vault import Vault
 class Exports:
     """What the caller sees. Secrets only of connectors that are the caller's own."""
 
-    def __init__(self, *, caller: Caller, registry: Registry, vault: Vault, agents: KeptAgents) -> None:
+    def __init__(self, *, caller: Caller, registry: Registry, vault: Vault, agents: ImportedAgents) -> None:
         self._caller = caller
         self._registry = registry
         self._vault = vault
@@ -25,7 +25,7 @@ class Exports:
         caller = caller or self._caller
         connectors = self._list(caller)
         secrets = await self._secrets(connectors, caller) if include_secrets else {}
-        return write_own(connectors, secrets, self._agents.list(caller))
+        return write_own(connectors, secrets, await self._agents.list(caller))
 
     async def mcp_servers(self, *, include_secrets: bool = False, caller: Caller | None = None) -> str:
         """The MCP servers, as `mcpServers`. A secret that is left out is a `${VAR}`."""

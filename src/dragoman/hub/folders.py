@@ -24,8 +24,8 @@ from dragoman.hub.background import Background
 from dragoman.hub.connectors import Connectors
 from dragoman.hub.defaults import read_default_bounds
 from dragoman.hub.imports import Imports, Step
-from dragoman.hub.kept_agents import write_whole
 from dragoman.hub.registry import Registry
+from dragoman.hub.whole_files import write_whole
 from dragoman.identity.directory import Directory
 from dragoman.names import slug_from
 from dragoman.scope import APP, Caller

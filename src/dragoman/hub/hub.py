@@ -41,8 +41,8 @@ from dragoman.hub.engine import Workshop, open_models
 from dragoman.hub.exports import Exports
 from dragoman.hub.first_lists import FirstLists
 from dragoman.hub.folders import AppFiles, Folders
+from dragoman.hub.imported_agents import ImportedAgents
 from dragoman.hub.imports import Imports
-from dragoman.hub.kept_agents import KeptAgents
 from dragoman.hub.loaded import LoadedTools
 from dragoman.hub.loading import Loading
 from dragoman.hub.management import HubManagement
@@ -72,7 +72,7 @@ from dragoman.settings import Settings
 from dragoman.store import CallRecord, KeptResult, Store, open_store
 from dragoman.telemetry.metrics import ConnectorMetrics
 from dragoman.telemetry.redaction import Redactor
-from dragoman.tool import Annotations, Line, ToolCall, ToolOutput
+from dragoman.tool import Annotations, Line, ToolCall, ToolOutput, Witness
 from dragoman.vault import KeySupply, Vault
 
 _TIDY_EVERY = 600.0
@@ -116,7 +116,6 @@ class Hub:
         self._native_connector = native_connector()
         self._events = Events()
         self._redactor = redactor or Redactor()  # the one of the log, where there is one
-        self._agents = KeptAgents(self.settings.home)
         self._catalog: Catalog | None = None
         self._stack = AsyncExitStack()
 
@@ -143,6 +142,7 @@ class Hub:
         cost_limit: float | None = None,
         caller: Caller | None = None,
         line: Line | None = None,
+        witness: Witness | None = None,
     ) -> ToolOutput:
         """Calls a tool by name. Whatever goes wrong is in the output; nothing is raised for it."""
         call = ToolCall(
@@ -151,6 +151,7 @@ class Hub:
             timeout=timeout,
             cost_limit=cost_limit,
             line=line,
+            witness=witness,
         )
         return await self._call_in_thread(call, caller or self.caller)
 
@@ -277,7 +278,6 @@ class Hub:
         self._declare()
         watcher.attach(tasks, self.connectors.relist_over)
         self._first_lists = FirstLists(self.connectors, self.caller)
-        self._open_configuration(registry, vault)
         self.code = await stack.enter_async_context(
             open_code(
                 caller=self.caller,
@@ -290,6 +290,7 @@ class Hub:
             )
         )
         await self._open_agents(stack, catalog, registry)
+        self._open_configuration(registry, vault)
         await self.folders.start(tasks)
         self._first_lists.wake(registry, catalog, tasks)
         tasks.start(self._forget_old(), "forget old results and calls")
@@ -361,7 +362,6 @@ class Hub:
             connectors=connectors,
             sources=sources,
             auditor=auditor,
-            agents=self._agents,
         )
         self.preferences = UserPreferences(
             caller=caller,
@@ -437,6 +437,8 @@ class Hub:
         self.agents = Agents(
             caller=caller, store=store, registry=registry, auditor=self._auditor, events=events
         )
+        await self.agents.of_connectors.reconcile()
+        self.connectors.attach(self.agents.of_connectors)
         toolbox = HubToolbox(
             catalog=catalog,
             connectors=self.connectors,
@@ -499,7 +501,7 @@ class Hub:
 
     def _open_configuration(self, registry: Registry, vault: Vault) -> None:
         """What people bring along: files to import, files of the app, servers of a registry."""
-        settings, agents = self.settings, self._agents
+        settings, agents = self.settings, ImportedAgents(self.agents, registry)
         self.imports = Imports(
             caller=self.caller, connectors=self.connectors, registry=registry, vault=vault, agents=agents
         )
@@ -517,6 +519,7 @@ class Hub:
             directory=self._directory,
             discover=self._first_lists.try_list,
         )
+        self.agents.read_files(agents.of_files, self.folders)
         self.discovery = Discovery(
             caller=self.caller,
             mode=settings.discovery,

@@ -17,7 +17,7 @@ from dragoman.formats.variables import asked_instead
 from dragoman.hub.comparison import Configured, differences
 from dragoman.hub.connectors import Connectors, ConnectorView
 from dragoman.hub.facts import check_program, configured
-from dragoman.hub.kept_agents import KeptAgents
+from dragoman.hub.imported_agents import ImportedAgents, comparable
 from dragoman.hub.registry import Registry
 from dragoman.scope import Caller
 from dragoman.vault import Vault
@@ -68,7 +68,13 @@ class Imports:
     """`plan` writes nothing. `apply` takes every step that `plan` would show as add or replace."""
 
     def __init__(
-        self, *, caller: Caller, connectors: Connectors, registry: Registry, vault: Vault, agents: KeptAgents
+        self,
+        *,
+        caller: Caller,
+        connectors: Connectors,
+        registry: Registry,
+        vault: Vault,
+        agents: ImportedAgents,
     ) -> None:
         self._caller = caller
         self._connectors = connectors
@@ -104,7 +110,7 @@ class Imports:
         wish = _Wish(caller=caller, inputs=inputs or {}, may_replace=replace)
         intents = await self._intents(sources, wish)
         steps = [await self._take(intent, caller) for intent in intents]
-        self._keep_agents(intents, caller)
+        await self._keep_agents(intents, caller)
 
         async def finish(index: int) -> None:
             if connect:
@@ -123,14 +129,14 @@ class Imports:
         plans = await asyncio.to_thread(read_all, [*sources])
         intents: list[_Intent] = []
         has_agents = any(plan.agents for plan in plans)
-        known = {agent.name: agent for agent in self.agents.list(wish.caller)} if has_agents else {}
+        known = {agent.name: agent for agent in await self.agents.list(wish.caller)} if has_agents else {}
         for plan in plans:
             intents += _troubles(plan)
             for found in plan.connectors:
                 intents.append(await self._intent(plan.source, found, wish))
             for agent in plan.agents:
                 intents.append(_agent_intent(plan.source, agent, known.get(agent.name), wish))
-                known.setdefault(agent.name, agent)
+                known.setdefault(agent.name, comparable(agent))
         return intents
 
     async def _intent(self, source: str, found: FoundConnector, wish: _Wish) -> _Intent:
@@ -235,9 +241,9 @@ class Imports:
         except DragomanError as error:
             return replace(step, reason=error.message, view=await self._connectors.get(step.slug, caller))
 
-    def _keep_agents(self, intents: Sequence[_Intent], caller: Caller) -> None:
+    async def _keep_agents(self, intents: Sequence[_Intent], caller: Caller) -> None:
         if agents := [intent.agent for intent in intents if intent.agent is not None]:
-            self.agents.put(agents, caller)
+            await self.agents.put(agents, caller)
 
 
 def _troubles(plan: ImportPlan) -> list[_Intent]:
@@ -258,7 +264,7 @@ def _agent_intent(source: str, agent: FoundAgent, known: FoundAgent | None, wish
     step = Step(source=source, kind="agent", name=agent.name, action="add")
     if known is None:
         return _Intent(step, agent=agent)
-    if known == agent:
+    if known == comparable(agent):
         return _Intent(replace(step, action="unchanged"))
     if wish.may_replace:
         return _Intent(replace(step, action="replace"), agent=agent)

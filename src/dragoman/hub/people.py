@@ -19,7 +19,6 @@ from dragoman.errors import Conflict, InvalidArguments, InvalidConfig, NotFound
 from dragoman.hub import standing
 from dragoman.hub.api_keys import ApiKeys
 from dragoman.hub.connectors import Connectors
-from dragoman.hub.kept_agents import KeptAgents
 from dragoman.identity.admission import ALL_SCOPES
 from dragoman.identity.directory import Directory, Person
 from dragoman.identity.entrance import Entrance
@@ -51,10 +50,8 @@ class People:
         connectors: Connectors,
         sources: Sources,
         auditor: Auditor,
-        agents: KeptAgents,
     ) -> None:
         self._caller = caller
-        self._agents = agents
         self._store = store
         self._rows = store.people
         self._directory = directory
@@ -144,7 +141,6 @@ class People:
             for user in (*(one.id for one in users), ""):
                 await self._sources.part_with(place.id, user)
             await self._rows.remove_workspace(place.id)
-            await asyncio.to_thread(self._agents.forget, place.id)
             self._entrance.forget(place.id)
         self._writing.pop(place.id, None)
         await self._auditor.done(caller, "workspace.removed", place.id, details={"name": place.name})
@@ -247,7 +243,6 @@ class People:
             await self._remove_connectors(place.id, found.id)
             await self._sources.part_with(place.id, found.id)
             await self._rows.remove_user(place.id, found.id)
-            await asyncio.to_thread(self._agents.forget, place.id, found.id)
             self._entrance.forget(place.id, found.id)
         await self._tell(caller, place.id, "user.removed", found.id, name=found.name)
 

@@ -1,13 +1,24 @@
 """`query_mcp_connector` for people and outside clients: a run of one connector's agent, waited for."""
 
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Any
 
-from dragoman.agents.connector_query import ConnectorQuery, answered, failed, find_card, not_able, not_there
-from dragoman.agents.work import Toolbox
+from dragoman.agents.connector_choice import Chosen, choose
+from dragoman.agents.connector_query import ConnectorQuery, answered
+from dragoman.agents.work import ConnectorCard, Toolbox
 from dragoman.hub.agents import Agents
 from dragoman.hub.runs import Runs
-from dragoman.run import Run, RunLimits, new_run_id
+from dragoman.run import Run, RunEvent, RunLimits, new_run_id
 from dragoman.scope import Caller
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A query that was accepted: its run is on disk."""
+
+    run: Run
+    card: ConnectorCard
 
 
 class Queries:
@@ -22,34 +33,30 @@ class Queries:
         self._runs = runs
         self._limits = limits
 
-    async def ask(self, query: ConnectorQuery, caller: Caller | None = None) -> dict[str, Any]:
-        """`{status, data, metadata}`, and `error` where there is one. Whatever goes wrong is in it."""
-        begun = await self.begin(query, caller)
-        if isinstance(begun, dict):
-            return begun
-        run, connector = begun
-        finished = await self._runs.finished(run)
-        cards = await self._toolbox.connectors(caller or self._caller)
-        card = find_card(connector, cards)
-        return answered(card, finished) if card else not_there(query, cards)
+    async def ask(
+        self,
+        query: ConnectorQuery,
+        caller: Caller | None = None,
+        heard: Callable[[RunEvent], Awaitable[None]] | None = None,
+    ) -> dict[str, Any]:
+        """`{status, data, metadata}`, and `error` where there is one. Whatever goes wrong is in it.
 
-    async def begin(
-        self, query: ConnectorQuery, caller: Caller | None = None
-    ) -> tuple[Run, str] | dict[str, Any]:
-        """The accepted run and its connector; or why there is none."""
+        `heard` is told what happens meanwhile.
+        """
+        begun = await self.begin(query, caller)
+        if not isinstance(begun, Begun):
+            return begun
+        if heard is not None:
+            async for event in self._runs.follow(begun.run.id, caller=caller):
+                await heard(event)
+        return await self.result(begun)
+
+    async def begin(self, query: ConnectorQuery, caller: Caller | None = None) -> Begun | dict[str, Any]:
+        """The accepted run; or the answer, where nobody can begin."""
         caller = caller or self._caller
-        cards = await self._toolbox.connectors(caller)
-        card = find_card(query.connector_id, cards)
-        if card is None:
-            return not_there(query, cards)
-        if card.state == "error":
-            card = await self._toolbox.connect(card, caller)
-        if refused := not_able(query, card):
-            return refused
-        agent = await self._agents.find_for(card.id, caller)
-        if agent is None or agent.status == "stopped":
-            cause = f"the agent of {card.slug!r} is stopped"
-            return failed(card.id, card.slug, "MCP_ORCHESTRATION_FAILED", cause, "dragoman agents start")
+        chosen = await choose(query, self._toolbox, self._agents, caller)
+        if not isinstance(chosen, Chosen):
+            return chosen
         run_id = new_run_id()
         run = Run(
             id=run_id,
@@ -57,11 +64,15 @@ class Queries:
             workspace=caller.workspace,
             user=caller.user,
             thread="",
-            agent=agent.name,
+            agent=chosen.agent.name,
             request=query.query,
             options=query.options,
             limits=self._limits,
             role=caller.role,
             grants=caller.grants,
         )
-        return (await self._runs.accept(run, None)).run, card.id
+        return Begun((await self._runs.accept(run, None)).run, chosen.card)
+
+    async def result(self, begun: Begun) -> dict[str, Any]:
+        """Waits for the end of its run."""
+        return answered(begun.card, await self._runs.finished(begun.run))

@@ -1,7 +1,7 @@
 """Runs as people handle them: look, follow, stop; and the questions that runs ask."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -9,18 +9,24 @@ from typing import TYPE_CHECKING, Any
 
 from dragoman.access.policies import is_person
 from dragoman.calls.audit import Auditor
+from dragoman.catalog.schemas import compiled
 from dragoman.errors import Conflict, Denied, InvalidArguments, NotFound
 from dragoman.events import Event, Events
+from dragoman.hub.background import Background
 from dragoman.hub.engine import Workshop, open_engine
 from dragoman.run import Message, Question, Run, RunEvent, RunStatus, Step
+from dragoman.runs.first_events import never_began, queued
 from dragoman.runs.questions import Questions
 from dragoman.runs.streams import Streams
 from dragoman.scope import Caller
 from dragoman.store import Store
-from dragoman.store.run_protocols import Accepted
+from dragoman.store.run_protocols import Accepted, Batch
 
 if TYPE_CHECKING:
     from dragoman.runs.dispatch import Dispatch
+    from dragoman.runs.timeline import Timeline
+
+_MOST_EVENTS = 100_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,9 +62,11 @@ class Runs:
         self._workshop = workshop
         self._stack = AsyncExitStack()
         self._opening = asyncio.Lock()
+        self._tasks = Background()
         self._dispatch: Dispatch | None = None
 
     async def __aenter__(self) -> "Runs":
+        self._tasks = await self._stack.enter_async_context(Background())
         return self
 
     async def __aexit__(self, *exc: object) -> None:
@@ -75,10 +83,14 @@ class Runs:
 
     async def accept(self, run: Run, message: Message | None) -> Accepted:
         """Once this returns the run is on disk and will be executed, whatever happens."""
-        accepted = await self._store.runs.accept(run, message)
+        accepted = await self._store.runs.accept(run, message, [queued(run)])
         if accepted.message is not None:
             self._tell_message(accepted.message)
-        await (await self.open()).take(accepted.run)
+        if self._dispatch is not None:
+            await self._dispatch.take(accepted.run)
+        else:
+            # What executes takes seconds to load; it finds the run by itself.
+            self._tasks.start(self.open(), "open what executes runs")
         return accepted
 
     async def finished(self, run: Run) -> Run:
@@ -128,6 +140,53 @@ class Runs:
             events=await rows.events(found.workspace, found.root, limit=10_000),
         )
 
+    async def with_family(self, run: str, caller: Caller | None = None) -> tuple[Run, Sequence[Run]]:
+        """A run, and all of those that belong together with it: the root first."""
+        found = await self.get(run, caller)
+        return found, await self._store.runs.family(found.workspace, found.root)
+
+    async def timeline(self, run: str, caller: Caller | None = None) -> "Timeline":
+        """What happened in it and in the runs under it, for a person to follow."""
+        found = await self.get(run, caller)
+        rows = self._store.runs
+        family = await rows.family(found.workspace, found.root)
+        steps = {one.id: await rows.steps(one.workspace, one.id) for one in _under(found, family)}
+        events: list[RunEvent] = []
+        last = 0
+        while last < _MOST_EVENTS and (page := await rows.events(found.workspace, found.root, after=last)):
+            events += [event for event in page if event.kind != "text"]
+            last = page[-1].number
+
+        def read() -> "Timeline":
+            from dragoman.runs.timeline import timeline_of
+
+            return timeline_of(found, family, steps, events, self._workshop.previews.text)
+
+        # In a thread: it may be the first that needs pydantic-ai, and a journal may be long.
+        return await asyncio.to_thread(read)
+
+    async def thumb(self, run: str, thumb: int, caller: Caller | None = None) -> Run:
+        """What a person thinks of an answer: 1, -1, or 0 for nothing any more."""
+        found = await self.get(run, caller)
+        if thumb not in (-1, 0, 1):
+            raise InvalidArguments("a thumb is 1, -1 or 0", hint="1 is up, -1 is down, 0 takes it back")
+        if not found.is_finished:
+            raise Conflict(f"the run {found.id} has not ended yet", hint="wait for its answer")
+        await self._store.rollout.thumb(found.workspace, found.root, thumb)
+        if (number := await self._answer_of(found)) is not None:
+            place = (found.workspace, found.user, found.thread)
+            await self._store.messages.note(*place, number, {"thumb": thumb})
+        return found
+
+    async def _answer_of(self, run: Run) -> int | None:
+        """The number of the message that the run ended with."""
+        root = run if run.is_root else await self._store.runs.find(run.workspace, run.root)
+        if not run.thread or root is None:
+            return None
+        said = await self._store.messages.list(run.workspace, run.user, run.thread, after=root.message or 0)
+        own = [one.number for one in said if one.run == run.id and one.author != "person"]
+        return own[-1] if own else None
+
     async def cancel(self, run: str, caller: Caller | None = None) -> Run:
         """Stops it with all that is under it; calls under way are cancelled at their servers."""
         caller = caller or self._caller
@@ -139,8 +198,19 @@ class Runs:
         if self._dispatch is not None:
             self._dispatch.cancel(found.id)
             self._dispatch.wake()
+        after = await self.get(found.id, caller)
+        if after.status == "cancelled" and after.started_at is None:  # nobody has begun it: nobody else tells
+            number = await self._store.runs.last_event(after.workspace, after.id) + 1
+            await self._store.runs.write(Batch(events=[never_began(after, number)]))
+            self._streams.end(after)
         await self._auditor.done(caller, "run.cancelled", found.id)
         return await self.get(found.id, caller)
+
+    async def has_told(self, run: str, after: int, caller: Caller | None = None) -> bool:
+        """Whether it has ended and nothing is left to tell after that number."""
+        found = await self.get(run, caller)
+        root = found if found.is_root else await self.get(found.root, caller)
+        return root.is_finished and await self._store.runs.last_event(root.workspace, root.id) <= after
 
     async def follow(self, run: str, after: int = 0, caller: Caller | None = None) -> AsyncIterator[RunEvent]:
         """What happens in a run and under it, from a number on, until its end."""
@@ -189,6 +259,7 @@ class Runs:
         found = await self.question(question, caller)
         if answer in (None, ""):
             raise InvalidArguments("an answer cannot be empty", hint="write what the agent should go on with")
+        _check_fields(answer, found)
         now = datetime.now(UTC)
         if not await self._store.questions.answer(found.workspace, found.user, found.id, answer, now):
             raise Conflict(
@@ -221,3 +292,27 @@ class Runs:
 
 def _owner(run: Run) -> Caller:
     return Caller(workspace=run.workspace, user=run.user)
+
+
+def _under(run: Run, family: Sequence[Run]) -> list[Run]:
+    """A run and all that it started, whoever did so in between."""
+    found = {run.id: run}
+    for one in family:  # oldest first: a parent comes before its children
+        if one.parent in found:
+            found[one.id] = one
+    return [*found.values()]
+
+
+def _check_fields(answer: Any, question: Question) -> None:
+    """Where values of certain types are wanted, others would fail where they are used."""
+    if question.fields is None:
+        return
+    if not isinstance(answer, Mapping):
+        names = ", ".join(question.fields.get("properties", {}))
+        raise InvalidArguments("the answer must be an object", hint=f"with the fields: {names}")
+    validator = compiled(question.fields).validator
+    if validator is None:
+        return
+    flaws = [error.message[:300] for error in validator.iter_errors(answer)]
+    if flaws:
+        raise InvalidArguments("; ".join(flaws[:5]), hint="answer with what the question's fields describe")

@@ -4,9 +4,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
-from dragoman.agents.offers import Told
+from dragoman.agents.offers import Attempt, Told
 from dragoman.agents.work import ConnectorCard, ConnectorState, FoundTools
-from dragoman.catalog import Catalog
+from dragoman.catalog import Catalog, ToolInfo
 from dragoman.catalog.footprints import Footprints
 from dragoman.errors import DragomanError, NotFound
 from dragoman.hub.code import Code
@@ -38,50 +38,75 @@ class HubToolbox:
         self._footprints = Footprints()
 
     async def tools(self, caller: Caller) -> Sequence[Tool]:
+        return [info.tool for info in await self._infos(caller)]
+
+    async def deferred(self, caller: Caller) -> frozenset[str]:
+        return self._tools.deferred(await self._infos(caller), caller)
+
+    def loaded(self, caller: Caller) -> Sequence[str]:
+        return self._tools.loaded(caller=caller)
+
+    async def search(self, query: str, caller: Caller, limit: int) -> FoundTools:
+        # Loads what it finds into the thread, where the user wants that.
+        found = await self._tools.resolve(query, max_tools=limit, caller=await self._narrowed(caller))
+        tools = [info.tool for info, _ in found.hits if info.tool.is_open_to("agent")]
+        return FoundTools(tools=tools, total=found.total)
+
+    async def call(self, call: ToolCall, caller: Caller) -> ToolOutput:
+        return await self._call(call, caller)
+
+    async def run_code(self, code: str, caller: Caller, attempt: Attempt) -> Told:
+        output = await self._code.run(code, caller, witness=attempt.witness)
+        facts: dict[str, Any] = {"calls": output.calls}
+        if output.printed:
+            facts["printed"] = output.printed
+        if output.error is not None:
+            facts |= {"error": output.error.code, "message": output.error.message, "hint": output.error.hint}
+            facts["traceback"] = output.error.traceback
+        else:
+            facts["result"] = output.result
+        return Told(
+            content=facts,
+            ok=output.ok,
+            code=output.error.code if output.error else None,
+            tokens_saved=output.tokens_outside,
+            calls=output.calls,
+        )
+
+    def code_guide(self) -> str:
+        return self._code.description()
+
+    async def connectors(self, caller: Caller) -> Sequence[ConnectorCard]:
+        views = await self._connectors.list(await self._narrowed(caller))
+        return [_card(view) for view in views if view.connector.kind != "native"]
+
+    async def connect(self, card: ConnectorCard, caller: Caller) -> ConnectorCard:
+        with suppress(DragomanError):  # how it stands then says why
+            view = await self._connectors.connect(card.slug, caller)
+            if not view.tools and view.status.state == "connected":
+                await self._connectors.refresh(card.slug, caller)
+        return _card(await self._connectors.get(card.slug, caller))
+
+    def tokens(self, tool: Tool) -> int:
+        return self._footprints.of(tool)
+
+    def is_open_to_code(self, tool: Tool) -> bool:
+        return self._code.is_open(tool)
+
+    def is_native(self, tool: Tool) -> bool:
+        return self._catalog.connector_of(tool).kind == "native"
+
+    async def _infos(self, caller: Caller) -> Sequence[ToolInfo]:
         here = await self._narrowed(caller)
-        found: list[Tool] = []
+        found: list[ToolInfo] = []
         for tool in self._catalog.list(here):
             try:
                 info = self._catalog.info(tool.name, here)
             except NotFound:
                 continue
             if info.state == "ready" and tool.is_open_to("agent"):
-                found.append(tool)
+                found.append(info)
         return found
-
-    async def search(self, query: str, caller: Caller, limit: int) -> FoundTools:
-        here = await self._narrowed(caller)
-        found = await self._tools.search(query, limit=limit, caller=here)
-        tools = [hit.tool for hit in found.hits if hit.tool.is_open_to("agent")]
-        return FoundTools(tools=tools, total=found.total)
-
-    async def call(self, call: ToolCall, caller: Caller) -> ToolOutput:
-        return await self._call(call, caller)
-
-    async def run_code(self, code: str, caller: Caller) -> Told:
-        output = await self._code.run(code, caller)
-        facts: dict[str, Any] = {"calls": output.calls}
-        if output.printed:
-            facts["printed"] = output.printed
-        if output.error is not None:
-            facts |= {"error": output.error.code, "message": output.error.message, "hint": output.error.hint}
-            return Told(content=facts, ok=False, code=output.error.code, tokens_saved=output.tokens_outside)
-        return Told(content={**facts, "result": output.result}, tokens_saved=output.tokens_outside)
-
-    def code_guide(self) -> str:
-        return self._code.description()
-
-    async def connectors(self, caller: Caller) -> Sequence[ConnectorCard]:
-        views = await self._connectors.list(caller)
-        return [_card(view) for view in views if view.connector.kind != "native"]
-
-    async def connect(self, card: ConnectorCard, caller: Caller) -> ConnectorCard:
-        with suppress(DragomanError):  # how it stands then says why
-            await self._connectors.connect(card.slug, caller)
-        return _card(await self._connectors.get(card.slug, caller))
-
-    def tokens(self, tool: Tool) -> int:
-        return self._footprints.of(tool)
 
 
 def _card(view: ConnectorView) -> ConnectorCard:

@@ -11,19 +11,21 @@ from datetime import UTC, datetime
 from typing import Any
 
 from dragoman.agent import Agent, AgentNumbers
-from dragoman.agents.contexts import with_known_citations
+from dragoman.agents.contexts import last_number, with_known_citations
 from dragoman.agents.offers import Attempt
-from dragoman.agents.outcomes import outcome_of
+from dragoman.agents.outcomes import all_failed, outcome_of
 from dragoman.agents.provider_errors import explained
 from dragoman.agents.staff import caller_of
 from dragoman.agents.work import Delegated, Work
-from dragoman.errors import DragomanError, LimitReached, NotFound
+from dragoman.errors import DragomanError, LimitReached, NotFound, ShuttingDown, StoreUnavailable
 from dragoman.events import Event
 from dragoman.run import Message, Run, RunEventKind, RunStatus, RunUsage, Step, new_run_id
 from dragoman.runs.family import Family
 from dragoman.runs.loop import Loop
 from dragoman.runs.parts import Parts
-from dragoman.runs.record import Record
+from dragoman.runs.record import RESUMED, Record
+
+_MOST_RESUMED = 10
 
 
 class Execution:
@@ -34,21 +36,28 @@ class Execution:
         self.family = family
         self.parts = parts
         self.record = Record()
+        self.is_resumed = False
         self._waits = 0
+        family.members.add(run.id)
         self._outcome: Mapping[str, Any] = {}
+        self._grants = run.grants
 
     async def execute(self) -> Run:
         """The finished run. Raises only what stops this process's work on it."""
         if self.run.is_finished:
             return self.run
-        self.record = Record.of(await self.parts.runs.steps(self.run.workspace, self.run.id))
-        await self._begin()
         try:
+            self.record = Record.of(await self.parts.runs.steps(self.run.workspace, self.run.id))
+            if self.family.cancelled:
+                raise asyncio.CancelledError
+            await self._begin()
             answer = await self._within_limit()
         except asyncio.CancelledError:
-            if not self.family.cancelled:
+            if not self.family.cancelled or self.family.lost:
                 raise
             return await self._end("cancelled", error={"code": "cancelled", "message": "stopped by a person"})
+        except (StoreUnavailable, ShuttingDown):
+            raise  # not the run's fault: it goes on when the store is back
         except DragomanError as error:
             return await self._end("failed", error=_facts(error))
         except Exception as error:  # noqa: BLE001
@@ -59,6 +68,7 @@ class Execution:
     # The desk
 
     async def ask_person(self, text: str, fields: Mapping[str, Any] | None, attempt: Attempt) -> Any:
+        self.family.has_asked = True
         question = await self.parts.questions.ask(self.run, attempt.key, text, fields)
         if question.status == "pending":
             facts = {"question": question.id, "text": text, "fields": fields}
@@ -84,6 +94,8 @@ class Execution:
                 parent=self.run.id,
                 parent_call=attempt.key,
                 agent=agent.name,
+                # A connector's agent has no tools of its own choice: it gets no more than who asks it.
+                grants=self._grants if agent.kind == "connector" else self.run.grants,
                 request=request,
                 message=None,
                 status="queued",
@@ -93,6 +105,8 @@ class Execution:
                 exposure=None,
                 options={**options, "chain": chain},
                 usage=RunUsage(),
+                worker=None,
+                lease_until=None,
                 created_at=datetime.now(UTC),
                 started_at=None,
             )
@@ -129,12 +143,13 @@ class Execution:
             self._set(status="waiting" if begins else "running")
             self.tell("run.waiting" if begins else "run.continued", {})
 
-    def awaits_approval(self, approval: str | None) -> None:
-        if approval is not None:
-            self.tell("approval.requested", {"approval": approval})
-        else:
-            self.tell("approval.answered", {})
-        self.wait(approval is not None)
+    def awaits_approval(self, approval: str, call: str) -> None:
+        self.tell("approval.requested", {"approval": approval, "call": call})
+        self.wait(True)
+
+    def has_approval(self, approval: str, call: str) -> None:
+        self.tell("approval.answered", {"approval": approval, "call": call})
+        self.wait(False)
 
     def learned(self, **facts: Any) -> None:
         """What became known of the run on its way: model, exposure, arm."""
@@ -143,14 +158,25 @@ class Execution:
     # Parts
 
     async def _begin(self) -> None:
-        is_resumed = self.run.started_at is not None
+        self.is_resumed = is_resumed = self.run.started_at is not None
         if is_resumed:
-            self.family.add(self.record.used(self.run.model or ""))  # it counts on
+            self.family.resume_with(self.record.used(self.run.model or ""))
+            await self._count_resumption()
         self._set(status="running", started_at=self.run.started_at or datetime.now(UTC))
         facts: dict[str, Any] = {"agent": self.run.agent, "request": self.run.request[:500]}
         if self.run.parent:
             facts |= {"parent": self.run.parent, "call": self.run.parent_call}
         self.tell("run.resumed" if is_resumed else "run.started", facts)
+
+    async def _count_resumption(self) -> None:
+        """A run that takes its process down each time it is resumed must come to an end."""
+        if self.record.resumed >= _MOST_RESUMED:
+            raise LimitReached(
+                f"the run was interrupted {self.record.resumed} times at the same place",
+                hint="see the log of Dragoman for why it stopped; then ask again",
+            )
+        if self.run.status == "running":  # one that waited for a person took nobody down
+            await self.parts.journal.write(self.step("note", RESUMED))
 
     async def _within_limit(self) -> str:
         seconds = self.family.limits.seconds if self.run.is_root else None
@@ -186,12 +212,15 @@ class Execution:
             desk=self,
             chain=tuple(self.run.options.get("chain", ())),
         )
-        work.contexts = [one for told in self.record.finished.values() for one in told.contexts]
-        work.cited = len(work.contexts)
-        answer = await Loop(self, work).answer()
+        self._grants = work.caller.grants
         if agent.kind != "connector":
-            return answer
-        self._outcome = outcome_of(self.record.plan, self.record.finished, work.contexts)
+            return await Loop(self, work).answer()
+        work.contexts = [one for told in self.record.finished.values() for one in told.contexts]
+        work.cited = last_number(work.contexts)
+        try:
+            answer = await Loop(self, work).answer()
+        finally:
+            self._outcome = outcome_of(self.record.plan, self.record.finished, work.contexts)
         return with_known_citations(answer, {context.id for context in work.contexts})
 
     async def _hand_out(self) -> str:
@@ -225,12 +254,29 @@ class Execution:
             entries.append(message)
             facts = {"author": message.author, "agent": message.agent, "text": message.text}
             entries.append(self.family.event(self.run, "message.added", facts))
+        if self.run.is_root:
+            entries += await self._end_family(status)
         entries.append(self.family.event(self.run, "run.finished", _summary(self.run)))
         # Not to be interrupted: what was done must be told.
         await asyncio.shield(self.parts.journal.write(*entries))
         await self._count(own)
         self._publish("run.changed", {"id": self.run.id, "status": status})
         return self.run
+
+    async def _end_family(self, status: RunStatus) -> list[Any]:
+        """Nobody waits any more for child runs and questions that are still open."""
+        root = self.run
+        if self.family.has_asked or status != "done":
+            await self.parts.questions.close(root)
+        if len(self.family.members) == 1 and status == "done":  # the usual end costs no query
+            return []
+        entries: list[Any] = []
+        for child in await self.parts.runs.family(root.workspace, root.id):
+            if not child.is_root and not child.is_finished:
+                error = {"code": "cancelled", "message": "the run that it belongs to has ended"}
+                ended = replace(child, status="cancelled", error=error, finished_at=root.finished_at)
+                entries += [ended, self.family.event(ended, "run.finished", _summary(ended))]
+        return entries
 
     def _message(self, status: RunStatus, answer: str | None, error: Any) -> Message | None:
         is_shown = self.run.is_root or self.run.options.get("visible")
@@ -273,7 +319,7 @@ class Execution:
         elapsed = (self.run.finished_at - self.run.started_at).total_seconds() * 1000
         numbers = AgentNumbers(
             runs=1,
-            errors=int(self.run.status == "failed"),
+            errors=int(self.run.status == "failed" or all_failed(self._outcome)),
             calls=own.calls,
             milliseconds=elapsed,
             input_tokens=own.input_tokens,
@@ -325,6 +371,9 @@ def _summary(run: Run) -> dict[str, Any]:
 
 class _Nobody:
     """Fills `Witness` where there is nothing to witness."""
+
+    name = ""
+    is_over = False
 
     def awaits(self, approval: str) -> None: ...
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from dragoman.errors import LimitReached
 from dragoman.run import Run, RunEvent, RunEventKind, RunLimits, RunUsage
+from dragoman.store.run_protocols import RunRows
 
 
 class Clock:
@@ -25,14 +26,17 @@ class Clock:
     def pause(self) -> None:
         self._waits += 1
         timeout = self._timeout
-        if self._waits == 1 and timeout is not None and (when := timeout.when()) is not None:
+        if self._waits != 1 or timeout is None or timeout.expired():
+            return
+        if (when := timeout.when()) is not None:
             self._left = max(0.0, when - asyncio.get_running_loop().time())
             timeout.reschedule(None)
 
     def go_on(self) -> None:
         self._waits -= 1
-        if self._waits == 0 and self._timeout is not None and self._left is not None:
-            self._timeout.reschedule(asyncio.get_running_loop().time() + self._left)
+        timeout = self._timeout
+        if self._waits == 0 and timeout is not None and self._left is not None and not timeout.expired():
+            timeout.reschedule(asyncio.get_running_loop().time() + self._left)
             self._left = None
 
     @property
@@ -42,11 +46,30 @@ class Clock:
 
 @dataclass(slots=True)
 class Family:
+    """`cancelled`: a person wants its end. `lost`: another process has it. `begun`: calls so far."""
+
     root: Run
     number: int = 0
     usage: RunUsage = field(default_factory=RunUsage)
+    begun: int = 0
     cancelled: bool = False
+    lost: bool = False
+    has_asked: bool = False
+    is_ready: bool = False
     clock: Clock = field(default_factory=Clock)
+    members: set[str] = field(default_factory=set[str])
+
+    async def prepare(self, rows: RunRows) -> None:
+        """What is known of it from before: the last number, and what its finished child runs used."""
+        root = self.root
+        self.number = await rows.last_event(root.workspace, root.id)
+        if root.started_at is not None:
+            self.has_asked = True  # perhaps
+            for run in await rows.family(root.workspace, root.id):
+                if not run.is_root and run.is_finished:
+                    self.resume_with(run.usage)
+        self.cancelled = self.cancelled or root.cancel_asked
+        self.is_ready = True
 
     @property
     def limits(self) -> RunLimits:
@@ -67,6 +90,11 @@ class Family:
     def add(self, usage: RunUsage) -> None:
         self.usage = self.usage.plus(usage)
 
+    def resume_with(self, usage: RunUsage) -> None:
+        """What was used before the run was taken up again counts on."""
+        self.add(usage)
+        self.begun += usage.calls
+
     def check_request(self) -> None:
         """Before a model is asked again."""
         limits, used = self.limits, self.usage
@@ -82,5 +110,9 @@ class Family:
                     hint="ask for less at once, or allow more for the run",
                 )
 
-    def may_call(self) -> bool:
-        return self.limits.calls is None or self.usage.calls < self.limits.calls
+    def begin_call(self) -> bool:
+        """Counted when it begins: of several at once no more than are left go."""
+        if self.limits.calls is not None and self.begun >= self.limits.calls:
+            return False
+        self.begun += 1
+        return True

@@ -1,16 +1,19 @@
 """The journal: what runs did, written in groups. Several runs share a commit.
 
 Whoever `write`s goes on when it is on disk; what is `note`d is there a moment later, in the same order.
+Only the process that holds a run writes about it: whoever lost it hears so, and nothing is written.
 Events are told to listeners only once they are kept. Knows no agent and no model.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections import defaultdict
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 
-from dragoman.errors import DragomanError, ShuttingDown
+from dragoman.errors import ShuttingDown, StoreUnavailable
 from dragoman.run import Message, Run, RunEvent, Step
+from dragoman.runs.workers import new_worker
 from dragoman.store.run_protocols import Batch, RunRows
 from dragoman.telemetry.logs import get_logger
 
@@ -18,6 +21,7 @@ Entry = Step | RunEvent | Run | Message
 
 _SOON = 0.025  # seconds that what nobody waits for may lie in memory
 _AGAIN = 0.5  # seconds until the store is asked again after a failure
+_PATIENCE = 20.0  # seconds that a run stands still while the store is away; less than a lease
 _LAST_WORDS = 3.0
 _MOST_NOTED = 50_000  # entries that may wait while the store is away
 
@@ -27,14 +31,27 @@ class _Noted:
     entry: Entry
     kept: "asyncio.Future[None] | None"
 
+    @property
+    def run(self) -> str | None:
+        """As the store calls it when it says of whom nothing was written."""
+        entry = self.entry
+        if isinstance(entry, RunEvent):
+            return entry.root
+        return entry.id if isinstance(entry, Run) else entry.run
+
 
 class Journal:
+    """`worker` is this process as the holder of runs; `lost` hears which runs it holds no longer."""
+
     def __init__(self, rows: RunRows, tell: Callable[[Sequence[RunEvent]], None]) -> None:
+        self.worker = new_worker()
+        self.lost: Callable[[frozenset[str]], None] = lambda _: None
         self._rows = rows
         self._tell = tell
         self._noted: list[_Noted] = []
         self._something = asyncio.Event()
         self._urgent = asyncio.Event()
+        self._away_since: float | None = None
         self._closing = False
 
     def note(self, *entries: Entry) -> None:
@@ -47,7 +64,10 @@ class Journal:
         self._something.set()
 
     async def write(self, *entries: Entry) -> None:
-        """Returns when it is on disk, with everything noted before. Raises what the store says."""
+        """Returns when it is on disk, with everything noted before. While the store is away it waits.
+
+        `StoreUnavailable` when that lasts too long; cancelled when another process holds the run.
+        """
         if self._closing:
             raise ShuttingDown("the journal is closed", hint="the run goes on after the next start")
         kept = asyncio.get_running_loop().create_future()
@@ -84,25 +104,59 @@ class Journal:
         if not noted:
             return
         try:
-            await self._rows.write(_batch([one.entry for one in noted]))
-        except DragomanError as error:
-            get_logger().warning("the journal could not be written", error=error.message)
-            self._failed(noted, error)
-            await asyncio.sleep(0 if self._closing else _AGAIN)
-            return
-        for one in noted:
-            if one.kept is not None and not one.kept.done():
-                one.kept.set_result(None)
-        self._tell([one.entry for one in noted if isinstance(one.entry, RunEvent)])
+            lost = await self._rows.write_held(_batch(noted), self.worker)
+        except StoreUnavailable as error:
+            await self._later(noted, error)
+        except Exception:  # noqa: BLE001
+            # boundary: what cannot be written of one run must not hold up the others
+            await self._one_by_one(noted)
+        else:
+            self._written(noted, lost)
 
-    def _failed(self, noted: list[_Noted], error: DragomanError) -> None:
-        """Whoever waits hears of it, and what they wrote is theirs to write again; the rest stays."""
+    async def _one_by_one(self, noted: list[_Noted]) -> None:
+        groups: defaultdict[str, list[_Noted]] = defaultdict(list)
+        roots = {one.entry.run: one.entry.root for one in noted if isinstance(one.entry, RunEvent)}
         for one in noted:
+            groups[roots.get(one.run or "", one.run or "")].append(one)
+        for run, group in groups.items():
+            try:
+                lost = await self._rows.write_held(_batch(group), self.worker)
+            except StoreUnavailable as error:
+                await self._later(group, error)
+            except Exception as error:  # noqa: BLE001
+                # boundary: a run whose journal has a hole must not go on here
+                get_logger().error("a run's journal cannot be written", run=run, error=str(error))
+                self._written(group, frozenset({one.run or "" for one in group}))
+            else:
+                self._written(group, lost)
+
+    def _written(self, noted: Iterable[_Noted], lost: frozenset[str]) -> None:
+        self._away_since = None
+        if lost:
+            self.lost(lost)
+        events: list[RunEvent] = []
+        for one in noted:
+            is_lost = one.run in lost
             if one.kept is not None and not one.kept.done():
-                one.kept.set_exception(error)
-        self._noted = [one for one in noted if one.kept is None] + self._noted
-        if self._noted and not self._closing:
-            self._something.set()
+                one.kept.cancel() if is_lost else one.kept.set_result(None)
+            if isinstance(one.entry, RunEvent) and not is_lost:
+                events.append(one.entry)
+        self._tell(events)
+
+    async def _later(self, noted: list[_Noted], error: StoreUnavailable) -> None:
+        """All of it again in a moment. After a while who waits hears of it; what they wrote is given up."""
+        now = asyncio.get_running_loop().time()
+        if self._away_since is None:
+            self._away_since = now
+            get_logger().warning("the journal cannot be written", error=error.message)
+        if self._closing or now - self._away_since > _PATIENCE:
+            for one in noted:
+                if one.kept is not None and not one.kept.done():
+                    one.kept.set_exception(error)
+            noted = [one for one in noted if one.kept is None]
+        self._noted = noted + self._noted
+        self._something.set()
+        await asyncio.sleep(_SOON if self._closing else _AGAIN)
 
     def _close(self) -> None:
         self._closing = True
@@ -110,7 +164,8 @@ class Journal:
         self._urgent.set()
 
 
-def _batch(entries: Sequence[Entry]) -> Batch:
+def _batch(noted: Iterable[_Noted]) -> Batch:
+    entries = [one.entry for one in noted]
     runs = {entry.id: entry for entry in entries if isinstance(entry, Run)}  # the last word counts
     return Batch(
         steps=[entry for entry in entries if isinstance(entry, Step)],

@@ -16,12 +16,11 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.usage import UsageLimits
 
-from dragoman.agents.composition import Composed
 from dragoman.agents.history import history_of
 from dragoman.agents.work import Work
 from dragoman.run import RunUsage
 from dragoman.runs.performance import Performance
-from dragoman.runs.record import Record, usage_of, written_messages
+from dragoman.runs.record import SAVED, Record, usage_of, written_messages
 
 if TYPE_CHECKING:
     from dragoman.runs.execution import Execution
@@ -35,10 +34,14 @@ class Loop:
         self._work = work
         self._record = execution.record
         self._parts = execution.parts
+        self._written = 0  # messages that this loop has put into the journal
 
     async def answer(self) -> str:
+        if self._execution.is_resumed:
+            self._take_up()
         composed = await self._parts.composer.compose(self._work)
-        self._execution.learned(model=",".join(composed.choice.names), exposure=composed.exposure)
+        names = ",".join(composed.choice.names)
+        self._execution.learned(model=names, exposure=composed.exposure, arm=composed.arm)
         performance = Performance(
             self._execution.run,
             self._work,
@@ -47,8 +50,8 @@ class Loop:
             self._execution.family,
             self._parts.journal,
             self._parts.previews,
+            self._execution,
         )
-        performance.waiting = self._execution.awaits_approval
         agent = LoopAgent(
             composed.model,
             deps_type=Work,
@@ -56,11 +59,16 @@ class Loop:
             toolsets=[performance],
             retries=2,
         )
-        return await self._run(agent, performance, composed)
+        return await self._run(agent, performance)
 
-    async def _run(self, agent: "LoopAgent[Work, str]", performance: Performance, composed: Composed) -> str:
+    def _take_up(self) -> None:
+        """What was said of an answer that never came to its end is void; what had been found is at hand."""
+        self._work.loaded.update(dict.fromkeys(self._record.offered))
+        if not self._record.open_calls:
+            self._execution.tell("text.discarded", {"turn": self._record.turn + 1})
+
+    async def _run(self, agent: "LoopAgent[Work, str]", performance: Performance) -> str:
         history = [*await self._history(), *self._record.messages]
-        base = len(history) - len(self._record.messages)
         prompt = None if self._record.messages else self._prompt()
         async with agent.iter(
             prompt,
@@ -75,7 +83,9 @@ class Loop:
                         async for event in stream:
                             self._hear(event, performance.turn + 1)
                 elif LoopAgent.is_call_tools_node(node):
-                    self._heard(running.all_messages()[base:], composed)
+                    _tell_apart(node.model_response)
+                    _note_saved(node.model_response, sum(self._work.hidden.values()))
+                    self._heard(running.new_messages())
                     performance.turn = self._record.turn
         result = running.result
         return result.output if result is not None else ""
@@ -94,9 +104,10 @@ class Loop:
         if delta:
             self._execution.tell("text", {"delta": delta, "turn": turn})
 
-    def _heard(self, messages: Sequence[ModelMessage], composed: Composed) -> None:
+    def _heard(self, messages: Sequence[ModelMessage]) -> None:
         """A whole answer of the model is here and none of its calls has been made: that is written down."""
-        new = [_lean(message) for message in messages[len(self._record.messages) :]]
+        new = [_lean(message) for message in messages[self._written :]]
+        self._written = len(messages)
         if not new:
             return
         self._record.messages += new
@@ -105,7 +116,8 @@ class Loop:
             if isinstance(message, ModelResponse):
                 used = used.plus(usage_of(message, self._execution.run.model or ""))
         self._execution.family.add(used)
-        self._parts.journal.note(self._execution.step("messages", content=written_messages(new)))
+        turn = str(self._record.turn)
+        self._parts.journal.note(self._execution.step("messages", turn, written_messages(new)))
 
     async def _history(self) -> list[ModelMessage]:
         run = self._execution.run
@@ -129,6 +141,21 @@ class Loop:
     async def _number_of_root(self) -> int:
         root = await self._parts.runs.find(self._execution.run.workspace, self._execution.run.root)
         return root.message or 0 if root else 0
+
+
+def _note_saved(response: ModelResponse, tokens: int) -> None:
+    """Definitions that its request did not have to send."""
+    if tokens > 0:
+        response.metadata = {**(response.metadata or {}), SAVED: tokens}
+
+
+def _tell_apart(response: ModelResponse) -> None:
+    """Calls are journaled by their ids: some models give the same to several, or none."""
+    known: set[str] = set()
+    for call in response.tool_calls:
+        if not call.tool_call_id or call.tool_call_id in known:
+            call.tool_call_id = f"{call.tool_call_id or 'call'}_{len(known) + 1}"
+        known.add(call.tool_call_id)
 
 
 def _lean(message: ModelMessage) -> ModelMessage:

@@ -6,10 +6,10 @@ that left and may not be repeated is `uncertain`, the others are performed.
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from time import monotonic
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 from pydantic_ai import RunContext
 from pydantic_ai.exceptions import ToolFailed
@@ -17,7 +17,7 @@ from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
 from pydantic_core import SchemaValidator, core_schema
 
-from dragoman.agents.offers import Attempt, Offer, Offers, Told
+from dragoman.agents.offers import OVER_LIMIT, Attempt, Offer, Offers, Told
 from dragoman.agents.work import Work
 from dragoman.errors import DragomanError, InputRequired, NobodyAnswered
 from dragoman.run import Run, RunEventKind, RunUsage, Step
@@ -35,6 +35,14 @@ _UNCERTAIN = (
 )
 
 
+class _Waiting(Protocol):
+    """Who hears that a call waits for a person's yes."""
+
+    def awaits_approval(self, approval: str, call: str) -> None: ...
+
+    def has_approval(self, approval: str, call: str) -> None: ...
+
+
 class Performance(AbstractToolset[Work]):
     def __init__(
         self,
@@ -45,7 +53,9 @@ class Performance(AbstractToolset[Work]):
         family: Family,
         journal: Journal,
         previews: Previews,
+        desk: "_Waiting",
     ) -> None:
+        self.desk = desk
         self._run = run
         self._work = work
         self._sources = sources
@@ -55,9 +65,8 @@ class Performance(AbstractToolset[Work]):
         self._previews = previews
         self._offers: dict[str, Offer] = {}
         self._most_tools: int | None = run.options.get("max_tools")
-        self._tools_called = sum(1 for key in record.finished if key.startswith("t"))
+        self._tools_called = record.calls
         self.turn = record.turn
-        self.waiting: Callable[[str | None], None] = lambda _: None
 
     @property
     def id(self) -> str | None:
@@ -68,8 +77,12 @@ class Performance(AbstractToolset[Work]):
         for source in self._sources:
             for offer in await source.list(self._work):
                 offers.setdefault(offer.name, offer)
-        if offers.keys() != self._offers.keys():
+        if [*offers] != self._record.offered:
+            self._record.offered = [*offers]
             self._journal.note(self._step("offered", content=[*offers]))
+        for call in self._record.open_calls:
+            # It was called and is gone since: what is known of the call is told all the same.
+            offers.setdefault(call.tool_name, _gone(call.tool_name))
         self._offers = offers
         return {name: self._tool(offer) for name, offer in offers.items()}
 
@@ -78,7 +91,7 @@ class Performance(AbstractToolset[Work]):
     ) -> Any:
         offer = self._offers[name]
         key = f"{offer.kind[0]}{self.turn}:{ctx.tool_call_id}"
-        told = self._record.finished.get(key)
+        told = self._record.finished.get(key) or self._record.finished.get(f"t{self.turn}:{ctx.tool_call_id}")
         if told is None:
             told = await self._performed(offer, tool_args, key)
         if told.ok:
@@ -105,7 +118,7 @@ class Performance(AbstractToolset[Work]):
         return await self._finished(offer, key, told, (monotonic() - began) * 1000)
 
     async def _tried(self, offer: Offer, arguments: Mapping[str, Any], key: str) -> Told:
-        witness = _Witness(self, key)
+        witness = _Witness(self, f"{self._run.id} {key}", key)
         try:
             if not offer.repeatable and not offer.departs_itself:
                 await witness.departs(False)
@@ -121,15 +134,17 @@ class Performance(AbstractToolset[Work]):
             self._tools_called += 1
             if self._most_tools is not None and self._tools_called > self._most_tools:
                 return _no_more(f"No more than {self._most_tools} tool calls were allowed for this request.")
-        if not self._family.may_call():
+        if not self._family.begin_call():
             return _no_more(f"The run has made its {self._family.limits.calls} calls.")
         return None
 
     async def _finished(self, offer: Offer, key: str, told: Told, milliseconds: float | None) -> Told:
         told = replace(told, tool=offer.name)
         self._record.finished[key] = told
-        if offer.kind == "tool" and milliseconds is not None:
-            self._family.add(RunUsage(calls=1, tokens_saved=told.tokens_saved))
+        if milliseconds is not None:
+            calls = told.calls + (1 if offer.kind == "tool" else 0)
+            self._family.add(RunUsage(calls=calls, tokens_saved=told.tokens_saved))
+            self._family.begun += told.calls
         self._work.contexts.extend(told.contexts)
         step = self._step("call.finished", key, written_told(told))
         event = self._family.event(
@@ -150,6 +165,10 @@ class Performance(AbstractToolset[Work]):
         else:
             self._journal.note(step, event)
         return told
+
+    @property
+    def is_over(self) -> bool:
+        return self._family.cancelled
 
     async def departs(self, key: str) -> None:
         if self._family.cancelled:
@@ -176,22 +195,36 @@ class Performance(AbstractToolset[Work]):
         return ToolsetTool(toolset=self, tool_def=definition, max_retries=_RETRIES, args_validator=_ANYTHING)
 
 
+def _gone(name: str) -> Offer:
+    async def perform(arguments: Mapping[str, Any], attempt: Attempt) -> Told:
+        return Told(content=f"{name} is not available any more.", ok=False, code="not_found")
+
+    return Offer(name=name, description="", schema={"type": "object"}, perform=perform)
+
+
 def _no_more(why: str) -> Told:
-    return Told(content=f"{why} Answer with what you have.", ok=False, code="limit_reached")
+    return Told(content=f"{why} Answer with what you have.", ok=False, code=OVER_LIMIT)
 
 
 class _Witness:
     """Fills `Witness` for one call of a run."""
 
-    def __init__(self, performance: Performance, key: str) -> None:
+    def __init__(self, performance: Performance, name: str, key: str) -> None:
+        self.name = name
+        self._approval = ""
         self._performance = performance
         self._key = key
 
+    @property
+    def is_over(self) -> bool:
+        return self._performance.is_over
+
     def awaits(self, approval: str) -> None:
-        self._performance.waiting(approval)
+        self._approval = approval
+        self._performance.desk.awaits_approval(approval, self._key)
 
     def goes_on(self) -> None:
-        self._performance.waiting(None)
+        self._performance.desk.has_approval(self._approval, self._key)
 
     async def departs(self, repeatable: bool) -> None:
         if not repeatable:

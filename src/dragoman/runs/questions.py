@@ -22,6 +22,11 @@ class Questions:
         self._lasts = lasts
         # Who waits holds the bell; with the last of them it is gone.
         self._bells: WeakValueDictionary[str, asyncio.Event] = WeakValueDictionary()
+        self._next_look = 0.0
+
+    async def close(self, root: Run) -> None:
+        """The run ended: its open questions wait for nobody any more."""
+        await self._rows.close(root.workspace, root.id, "cancelled")
 
     async def ask(self, run: Run, key: str, text: str, fields: Mapping[str, Any] | None) -> Question:
         """The same question when a run comes here again after a crash, answered or not."""
@@ -46,17 +51,29 @@ class Questions:
     async def answered(self, question: Question) -> Any:
         """Waits for the answer. Raises `NobodyAnswered` when its time is over."""
         bell = self._bells.setdefault(question.id, asyncio.Event())
-        current: Question | None = question
+        # It may have been answered before there was a bell.
+        current = await self._rows.find(question.workspace, question.user, question.id)
         while current is not None and current.status == "pending":
             left = (current.expires_at - datetime.now(UTC)).total_seconds()
             if left <= 0:
                 break
             with suppress(TimeoutError):
                 await asyncio.wait_for(bell.wait(), min(left, _LOOK_EVERY))
-            current = await self._rows.find(question.workspace, question.user, question.id)
+            await self._look(bell)
+            if bell.is_set():
+                current = await self._rows.find(question.workspace, question.user, question.id)
         if current is None or current.status != "answered":
             raise NobodyAnswered("nobody answered the question", hint="go on without, or say what is missing")
         return current.answer
+
+    async def _look(self, bell: asyncio.Event) -> None:
+        """Rings for answers that were given in other processes: one look serves all who wait here."""
+        now = asyncio.get_running_loop().time()
+        if bell.is_set() or now < self._next_look:
+            return
+        self._next_look = now + _LOOK_EVERY
+        for settled in await self._rows.settled([*self._bells]):
+            self.tell_answered(settled)
 
     def tell_answered(self, question: str) -> None:
         """The answer is written: whoever waits for it in this process goes on at once."""

@@ -1,14 +1,19 @@
 """What a run's journal says: how far it came. Read once when the run is taken up, then kept up to date."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter, ModelResponse
+from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter, ModelResponse, ToolCallPart
 
 from dragoman.agents.offers import Context, Told
 from dragoman.agents.prices import cost_of
 from dragoman.run import RunUsage, Step
+
+SAVED = "tokens_saved"
+"""In the metadata of an answer: what its request did not have to send."""
+RESUMED = "resumed"
+"""The key of the note that a run was taken up again."""
 
 
 @dataclass(slots=True)
@@ -17,14 +22,25 @@ class Record:
     finished: dict[str, Told] = field(default_factory=dict[str, Told])
     departed: set[str] = field(default_factory=set[str])
     plan: list[Mapping[str, Any]] = field(default_factory=list[Mapping[str, Any]])
+    offered: list[str] = field(default_factory=list[str])
+    resumed: int = 0
 
     @classmethod
     def of(cls, steps: Iterable[Step]) -> "Record":
         record = cls()
+        turns: set[str] = set()
         for step in steps:
+            record.resumed = record.resumed + 1 if step.key == RESUMED else record.resumed
+            if step.kind in ("messages", "call.finished"):
+                record.resumed = 0  # it came further
             match step.kind:
                 case "messages":
-                    record.messages += ModelMessagesTypeAdapter.validate_python(step.content)
+                    # Written again by a store that did not say whether it had written it.
+                    if not step.key or step.key not in turns:
+                        record.messages += ModelMessagesTypeAdapter.validate_python(step.content)
+                    turns.add(step.key)
+                case "offered":
+                    record.offered = [*step.content]
                 case "call.departed":
                     record.departed.add(step.key)
                 case "call.finished":
@@ -36,13 +52,24 @@ class Record:
         return record
 
     @property
+    def open_calls(self) -> Sequence[ToolCallPart]:
+        """Those of the last answer of the model; it has not been told yet what came of them."""
+        last = self.messages[-1] if self.messages else None
+        return last.tool_calls if isinstance(last, ModelResponse) else ()
+
+    @property
     def turn(self) -> int:
         return sum(isinstance(message, ModelResponse) for message in self.messages)
+
+    @property
+    def calls(self) -> int:
+        """Of tools; those that a limit refused were not made."""
+        return sum(key.startswith("t") and not told.is_refused for key, told in self.finished.items())
 
     def used(self, model: str) -> RunUsage:
         """By this run alone, its child runs left out."""
         total = RunUsage(
-            calls=sum(key.startswith("t") for key in self.finished),
+            calls=self.calls + sum(told.calls for told in self.finished.values()),
             tokens_saved=sum(told.tokens_saved for told in self.finished.values()),
         )
         for message in self.messages:
@@ -63,6 +90,8 @@ def written_told(told: Told) -> dict[str, Any]:
         facts["tool"] = told.tool
     if told.tokens_saved:
         facts["tokens_saved"] = told.tokens_saved
+    if told.calls:
+        facts["calls"] = told.calls
     if told.call_id:
         facts["call_id"] = told.call_id
     if told.contexts:
@@ -83,4 +112,5 @@ def usage_of(response: ModelResponse, model: str) -> RunUsage:
         input_tokens=used.input_tokens,
         output_tokens=used.output_tokens,
         cost=cost_of(model.partition(",")[0], used) or 0.0,
+        tokens_saved=(response.metadata or {}).get(SAVED, 0),
     )

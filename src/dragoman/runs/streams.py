@@ -4,6 +4,7 @@ An event is told here only after it is kept, so a stream that breaks is resumed 
 """
 
 import asyncio
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
@@ -19,10 +20,16 @@ _MOST_RECENT = 4_000
 
 @dataclass(slots=True)
 class _Live:
-    """A root run that is executed in this process: its last events."""
+    """A root run that is executed in this process: its events from a number on."""
 
+    first: int
     events: list[RunEvent] = field(default_factory=list[RunEvent])
-    is_whole: bool = True
+
+    def after(self, number: int) -> Sequence[RunEvent] | None:
+        """None where they do not reach back so far."""
+        if number + 1 < self.first:
+            return None
+        return self.events[bisect_right(self.events, number, key=lambda event: event.number) :]
 
 
 @dataclass(slots=True, eq=False)
@@ -37,8 +44,10 @@ class Streams:
         self._bells: defaultdict[str, set[_Bell]] = defaultdict(set)
         self._closed = False
 
-    def begin(self, root: Run, is_new: bool) -> None:
-        self._live[root.id] = _Live(is_whole=is_new)
+    def begin(self, root: Run, last: int) -> None:
+        """It is executed here from now on; `last` is the number of the last event from before."""
+        self._live[root.id] = _Live(first=last + 1)
+        self._ring(root.id)
 
     def end(self, root: Run) -> None:
         self._live.pop(root.id, None)
@@ -52,7 +61,7 @@ class Streams:
                 live.events.append(event)
                 if len(live.events) > _MOST_RECENT:
                     del live.events[: _MOST_RECENT // 2]
-                    live.is_whole = False
+                    live.first = live.events[0].number
         for root in {event.root for event in events}:
             self._ring(root)
 
@@ -117,10 +126,8 @@ class Streams:
 
     async def _after(self, run: Run, last: int) -> Sequence[RunEvent]:
         live = self._live.get(run.root)
-        if live is not None:
-            reaches_back = live.is_whole or (live.events and live.events[0].number <= last + 1)
-            if reaches_back:
-                return [event for event in live.events if event.number > last]
+        if live is not None and (events := live.after(last)) is not None:
+            return events
         return await self._rows.events(run.workspace, run.root, after=last)
 
     async def _is_over(self, run: Run, last: int) -> bool:

@@ -15,6 +15,7 @@ from weakref import WeakValueDictionary
 from pydantic_monty import AsyncMonty, AsyncMontySession, MontyError, ResourceLimits
 
 from dragoman.sandbox import faults
+from dragoman.sandbox.callers import callable_from_code
 from dragoman.sandbox.exposed import modules_for, names_for
 from dragoman.sandbox.limits import CodeLimits
 from dragoman.sandbox.namespace import FunctionNames, Namespace, Shelves
@@ -24,7 +25,7 @@ from dragoman.sandbox.work import Ways, Work
 from dragoman.scope import Caller
 from dragoman.telemetry.logs import get_logger
 from dragoman.tokens import count_tokens
-from dragoman.tool import Json, json_bytes
+from dragoman.tool import Json, Tool, Witness, json_bytes
 
 _NICENESS = 10
 _RECYCLE_AFTER = 1000  # runs of one process
@@ -69,15 +70,16 @@ class Sandbox:
             await pool.__aexit__(None, None, None)
             await asyncio.sleep(_CLOSING_PAUSE)
 
-    async def run(self, code: str, caller: Caller) -> CodeOutput:
+    async def run(self, code: str, caller: Caller, witness: Witness | None = None) -> CodeOutput:
         """Whatever goes wrong is in the output; only cancellation gets out as an exception.
 
-        When the caller is cancelled, so are the calls under way, and the process is free for others.
+        When the caller is cancelled, so are the calls under way, and the process is free for others. While a
+        person is asked about a call, no time counts; `witness` hears of that, and of every call that leaves.
         """
         started = perf_counter()
         caller = replace(caller, way="code")
         namespace = Namespace(self._catalog, self._names, caller, programmatic=self._programmatic)
-        work = Work(self._ways, namespace, caller, self.limits, self._count)
+        work = Work(self._ways, namespace, caller, self.limits, self._count, witness)
         result, error = None, self._reason_to_refuse(code)
         if error is None:
             self._works.add(work)
@@ -94,6 +96,10 @@ class Sandbox:
                     if not self._works:
                         self._quiet.set()
         return self._told(work, result, error, started)
+
+    def is_open(self, tool: Tool) -> bool:
+        """Whether code may call it."""
+        return callable_from_code(tool, self._programmatic)
 
     def _reason_to_refuse(self, code: str) -> CodeError | None:
         if self._is_closing:

@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from secrets import token_hex
 from typing import Any
 
 import orjson
@@ -20,7 +21,7 @@ from dragoman.sandbox.outcome import CodeError, CountTokens
 from dragoman.sandbox.plain import NotPlain, TooLarge, plain
 from dragoman.sandbox.signature import arguments_of, stub
 from dragoman.scope import Caller
-from dragoman.tool import Json, Tool, ToolOutput, json_bytes
+from dragoman.tool import Json, Tool, ToolOutput, Witness, json_bytes
 
 _ARGUMENTS_HINT = "give dicts, lists, text and numbers"
 
@@ -29,16 +30,26 @@ _ARGUMENTS_HINT = "give dicts, lists, text and numbers"
 class Ways:
     """How a run reaches what is outside: the road, search, and the whole of a result that was cut."""
 
-    call: Callable[[str, Mapping[str, Any], Caller], Awaitable[ToolOutput]]
+    call: Callable[[str, Mapping[str, Any], Caller, Witness], Awaitable[ToolOutput]]
     search: Callable[[str, int, Caller], Awaitable[list[Tool]]]
     whole: Callable[[str, Caller], Awaitable[tuple[bytes, str]]]
 
 
 class Work:
     def __init__(
-        self, ways: Ways, namespace: Namespace, caller: Caller, limits: CodeLimits, count: CountTokens
+        self,
+        ways: Ways,
+        namespace: Namespace,
+        caller: Caller,
+        limits: CodeLimits,
+        count: CountTokens,
+        witness: Witness | None = None,
     ) -> None:
         self._ways = ways
+        self._witness = witness
+        self._name = witness.name if witness is not None else f"code:{token_hex(8)}"
+        self._waits = 0
+        self._left: float | None = None
         self._namespace = namespace
         self._caller = caller
         self._limits = limits
@@ -66,6 +77,11 @@ class Work:
     def is_flooded(self) -> bool:
         return self._room < 0
 
+    @property
+    def is_over(self) -> bool:
+        """Whether nobody will run this code again."""
+        return self._witness is None or self._witness.is_over
+
     # Ending
 
     def begin(self, clock: asyncio.Timeout) -> None:
@@ -80,6 +96,28 @@ class Work:
             if self._clock is not None:
                 with suppress(RuntimeError):  # it has ended by itself just now
                     self._clock.reschedule(self._loop.time())
+
+    def awaits(self, approval: str) -> None:
+        """A person is asked about one of its calls: its time stands still until the last has answered."""
+        self._waits += 1
+        if self._waits == 1 and self._clock is not None and (when := self._clock.when()) is not None:
+            self._left = max(0.0, when - self._loop.time())
+            self._clock.reschedule(None)
+        if self._witness is not None:
+            self._witness.awaits(approval)
+
+    def goes_on(self) -> None:
+        self._waits -= 1
+        if self._waits == 0 and self._clock is not None and self._left is not None and self.fault is None:
+            with suppress(RuntimeError):  # it has ended meanwhile
+                self._clock.reschedule(self._loop.time() + self._left)
+            self._left = None
+        if self._witness is not None:
+            self._witness.goes_on()
+
+    async def departs(self, repeatable: bool) -> None:
+        if self._witness is not None:
+            await self._witness.departs(repeatable)
 
     async def end(self) -> None:
         """No call outlives its run."""
@@ -171,7 +209,8 @@ class Work:
             self.stop(too_many_calls(self._limits))
             await self._loop.create_future()  # until the run's end cancels it: the code cannot catch this
         arguments = self._checked(arguments_of(tool, name, values, named))
-        output = await self._ways.call(tool.name, arguments, self._caller)
+        witness = _CallWitness(f"{self._name}:{self.calls}", self)
+        output = await self._ways.call(tool.name, arguments, self._caller, witness)
         if not output.ok:
             error = output.error
             raise (
@@ -203,6 +242,27 @@ class Work:
         if isinstance(result, str):
             return result, result.encode("utf-8", "replace")
         return result or output.result, json_bytes(result)
+
+
+class _CallWitness:
+    """Fills `Witness` for one call of the code: its run waits with it, and is told when it leaves."""
+
+    def __init__(self, name: str, work: Work) -> None:
+        self.name = name
+        self._work = work
+
+    @property
+    def is_over(self) -> bool:
+        return self._work.is_over
+
+    def awaits(self, approval: str) -> None:
+        self._work.awaits(approval)
+
+    def goes_on(self) -> None:
+        self._work.goes_on()
+
+    async def departs(self, repeatable: bool) -> None:
+        await self._work.departs(repeatable)
 
 
 def _failed(code: str, message: str, hint: str | None) -> RuntimeError:

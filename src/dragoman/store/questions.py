@@ -1,6 +1,6 @@
 """Questions of agents to people as rows. A run asks each one once, however often it is taken on again."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -80,6 +80,12 @@ class SqlQuestions:
         answered = update(_rows).where(is_open).values(status="answered", answer=answer, answered_at=now)
         async with self._database.write() as connection:
             return bool((await connection.execute(answered)).rowcount)
+
+    @undisturbed
+    async def settled(self, questions: Collection[str]) -> frozenset[str]:
+        query = select(_rows.c.id).where(_rows.c.id.in_(questions), _rows.c.status == "pending")
+        async with self._database.read() as connection:
+            return frozenset(questions) - frozenset(await connection.scalars(query))
 
     @undisturbed
     async def close(self, workspace: str, root: str, status: str) -> None:

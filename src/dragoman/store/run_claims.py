@@ -3,7 +3,7 @@
 A claim never waits: a row that another process holds at this moment is the other's.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -66,9 +66,11 @@ class SqlRunClaims:
             return next(iter(await _take(connection, query, worker, until)), None)
 
     @undisturbed
-    async def renew(self, worker: str, until: datetime) -> frozenset[str]:
+    async def renew(
+        self, worker: str, until: datetime, runs: Collection[str] | None = None
+    ) -> frozenset[str]:
         async with self._database.write() as connection:
-            held = await _lock_held(connection, worker)
+            held = await _lock_held(connection, worker, runs)
             if held:
                 await connection.execute(update(_runs).where(run_key.in_(held)).values(lease_until=until))
         return frozenset(run for _, run in held)
@@ -86,9 +88,9 @@ class SqlRunClaims:
             return frozenset(await connection.scalars(query))
 
     @undisturbed
-    async def release(self, worker: str) -> None:
+    async def release(self, worker: str, runs: Collection[str] | None = None) -> None:
         async with self._database.write() as connection:
-            if held := await _lock_held(connection, worker):
+            if held := await _lock_held(connection, worker, runs):
                 given_back = update(_runs).where(run_key.in_(held)).values(worker=None, lease_until=None)
                 await connection.execute(given_back)
 
@@ -163,7 +165,7 @@ async def _take(
     return sorted(found, key=lambda run: (run.created_at, run.id))
 
 
-async def _lock_held(connection: AsyncConnection, worker: str) -> Sequence[Key]:
+async def _lock_held(connection: AsyncConnection, worker: str, runs: Collection[str] | None) -> Sequence[Key]:
     query = (
         select(_runs.c.workspace, _runs.c.id)
         .where(_is_unfinished, _runs.c.worker == worker)
@@ -171,4 +173,6 @@ async def _lock_held(connection: AsyncConnection, worker: str) -> Sequence[Key]:
         .order_by(_runs.c.workspace, _runs.c.id)
         .with_for_update(key_share=True)
     )
+    if runs is not None:
+        query = query.where(_runs.c.id.in_(runs))
     return [(workspace, run) for workspace, run in await connection.execute(query)]

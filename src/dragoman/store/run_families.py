@@ -44,8 +44,11 @@ def run_of(row: RowMapping) -> Run:
     return Run(**facts)
 
 
-async def lock_families(connection: AsyncConnection, keys: set[Key]) -> set[Key]:
-    """Which of these runs there are; until the transaction ends nobody removes them."""
+async def lock_families(connection: AsyncConnection, keys: set[Key], worker: str | None = None) -> set[Key]:
+    """Which of these runs there are; until the transaction ends nobody removes them, or takes them over.
+
+    With a `worker`: those alone whose root it holds.
+    """
     if not keys:
         return set()
     query = (
@@ -56,6 +59,8 @@ async def lock_families(connection: AsyncConnection, keys: set[Key]) -> set[Key]
         .order_by(_root.c.workspace, _root.c.id)
         .with_for_update(key_share=True, of=_root)
     )
+    if worker is not None:
+        query = query.where(_root.c.worker == worker)
     return {(workspace, run) for workspace, run in await connection.execute(query)}
 
 

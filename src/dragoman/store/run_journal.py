@@ -39,19 +39,34 @@ class SqlRunJournal:
     @undisturbed
     async def write(self, batch: Batch) -> Sequence[Message]:
         async with self._database.write() as connection:
-            await wait_for_threads(self._database, connection, set(map(place_of, batch.messages)))
-            present = await _present(connection, batch)
-            if runs := [row_of(run) for run in batch.runs if (run.workspace, run.id) in present]:
-                await connection.execute(self._database.upsert(_runs, keep=_KEPT), runs)
-            await _add_steps(connection, [one for one in batch.steps if (one.workspace, one.run) in present])
-            if events := [_event_row(one) for one in batch.events if (one.workspace, one.root) in present]:
-                await connection.execute(
-                    self._database.insert(_events).on_conflict_do_nothing(
-                        index_elements=["workspace", "root", "number"]
-                    ),
-                    events,
-                )
-            return await _add_messages(connection, batch.messages, present)
+            _, messages = await self._write(connection, batch, None)
+        return messages
+
+    @undisturbed
+    async def write_held(self, batch: Batch, worker: str) -> frozenset[str]:
+        async with self._database.write() as connection:
+            present, _ = await self._write(connection, batch, worker)
+        return frozenset(run for workspace, run in _named(batch) if (workspace, run) not in present)
+
+    async def _write(
+        self, connection: AsyncConnection, batch: Batch, worker: str | None
+    ) -> tuple[set[Key], Sequence[Message]]:
+        await wait_for_threads(self._database, connection, set(map(place_of, batch.messages)))
+        present = await _present(connection, batch, worker)
+        if runs := [row_of(run) for run in batch.runs if (run.workspace, run.id) in present]:
+            await connection.execute(self._database.upsert(_runs, keep=_KEPT), runs)
+        await _add_steps(connection, [one for one in batch.steps if (one.workspace, one.run) in present])
+        await self._add_events(
+            connection, [one for one in batch.events if (one.workspace, one.root) in present]
+        )
+        return present, await _add_messages(connection, batch.messages, present)
+
+    async def _add_events(self, connection: AsyncConnection, events: Sequence[RunEvent]) -> None:
+        if events:
+            once = self._database.insert(_events).on_conflict_do_nothing(
+                index_elements=["workspace", "root", "number"]
+            )
+            await connection.execute(once, [_event_row(one) for one in events])
 
     @undisturbed
     async def steps(self, workspace: str, run: str) -> Sequence[Step]:
@@ -85,14 +100,18 @@ class SqlRunJournal:
             return await connection.scalar(query) or 0
 
 
-async def _present(connection: AsyncConnection, batch: Batch) -> set[Key]:
-    """The runs of the batch that are there, and the child runs that come with it."""
+def _named(batch: Batch) -> set[Key]:
     keys = {(step.workspace, step.run) for step in batch.steps}
     keys |= {(event.workspace, event.root) for event in batch.events}
     keys |= {(message.workspace, message.run) for message in batch.messages if message.run is not None}
     for run in batch.runs:
         keys |= {(run.workspace, run.id), (run.workspace, run.root)}
-    found = await lock_families(connection, keys)
+    return keys
+
+
+async def _present(connection: AsyncConnection, batch: Batch, worker: str | None) -> set[Key]:
+    """The runs of the batch that are there, and the child runs that come with it."""
+    found = await lock_families(connection, _named(batch), worker)
     return found | {(run.workspace, run.id) for run in batch.runs if (run.workspace, run.root) in found}
 
 

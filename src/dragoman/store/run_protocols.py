@@ -4,7 +4,7 @@ Every question carries the workspace. A run is claimed by one process at a time,
 lease lasts; whoever finds a lease that is over takes the run on from its journal.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
@@ -92,8 +92,10 @@ class Batch:
 
 
 class RunRows(Protocol):
-    async def accept(self, run: Run, message: Message | None = None) -> Accepted:
-        """Writes both or nothing; the message gets its number, and the run the number of its message."""
+    async def accept(
+        self, run: Run, message: Message | None = None, events: Sequence[RunEvent] = ()
+    ) -> Accepted:
+        """Writes all or nothing; the message gets its number, and the run the number of its message."""
         ...
 
     async def find(self, workspace: str, run: str) -> Run | None: ...
@@ -123,6 +125,10 @@ class RunRows(Protocol):
 
     async def write(self, batch: Batch) -> Sequence[Message]:
         """One transaction. Returns the messages with their numbers."""
+        ...
+
+    async def write_held(self, batch: Batch, worker: str) -> frozenset[str]:
+        """The same of runs whose root the worker holds. Returns the others: nothing was written of them."""
         ...
 
     async def steps(self, workspace: str, run: str) -> Sequence[Step]:
@@ -159,8 +165,13 @@ class RunRows(Protocol):
         """The same for one run: None when it is held, finished, or not yet its turn."""
         ...
 
-    async def renew(self, worker: str, until: datetime) -> frozenset[str]:
-        """Lengthens the leases of all unfinished runs that the worker holds; returns their ids."""
+    async def renew(
+        self, worker: str, until: datetime, runs: Collection[str] | None = None
+    ) -> frozenset[str]:
+        """Lengthens the leases of the unfinished runs that the worker holds; returns their ids.
+
+        With `runs`, of these alone.
+        """
         ...
 
     async def workers(self) -> frozenset[str]:
@@ -171,8 +182,8 @@ class RunRows(Protocol):
         """Whether any root run of any workspace is unfinished."""
         ...
 
-    async def release(self, worker: str) -> None:
-        """Gives back what the worker holds: another may take it at once."""
+    async def release(self, worker: str, runs: Collection[str] | None = None) -> None:
+        """Gives back what the worker holds, or these of it: another may take it at once."""
         ...
 
     async def ask_cancel(self, workspace: str, run: str) -> bool:
@@ -209,6 +220,10 @@ class QuestionRows(Protocol):
 
     async def answer(self, workspace: str, user: str, question: str, answer: Any, now: datetime) -> bool:
         """Only an open one, and in time."""
+        ...
+
+    async def settled(self, questions: Collection[str]) -> frozenset[str]:
+        """Those of these ids that wait for nobody any more."""
         ...
 
     async def close(self, workspace: str, root: str, status: str) -> None:

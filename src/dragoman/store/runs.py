@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import Select, insert, select
 
 from dragoman.errors import NotFound
-from dragoman.run import FINISHED, Message, Run, RunStatus
+from dragoman.run import FINISHED, Message, Run, RunEvent, RunStatus
 from dragoman.store import run_tables
 from dragoman.store.messages import add_messages, place_of, wait_for_threads
 from dragoman.store.run_claims import SqlRunClaims
@@ -24,7 +24,9 @@ class SqlRuns(SqlRunJournal, SqlRunClaims):
     """Fills `RunRows`."""
 
     @undisturbed
-    async def accept(self, run: Run, message: Message | None = None) -> Accepted:
+    async def accept(
+        self, run: Run, message: Message | None = None, events: Sequence[RunEvent] = ()
+    ) -> Accepted:
         async with self._database.write() as connection:
             if message is not None:
                 await wait_for_threads(self._database, connection, {place_of(message)})
@@ -33,6 +35,7 @@ class SqlRuns(SqlRunJournal, SqlRunClaims):
             if not run.is_root and not await lock_families(connection, {(run.workspace, run.root)}):
                 raise NotFound("the run that this one belongs to is gone")
             await connection.execute(insert(_rows), [row_of(run)])
+            await self._add_events(connection, events)
         return Accepted(run=run, message=message)
 
     @undisturbed

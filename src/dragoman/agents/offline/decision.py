@@ -12,11 +12,13 @@ from typing import Any, cast
 from dragoman.agents.offline import answers
 from dragoman.agents.offline.choosing import chosen
 from dragoman.agents.offline.clauses import clauses_of
-from dragoman.agents.offline.filling import Filled, Filling
+from dragoman.agents.offline.draft import Draft, Filled
+from dragoman.agents.offline.filling import fill
 from dragoman.agents.offline.grammar import PRONOUNS, opening
 from dragoman.agents.offline.kinds import coerced
 from dragoman.agents.offline.matching import Match
 from dragoman.agents.offline.parameters import Parameter
+from dragoman.agents.offline.plans import STATE, ToldTool, plan, told_tools
 from dragoman.agents.offline.references import Reference
 from dragoman.agents.offline.results import Reading, read
 from dragoman.agents.offline.sentence import Sentence
@@ -41,16 +43,6 @@ class Decision:
 
     calls: tuple[Call, ...] = ()
     text: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class FoundTool:
-    """A tool that a search described, as a definition."""
-
-    name: str
-    description: str | None
-    parameters_json_schema: dict[str, Any]
-    metadata: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +75,8 @@ class Decider:
 
     def decide(self, turn: Turn, tools: Sequence[Definition], today: date) -> Decision:
         offered = {tool.name: tool for tool in tools}
+        if STATE in offered and offered.keys() <= {STATE, ASK}:
+            return self._plan(turn, today)
         candidates = self._reader.candidates(tools, turn.instructions)
         candidates += self._found(turn) if THROUGH in offered else []
         progress = Progress(list(turn.done))
@@ -94,8 +88,19 @@ class Decider:
                 break
         return self._end(turn, progress, candidates)
 
+    def _plan(self, turn: Turn, today: date) -> Decision:
+        candidates = self._reader.candidates(told_tools(turn.instructions), "")
+        steps = [step.match.candidate for step in self._steps(turn, candidates, today) if step.match]
+        if not steps:
+            return Decision(text=answers.of_nothing(candidates, (), turn.text))
+        if any(one.tool == STATE for one in turn.done):
+            text = f"The plan: {', then '.join(f'`{one.title}`' for one in steps)}."
+            return Decision(text=answers.noted(text, not turn.has_note))
+        return Decision((Call(STATE, plan([one.name for one in steps])),))
+
     def _end(self, turn: Turn, progress: Progress, candidates: Sequence[Candidate]) -> Decision:
-        for one in progress.claim(lambda one: one.has_result and one.tool != ASK):
+        aside = {ASK, *(one.name for one in candidates if one.finds_tools)}
+        for one in progress.claim(lambda one: one.has_result and one.tool not in aside):
             progress.told.append(answers.Told(one.tool, read(one.content, one.outcome)))
         if progress.told:
             text = answers.of_results(progress.told, progress.unmatched)
@@ -138,9 +143,14 @@ class Decider:
             progress.unmatched.append(step.clause)
             return None
         tool = step.match.candidate
-        filling = self._filling(tool, step.clause, turn, progress, today)
-        filled = self._answered(filling, turn, progress)
-        done = progress.claim(lambda one: _is_call_of(one, tool, offered))
+        draft = self._draft(tool, step.clause, turn, progress, today)
+        filled = self._answered(draft, turn, progress)
+        done = progress.claim(
+            lambda one: (
+                _is_call_of(one, tool, offered)
+                and (not tool.finds_tools or one.arguments == filled.arguments)
+            )
+        )
         if done and any(one.has_result for one in done):
             if not tool.finds_tools:
                 progress.told += [
@@ -153,27 +163,27 @@ class Decider:
             return self._ask(tool, filled, turn, offered)
         return Decision(tuple(_call(tool, one, offered) for one in filled.all_arguments[:MOST_CALLS]))
 
-    def _filling(self, tool: Candidate, clause: str, turn: Turn, progress: Progress, today: date) -> Filling:
+    def _draft(self, tool: Candidate, clause: str, turn: Turn, progress: Progress, today: date) -> Draft:
         sentence = Sentence.of(clause)
         earlier = [read(one.content, one.outcome) for one in turn.earlier[-3:]]
         reference = Reference.find(sentence, [*earlier, *progress.readings])
         known = (*tool.listed, *self._reader.listed(turn.instructions))
-        filling = Filling(tool, sentence, today, known, turn.text if tool.given else clause)
-        filling.fill()
+        draft = Draft(tool, sentence, today, known, turn.text if tool.given else clause)
+        fill(draft)
         if reference is not None:
-            reference.complete(filling)
-        return filling
+            reference.complete(draft)
+        return draft
 
-    def _answered(self, filling: Filling, turn: Turn, progress: Progress) -> Filled:
+    def _answered(self, draft: Draft, turn: Turn, progress: Progress) -> Filled:
         """With what the person answered to the question for it."""
-        filled = filling.filled()
+        filled = draft.filled()
         if filled.missing and progress.left and progress.left[0].tool == ASK:
             asked = progress.left.pop(0)
             if asked.has_result and asked.outcome == "success":
-                _take_answer(filling, filled.missing, asked.content)
+                _take_answer(draft, filled.missing, asked.content)
         elif filled.missing and turn.before and not opening(turn.text)[0]:
-            _take_answer(filling, filled.missing, turn.text)
-        return filling.filled()
+            _take_answer(draft, filled.missing, turn.text)
+        return draft.filled()
 
     def _ask(
         self, tool: Candidate, filled: Filled, turn: Turn, offered: Mapping[str, Definition]
@@ -198,7 +208,7 @@ class Decider:
         return list(found.values())
 
 
-def _definition(row: Any) -> FoundTool | None:
+def _definition(row: Any) -> ToldTool | None:
     if not isinstance(row, dict):
         return None
     table = cast("dict[str, Any]", row)
@@ -206,7 +216,7 @@ def _definition(row: Any) -> FoundTool | None:
     name, description = table.get("name"), table.get("description")
     if not isinstance(name, str) or schema is None:
         return None
-    return FoundTool(name, description if isinstance(description, str) else "", schema, table)
+    return ToldTool(name, description if isinstance(description, str) else "", schema, table)
 
 
 def _is_call_of(done: Done, tool: Candidate, offered: Mapping[str, Definition]) -> bool:
@@ -231,7 +241,7 @@ def _call(tool: Candidate, arguments: Mapping[str, Any], offered: Mapping[str, D
     return Call(THROUGH, named)
 
 
-def _take_answer(filling: Filling, missing: Iterable[Parameter], content: Any) -> None:
+def _take_answer(draft: Draft, missing: Iterable[Parameter], content: Any) -> None:
     wanted = list(missing)
     reading = read(content)
     record = reading.record or {}
@@ -240,25 +250,23 @@ def _take_answer(filling: Filling, missing: Iterable[Parameter], content: Any) -
         value = record.get(one.name, next((table.get(one.name) for table in tables), None))
         form = coerced(one, str(value)) if isinstance(value, str | int | float) else value
         if form is not None:
-            filling.found[one.path] = form
+            draft.found[one.path] = form
     texts = [str(value) for value in record.values() if isinstance(value, str | int | float)]
     text = reading.text or (texts[0] if texts else "")
-    left = [one for one in wanted if one.path not in filling.found]
+    left = [one for one in wanted if one.path not in draft.found]
     if not left or not text.strip():
         return
     if len(left) == 1 and left[0].takes_text and not left[0].format:
-        _give_whole(filling, left[0], text)
+        _give_whole(draft, left[0], text)
         return
-    again = Filling(
-        replace(filling.tool, parameters=tuple(left), given=None), Sentence.of(text), filling.today
-    )
-    again.fill()
-    filling.found |= again.found
-    if len(left) == 1 and left[0].path not in filling.found:
-        _give_whole(filling, left[0], text)
+    again = Draft(replace(draft.tool, parameters=tuple(left), given=None), Sentence.of(text), draft.today)
+    fill(again)
+    draft.found |= again.found
+    if len(left) == 1 and left[0].path not in draft.found:
+        _give_whole(draft, left[0], text)
 
 
-def _give_whole(filling: Filling, parameter: Parameter, text: str) -> None:
+def _give_whole(draft: Draft, parameter: Parameter, text: str) -> None:
     form = coerced(parameter, text.strip().strip("\"'“”"))
     if form is not None:
-        filling.found[parameter.path] = form if {"string", "integer", "number"} & parameter.types else [form]
+        draft.found[parameter.path] = form if {"string", "integer", "number"} & parameter.types else [form]

@@ -22,8 +22,8 @@ _VERBS: Mapping[Deed, str] = {
         "read list get search find show check fetch view look see query browse count display retrieve"
         " describe lookup inspect review summarize summarise return returns watch scan preview print open"
         " calculate compute convert translate compare estimate solve measure determine identify locate"
-        " explain analyze analyse validate verify detect extract predict track recommend suggest download examine"
-        " discover obtain pull load"
+        " explain analyze analyse validate verify detect extract predict track recommend suggest download"
+        " examine discover obtain pull load"
     ),
     "create": (
         "create add make new insert register file book schedule place order reserve draft generate write"
@@ -36,7 +36,7 @@ _VERBS: Mapping[Deed, str] = {
     "update": (
         "update edit change set modify rename move mark assign unassign close reopen reschedule replace"
         " resolve pin archive give grant lend extend renew correct merge adjust put complete finish add push"
-        " remove toggle enable disable turn lock unlock restore star approve reject hand return attach"
+        " toggle enable disable turn lock unlock restore star approve reject hand return attach"
         " connect link increase decrease raise lower append write"
     ),
     "delete": (

@@ -28,7 +28,7 @@ _WORDS, _MEANING, _SCOPE = 0.55, 0.35, 0.10
 _SAME_VERB, _SAME_DEED = 0.14, 0.08
 _OTHER_CHANGE, _DOUBT, _CONTRARY = -0.12, -0.12, -0.30
 _FITS, _FITS_NOT = 0.03, -0.06
-_PASSED_ON = -0.05  # who can do it at once is better than who passes it on
+_PASSED_ON = -0.12  # who can do it at once is better than who passes it on
 # Found on the cases of the tests: a request is answered when enough of what it speaks of is in the tool,
 # or less of it and the meaning is near, or the meaning alone is very near.
 ENOUGH_WORDS = 0.34
@@ -115,9 +115,12 @@ def _match(
     weights = candidate.weights
     total = sum(rarity.values())
     found = sum(weight * _said(weights[term]) for term, weight in rarity.items() if term in weights)
-    if found or (request.verb and stem(request.verb) == candidate.verb):
+    mentioned = candidate.mentions & rarity.keys()
+    shares_deed = bool(request.deeds & candidate.deeds & CHANGES)
+    same_verb = bool(request.verb) and stem(request.verb) == candidate.verb
+    if found or same_verb or (shares_deed and len(mentioned) > 1 and mentioned >= rarity.keys()):
         # Names of things that the tool takes count once something else speaks for the tool.
-        found += sum(rarity[term] for term in candidate.mentions & rarity.keys() - weights.keys())
+        found += sum(rarity[term] for term in mentioned - weights.keys())
     share = found / total if total else 0.0
     score = _WORDS * share + _MEANING * max(0.0, meaning) + _SCOPE * max(0.0, scope)
     score += _deed(request, candidate) + _arguments(request, candidate)

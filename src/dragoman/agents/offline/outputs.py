@@ -10,7 +10,7 @@ _TELLING = TEXT_NAMES | frozenset({"message", "response", "summary", "output", "
 
 
 def in_form(schema: Mapping[str, Any], text: str) -> Any:
-    """A value of the schema. The text goes where texts go; nothing else is made up beyond what is required."""
+    """A value of the schema. The text goes where texts go; the rest is empty where it must be there."""
     definitions = {**schema.get("definitions", {}), **schema.get("$defs", {})}
     return _formed(schema, text, definitions, 0)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from dragoman.agents.offline.answers import summary
-from dragoman.agents.offline.filling import Filling
+from dragoman.agents.offline.draft import Draft
 from dragoman.agents.offline.grammar import CHANGES, TEXT_NAMES
 from dragoman.agents.offline.kinds import coerced
 from dragoman.agents.offline.parameters import Parameter
@@ -20,7 +20,8 @@ from dragoman.catalog.search.words import parts, stem
 
 _ALL = re.compile(
     r"\b(?:(?:a|the|their|this|that|your)\s+(?:short\s+|brief\s+)?)?(?:summary|overview|results?|findings|output|digest)"
-    r"(?:\s+of\s+(?:it|them|this|that|these|those|the results?))?\b|\b(?:them|these|those|it|that)\b|\bthe (?:list|answer)\b",
+    r"(?:\s+of\s+(?:it|them|this|that|these|those|the results?))?\b"
+    r"|\b(?:them|these|those|it|that)\b|\bthe (?:list|answer)\b",
     re.IGNORECASE,
 )
 _ORDINALS = {
@@ -74,21 +75,21 @@ class Reference:
         sentence.use(*pointing.span())
         return cls(reading, single, is_all=True)
 
-    def complete(self, filling: Filling) -> None:
+    def complete(self, draft: Draft) -> None:
         """What the clause left open and the thing it points at has."""
         if self.row is not None:
-            for parameter in [one for one in filling.open() if one.required]:
+            for parameter in [one for one in draft.open() if one.required]:
                 value = _of_row(self.row, parameter)
                 if value is not None:
-                    filling.found[parameter.path] = value
-        if not self.is_all or not filling.tool.deeds & CHANGES:
+                    draft.found[parameter.path] = value
+        if not self.is_all or not draft.tool.deeds & CHANGES:
             return
-        texts = [one for one in filling.open() if one.takes_text and not one.format and not one.is_identifier]
+        texts = [one for one in draft.open() if one.takes_text and not one.format and not one.is_identifier]
         texts = [one for one in texts if one.required or set(one.words) & TEXT_NAMES]
         if texts:
             best = max(texts, key=lambda one: (bool(set(one.words) & TEXT_NAMES), one.required))
             value = coerced(best, summary(self.reading))
-            filling.found[best.path] = [value] if "string" not in best.types else value
+            draft.found[best.path] = [value] if "string" not in best.types else value
 
 
 def _ends_here(sentence: Sentence, found: re.Match[str]) -> bool:

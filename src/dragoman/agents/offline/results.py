@@ -13,6 +13,7 @@ import orjson
 from dragoman.agents.offline.grammar import word_set
 
 Row = Mapping[str, Any]
+_SOURCE = re.compile(r"c\d{1,4}")
 _MARKER = re.compile(r"\[c\d{1,4}\]")
 _WRAPPERS = ("result", "results", "data", "output", "value", "answer", "content", "response")
 _BAD = frozenset({"error", "failed", "failure"})
@@ -41,7 +42,8 @@ class Reading:
 
 def read(content: Any, outcome: str = "success") -> Reading:
     value = _plain(content)
-    markers = tuple(dict.fromkeys(_MARKER.findall(_dumped(value))))
+    value, sources = _sourced(value)
+    markers = tuple(dict.fromkeys([*sources, *_MARKER.findall(_dumped(value))]))
     message, hint = _error_in(value)
     if outcome != "success" or message:
         return Reading(
@@ -53,6 +55,20 @@ def read(content: Any, outcome: str = "success") -> Reading:
     if isinstance(value, dict):
         return Reading(record=cast("Row", value), markers=markers)
     return Reading(text=_text_of(value), markers=markers)
+
+
+def _sourced(value: Any) -> tuple[Any, list[str]]:
+    """A result that comes with the names of its sources, without them; and those, as markers."""
+    if not isinstance(value, dict) or "result" not in value:
+        return cast("Any", value), []
+    table = cast("dict[str, Any]", value)
+    if table.keys() - {"result", "source", "sources"}:
+        return table, []
+    sources = table.get("sources")
+    listed = cast("list[Any]", sources) if isinstance(sources, list) else []
+    names = [table.get("source"), *(cast("Any", one).get("id") for one in listed if isinstance(one, dict))]
+    found = [f"[{name}]" for name in names if isinstance(name, str) and _SOURCE.fullmatch(name)]
+    return (_plain(table["result"]), found) if found else (table, [])
 
 
 def _plain(content: Any) -> Any:
@@ -115,7 +131,7 @@ def _unwrapped(value: Any, depth: int = 0) -> tuple[Any, str, bool]:
             "markers",
             "sources",
             "source",
-            "cite",
+            "agent",
         }
         if key in table and not beside:
             return _unwrapped(_plain(table[key]), depth + 1)

@@ -13,9 +13,7 @@ from dragoman.catalog.search.words import stem
 
 _TOKEN = re.compile(r"[^\s,;!?()\"“”«»`\[\]{}]+|[,;!?()\[\]{}\"“”«»`]")
 _BREAKS = frozenset(',;!?()[]{}"“”«»`')
-_JOINS = frozenset(
-    {"that", "and", "or", "but", "then", "which", "who", "where", "because", "so", "if", "when", "while"}
-)
+_JOINS = word_set("that and or but then which who where because so if when while off away out up")
 _CHAIN = re.compile(r"\s*(?:,|&|\band\b|\bor\b)\s*(?:\b(?:and|or)\b)?\s*(?:\bto\b)?\s*", re.IGNORECASE)
 
 
@@ -95,7 +93,7 @@ class Sentence:
         return found
 
     def run(self, place: int, stops: Sequence[str] = (), far: bool = False) -> tuple[str, int, int]:
-        """Free text from a place on, up to a break, something used, a stop word or (not `far`) a preposition."""
+        """Free text up to a break, something used, a stop word or (unless `far`) a preposition."""
         taken: list[Word] = []
         for word in self.words:
             if word.start < place:
@@ -163,8 +161,8 @@ def _words(text: str) -> Iterator[Word]:
 
 _SMALL = (
     word_set(
-        "please can could would you i we want need like all is are there what which who how do does did and or of"
-        " me up out there s new one ones also now then let lets whats what's that"
+        "please can could would you i we want need all is are there what which who how do does did and or"
+        " of me up out there s new one ones also now then let lets whats what's that"
     )
     | DETERMINERS
     | PRONOUNS

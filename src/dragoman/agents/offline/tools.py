@@ -23,7 +23,8 @@ _MARK = re.compile(r"^\s*\[(?:MCP:)?([^\]]{1,60})\]\s*")
 _LISTED = re.compile(
     r"^[ \t]*(?:[-*•]|\d+[.)])[ \t]+[`*\"']*([\w][\w.@/-]{0,63})[`*\"']*[ \t]*(?:[:—–-]|\()[ \t]*(.*)$", re.M
 )
-_HEADING = re.compile(r"^[ \t#*]*([A-Za-z][\w ,'-]{0,80}?)[ *]*:[ *]*$|^#+[ \t]*(.+)$", re.M)
+_HEADING = re.compile(r"^(?![ \t]*[-*•] )[ \t#*]*([A-Za-z][^\n]{0,200}?)[ *]*:[ *]*$|^#+[ \t]*(.+)$", re.M)
+_TOPIC = 4  # words of a heading that say what it is about
 # A tool that finds tools, and tools that take a part of this loop rather than of the work.
 _ASIDE = frozenset({"state_plan", "ask_person", "run_code", "final_result", "call_tool", "load_capability"})
 _FIELDS = (("name", 3.0, 3.0), ("description", 1.0, 15.0), ("parameters", 0.5, 15.0), ("connector", 1.0, 1.5))
@@ -55,7 +56,7 @@ class Definition(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A value that a text lists as possible, with what the text says of it and the heading it stands under."""
+    """A value that a text lists as possible, what is said of it, and the heading it stands under."""
 
     value: str
     description: str
@@ -179,7 +180,8 @@ class Reader:
         where = next((one for one in tool.parameters if one.required and one is not to), None)
         if to is None or where is None or (not where.takes_text and not where.choices):
             return []
-        values = fitting(where, tool.listed) or fitting(where, self.listed(instructions))
+        nouns = tool.noun_stems
+        values = fitting(where, tool.listed, nouns) or fitting(where, self.listed(instructions), nouns)
         values = values or tuple(Listed(str(choice), "") for choice in where.choices)
         return [self._for_value(tool, where, value) for value in values]
 
@@ -240,7 +242,9 @@ def _listed_in(text: str) -> Iterable[Listed]:
     headings = [(found.start(), found.group(1) or found.group(2)) for found in _HEADING.finditer(text)]
     for found in _LISTED.finditer(text):
         above = [heading for start, heading in headings if start < found.start()]
-        yield Listed(found.group(1), found.group(2)[:400], above[-1] if above else "")
+        yield Listed(
+            found.group(1), found.group(2)[:400], " ".join(above[-1].split()[:_TOPIC]) if above else ""
+        )
 
 
 def _own_name(name: str, connector: str) -> str:

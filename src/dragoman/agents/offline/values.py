@@ -97,6 +97,11 @@ def _quoted(match: re.Match[str]) -> str | None:
     return None if "\0" in text else text
 
 
+def _name(match: re.Match[str]) -> str | None:
+    text = _plain(match)
+    return text and re.sub(r"['’]s?$", "", text)
+
+
 def _marked(match: re.Match[str]) -> str | None:
     return match.group(1)
 
@@ -130,6 +135,7 @@ def _datetime(match: re.Match[str]) -> str:
 
 _READERS: dict[Kind, Callable[[re.Match[str]], Any]] = {
     "quoted": _quoted,
+    "name": _name,
     "handle": _marked,
     "tag": _marked,
     "number": _number,

@@ -1,0 +1,288 @@
+"""`/api/agents`: who works here. Also the names by which some callers know assigning and removing."""
+
+from typing import Annotated, Any
+from urllib.parse import quote
+
+from fastapi import APIRouter
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field
+from starlette.responses import Response
+from typing_extensions import TypedDict
+
+from dragoman.agent import AgentKind, AgentNumbers, AgentStatus, Exposure
+from dragoman.api.encoding import json_response
+from dragoman.api.models import check_model
+from dragoman.api.requests import PROBLEMS, TheCaller, TheHub
+from dragoman.hub import Hub
+from dragoman.hub.agents import AgentView
+from dragoman.scope import Caller
+
+routes = APIRouter(prefix="/api/agents", tags=["agents"], responses=PROBLEMS)
+aliases = APIRouter(prefix="/agents", tags=["agents"], responses=PROBLEMS)
+
+Word = Annotated[str, Field(max_length=200)]
+Words = Annotated[list[Word], Field(max_length=1000)]
+ModelName = Annotated[
+    str | None, Field(max_length=500, description='such as "openai:gpt-5"; null: the default')
+]
+Fallbacks = Annotated[
+    list[Annotated[str, Field(max_length=500)]],
+    Field(max_length=10, description="models that step in when the first fails"),
+]
+Capabilities = Annotated[
+    Words | None, Field(description="tools, or beginnings of their names; null: all that its user has")
+]
+
+
+class NumbersShape(TypedDict):
+    """What it did for this workspace. `latency_ms` is the mean of its runs."""
+
+    runs: int
+    errors: int
+    calls: int
+    latency_ms: float
+    input_tokens: int
+    output_tokens: int
+    cost: float
+    last_used: str | None
+
+
+class AgentShape(TypedDict):
+    """`connectors` null: all that are active where it works. `shared`: everybody of the workspace has it."""
+
+    name: str
+    kind: AgentKind
+    status: AgentStatus
+    shared: bool
+    description: str
+    instructions: str
+    model: str | None
+    fallbacks: list[str]
+    capabilities: list[str] | None
+    connectors: list[str] | None
+    exposure: Exposure
+    numbers: NumbersShape
+    notes: list[str]
+    created_at: str
+    updated_at: str
+
+
+class AgentsShape(TypedDict):
+    agents: list[AgentShape]
+
+
+class AssignedShape(TypedDict):
+    message: str
+    agent: AgentShape
+
+
+class NewAgent(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "examples": [
+                {
+                    "name": "mailer",
+                    "instructions": "Reads and writes e-mail. Never sends without being asked.",
+                    "connectors": ["email"],
+                }
+            ]
+        },
+    )
+
+    name: str = Field(max_length=200, description="as it is mentioned: @name")
+    description: str = ""
+    instructions: str = ""
+    model: ModelName = None
+    fallbacks: Fallbacks = []
+    connectors: Words = []
+    capabilities: Capabilities = None
+    exposure: Exposure = "auto"
+    shared: bool = Field(default=False, description="for the whole workspace: only its admins may")
+
+
+class AgentChanges(BaseModel):
+    """What is left out stays as it is. The assistant and connectors' agents have instructions, model,
+    fallbacks and exposure to change; a worker all of them."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"model": "openai:gpt-5"}]})
+
+    description: str | None = None
+    instructions: str | None = None
+    model: ModelName = None
+    fallbacks: Fallbacks | None = None
+    connectors: Words | None = None
+    capabilities: Capabilities = None
+    exposure: Exposure = "auto"
+
+    def facts(self) -> dict[str, Any]:
+        """As the hub takes them: only what was given. A worker without a list has no connector."""
+        facts = {name: getattr(self, name) for name in self.model_fields_set}
+        if "connectors" in facts:
+            facts["connectors"] = facts["connectors"] or []
+        return facts
+
+
+class Assignment(BaseModel):
+    """Many spellings are understood: agent_name, agentName, agent; server_name, action_server, connector …"""
+
+    model_config = ConfigDict(
+        extra="ignore",
+        json_schema_extra={"examples": [{"agent_name": "mailer", "server_name": "email_mcp"}]},
+    )
+
+    agent_name: Word = Field(
+        validation_alias=AliasChoices("agent_name", "agentName", "agent", "agent_id", "agentId", "name"),
+    )
+    server_name: Word = Field(
+        validation_alias=AliasChoices(
+            "server_name",
+            "serverName",
+            "action_server_name",
+            "actionServerName",
+            "action_server",
+            "actionServer",
+            "action_server_id",
+            "actionServerId",
+            "server",
+            "server_id",
+            "serverId",
+            "connector",
+            "connector_id",
+            "connectorId",
+        ),
+    )
+
+
+_ONE: dict[int | str, dict[str, Any]] = {200: {"model": AgentShape}}
+_ASSIGNED: dict[int | str, dict[str, Any]] = {200: {"model": AssignedShape}}
+
+
+@routes.get("", responses={200: {"model": AgentsShape}})
+async def list_agents(hub: TheHub, caller: TheCaller) -> Response:
+    """The assistant, then workers, then the agents of connectors."""
+    return json_response({"agents": [agent_view(view) for view in await hub.agents.views(caller)]})
+
+
+@routes.post("", status_code=201, responses={201: {"model": AgentShape}})
+async def create_agent(new: NewAgent, hub: TheHub, caller: TheCaller) -> Response:
+    """A worker, at work at once."""
+    await check_model(hub, new.model, *new.fallbacks)
+    agent = await hub.agents.create(
+        new.name,
+        description=new.description,
+        instructions=new.instructions,
+        model=new.model,
+        fallbacks=new.fallbacks,
+        connectors=new.connectors,
+        capabilities=new.capabilities,
+        exposure=new.exposure,
+        shared=new.shared,
+        caller=caller,
+    )
+    view = await hub.agents.view(agent.name, caller)
+    return json_response(agent_view(view), 201, {"Location": f"/api/agents/{quote(agent.name)}"})
+
+
+@routes.get("/{name}", responses=_ONE)
+async def get_agent(name: str, hub: TheHub, caller: TheCaller) -> Response:
+    return await _shown(name, hub, caller)
+
+
+@routes.patch("/{name}", responses=_ONE)
+async def update_agent(name: str, changes: AgentChanges, hub: TheHub, caller: TheCaller) -> Response:
+    """Effective from its next step, in the middle of a conversation too."""
+    await hub.agents.get(name, caller)
+    await check_model(hub, changes.model, *(changes.fallbacks or ()))
+    await hub.agents.update(name, caller, **changes.facts())
+    return await _shown(name, hub, caller)
+
+
+@routes.delete("/{name}", status_code=204)
+async def remove_agent(name: str, hub: TheHub, caller: TheCaller) -> Response:
+    """A worker with its numbers. What it said stays where it was said."""
+    await hub.agents.remove(name, caller)
+    return Response(status_code=204)
+
+
+@routes.post("/{name}/start", responses=_ONE)
+async def start_agent(name: str, hub: TheHub, caller: TheCaller) -> Response:
+    await hub.agents.start(name, caller)
+    return await _shown(name, hub, caller)
+
+
+@routes.post("/{name}/stop", responses=_ONE)
+async def stop_agent(name: str, hub: TheHub, caller: TheCaller) -> Response:
+    """It keeps all it has and takes no new message; what it works on now it finishes."""
+    await hub.agents.stop(name, caller)
+    return await _shown(name, hub, caller)
+
+
+@routes.put("/{name}/connectors/{slug}", responses=_ONE)
+async def assign_connector(name: str, slug: str, hub: TheHub, caller: TheCaller) -> Response:
+    """Gives a worker a connector; one that it has already changes nothing."""
+    await hub.agents.assign(name, slug, caller=caller)
+    return await _shown(name, hub, caller)
+
+
+@routes.delete("/{name}/connectors/{slug}", responses=_ONE)
+async def unassign_connector(name: str, slug: str, hub: TheHub, caller: TheCaller) -> Response:
+    await hub.agents.unassign(name, slug, caller=caller)
+    return await _shown(name, hub, caller)
+
+
+@aliases.post("/assign-action-server", responses=_ASSIGNED)
+async def assign_action_server(wanted: Assignment, hub: TheHub, caller: TheCaller) -> Response:
+    """The same as `PUT /api/agents/{name}/connectors/{slug}`."""
+    await hub.agents.assign(wanted.agent_name, wanted.server_name, caller=caller)
+    return await _assigned(wanted, "is assigned to", hub, caller)
+
+
+@aliases.post("/remove-action-server", responses=_ASSIGNED)
+async def remove_action_server(wanted: Assignment, hub: TheHub, caller: TheCaller) -> Response:
+    """The same as `DELETE /api/agents/{name}/connectors/{slug}`."""
+    await hub.agents.unassign(wanted.agent_name, wanted.server_name, caller=caller)
+    return await _assigned(wanted, "is removed from", hub, caller)
+
+
+async def _assigned(wanted: Assignment, what: str, hub: Hub, caller: Caller) -> Response:
+    view = await hub.agents.view(wanted.agent_name, caller)
+    message = f"{wanted.server_name} {what} {view.agent.name}"
+    return json_response({"message": message, "agent": agent_view(view)})
+
+
+async def _shown(name: str, hub: Hub, caller: Caller) -> Response:
+    return json_response(agent_view(await hub.agents.view(name, caller)))
+
+
+def agent_view(view: AgentView) -> AgentShape:
+    agent = view.agent
+    return {
+        "name": agent.name,
+        "kind": agent.kind,
+        "status": agent.status,
+        "shared": not agent.owner,
+        "description": agent.description,
+        "instructions": agent.instructions,
+        "model": agent.model,
+        "fallbacks": list(agent.fallbacks),
+        "capabilities": None if agent.capabilities is None else sorted(agent.capabilities),
+        "connectors": None if agent.connectors is None else list(agent.connectors),
+        "exposure": agent.exposure,
+        "numbers": _numbers(view.numbers),
+        "notes": list(view.notes),
+        "created_at": agent.created_at.isoformat(),
+        "updated_at": agent.updated_at.isoformat(),
+    }
+
+
+def _numbers(numbers: AgentNumbers) -> NumbersShape:
+    return {
+        "runs": numbers.runs,
+        "errors": numbers.errors,
+        "calls": numbers.calls,
+        "latency_ms": round(numbers.latency_ms, 1),
+        "input_tokens": numbers.input_tokens,
+        "output_tokens": numbers.output_tokens,
+        "cost": numbers.cost,
+        "last_used": numbers.last_used.isoformat() if numbers.last_used else None,
+    }

@@ -1,0 +1,194 @@
+"""`/api/threads/{thread}/messages` and `/api/messages`: what is written, and who then works on it."""
+
+import asyncio
+import re
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import replace
+from typing import Annotated, Any, cast
+
+from fastapi import APIRouter, Header, Query, Request
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.responses import Response
+
+from dragoman.agent import Exposure
+from dragoman.api.encoding import json_response
+from dragoman.api.models import check_model
+from dragoman.api.requests import PROBLEMS, TheCaller, TheHub
+from dragoman.api.run_shapes import AcceptedShape, MessagesShape, message_view, run_view
+from dragoman.hub import Hub
+from dragoman.run import Run, RunEvent, RunLimits
+from dragoman.scope import Caller
+from dragoman.store.run_protocols import Accepted
+
+routes = APIRouter(prefix="/api", tags=["messages"], responses=PROBLEMS)
+LONGEST_WAIT = 300.0
+_PREFER_WAIT = re.compile(r"(?:^|[,;\s])wait(?:=(\d{1,6}))?(?=$|[,;\s])", re.IGNORECASE)
+
+
+class LimitsRequest(BaseModel):
+    """What the run may use, the runs under it included. What is left out stays as usual."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    requests: int | None = Field(default=None, ge=1, le=10_000, description="to the model")
+    calls: int | None = Field(default=None, ge=0, le=100_000, description="of tools")
+    tokens: int | None = Field(default=None, ge=1, le=10**9)
+    cost: float | None = Field(default=None, ge=0, le=10**6, allow_inf_nan=False, description="dollars")
+    seconds: float | None = Field(
+        default=None, gt=0, le=86_400, allow_inf_nan=False, description="of work; waiting does not count"
+    )
+
+
+class NewMessage(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "examples": [
+                {"text": "check my 2 latest emails"},
+                {"text": "what is due this week?", "agent": "planner", "limits": {"calls": 10}},
+            ]
+        },
+    )
+
+    text: str = Field(description="`@name` sends it to that agent, several to several")
+    agent: str | None = Field(
+        default=None, max_length=200, description="sends it to this agent, whatever it mentions"
+    )
+    model: str | None = Field(default=None, max_length=500, description="a model for this run")
+    exposure: Exposure | None = Field(default=None, description="how the agent reaches its tools")
+    max_tools: int | None = Field(default=None, ge=1, le=1000, description="the most tool calls it makes")
+    cost_limit: float | None = Field(
+        default=None, ge=0, le=10**6, allow_inf_nan=False, description="dollars; the same as limits.cost"
+    )
+    limits: LimitsRequest = LimitsRequest()
+
+    def options(self) -> dict[str, Any]:
+        given = {"model": self.model, "exposure": self.exposure, "max_tools": self.max_tools}
+        return {name: value for name, value in given.items() if value is not None}
+
+    def run_limits(self) -> RunLimits:
+        limits = replace(RunLimits(), **self.limits.model_dump(exclude_none=True))
+        if self.cost_limit is None:
+            return limits
+        return replace(limits, cost=min(self.cost_limit, limits.cost if limits.cost is not None else 10**6))
+
+
+Wait = Annotated[
+    bool, Query(description=f"answer when the run has ended or waits for a person, within {LONGEST_WAIT:g} s")
+]
+Prefer = Annotated[str | None, Header(description="`wait`, or `wait=SECONDS`, does the same")]
+_ACCEPTED: dict[int | str, dict[str, Any]] = {
+    200: {"model": AcceptedShape, "description": "With `wait`: the run has ended"},
+    202: {"model": AcceptedShape, "description": "It is on disk and will be worked on"},
+}
+
+
+@routes.get("/threads/{thread}/messages", responses={200: {"model": MessagesShape}})
+async def list_messages(
+    thread: str,
+    hub: TheHub,
+    caller: TheCaller,
+    after: Annotated[int, Query(ge=0, le=2**31 - 1, description="only those with a higher number")] = 0,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 200,
+) -> Response:
+    """In order. Without `after` the newest, else the next ones after that number."""
+    messages = await hub.messages.list(thread, after=after, limit=limit, caller=caller)
+    return json_response({"messages": [message_view(message) for message in messages]})
+
+
+@routes.post("/threads/{thread}/messages", status_code=202, responses=_ACCEPTED)
+async def post_message(
+    thread: str,
+    new: NewMessage,
+    request: Request,
+    hub: TheHub,
+    caller: TheCaller,
+    wait: Wait = False,
+    prefer: Prefer = None,
+) -> Response:
+    """Who is mentioned works on it, else who spoke last, else the assistant.
+
+    While an agent waits for the answer to its question, a message without a mention is that answer, and `run`
+    is the one that goes on with it.
+    """
+    return await _posted(thread, new, request, hub, caller, _seconds(wait, prefer))
+
+
+@routes.post("/messages", status_code=202, responses=_ACCEPTED)
+async def begin_thread(
+    new: NewMessage,
+    request: Request,
+    hub: TheHub,
+    caller: TheCaller,
+    wait: Wait = False,
+    prefer: Prefer = None,
+) -> Response:
+    """The same in a new thread: `run.thread` names it."""
+    return await _posted(None, new, request, hub, caller, _seconds(wait, prefer))
+
+
+async def _posted(
+    thread: str | None, new: NewMessage, request: Request, hub: Hub, caller: Caller, seconds: float
+) -> Response:
+    if thread is not None:
+        await hub.threads.get(thread, caller)  # before anything else is said about the message
+    await check_model(hub, new.model)
+    accepted = await hub.messages.post(
+        new.text,
+        thread=thread,
+        agent=new.agent,
+        options=new.options(),
+        limits=new.run_limits(),
+        caller=caller,
+    )
+    run = accepted.run
+    if seconds:
+        run = await _settled(hub, run, caller, request.app.state.stopping, seconds)
+    return _told(replace(accepted, run=run), waited=bool(seconds))
+
+
+def _told(accepted: Accepted, waited: bool) -> Response:
+    body = {
+        "run": run_view(accepted.run),
+        "message": message_view(accepted.message) if accepted.message else None,
+    }
+    status = 200 if waited and accepted.run.is_finished else 202
+    return json_response(body, status, {"Location": f"/api/runs/{accepted.run.id}"})
+
+
+def _seconds(wait: bool, prefer: str | None) -> float:
+    """How long the caller would wait; 0 for not at all."""
+    asked = _PREFER_WAIT.search(prefer or "")
+    if asked is None:
+        return LONGEST_WAIT if wait else 0.0
+    return min(float(asked.group(1) or LONGEST_WAIT), LONGEST_WAIT)
+
+
+async def _settled(hub: Hub, run: Run, caller: Caller, stopping: asyncio.Event, seconds: float) -> Run:
+    """As it is when it has ended, waits for a person, or the time is over."""
+
+    async def follow() -> None:
+        events = cast("AsyncGenerator[RunEvent]", hub.runs.follow(run.id, caller=caller))
+        async with aclosing(events) as told:
+            async for event in told:
+                if event.kind == "run.waiting" and await _waits(hub, run, caller):
+                    return
+
+    async with asyncio.TaskGroup() as tasks:
+        parts = [tasks.create_task(follow()), tasks.create_task(stopping.wait())]
+        await asyncio.wait(parts, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        for part in parts:
+            part.cancel()
+    return await hub.runs.get(run.id, caller)
+
+
+async def _waits(hub: Hub, run: Run, caller: Caller) -> bool:
+    """Whether somebody has to answer now: an event of the past does not say so."""
+    questions = await hub.runs.questions(caller, thread=run.thread)
+    if any(question.root == run.root for question in questions):
+        return True
+    asked = await hub.approvals.list("pending", caller)
+    return any(
+        (one.approval.binding.user, one.approval.binding.thread) == (run.user, run.thread) for one in asked
+    )

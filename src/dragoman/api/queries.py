@@ -1,0 +1,89 @@
+"""`query_mcp_connector` by REST: a whole job for the agent of one connector, waited for.
+
+The call itself was understood, so an answer with `status: error` comes with 200; a problem is only for a
+request that is none.
+"""
+
+from typing import Any, Literal, NotRequired
+
+from fastapi import APIRouter
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field
+from starlette.responses import Response
+from typing_extensions import TypedDict
+
+from dragoman.agents.connector_query import MOST_TOOLS, ConnectorQuery, ErrorCode
+from dragoman.api.encoding import json_response
+from dragoman.api.requests import PROBLEMS, TheCaller, TheHub
+
+routes = APIRouter(prefix="/api", tags=["agents"], responses=PROBLEMS)
+
+
+class QueryErrorShape(TypedDict):
+    code: ErrorCode
+    message: str
+    hint: NotRequired[str]
+
+
+class QueryShape(TypedDict):
+    """`metadata`: connector_id and connector_name; where its agent worked also plan, tools_used, contexts,
+    answer, usage and run. Every citation `[c1]` in an answer names one of the contexts."""
+
+    status: Literal["success", "error"]
+    data: str | None
+    error: NotRequired[QueryErrorShape]
+    metadata: dict[str, Any]
+
+
+class QueryRequest(BaseModel):
+    """`maxTools` and `planOnly` are understood too."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={"examples": [{"query": "which issues are open?", "max_tools": 5}]},
+    )
+
+    query: str = Field(description="the job, in full sentences, with all it needs to know")
+    context: str | None = Field(default=None, description="what else the connector's agent should know")
+    max_tools: int = Field(
+        default=10,
+        ge=1,
+        le=MOST_TOOLS,
+        validation_alias=AliasChoices("max_tools", "maxTools"),
+        description="the most tool calls it may make",
+    )
+    plan_only: bool = Field(
+        default=False,
+        validation_alias=AliasChoices("plan_only", "planOnly"),
+        description="only say what it would do",
+    )
+
+
+class ConnectorQueryRequest(QueryRequest):
+    """`connectorId`, `maxTools` and `planOnly` are understood too."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={"examples": [{"connector_id": "tracker", "query": "which issues are open?"}]},
+    )
+
+    connector_id: str = Field(
+        validation_alias=AliasChoices("connector_id", "connectorId"), description="id or name"
+    )
+
+
+_ANSWER: dict[int | str, dict[str, Any]] = {
+    200: {"model": QueryShape, "description": "What came of it, `status: error` included"}
+}
+
+
+@routes.post("/connectors/{slug}/query", responses=_ANSWER)
+async def query_connector(slug: str, asked: QueryRequest, hub: TheHub, caller: TheCaller) -> Response:
+    """Answers when its agent is done. An unknown or unable connector is an answer too, not a problem."""
+    query = ConnectorQuery.read({"connector_id": slug, **asked.model_dump()})
+    return json_response(await hub.queries.ask(query, caller))
+
+
+@routes.post("/query_mcp_connector", responses=_ANSWER)
+async def query_mcp_connector(asked: ConnectorQueryRequest, hub: TheHub, caller: TheCaller) -> Response:
+    """The same, with the connector in the body."""
+    return json_response(await hub.queries.ask(ConnectorQuery.read(asked.model_dump()), caller))

@@ -1,0 +1,172 @@
+"""`/api/runs` and the streams of runs and threads: look, follow, stop, say what one thinks of an answer."""
+
+import re
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Header, Query, Request
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter
+from starlette.responses import Response
+from typing_extensions import TypedDict
+
+from dragoman.api.encoding import json_response
+from dragoman.api.events import Stream, admission_of, run_frames
+from dragoman.api.problems import InvalidRequest
+from dragoman.api.requests import PROBLEMS, TheCaller, TheHub
+from dragoman.api.run_shapes import (
+    FamilyShape,
+    RunEventShape,
+    RunShape,
+    RunsShape,
+    TimelineShape,
+    run_view,
+    runs_view,
+    timeline_view,
+)
+from dragoman.run import RunStatus
+
+routes = APIRouter(prefix="/api", tags=["runs"], responses=PROBLEMS)
+_ID_IN_RUN = re.compile(r"\d{1,9}")
+_ID_IN_THREAD = re.compile(r"([\w-]{1,100}):(\d{1,9})", re.ASCII)
+
+Name = Annotated[str | None, Query(max_length=200)]
+LastEventId = Annotated[str | None, Header(max_length=200, description="of the last event that was heard")]
+_STREAM: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "Server-sent events; the data of each is a RunEventShape",
+        "content": {"text/event-stream": {"schema": TypeAdapter(RunEventShape).json_schema()}},
+    }
+}
+
+
+class ThumbRequest(BaseModel):
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"thumb": 1}]})
+
+    thumb: Literal[1, -1, 0] = Field(description="1 is up, -1 is down, 0 takes it back")
+
+
+class ThumbShape(TypedDict):
+    run: str
+    thumb: int
+
+
+@routes.get("/runs", responses={200: {"model": RunsShape}})
+async def list_runs(
+    hub: TheHub,
+    caller: TheCaller,
+    thread: Name = None,
+    agent: Name = None,
+    status: RunStatus | None = None,
+    before: Annotated[AwareDatetime | None, Query(description="only those that began earlier")] = None,
+    children: Annotated[bool, Query(description="also those that an agent started")] = False,
+    limit: Annotated[int, Query(ge=1, le=500)] = 50,
+) -> Response:
+    """One's own, newest first; long texts are cut here."""
+    runs = await hub.runs.list(
+        caller,
+        thread=thread,
+        agent=agent,
+        status=status,
+        roots_only=not children,
+        before=_utc(before),
+        limit=limit,
+    )
+    return json_response(runs_view(runs, limit))
+
+
+@routes.get("/runs/{run}", responses={200: {"model": FamilyShape}})
+async def get_run(run: str, hub: TheHub, caller: TheCaller) -> Response:
+    found, family = await hub.runs.with_family(run, caller)
+    return json_response({"run": run_view(found), "family": [run_view(one) for one in family]})
+
+
+@routes.get("/runs/{run}/timeline", responses={200: {"model": TimelineShape}})
+async def get_timeline(run: str, hub: TheHub, caller: TheCaller) -> Response:
+    """What was offered, asked, called, planned and answered, with tokens, cost, times and errors.
+
+    Kinds of steps: started, resumed, offered, model, retry, plan, call, question, approval, message, note,
+    run, finished. Arguments and results are previews without secrets. What a call started is nested in it.
+    """
+    return json_response(timeline_view(await hub.runs.timeline(run, caller)))
+
+
+@routes.post("/runs/{run}/cancel", responses={200: {"model": RunShape}})
+async def cancel_run(run: str, hub: TheHub, caller: TheCaller) -> Response:
+    """Stops it with all that is under it; one that an agent started stops with the run it belongs to."""
+    return json_response(run_view(await hub.runs.cancel(run, caller)))
+
+
+@routes.post("/runs/{run}/thumb", responses={200: {"model": ThumbShape}})
+async def thumb_run(run: str, given: ThumbRequest, hub: TheHub, caller: TheCaller) -> Response:
+    """Kept with the answer's message, and counted where ways of working are compared."""
+    found = await hub.runs.thumb(run, given.thumb, caller)
+    return json_response({"run": found.id, "thumb": given.thumb})
+
+
+@routes.get("/runs/{run}/events", responses={**_STREAM, 204: {"description": "All has been told"}})
+async def follow_run(
+    run: str,
+    request: Request,
+    hub: TheHub,
+    caller: TheCaller,
+    after: Annotated[int, Query(ge=0, le=2**31 - 1, description="only events with a higher number")] = 0,
+    last_event_id: LastEventId = None,
+) -> Response:
+    """From its first event, or after the one of that number, until `run.finished`.
+
+    Events of the runs under it come in the same stream. Resumed by `Last-Event-ID`, nothing is lost or told
+    twice; who comes back after the end gets 204 and need not come again.
+    """
+    after = _number(last_event_id, after)
+    if after and await hub.runs.has_told(run, after, caller):
+        return Response(status_code=204)
+    await hub.runs.get(run, caller)
+    frames = run_frames(hub.runs.follow(run, after, caller))
+    return Stream(frames, request.app.state.stopping, is_admitted=admission_of(request, hub))
+
+
+@routes.get("/threads/{thread}/events", responses=_STREAM)
+async def follow_thread(
+    thread: str,
+    request: Request,
+    hub: TheHub,
+    caller: TheCaller,
+    after: Annotated[
+        str | None, Query(max_length=200, description="`<run>:<number>`; `<run>:0` is from that run on")
+    ] = None,
+    last_event_id: LastEventId = None,
+) -> Response:
+    """What happens in the thread, one run after the other, without end.
+
+    From the first run that has not ended, or after the event of that id.
+    """
+    await hub.threads.get(thread, caller)
+    frames = run_frames(
+        hub.runs.follow_thread(thread, _place(last_event_id or after), caller), of_thread=True
+    )
+    return Stream(frames, request.app.state.stopping, is_admitted=admission_of(request, hub))
+
+
+def _number(last_event_id: str | None, after: int) -> int:
+    """What the reader heard last counts more than the address that it began with."""
+    if not last_event_id:
+        return after
+    if not _ID_IN_RUN.fullmatch(last_event_id):
+        raise InvalidRequest("Last-Event-ID: the id of an event of a run is a number")
+    return int(last_event_id)
+
+
+def _place(mark: str | None) -> tuple[str, int] | None:
+    if not mark:
+        return None
+    found = _ID_IN_THREAD.fullmatch(mark)
+    if found is None:
+        raise InvalidRequest("after: the id of an event of a thread is <run>:<number>")
+    return found.group(1), int(found.group(2))
+
+
+def _utc(time: datetime | None) -> datetime | None:
+    try:
+        return time.astimezone(UTC) if time else None
+    except OverflowError:
+        raise InvalidRequest("before: there is no such time") from None
