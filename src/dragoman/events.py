@@ -29,6 +29,7 @@ EventKind = Literal[
     "preferences.changed",
     "credential.changed",
     "agent.changed",
+    "rollout.changed",
     "run.changed",
     "message.added",
     "question.asked",

@@ -13,14 +13,17 @@ import signal
 import socket
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from hmac import compare_digest
 from urllib.parse import urlsplit
 
 import uvicorn
 from starlette.types import Receive, Scope, Send
 
 from dragoman.api import Api, Guard, get_or_make_token
+from dragoman.console import Console, is_console_path
 from dragoman.errors import Conflict, InvalidConfig
 from dragoman.hub import Hub
+from dragoman.identity.admission import ALL_SCOPES
 from dragoman.identity.entrance import Admission
 from dragoman.mcp_endpoint import McpEndpoint
 from dragoman.settings import Settings
@@ -35,16 +38,34 @@ class Doors:
     """Which door a request is for. `stop` ends the streams of all of them."""
 
     def __init__(self, hub: Hub, api: Api | None = None) -> None:
+        self._hub = hub
         self._api = api or Api(hub)
         self._mcp = McpEndpoint(hub)
+        is_secure = (hub.settings.public_url or "").startswith("https://")
+        self.console = Console(hub, self._admit, is_secure=is_secure)
 
     def stop(self) -> None:
         self._api.stop()
         self._mcp.stop()
+        self.console.stop()
+
+    def sign_in_code(self) -> str:
+        """Works once, and signs in who runs the service."""
+        return self.console.sessions.make_link(get_or_make_token(self._hub.settings.token_file))
+
+    async def _admit(self, token: str) -> Admission:
+        """The service's own token stands for who runs it; any other is a key or a token of its user."""
+        own = get_or_make_token(self._hub.settings.token_file)
+        if compare_digest(token.encode(), own.encode()):
+            return Admission(self._hub.caller, ALL_SCOPES)
+        return await self._hub.entrance.admit(token)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope.get("path", "")
-        door = self._mcp if path == "/mcp" or path.startswith("/mcp/") else self._api
+        if path == "/mcp" or path.startswith("/mcp/"):
+            door = self._mcp
+        else:
+            door = self.console if is_console_path(path) else self._api
         await door(scope, receive, send)
 
 
@@ -61,6 +82,7 @@ def build_app(hub: Hub, doors: Doors | None = None) -> Guard:
         operator=hub.caller,
         admit=admit,
         hosts=(settings.host, *settings.allowed_hosts, *_public_host(settings)),
+        is_open=is_console_path,
     )
 
 
@@ -72,17 +94,22 @@ def _public_host(settings: Settings) -> tuple[str, ...]:
 
 async def serve(
     settings: Settings,
-    ready: Callable[[str], None] = lambda url: None,
+    ready: Callable[[str, str], None] = lambda url, link: None,
     redactor: Redactor | None = None,
 ) -> None:
-    """Serves until SIGTERM or SIGINT. `ready` is told the address once requests are answered.
+    """Serves until SIGTERM or SIGINT. `ready` is told the address once requests are answered, and the link
+    that signs in to the console once.
 
     `redactor` is the log's, which learns every secret that the hub uses.
     """
     with _only_one(settings), _listening(settings) as listener:
         hub = Hub(settings, redactor=redactor)
         doors = Doors(hub)
-        server = _Server(build_app(hub, doors), doors, _Announcement(settings, listener, ready))
+
+        def announced(url: str) -> None:
+            ready(url, f"{url}/sign-in?code={doors.sign_in_code()}")
+
+        server = _Server(build_app(hub, doors), doors, _Announcement(settings, listener, announced))
         with server.stopped_by_signals():
             async with hub:
                 _settle_memory()

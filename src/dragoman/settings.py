@@ -15,6 +15,7 @@ from dragoman.errors import InvalidConfig
 from dragoman.scope import LOCAL_WORKSPACE, Deferral
 
 PREFIX = "DRAGOMAN_"
+USE_AGENTS = "USE_MCP_AGENTS"
 Discovery = Literal["off", "manual", "automatic"]
 
 
@@ -32,14 +33,19 @@ class Settings:
     browsers reach this service. `programmatic_calling` lets code call what only reads, unless a tool says
     otherwise. The master key is in the home's file, in `key`, or printed by `key_command`.
 
-    `model` is what agents think with where they name none of their own ("openai:gpt-5"; with commas: the model
-    and those that step in); without one, a provider's key in the environment or a local Ollama decides.
+    `model` is what agents think with where they name none of their own ("openai:gpt-5"; with commas: the
+    model and those that step in); without one, a provider's key in the environment or a local Ollama decides.
 
     `defer_tools` says whether a model gets a tool only once it was found and loaded; `auto`: as soon as all
     tools together take more than `tool_budget` tokens. A connector can say otherwise of its own.
     `search_embedder` (`openai:text-embedding-3-small`, `ollama:…`, `sentence-transformers:…`) tells search
     what texts mean in place of the vectors that come along; it is sent what tools say of themselves, and
     the questions.
+
+    `rollout_share` percent of all users, and those of `rollout_workspaces` and `rollout_users`, reach
+    connectors through the agents of connectors, the others directly; `USE_MCP_AGENTS` (true, false or a
+    percentage) says the same in one word. What the operator sets at run time wins. The runs of the last
+    `rollout_hours` are compared, at least `rollout_sample` of each.
     """
 
     home: Path = field(default_factory=lambda: user_data_path("dragoman", appauthor=False))
@@ -62,6 +68,11 @@ class Settings:
     defer_tools: Deferral = "auto"
     tool_budget: int = 10_000
     search_embedder: str | None = None
+    rollout_share: float = 0.0
+    rollout_workspaces: tuple[str, ...] = ()
+    rollout_users: tuple[str, ...] = ()
+    rollout_sample: int = 20
+    rollout_hours: float = 24.0
     approval_wait: float = 120.0
     keep_audit_days: float = 365.0
     max_servers: int = 64
@@ -109,7 +120,29 @@ class Settings:
             variable = PREFIX + item.name.upper()
             if value := environment.get(variable):
                 given[item.name] = _read(variable, value, kinds[item.name])
+        if use := environment.get(USE_AGENTS, "").strip():
+            given = _rollout(use) | given
+        _check_share(PREFIX + "ROLLOUT_SHARE", given.get("rollout_share", 0.0))
         return cls(**given)
+
+
+def _rollout(use: str) -> dict[str, Any]:
+    """What `USE_MCP_AGENTS` says; `DRAGOMAN_ROLLOUT_…` says more."""
+    share = {"true": 100.0, "yes": 100.0, "on": 100.0, "false": 0.0, "no": 0.0, "off": 0.0}.get(use.lower())
+    if share is None:
+        try:
+            share = float(use.removesuffix("%"))
+        except ValueError:
+            share = -1.0
+        _check_share(USE_AGENTS, share)
+    return {"rollout_share": share}
+
+
+def _check_share(variable: str, share: float) -> None:
+    if not 0 <= share <= 100:  # nan is not
+        raise InvalidConfig(
+            f"{variable} must be a percentage between 0 and 100", hint="25 is a quarter of all users"
+        )
 
 
 def _read(variable: str, value: str, kind: Any) -> Any:

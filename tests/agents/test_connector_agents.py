@@ -1,5 +1,6 @@
 """The agent of a connector as a record: made with it, refreshed with it, gone with it; what it did is kept."""
 
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
@@ -91,19 +92,24 @@ async def test_an_agent_rests_while_its_connector_is_disabled(settings: Settings
         assert (await hub.agents.get("box")).status == "stopped"
 
 
-async def test_what_people_chose_and_what_it_did_survive_a_restart(settings: Settings) -> None:
-    async with Hub(settings) as hub:
+def echoing(turn: Turn) -> Reply:
+    if turn.number == 1:
+        return calls(("mcp_box_echo", {"text": "hi"}))
+    return Reply(text="It said hi [c1].")
+
+
+async def test_what_people_chose_and_what_it_did_survive_a_restart(tmp_path: Path, database_url: str) -> None:
+    async with open_scripted(tmp_path, echoing, database_url=database_url) as (hub, _):
         await hub.connectors.add("box", **BOX)
-        await hub.agents.update("box", instructions="Be brief.", model="offline", exposure="direct")
-        ran = await hub.queries.ask(ConnectorQuery(connector_id="box", query='echo the text "hello"'))
+        await hub.agents.update("box", instructions="Be brief.", exposure="direct")
+        ran = await hub.queries.ask(ConnectorQuery(connector_id="box", query="echo hi"))
         assert ran["status"] == "success", ran
         before = await hub.agents.view("box")
         assert (before.numbers.runs, before.numbers.errors, before.numbers.calls) == (1, 0, 1)
         assert before.numbers.last_used is not None
         assert before.numbers.latency_ms > 0
-    async with Hub(settings) as hub:
-        after = await hub.agents.view("box")
-        assert after == before
+    async with open_scripted(tmp_path, echoing, database_url=database_url) as (hub, _):
+        assert await hub.agents.view("box") == before
 
 
 async def test_a_start_makes_up_for_what_was_missed(settings: Settings) -> None:
@@ -145,18 +151,14 @@ async def test_who_may_change_it_is_who_may_change_the_connector(settings: Setti
 async def test_numbers_of_a_connector_of_the_app_never_cross_tenants(
     tmp_path: Path, database_url: str
 ) -> None:
-    def script(turn: Turn) -> Reply:
-        if turn.number == 1:
-            return calls(("mcp_box_echo", {"text": "hi"}))
-        return Reply(text="It said hi [c1].")
-
-    async with open_scripted(tmp_path, script, database_url=database_url) as (hub, _):
+    async with open_scripted(tmp_path, echoing, database_url=database_url) as (hub, _):
         await hub.connectors.add("box", caller=Caller(APP, "", role="operator"), shared=True, **BOX)
         for caller, times in ((ANNA, 2), (OTHER, 1)):
             for _ in range(times):
                 answer = await hub.queries.ask(ConnectorQuery(connector_id="box", query="echo hi"), caller)
                 assert answer["status"] == "success", answer
-        ours, theirs = ((await hub.agents.view("box", caller)).numbers for caller in (ANNA, OTHER))
+        ours = (await hub.agents.view("box", ANNA)).numbers
+        theirs = (await hub.agents.view("box", OTHER)).numbers
         assert (ours.runs, ours.calls) == (2, 2)
         assert (theirs.runs, theirs.calls) == (1, 1)
         assert theirs.input_tokens > 0
@@ -199,10 +201,7 @@ async def test_it_is_found_by_every_name_of_its_connector(settings: Settings) ->
 
 async def test_a_change_of_an_agent_is_told(settings: Settings) -> None:
     async with Hub(settings) as hub, aclosing(hub.events()) as events:
-        first = anext(events)
-        import asyncio
-
-        waiting = asyncio.ensure_future(first)
+        waiting = asyncio.ensure_future(anext(events))
         await asyncio.sleep(0)
         await hub.connectors.add("box", connect=False, **BOX)
         event = await waiting

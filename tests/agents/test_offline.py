@@ -1,7 +1,10 @@
 """The offline model in whole turns, through pydantic-ai's own loop."""
 
 import json
+import random
+import time
 from collections.abc import AsyncIterable
+from datetime import date
 from typing import Any
 
 import pytest
@@ -24,6 +27,8 @@ from pydantic_ai.tools import ToolDefinition
 
 from dragoman.agents.offline import OfflineModel
 from dragoman.agents.offline.answers import NOTE
+from dragoman.agents.offline.model import Mind
+from dragoman.agents.offline.turn import Done, Turn
 
 pytestmark = pytest.mark.anyio
 
@@ -436,3 +441,98 @@ async def test_a_history_of_texts_only_is_read() -> None:
         asked("check my emails"),
     ]
     assert calls_in(await respond(turn, MAIL)) == [(READ, {})]
+
+
+async def test_no_jumble_of_words_breaks_it() -> None:
+    """Below the boundary of the model, which would hide an error."""
+    decider = await Mind().ready()
+    chance = random.Random(7)  # the same jumbles in every run
+    words = [
+        *[
+            "send",
+            "check",
+            "the",
+            "first",
+            "one",
+            "and",
+            "then",
+            "@bob",
+            "#x",
+            "ann@e.com",
+            "'q'",
+            ",",
+            ".",
+            ";",
+            ":",
+            "=",
+            "/",
+            "/a/b",
+            "12",
+            "2026-01-01",
+            "5pm",
+            "to",
+        ],
+        *[
+            "from",
+            "in",
+            "for",
+            "with",
+            "called",
+            "saying",
+            "about",
+            "😀",
+            "é",
+            "to=",
+            "it",
+            "them",
+            "summary",
+            "a",
+            "of",
+            "not",
+            "open",
+            "list",
+            "delete",
+            "Rome",
+        ],
+        *["https://x.y/z", "three", "tomorrow", '"quoted', 'text"', "(", "[", "`", "-", "\n"],
+        *(
+            name
+            for tools in sets().values()
+            for tool in tools
+            for name in tool.parameters_json_schema["properties"]
+        ),
+        *(word for tools in sets().values() for tool in tools for word in tool.name.split("_")),
+    ]
+    results = [INBOX, [], "text", None, {"error": "x"}, [1, 2], {"result": {"k": "v"}}, 5, "{broken"]
+    for _ in range(400):
+        tools = chance.choice([*sets().values()])
+        text = " ".join(chance.choices(words, k=chance.randint(0, 25)))
+        done = tuple(
+            Done(chance.choice(tools).name, {}, chance.choice(results), "success", has_result=True)
+            for _ in range(chance.randint(0, 2))
+        )
+        decision = decider.decide(
+            Turn(text=text, done=done, earlier=done), [*tools, ASK_PERSON], date(2026, 1, 1)
+        )
+        assert decision.calls or decision.text
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "send email 12 ann@example.com #x ",
+        "send email, ",
+        '"',
+        "'",
+        "a-",
+        "a.b.",
+        "/a/b.",
+        "to in for with ",
+        "subject: ",
+    ],
+)
+async def test_no_text_takes_long(piece: str) -> None:
+    await respond("check my emails", MAIL)
+    started = time.process_time()
+    await respond(piece * (6_000 // len(piece)), MAIL)
+    assert time.process_time() - started < 0.5

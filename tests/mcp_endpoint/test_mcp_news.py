@@ -71,8 +71,12 @@ async def test_a_watched_resource_is_told_of_under_the_name_that_the_client_know
 ) -> None:
     async with telling(tmp_path, upstream) as (door, server):
         for path, prefix in (("/mcp/box", ""), ("/mcp", "box+")):
-            async with listening(door, era, path, f"{prefix}test://a") as news:
+            async with (
+                listening(door, "2025", "/mcp", "box+test://b") as others,
+                listening(door, era, path, f"{prefix}test://a") as news,
+            ):
                 await change(door, "test://b")
+                assert (await others.next())["params"]["uri"] == "box+test://b"
                 await change(door, "test://a")
                 told = await news.next()
                 assert told["method"] == "notifications/resources/updated"

@@ -1,4 +1,4 @@
-"""`run_code`: code that the model writes and that calls tools. What it does not print or return stays outside.
+"""`run_code`: code that the model writes and that calls tools. Only what it prints or returns comes back.
 
 Its calls take the road by the way "code", each with the rights of the agent, and wait there for a person
 where one has to allow them.

@@ -1,18 +1,23 @@
 """How an agent is put together for one run: its model, its way to tools, its instructions."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from dragoman.agent import Agent, AgentKind, Exposure
-from dragoman.agents.catalog_offers import CatalogOffers
+from dragoman.agents.catalog_offers import CatalogOffers, NativeOffers
+from dragoman.agents.code_offers import CodeOffers
+from dragoman.agents.delegation_offers import DEEPEST
+from dragoman.agents.exposure import Arm, Chosen, Situation, checked_exposure, choose
 from dragoman.agents.models import Choice, Models
 from dragoman.agents.offers import Offers
 from dragoman.agents.person_offers import PersonOffers
 from dragoman.agents.plan_offers import PlanOffers
 from dragoman.agents.prompts import instructions_for
+from dragoman.agents.rollout import Arms
 from dragoman.agents.search_offers import SearchOffers
 from dragoman.agents.work import Work
+from dragoman.run import Run
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
@@ -26,7 +31,7 @@ class Composed:
     exposure: Exposure
     sources: tuple[Offers, ...]
     instructions: str
-    tokens_hidden: int = 0
+    arm: Arm | None = None
 
 
 class Composer:
@@ -38,42 +43,67 @@ class Composer:
         *,
         budget: int,
         functions: Mapping[AgentKind, Sequence[Offers]],
+        arms: Arms | None = None,
     ) -> None:
         self._models = models
         self._budget = budget
         self._functions = functions
+        self._arms = arms
 
     async def compose(self, work: Work) -> Composed:
         choice = await self._models.choose(work.run.options.get("model") or _model_of(work.agent))
-        exposure = await self._exposure(work, choice)
-        sources = self._sources(work, exposure)
+        forced = checked_exposure(work.run.options.get("exposure") or work.agent.exposure)
+        chosen = await self._chosen(work, choice, forced)
+        sources = self._sources(work, chosen, forced)
         notes = [await source.instructions(work) for source in sources]
         return Composed(
             agent=work.agent,
             choice=choice,
             model=self._models.open(choice),
-            exposure=exposure,
+            exposure=chosen.exposure,
             sources=sources,
             instructions="\n\n".join([instructions_for(work.agent), *filter(None, notes)]),
+            arm=chosen.arm,
         )
 
-    def _sources(self, work: Work, exposure: Exposure) -> tuple[Offers, ...]:
+    def _sources(self, work: Work, chosen: Chosen, forced: Exposure) -> tuple[Offers, ...]:
         if work.run.options.get("plan_only"):
             return (PlanOffers(),)
-        tools: Offers = SearchOffers() if exposure == "search" else CatalogOffers()
-        return (tools, PersonOffers(), *self._functions.get(work.agent.kind, ()))
+        tools: dict[Exposure, tuple[Offers, ...]] = {
+            "direct": (CatalogOffers(),),
+            "search": (SearchOffers(hides_all=forced == "search"),),
+            "delegate": (NativeOffers(),),
+            "code": (CodeOffers(is_only_way=True), SearchOffers(beside_code=True)),
+        }
+        beside = (CodeOffers(),) if chosen.with_code else ()
+        functions = self._functions.get(work.agent.kind, ())
+        return (*tools[chosen.exposure], *beside, PersonOffers(), *functions)
 
-    async def _exposure(self, work: Work, choice: Choice) -> Exposure:
-        """Forced by the request or the agent; else few tools directly and many by search."""
-        forced = work.run.options.get("exposure") or work.agent.exposure
-        if forced != "auto":
-            return forced
-        if work.agent.kind == "connector":
-            return "direct"  # it knows its tools in full
-        if choice.is_offline:
-            return "direct"  # nothing to save, and it reads definitions better than hints
-        tools = await work.toolbox.tools(work.caller)
-        return "direct" if sum(map(work.toolbox.tokens, tools)) <= self._budget else "search"
+    async def _chosen(self, work: Work, choice: Choice, forced: Exposure) -> Chosen:
+        toolbox, caller = work.toolbox, work.caller
+        tools = await toolbox.tools(caller)
+        cards = await toolbox.connectors(caller)
+        chosen = choose(
+            Situation(
+                forced=forced,
+                kind=work.agent.kind,
+                is_offline=choice.is_offline,
+                is_deferred=bool(await toolbox.deferred(caller)),
+                tokens=sum(map(toolbox.tokens, tools)),
+                budget=self._budget,
+                has_code=any(map(toolbox.is_open_to_code, tools)),
+                can_delegate=len(work.chain) < DEEPEST and any(card.state != "disabled" for card in cards),
+                arm=await self._arms.arm_of(caller) if self._arms is not None else None,
+            )
+        )
+        if work.run.exposure is None:
+            return chosen
+        # Taken up again after a restart: it goes on as it began.
+        return replace(chosen, exposure=work.run.exposure, arm=_arm(work.run))
+
+
+def _arm(run: Run) -> Arm | None:
+    return run.arm if run.arm in ("agents", "direct") else None
 
 
 def _model_of(agent: Agent) -> str | None:

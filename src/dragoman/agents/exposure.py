@@ -18,9 +18,9 @@ ROOM = 8  # so many budgets a connector's own agent may fill with the definition
 class Situation:
     """What the choice depends on. `forced` is "auto" where neither the request nor the agent says.
 
-    `is_deferred`: not all definitions are sent, by the settings or because they exceed the budget. `has_code`:
-    some tool is open to code. `can_delegate`: there is a connector, and the chain of agents may go on.
-    `arm` is the user's in a rollout, None without one.
+    `is_deferred`: not all definitions are sent, by the settings or because they exceed the budget.
+    `has_code`: some tool is open to code. `can_delegate`: there is a connector, and the chain of agents may
+    go on. `arm` is the user's in a rollout, None without one.
     """
 
     forced: Exposure = "auto"

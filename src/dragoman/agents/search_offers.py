@@ -45,9 +45,8 @@ class SearchOffers:
             return await self._search(str(arguments.get("query") or ""), work)
 
         which = "tools that code may not call, " if self._beside_code else "tools "
-        description = (
-            f"Finds {which}among {len(tools):,} by what they do. What it finds can be called in the next step."
-        )
+        found = "What it finds can be called in the next step."
+        description = f"Finds {which}among {len(tools):,} by what they do. {found}"
         finder = Offer(name=NAME, description=description, schema=_SCHEMA, perform=search)
         return [finder, *(offer_of(tools[name], work) for name in in_view)]
 

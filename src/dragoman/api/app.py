@@ -26,6 +26,7 @@ from dragoman.api import (
     people,
     queries,
     questions,
+    rollout,
     runs,
     search,
     threads,
@@ -67,7 +68,7 @@ class Api:
             self._app.include_router(routes)
         for part in (people, threads, approvals, credentials, usage, audit, code):
             self._app.include_router(part.routes)
-        for part in (messages, runs, questions, agents, queries, models):
+        for part in (messages, runs, questions, agents, queries, models, rollout):
             self._app.include_router(part.routes)
         self._app.include_router(agents.aliases)
         add_problems(self._app)

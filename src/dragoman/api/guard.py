@@ -24,7 +24,10 @@ Admit = Callable[[str], Awaitable[Admission]]
 
 
 class Guard:
-    """The service's own token stands for `operator`; any other goes to `admit`, where there is one."""
+    """The service's own token stands for `operator`; any other goes to `admit`, where there is one.
+
+    Paths that are `open` look after themselves: the console knows its people by their session.
+    """
 
     def __init__(
         self,
@@ -34,11 +37,13 @@ class Guard:
         operator: Caller = LOCAL_CALLER,
         admit: Admit | None = None,
         hosts: Iterable[str] = (),
+        is_open: Callable[[str], bool] = lambda path: False,
     ) -> None:
         self._app = app
         self._expected = b"bearer " + token.encode()
         self._operator = operator
         self._admit = admit
+        self._is_open = is_open
         self._hosts = frozenset(host.lower().strip("[]") for host in (*LOOPBACK, *hosts))
         # A client sends the same Host with every request: parse each spelling once.
         self._known_hosts: set[bytes] = set()
@@ -72,7 +77,7 @@ class Guard:
         word = word.strip()
         if compare_digest(scheme.lower() + b" " + word, self._expected):
             scope[CALLER] = self._operator
-        elif scope["path"] in OPEN_PATHS:
+        elif scope["path"] in OPEN_PATHS or (not word and self._is_open(scope["path"])):
             scope[CALLER] = NOBODY
         else:
             await self._let_in(scope, scheme.lower(), word)

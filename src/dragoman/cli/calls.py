@@ -151,11 +151,12 @@ def events(as_json: AsJson = False) -> None:
         service = find_service(Settings.load())
         if service is None:
             raise Unreachable("no service is running for this home", hint="start one: dragoman serve")
-        for line in HttpDoor(service).follow(path_of("events")):
-            if line.startswith(b": listening"):
-                screen.note(f"listening to {service.url}")
-            if line.startswith(b"data: "):
-                _show_event(json.loads(line[6:]), screen)
+        with HttpDoor(service).follow(path_of("events")) as lines:
+            for line in lines:
+                if line.startswith(b": listening"):
+                    screen.note(f"listening to {service.url}")
+                if line.startswith(b"data: "):
+                    _show_event(json.loads(line[6:]), screen)
 
 
 def _show_event(event: dict[str, Any], screen: Screen) -> None:

@@ -10,7 +10,7 @@ import os
 import ssl
 import time
 from collections.abc import Generator, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 from urllib.parse import quote, urlencode, urlsplit
@@ -57,6 +57,10 @@ class Door(Protocol):
 
     def fetch(self, path: str, **query: Any) -> Answer:
         """The answer as it is, for what is no JSON."""
+        ...
+
+    def follow(self, path: str, after: int = 0) -> AbstractContextManager[Iterator[bytes]]:
+        """The lines of a stream of events from a number on, until it ends or is closed."""
         ...
 
 
@@ -152,13 +156,19 @@ class HttpDoor:
     def fetch(self, path: str, **query: Any) -> Answer:
         return accepted(self._exchange("GET", path, None, query))
 
-    def follow(self, path: str) -> Iterator[bytes]:
-        """The lines of a stream, until it ends."""
-        with closing(_connection(self._made, None)) as connection, self._explained():
-            connection.request("GET", path, headers=_headers(self._made))
-            response = connection.getresponse()
-            if response.status != 200:
-                accepted(Answer(response.status, "", response.read()))
+    @contextmanager
+    def follow(self, path: str, after: int = 0) -> Generator[Iterator[bytes]]:
+        headers = _headers(self._made) | ({"Last-Event-ID": str(after)} if after else {})
+        with closing(_connection(self._made, None)) as connection:
+            with self._explained():
+                connection.request("GET", path, headers=headers)
+                response = connection.getresponse()
+                if response.status >= 400:
+                    accepted(Answer(response.status, "", response.read()))
+            yield self._lines(response)
+
+    def _lines(self, response: http.client.HTTPResponse) -> Iterator[bytes]:
+        with self._explained():
             while line := response.readline():
                 yield line
 

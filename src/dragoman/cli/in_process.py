@@ -3,9 +3,11 @@
 The hub lives in one task of a loop in another thread, so that Ctrl-C ends a wait at once.
 """
 
+import asyncio
 import json
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
+from queue import SimpleQueue
 from typing import Any
 from urllib.parse import unquote, urlencode
 
@@ -42,6 +44,20 @@ class InProcessDoor:
     def fetch(self, path: str, **query: Any) -> Answer:
         return accepted(self._portal.call(exchange, self._api, "GET", path, None, query))
 
+    @contextmanager
+    def follow(self, path: str, after: int = 0) -> Generator[Iterator[bytes]]:
+        sent: SimpleQueue[Message | None] = SimpleQueue()
+        task = self._portal.start_task_soon(_stream, self._api, path, after, sent)
+        task.add_done_callback(lambda _: sent.put(None))
+        try:
+            start = sent.get()
+            status = 503 if start is None else start["status"]
+            if status >= 400:
+                accepted(Answer(status, "", b"".join(_bodies(sent))))
+            yield _lines(sent)
+        finally:
+            task.cancel()
+
 
 async def exchange(api: Api, method: str, path: str, body: Any, query: Mapping[str, Any]) -> Answer:
     """One request to an ASGI application."""
@@ -55,7 +71,45 @@ async def exchange(api: Api, method: str, path: str, body: Any, query: Mapping[s
         sent.append(message)
 
     given = {name: value for name, value in query.items() if value is not None}
-    scope = {
+    await api(_scope(method, path, urlencode(given)), receive, send)
+    kinds = dict(sent[0]["headers"])
+    return Answer(
+        sent[0]["status"],
+        kinds.get(b"content-type", b"").decode(),
+        b"".join(message.get("body", b"") for message in sent[1:]),
+    )
+
+
+async def _stream(api: Api, path: str, after: int, sent: "SimpleQueue[Message | None]") -> None:
+    """A request whose answer goes on until it ends or this task is cancelled."""
+    asked: list[Message] = [{"type": "http.request", "body": b"", "more_body": False}]
+
+    async def receive() -> Message:
+        return asked.pop() if asked else await asyncio.get_running_loop().create_future()
+
+    async def send(message: Message) -> None:
+        sent.put(message)
+
+    scope = _scope("GET", path, "")
+    if after:
+        scope["headers"].append((b"last-event-id", str(after).encode()))
+    await api(scope, receive, send)
+
+
+def _bodies(sent: "SimpleQueue[Message | None]") -> Iterator[bytes]:
+    while (message := sent.get()) is not None:
+        yield message.get("body", b"")
+
+
+def _lines(sent: "SimpleQueue[Message | None]") -> Iterator[bytes]:
+    rest = b""
+    for body in _bodies(sent):
+        *lines, rest = (rest + body).split(b"\n")
+        yield from (line + b"\n" for line in lines)
+
+
+def _scope(method: str, path: str, query: str) -> dict[str, Any]:
+    return {
         "type": "http",
         "asgi": {"version": "3.0"},
         "http_version": "1.1",
@@ -63,16 +117,9 @@ async def exchange(api: Api, method: str, path: str, body: Any, query: Mapping[s
         "method": method,
         "path": unquote(path),
         "raw_path": path.encode(),
-        "query_string": urlencode(given).encode(),
+        "query_string": query.encode(),
         "root_path": "",
         "headers": [(b"content-type", b"application/json")],
         "server": ("127.0.0.1", 0),
         "client": ("127.0.0.1", 0),
     }
-    await api(scope, receive, send)
-    kinds = dict(sent[0]["headers"])
-    return Answer(
-        sent[0]["status"],
-        kinds.get(b"content-type", b"").decode(),
-        b"".join(message.get("body", b"") for message in sent[1:]),
-    )

@@ -20,6 +20,7 @@ from dragoman.cli import (
     imports,
     people,
     preferences,
+    rollout,
     serving,
     stdio,
     threads,
@@ -31,7 +32,7 @@ from dragoman.cli.session import AsJson
 
 _ORDER = (
     *("connectors", "import", "export", "discover", "tools", "call", "code", "results", "calls", "events"),
-    *("approvals", "credentials", "threads", "preferences", "usage", "audit"),
+    *("approvals", "credentials", "threads", "preferences", "usage", "audit", "rollout"),
     *("workspaces", "users", "keys", "whoami"),
     *("connect", "stdio", "serve", "token", "doctor", "version"),
 )
@@ -76,6 +77,7 @@ app.add_typer(threads.app, name="threads")
 app.add_typer(preferences.app, name="preferences")
 app.add_typer(usage.app, name="usage")
 app.add_typer(audit.app, name="audit")
+app.add_typer(rollout.app, name="rollout")
 app.add_typer(people.workspaces, name="workspaces")
 app.add_typer(people.users, name="users")
 app.add_typer(people.keys, name="keys")

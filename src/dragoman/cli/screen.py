@@ -42,6 +42,16 @@ class Screen:
         for part in parts:
             self._out.print(part, highlight=False)
 
+    def aside(self, *parts: "RenderableType") -> None:
+        """What is no data, as it is, on stderr."""
+        for part in parts:
+            self._err.print(part, highlight=False, soft_wrap=True)
+
+    @property
+    def out(self) -> "Console":
+        """For what moves on the screen."""
+        return self._out
+
     def data(self, value: Any) -> None:
         """Any JSON value, indented; coloured for a person."""
         text = json.dumps(value, indent=2, ensure_ascii=False)

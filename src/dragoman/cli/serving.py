@@ -1,5 +1,6 @@
 """`dragoman serve`: the service of one home, until it is told to stop."""
 
+import json
 from dataclasses import replace
 from typing import Annotated
 
@@ -40,11 +41,13 @@ def serve(
         redactor = Redactor()
         configure_logging(settings.log_level, settings.log_json, redactor)
 
-        def ready(url: str) -> None:
+        def ready(url: str, link: str) -> None:
             if as_json:
-                print(f'{{"url": "{url}", "token_file": "{settings.token_file}"}}', flush=True)
+                facts = {"url": url, "token_file": str(settings.token_file), "console": link}
+                print(json.dumps(facts), flush=True)
             else:
                 screen.note(f"Dragoman serves at {url} (Ctrl-C stops it)")
+                screen.note(f"console, signed in once by this link: {link}")
                 screen.note(f"its bearer token is in {settings.token_file}")
 
         asyncio.run(serve_forever(settings, ready, redactor))

@@ -189,7 +189,9 @@ class Agents:
         if unknown := changes.keys() - allowed:
             raise InvalidArguments(
                 f"{', '.join(sorted(unknown))} of {before.name!r} cannot be changed",
-                hint=f"there are: {', '.join(sorted(allowed - {'status'}))}",
+                hint=f"there are: {', '.join(sorted(allowed - {'status'}))}"
+                if len(allowed) > 1
+                else "change its file in the app's folder",
             )
         checked = self._checked(changes, caller)
         if before.kind == "connector":

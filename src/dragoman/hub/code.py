@@ -82,9 +82,7 @@ async def open_code(
 ) -> AsyncGenerator[Code]:
     """Ends runs under way and closes the processes when it is left."""
 
-    async def call_tool(
-        name: str, arguments: Mapping[str, Any], who: Caller, witness: Witness
-    ) -> ToolOutput:
+    async def call_tool(name: str, arguments: Mapping[str, Any], who: Caller, witness: Witness) -> ToolOutput:
         return await call(name, arguments, caller=who, witness=witness)
 
     async def search(query: str, limit: int, who: Caller) -> list[Tool]:

@@ -12,6 +12,7 @@ from dragoman.agents.models import Models
 from dragoman.agents.staff import Staff
 from dragoman.agents.work import Toolbox
 from dragoman.events import Events
+from dragoman.hub.rollout import Rollout
 from dragoman.runs.journal import Journal
 from dragoman.runs.previews import Previews
 from dragoman.runs.questions import Questions
@@ -37,6 +38,7 @@ class Workshop:
     models: Models
     previews: Previews
     events: Events
+    rollout: Rollout
     functions: Mapping[Any, Sequence[Any]]
 
 
@@ -57,10 +59,14 @@ async def open_engine(workshop: Workshop) -> AsyncGenerator["Dispatch"]:
         staff=workshop.staff,
         toolbox=workshop.toolbox,
         composer=Composer(
-            workshop.models, budget=workshop.settings.tool_budget, functions=workshop.functions
+            workshop.models,
+            budget=workshop.settings.tool_budget,
+            functions=workshop.functions,
+            arms=workshop.rollout,
         ),
         previews=workshop.previews,
         events=workshop.events,
+        tally=workshop.rollout,
     )
     async with open_dispatch(parts) as dispatch:
         yield dispatch

@@ -53,6 +53,7 @@ from dragoman.hub.permissions import Permissions
 from dragoman.hub.preferences import UserPreferences
 from dragoman.hub.queries import Queries
 from dragoman.hub.registry import Registry
+from dragoman.hub.rollout import Rollout
 from dragoman.hub.runs import Runs
 from dragoman.hub.shipped import add_shipped_tools, native_connector
 from dragoman.hub.threads import ThreadAccess, Threads
@@ -102,6 +103,7 @@ class Hub:
     runs: Runs
     messages: Conversations
     queries: Queries
+    rollout: Rollout
 
     def __init__(
         self,
@@ -122,6 +124,14 @@ class Hub:
     def without_secrets(self, text: str) -> str:
         """For what a door tells of an error: servers repeat what they were told."""
         return self._redactor.clean(text)
+
+    def seal(self, value: bytes, *place: str) -> bytes:
+        """Encrypts what somebody else keeps for us, bound to its place."""
+        return self._vault.seal_bytes(value, *place)
+
+    def unseal(self, sealed: bytes, *place: str) -> bytes:
+        """`KeyFault` for what was not sealed here for this place."""
+        return self._vault.open_bytes(sealed, *place)
 
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as stack:
@@ -250,7 +260,7 @@ class Hub:
         settings = self.settings
         self._store: Store = await stack.enter_async_context(open_store(settings.store_url))
         supply = KeySupply(settings.key_file, settings.key, settings.key_command)
-        vault = Vault(
+        vault = self._vault = Vault(
             self._store.connectors, await supply.ring(await self._store.connectors.key_ids()), supply
         )
         await vault.check()
@@ -454,6 +464,9 @@ class Hub:
             threads=self.threads,
             approvals=self._approvals,
         )
+        self.rollout = Rollout(
+            caller=caller, settings=self.settings, store=store, auditor=self._auditor, events=events
+        )
         workshop = Workshop(
             settings=self.settings,
             store=store,
@@ -465,6 +478,7 @@ class Hub:
             models=self.models,
             previews=Previews(self._redactor),
             events=events,
+            rollout=self.rollout,
             functions={
                 "assistant": (
                     ConnectorOffers(self.agents),
@@ -541,4 +555,5 @@ class Hub:
             await self._loaded.tidy(now - timedelta(days=settings.keep_calls_days))
             await self.approvals.tidy()
             await self.usage.tidy()
+            await self.rollout.tidy()
             await self.audit.tidy(now - timedelta(days=settings.keep_audit_days))

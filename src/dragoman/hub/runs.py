@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from dragoman.runs.timeline import Timeline
 
 _MOST_EVENTS = 100_000
+_LOOK_EVERY = 5.0  # seconds until a process without work of its own sees what another left
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -279,9 +280,12 @@ class Runs:
         return await self.question(question, caller)
 
     async def resume_left(self) -> None:
-        """At a start: whatever was under way when the last process ended goes on."""
-        if await self._store.runs.has_open():
-            await self.open()
+        """Whatever was under way when the last process ended goes on, and what another one leaves later."""
+        while self._dispatch is None:
+            if await self._store.runs.has_open():
+                await self.open()
+            else:
+                await asyncio.sleep(_LOOK_EVERY)
 
     def _tell_message(self, message: Message) -> None:
         facts = {"thread": message.thread, "number": message.number, "author": message.author}

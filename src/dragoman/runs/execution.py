@@ -260,6 +260,8 @@ class Execution:
         # Not to be interrupted: what was done must be told.
         await asyncio.shield(self.parts.journal.write(*entries))
         await self._count(own)
+        if self.run.is_root and self.run.arm and self.parts.tally is not None:
+            await self.parts.tally.finished(self.run, self.family.clock.worked * 1000)
         self._publish("run.changed", {"id": self.run.id, "status": status})
         return self.run
 

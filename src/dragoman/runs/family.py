@@ -19,12 +19,25 @@ class Clock:
         self._timeout: asyncio.Timeout | None = None
         self._waits = 0
         self._left: float | None = None
+        self._began: float | None = None
+        self._paused = 0.0
+        self._waited = 0.0
 
     def start(self, timeout: asyncio.Timeout) -> None:
         self._timeout = timeout
+        self._began = asyncio.get_running_loop().time()
+
+    @property
+    def worked(self) -> float:
+        """Seconds of work in this process, once no one is waited for."""
+        if self._began is None:
+            return 0.0
+        return asyncio.get_running_loop().time() - self._began - self._waited
 
     def pause(self) -> None:
         self._waits += 1
+        if self._waits == 1:
+            self._paused = asyncio.get_running_loop().time()
         timeout = self._timeout
         if self._waits != 1 or timeout is None or timeout.expired():
             return
@@ -34,6 +47,8 @@ class Clock:
 
     def go_on(self) -> None:
         self._waits -= 1
+        if self._waits == 0:
+            self._waited += asyncio.get_running_loop().time() - self._paused
         timeout = self._timeout
         if self._waits == 0 and timeout is not None and self._left is not None and not timeout.expired():
             timeout.reschedule(asyncio.get_running_loop().time() + self._left)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from dragoman.agents.composition import Composer
+from dragoman.agents.rollout import Tally
 from dragoman.agents.staff import Staff
 from dragoman.agents.work import Toolbox
 from dragoman.events import Events
@@ -25,4 +26,5 @@ class Parts:
     composer: Composer
     previews: Previews
     events: Events
+    tally: Tally | None = None
     history_budget: int = 60_000

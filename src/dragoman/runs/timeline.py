@@ -38,6 +38,7 @@ MomentKind = Literal[
     "finished",
 ]
 _LONGEST = 2_000
+_ENDS = {"done": "is done", "failed": "failed", "cancelled": "was stopped"}
 Clean = Callable[[str], str]
 
 
@@ -263,7 +264,8 @@ class _Heard:
         facts["duration_ms"] = _milliseconds(self._run.started_at, event.time)
         error = _table(facts["error"])
         said = f": {error['message']}" if error.get("message") else ""
-        self._add("finished", event, f"{_who(self._run)} is {facts['status']}{said}", facts)
+        end = _ENDS.get(str(facts["status"]), "ended")
+        self._add("finished", event, f"{_who(self._run)} {end}{said}", facts)
 
     def _add(self, kind: MomentKind, event: RunEvent, title: str, details: dict[str, Any]) -> None:
         self._moments.append(Moment(kind=kind, time=event.time, title=title, details=details))

@@ -80,7 +80,7 @@ class Work:
     @property
     def is_over(self) -> bool:
         """Whether nobody will run this code again."""
-        return self._witness is None or self._witness.is_over
+        return self._witness is not None and self._witness.is_over
 
     # Ending
 

@@ -5,6 +5,7 @@ from datetime import date
 
 from dragoman.agents.offline.draft import Draft
 from dragoman.agents.offline.filling import fill
+from dragoman.agents.offline.grammar import is_search
 from dragoman.agents.offline.matching import ENOUGH_WORDS, LITERAL, Match, Request, named, ranked
 from dragoman.agents.offline.sentence import Sentence
 from dragoman.agents.offline.tools import Candidate, Listed, Reader
@@ -65,6 +66,12 @@ def _explains(match: Match, draft: Draft) -> bool:
     if match.words < _SOMETHING:
         return False
     sentence, own = draft.sentence, match.candidate.weights
-    used = {stem(word.low) for word in sentence.words if sentence.is_used(word.start, word.end)}
+    # What is left over explains nothing, unless it is what a search is to look for.
+    left_over = set[int]() if is_search(sentence.verb) else draft.left_over
+    used = {
+        stem(word.low)
+        for word in sentence.words
+        if sentence.is_used(word.start, word.end) and word.start not in left_over
+    }
     left = sum(weight for term, weight in match.rarity.items() if term not in used or term in own)
     return left > 0 and match.words * sum(match.rarity.values()) / left >= ENOUGH_WORDS

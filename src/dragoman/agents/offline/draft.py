@@ -41,6 +41,8 @@ class Draft:
     whole: str = ""
     found: dict[tuple[str, ...], Any] = field(default_factory=dict[tuple[str, ...], Any])
     spread: list[tuple[Parameter, list[Any]]] = field(default_factory=list[tuple[Parameter, list[Any]]])
+    left_over: set[int] = field(default_factory=set[int])
+    """Where words stand that were taken only because nothing else claimed them."""
 
     def filled(self) -> Filled:
         for one in self.tool.parameters:

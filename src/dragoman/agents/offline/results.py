@@ -140,7 +140,10 @@ def _unwrapped(value: Any, depth: int = 0) -> tuple[Any, str, bool]:
 
 def _speaks(table: Row) -> bool:
     """A record that has a list beside texts of its own is a record."""
-    return sum(1 for value in table.values() if isinstance(value, str) and len(value) > 2) > 1
+    texts = sum(1 for value in table.values() if isinstance(value, str) and len(value) > 2)
+    lists = [cast("list[Any]", value) for value in table.values() if isinstance(value, list)]
+    has_rows = any(isinstance(one, dict) for value in lists for one in value)
+    return texts > (1 if has_rows else 0)
 
 
 def columns(rows: Sequence[Row], most: int = 4) -> list[str]:
@@ -155,7 +158,7 @@ def columns(rows: Sequence[Row], most: int = 4) -> list[str]:
         words = set(re.findall(r"[a-z]+", name.lower()))
         length = sum(len(value) for value in values if isinstance(value, str)) / len(said)
         score = len(said) / len(rows) + len(set(said)) / len(said) - place * 0.02
-        score -= 0.9 if words & _DULL else 0.0
+        score -= 1.2 if words & _DULL else 0.0
         score += 1.0 if words & _LEADING else 0.0
         score -= 1.2 if length > _LONG else 0.0
         score -= 0.6 if all(isinstance(value, bool) for value in values if value is not None) else 0.0

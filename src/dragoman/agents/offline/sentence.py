@@ -6,6 +6,7 @@ Pure. What is used belongs to one parameter and is not read again for another.
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 from dragoman.agents.offline.grammar import DETERMINERS, FAR, PRONOUNS, ROLES, opening, word_set
 from dragoman.agents.offline.values import Value, values_in
@@ -13,6 +14,7 @@ from dragoman.catalog.search.words import stem
 
 _TOKEN = re.compile(r"[^\s,;!?()\"“”«»`\[\]{}]+|[,;!?()\[\]{}\"“”«»`]")
 _BREAKS = frozenset(',;!?()[]{}"“”«»`')
+_MOST = 400  # words of a clause that are looked at
 _JOINS = word_set("that and or but then which who where because so if when while off away out up")
 _CHAIN = re.compile(r"\s*(?:,|&|\band\b|\bor\b)\s*(?:\b(?:and|or)\b)?\s*(?:\bto\b)?\s*", re.IGNORECASE)
 
@@ -47,7 +49,7 @@ class Sentence:
 
     @classmethod
     def of(cls, text: str) -> "Sentence":
-        return cls(text, values_in(text), list(_words(text)))
+        return cls(text, values_in(text), [*islice(_words(text), _MOST)])
 
     @property
     def verb(self) -> str:

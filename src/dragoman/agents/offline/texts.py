@@ -100,6 +100,9 @@ def take_rest(draft: Draft) -> None:
         held = phrase if _is_wordy(draft, parameter) else _name_in(draft, phrase)
         if _is_wordy(draft, parameter) or len(held.text.split()) <= _MOST_WORDS:
             draft.take(parameter, draft.said(parameter, held.text), held.start, held.end)
+            draft.left_over |= {
+                word.start for word in draft.sentence.words if held.start <= word.start < held.end
+            }
 
 
 def _own_words(draft: Draft) -> frozenset[str]:

@@ -5,7 +5,7 @@ The only module that reads pydantic-ai's messages. Decides nothing.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, cast
 
 from pydantic_ai.messages import (
@@ -47,8 +47,6 @@ class Turn:
     has_note: bool = False
     before: str = ""
     """What was asked before, when the last answer was a question back and this turn is the reply."""
-    retries: int = 0
-    extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
 def read_turn(messages: Sequence[ModelMessage], instructions: str | None) -> Turn:

@@ -4,14 +4,18 @@ Pure: knows no tool. Every value keeps its place, so that the words around it ca
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date, timedelta
+from itertools import islice
 from typing import Any, Literal
 
 Kind = Literal[
     "quoted", "url", "address", "datetime", "date", "time", "path", "handle", "tag", "number", "code", "name"
 ]
+
+
+_MOST = 60  # values of one text that are looked at
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +54,7 @@ _PATTERNS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
     ("time", re.compile(r"\b(1[0-2]|0?[1-9])\s?([ap])\.?m\b\.?", re.IGNORECASE)),
     (
         "path",
-        re.compile(r"(?<![\w/.@])(?:~|\.{1,2})?(?:/[\w.@+-]+)+/?|(?<![\w/.@])[\w.@+-]+(?:/[\w.@+-]+)+/?"),
+        re.compile(r"(?<![\w/.@+-])(?:~|\.{1,2})?(?:/[\w.@+-]+)+/?|(?<![\w/.@+-])[\w.@+-]+(?:/[\w.@+-]+)+/?"),
     ),
     ("path", re.compile(r"(?<![\w/.@-])[\w-]+(?:\.[\w-]+)*\.[A-Za-z][A-Za-z0-9]{0,4}(?![\w@])")),
     ("code", re.compile(r"(?<![\w+])\+\d[\d ()/-]{4,18}\d")),
@@ -72,11 +76,20 @@ def values_in(text: str) -> list[Value]:
     found: list[Value] = []
     rest = text
     for kind, pattern in _PATTERNS:
-        matches = [value for value in _matches(kind, pattern, rest) if value.end > value.start]
+        matches = [*islice(_matches(kind, pattern, rest), _MOST)]
         found += matches
-        for value in matches:
-            rest = rest[: value.start] + "\0" * (value.end - value.start) + rest[value.end :]
-    return sorted(found, key=lambda value: value.start)
+        rest = _masked(rest, matches)
+    return sorted(found, key=lambda value: value.start)[:_MOST]
+
+
+def _masked(text: str, values: Iterable[Value]) -> str:
+    """With nothing left of the values to be read again."""
+    pieces: list[str] = []
+    place = 0
+    for value in values:
+        pieces += [text[place : value.start], "\0" * (value.end - value.start)]
+        place = value.end
+    return "".join([*pieces, text[place:]])
 
 
 def _matches(kind: Kind, pattern: re.Pattern[str], text: str) -> Iterator[Value]:
@@ -84,7 +97,8 @@ def _matches(kind: Kind, pattern: re.Pattern[str], text: str) -> Iterator[Value]
         value = _READERS.get(kind, _plain)(match)
         if value is not None:
             end = match.start() + len(str(value)) if kind in ("url", "path") else match.end()
-            yield Value(kind, value, match.start(), end)
+            if end > match.start():
+                yield Value(kind, value, match.start(), end)
 
 
 def _plain(match: re.Match[str]) -> str | None:

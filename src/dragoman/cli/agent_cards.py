@@ -1,0 +1,87 @@
+"""How agents look to a person: tables and cards."""
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from dragoman.cli.run_lines import money
+from dragoman.cli.screen import ago, milliseconds, plain
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+Shown = Mapping[str, Any]
+
+
+def agents_table(agents: Iterable[Shown]) -> "Table":
+    from rich import box
+    from rich.table import Table
+
+    table = Table(
+        *("agent", "kind", "state", "works with", "model", "runs", "cost", "last used", "what it does"),
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        header_style="dim",
+    )
+    table.columns[5].justify = table.columns[6].justify = "right"
+    for agent in agents:
+        numbers = agent["numbers"]
+        table.add_row(
+            f"[bold]{plain(agent['name'])}[/]",
+            plain(agent["kind"]),
+            state_of(agent),
+            works_with(agent),
+            plain(agent["model"] or "") or "[dim]default[/]",
+            f"{numbers['runs']:,}" + (f" [red]({numbers['errors']:,} ✗)[/]" if numbers["errors"] else ""),
+            money(numbers["cost"]) if numbers["cost"] else "",
+            ago(numbers["last_used"]),
+            plain(agent["description"], 60) + "".join(f" [yellow]{plain(one)}[/]" for one in agent["notes"]),
+        )
+    return table
+
+
+def state_of(agent: Shown) -> str:
+    return "[green]● active[/]" if agent["status"] == "active" else "[bright_black]● stopped[/]"
+
+
+def works_with(agent: Shown) -> str:
+    if agent["connectors"] is None:
+        return "[dim]all that are active[/]"
+    return plain(", ".join(agent["connectors"])) or "[dim]nothing yet[/]"
+
+
+def agent_card(agent: Shown) -> "Table":
+    from rich.table import Table
+    from rich.text import Text
+
+    from dragoman.cli.screen import cleaned
+
+    card = Table.grid(padding=(0, 2))
+    card.add_column(style="dim", justify="right")
+    card.add_column(overflow="fold")
+    whose = "everybody's" if agent["shared"] else "yours"
+    card.add_row("agent", f"[bold]{plain(agent['name'])}[/] [dim]{plain(agent['kind'])}, {whose}[/]")
+    card.add_row("state", state_of(agent))
+    if agent["description"]:
+        card.add_row("does", plain(agent["description"]))
+    card.add_row("works with", works_with(agent))
+    if agent["capabilities"] is not None:
+        card.add_row("may use", plain(", ".join(agent["capabilities"])) or "nothing")
+    fallbacks = f" [dim]then {plain(', '.join(agent['fallbacks']))}[/]" if agent["fallbacks"] else ""
+    card.add_row("model", (plain(agent["model"] or "") or "[dim]the default[/]") + fallbacks)
+    card.add_row("exposure", plain(agent["exposure"]))
+    if agent["instructions"]:
+        card.add_row("is told", Text(cleaned(agent["instructions"])))
+    for note in agent["notes"]:
+        card.add_row("note", f"[yellow]{plain(note)}[/]")
+    card.add_row("has done", numbers_of(agent["numbers"]))
+    return card
+
+
+def numbers_of(numbers: Shown) -> str:
+    if not numbers["runs"]:
+        return "nothing yet"
+    return (
+        f"{numbers['runs']:,} runs [dim](last {ago(numbers['last_used'])})[/], {numbers['errors']:,} failed,"
+        f" {numbers['calls']:,} calls, {milliseconds(numbers['latency_ms'])} a run,"
+        f" {numbers['input_tokens']:,} + {numbers['output_tokens']:,} tokens, {money(numbers['cost'])}"
+    )

@@ -1,0 +1,204 @@
+"""`dragoman agents …`: who works here, and with what."""
+
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from dragoman.cli.agent_cards import agent_card, agents_table
+from dragoman.cli.door import path_of
+from dragoman.cli.screen import Screen
+from dragoman.cli.session import AsJson, session
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Agents: workers of your own, one for each connector, and the assistant.",
+)
+
+Name = Annotated[str, typer.Argument(help="The agent, with or without @.", show_default=False)]
+Connectors = Annotated[list[str], typer.Argument(metavar="CONNECTOR...", help="By name.", show_default=False)]
+Description = Annotated[str | None, typer.Option(help="Its job in a sentence: by it others choose it.")]
+Instructions = Annotated[str | None, typer.Option(help="What it is told; - reads stdin.")]
+Model = Annotated[str | None, typer.Option(help='Such as openai:gpt-5 or offline; "" for the default.')]
+Fallbacks = Annotated[
+    list[str] | None, typer.Option("--fallback", help="A model that steps in; give it several times.")
+]
+Capabilities = Annotated[
+    list[str] | None,
+    typer.Option("--capability", help="A tool, or the beginning of names; several times. Else all of yours."),
+]
+ExposureOption = Annotated[
+    str | None, typer.Option(help="How it reaches tools: auto, direct, search, delegate or code.")
+]
+
+
+@app.command("list")
+def list_agents(as_json: AsJson = False) -> None:
+    """List the agents: the assistant, workers, and one for each connector."""
+    with session(as_json) as (door, screen):
+        answer = door.ask("GET", path_of("agents"))
+        screen.data(answer) if as_json else screen.show(agents_table(answer["agents"]))
+
+
+@app.command("show")
+def show(name: Name, as_json: AsJson = False) -> None:
+    """Show an agent: its instructions, model, connectors, and what it has done."""
+    with session(as_json) as (door, screen):
+        _show(screen, door.ask("GET", _path(name)))
+
+
+@app.command("create")
+def create(
+    name: Annotated[str, typer.Argument(help="As people mention it: @name.", show_default=False)],
+    connectors: Annotated[
+        list[str] | None, typer.Argument(metavar="[CONNECTOR]...", help="What it works with.")
+    ] = None,
+    description: Description = None,
+    instructions: Instructions = None,
+    model: Model = None,
+    fallbacks: Fallbacks = None,
+    capabilities: Capabilities = None,
+    exposure: ExposureOption = None,
+    shared: Annotated[bool, typer.Option("--shared", help="For everybody of the workspace.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Create a worker. It is at work at once.
+
+    \b
+    dragoman agents create mailer email --description "reads and answers e-mail"
+    dragoman agents create planner tasks email --model openai:gpt-5 --instructions - < job.md
+    """
+    facts = {
+        "name": name,
+        "connectors": connectors,
+        "shared": shared,
+        **_facts(description, instructions, model, fallbacks, capabilities, exposure),
+    }
+    with session(as_json) as (door, screen):
+        body = {field: value for field, value in facts.items() if value is not None}
+        agent = door.ask("POST", path_of("agents"), body)
+        _show(screen, agent)
+        if not as_json:
+            screen.note(f'talk to it: dragoman ask "@{agent["name"]} …"')
+
+
+@app.command("update")
+def update(
+    name: Name,
+    description: Description = None,
+    instructions: Instructions = None,
+    model: Model = None,
+    fallbacks: Fallbacks = None,
+    capabilities: Capabilities = None,
+    exposure: ExposureOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """Change an agent. Effective from its next step, in the middle of a conversation too.
+
+    \b
+    dragoman agents update mailer --model anthropic:claude-sonnet-4-5
+    dragoman agents update assistant --instructions "Answer in Italian."
+    """
+    facts = _facts(description, instructions, model, fallbacks, capabilities, exposure)
+    changes = {field: value for field, value in facts.items() if value is not None}
+    if not changes:
+        raise typer.BadParameter("say what to change", param_hint="--description, --model …")
+    if changes.get("model") == "":
+        changes["model"] = None
+    with session(as_json) as (door, screen):
+        _show(screen, door.ask("PATCH", _path(name), changes))
+
+
+@app.command("start")
+def start(name: Name, as_json: AsJson = False) -> None:
+    """Have an agent take messages again."""
+    with session(as_json) as (door, screen):
+        _done(screen, door.ask("POST", _path(name, "start")), "is at work")
+
+
+@app.command("stop")
+def stop(name: Name, as_json: AsJson = False) -> None:
+    """Have an agent take no new message. It keeps all it has, and finishes what it works on."""
+    with session(as_json) as (door, screen):
+        _done(screen, door.ask("POST", _path(name, "stop")), "is stopped")
+
+
+@app.command("remove")
+def remove(
+    name: Name,
+    yes: Annotated[bool, typer.Option("--yes", help="Without asking.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Remove a worker with its numbers. What it said stays where it was said."""
+    with session(as_json) as (door, screen):
+        agent = door.ask("GET", _path(name))
+        if not yes:
+            _agreed(f"Remove the agent {agent['name']}?")
+        door.ask("DELETE", _path(name))
+        if as_json:
+            screen.data({"removed": agent["name"]})
+        else:
+            screen.note(f"{agent['name']} is removed")
+
+
+@app.command("assign")
+def assign(name: Name, connectors: Connectors, as_json: AsJson = False) -> None:
+    """Give a worker connectors. Effective at once.
+
+    \b
+    dragoman agents assign mailer email
+    """
+    with session(as_json) as (door, screen):
+        for connector in connectors:
+            agent = door.ask("PUT", _path(name, "connectors", connector))
+        _done(screen, agent, "has now: " + _names(agent))
+
+
+@app.command("unassign")
+def unassign(name: Name, connectors: Connectors, as_json: AsJson = False) -> None:
+    """Take connectors from a worker. Effective at once."""
+    with session(as_json) as (door, screen):
+        for connector in connectors:
+            agent = door.ask("DELETE", _path(name, "connectors", connector))
+        _done(screen, agent, "has now: " + _names(agent))
+
+
+def _facts(
+    description: str | None,
+    instructions: str | None,
+    model: str | None,
+    fallbacks: list[str] | None,
+    capabilities: list[str] | None,
+    exposure: str | None,
+) -> dict[str, Any]:
+    return {
+        "description": description,
+        "instructions": sys.stdin.read() if instructions == "-" else instructions,
+        "model": model,
+        "fallbacks": fallbacks,
+        "capabilities": capabilities,
+        "exposure": exposure,
+    }
+
+
+def _agreed(question: str) -> None:
+    """Where nobody can be asked, nothing is destroyed."""
+    if not sys.stdin.isatty():
+        raise typer.BadParameter("nobody can be asked here: say it", param_hint="--yes")
+    typer.confirm(question, abort=True, err=True)
+
+
+def _path(name: str, *parts: str) -> str:
+    return path_of("agents", name.removeprefix("@"), *parts)
+
+
+def _names(agent: dict[str, Any]) -> str:
+    return ", ".join(agent["connectors"] or ()) or "no connector"
+
+
+def _show(screen: Screen, agent: dict[str, Any]) -> None:
+    screen.data(agent) if screen.as_json else screen.show(agent_card(agent))
+
+
+def _done(screen: Screen, agent: dict[str, Any], what: str) -> None:
+    screen.data(agent) if screen.as_json else screen.note(f"{agent['name']} {what}")

@@ -1,0 +1,102 @@
+"""`dragoman questions …`: what agents want to know before they go on."""
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dragoman.cli.arguments import split_words, typed
+from dragoman.cli.door import path_of
+from dragoman.cli.screen import ago, plain
+from dragoman.cli.session import AsJson, session
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+app = typer.Typer(no_args_is_help=True, help="What agents want to know from you before they go on.")
+Shown = Mapping[str, Any]
+
+
+@app.command("list")
+def list_questions(
+    status: Annotated[str, typer.Option(help="pending, answered, expired, cancelled or all.")] = "pending",
+    thread: Annotated[str | None, typer.Option(help="Only those of this thread.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the questions that wait for an answer.
+
+    \b
+    dragoman questions list
+    dragoman questions list --status all
+    """
+    with session(as_json) as (door, screen):
+        answer = door.ask("GET", path_of("questions"), status=status, thread=thread)
+        if as_json:
+            screen.data(answer)
+        elif answer["questions"]:
+            screen.show(_table(answer["questions"]))
+            if status == "pending":
+                screen.note('answer with: dragoman questions answer ID "…"')
+        else:
+            screen.note("no question waits" if status == "pending" else f"there is no question ({status})")
+
+
+@app.command("answer")
+def answer(
+    question: Annotated[str, typer.Argument(help="As `questions list` shows it.", show_default=False)],
+    words: Annotated[
+        list[str],
+        typer.Argument(metavar="ANSWER...", help="A text; for fields NAME=VALUE each.", show_default=False),
+    ],
+    as_json: AsJson = False,
+) -> None:
+    """Answer a question; the run that asked goes on with it.
+
+    \b
+    dragoman questions answer qst_4f… "to ada@example.com"
+    dragoman questions answer qst_4f… size=3 colour=red
+    """
+    with session(as_json) as (door, screen):
+        found = door.ask("GET", path_of("questions", question))
+        body = {"answer": _answer(words, found["fields"])}
+        after = door.ask("POST", path_of("questions", question), body)
+        if as_json:
+            return screen.data(after)
+        screen.note(f"{after['agent']} goes on with it; see: dragoman runs follow {after['root']}")
+        return None
+
+
+def _answer(words: list[str], fields: Shown | None) -> Any:
+    if fields is None:
+        return " ".join(words)
+    try:
+        return typed(split_words(words), fields)
+    except ValueError as error:
+        names = " ".join(f"{name}=…" for name in fields.get("properties", {}))
+        raise typer.BadParameter(f"{error}; it wants: {names}", param_hint="ANSWER") from None
+
+
+def _table(questions: Iterable[Shown]) -> "Table":
+    from rich import box
+    from rich.table import Table
+
+    table = Table(
+        *("id", "asked", "by", "question", "wants", "status", "until"),
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        header_style="dim",
+    )
+    for one in questions:
+        wants = ", ".join((one["fields"] or {}).get("properties", {})) or "text"
+        given = "" if one["answer"] is None else f" ({json.dumps(one['answer'], ensure_ascii=False)})"
+        table.add_row(
+            plain(one["id"]),
+            ago(one["created_at"]),
+            f"[bold]{plain(one['agent'])}[/]",
+            plain(one["text"], 200),
+            plain(wants),
+            plain(one["status"] + given, 80),
+            ago(one["expires_at"]) if one["status"] == "pending" else "",
+        )
+    return table

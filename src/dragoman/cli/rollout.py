@@ -1,0 +1,136 @@
+"""`dragoman rollout …`: how far the agents of connectors are rolled out."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dragoman.cli.door import path_of
+from dragoman.cli.screen import Screen, ago, plain
+from dragoman.cli.session import AsJson, session
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+app = typer.Typer(
+    no_args_is_help=True, help="Who reaches connectors through their agents; for who runs the installation."
+)
+_STATES = {"on": "on", "off": "off", "rolled_back": "switched off by itself"}
+
+
+@app.command("status")
+def status(as_json: AsJson = False) -> None:
+    """Show both arms with their figures, when the new one is switched off, and the last rollback.
+
+    \b
+    dragoman rollout status
+    dragoman rollout status --json
+    """
+    with session(as_json) as (door, screen):
+        _show(door.ask("GET", path_of("rollout")), screen, as_json)
+
+
+@app.command("set")
+def set_rollout(
+    share: Annotated[
+        float | None, typer.Option(min=0, max=100, help="Percent of all users.", show_default=False)
+    ] = None,
+    workspace: Annotated[
+        list[str] | None,
+        typer.Option(help="All users of this workspace, by id; again for more.", show_default=False),
+    ] = None,
+    user: Annotated[
+        list[str] | None,
+        typer.Option(help="This user, by id or as WORKSPACE/USER; again for more.", show_default=False),
+    ] = None,
+    off: Annotated[bool, typer.Option("--off", help="Nobody.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Say who goes through the agents of connectors. What is left out stays as it is.
+
+    Effective at once, in every process. Counting begins anew; after a rollback this is how to go on.
+
+    \b
+    dragoman rollout set --workspace wsp_1 --user usr_2
+    dragoman rollout set --share 25
+    dragoman rollout set --off
+    """
+    if off and (share is not None or workspace or user):
+        raise typer.BadParameter("--off goes alone")
+    wish: dict[str, Any] = {"share": share, "workspaces": workspace or None, "users": user or None}
+    if off:
+        wish = {"share": 0, "workspaces": [], "users": []}
+    body = {name: value for name, value in wish.items() if value is not None}
+    with session(as_json) as (door, screen):
+        _show(door.ask("PUT", path_of("rollout"), body), screen, as_json)
+
+
+@app.command("reset")
+def reset(as_json: AsJson = False) -> None:
+    """Go back to what the environment says (USE_MCP_AGENTS, DRAGOMAN_ROLLOUT_…), and count anew."""
+    with session(as_json) as (door, screen):
+        _show(door.ask("DELETE", path_of("rollout")), screen, as_json)
+
+
+def _show(found: Mapping[str, Any], screen: Screen, as_json: bool) -> None:
+    if as_json:
+        return screen.data(found)
+    plan, limits = found["plan"], found["thresholds"]
+    screen.text(f"connector agents: {_STATES[found['state']]}; {_who(plan)}, set by {_source(found)}")
+    screen.show(_table(found["arms"]))
+    screen.note(
+        f"switched off when errors exceed {limits['errors']:g} % or the mean latency that of direct by"
+        f" {limits['slower']:g} %"
+    )
+    screen.note(
+        f"judged by the last {limits['runs']} runs of each arm within {limits['hours']:g} hours, at least"
+        f" {limits['sample']} of each"
+    )
+    for note in found["notes"]:
+        screen.note(note)
+    if rollback := found["rollback"]:
+        over = "" if rollback["is_in_force"] else " (set anew since)"
+        screen.text(f"last rollback {ago(rollback['at'])}: {plain(rollback['reason'])}{over}")
+        if rollback["is_in_force"]:
+            screen.note("go on with: dragoman rollout set")
+    else:
+        screen.note("there has been no rollback")
+    return None
+
+
+def _who(plan: Mapping[str, Any]) -> str:
+    named = [*plan["workspaces"], *plan["users"]]
+    first = f"{', '.join(map(plain, named[:10]))}{' …' if len(named) > 10 else ''} first, " if named else ""
+    return f"{first}{plan['share']:g} % of users"
+
+
+def _source(found: Mapping[str, Any]) -> str:
+    if found["source"] == "environment":
+        return "the environment"
+    return f"{plain(found['set_by'])} {ago(found['set_at'])}"
+
+
+def _table(arms: Mapping[str, Any]) -> "Table":
+    from rich import box
+    from rich.table import Table
+
+    table = Table(
+        *("arm", "runs", "errors", "mean", "p95", "tokens", "cost", "thumbs"),
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+    )
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for arm in ("agents", "direct"):
+        one = arms[arm]
+        table.add_row(
+            arm,
+            f"{one['runs']:,}",
+            f"{one['errors']} ({one['error_share']:.1f} %)",
+            f"{one['latency_ms']:,.0f} ms",
+            f"{one['latency_p95_ms']:,.0f} ms",
+            f"{one['tokens']:,.0f}",
+            f"${one['cost']:.4f}",
+            f"+{one['thumbs_up']} −{one['thumbs_down']}",
+        )
+    return table

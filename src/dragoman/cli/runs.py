@@ -1,0 +1,85 @@
+"""`dragoman runs …`: what agents worked on, how it went, and stopping it."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from dragoman.cli.door import path_of
+from dragoman.cli.endings import IsQuiet, Waits, open_watching, shown_to_its_end
+from dragoman.cli.session import AsJson, session
+from dragoman.cli.timeline import runs_table, show_timeline
+
+app = typer.Typer(no_args_is_help=True, help="What agents worked on: look, follow, stop.")
+
+Id = Annotated[str, typer.Argument(help="As `runs list` shows it.", show_default=False)]
+
+
+@app.command("list")
+def list_runs(
+    thread: Annotated[str | None, typer.Option(help="Only those of this thread.")] = None,
+    agent: Annotated[str | None, typer.Option(help="Only those of this agent.")] = None,
+    status: Annotated[
+        str | None, typer.Option(help="queued, running, waiting, done, failed or cancelled.")
+    ] = None,
+    children: Annotated[bool, typer.Option("--children", help="Also those that an agent started.")] = False,
+    before: Annotated[str | None, typer.Option(help="Only those that began before this time.")] = None,
+    limit: Annotated[int, typer.Option(help="Most runs.", min=1, max=500)] = 20,
+    as_json: AsJson = False,
+) -> None:
+    """List your runs, newest first.
+
+    \b
+    dragoman runs list
+    dragoman runs list --status failed --agent mailer
+    """
+    with session(as_json) as (door, screen):
+        asked = {"thread": thread, "agent": agent, "status": status, "before": before, "limit": limit}
+        answer = door.ask("GET", path_of("runs"), children="true" if children else None, **asked)
+        if as_json:
+            return screen.data(answer)
+        if not answer["runs"]:
+            return screen.note('there is no run yet: dragoman ask "…"' if not status else "there is none")
+        screen.show(runs_table(answer["runs"]))
+        if answer["next_before"]:
+            screen.note(f"older ones: dragoman runs list --before {answer['next_before']}")
+        return None
+
+
+@app.command("show")
+def show(run: Id, as_json: AsJson = False) -> None:
+    """Show what happened in a run, step by step.
+
+    What was offered, what the model chose and with which values, what was sent and came back (previews
+    without secrets), tokens, cost and times; what it handed on is set in.
+    """
+    with session(as_json) as (door, screen):
+        timeline = door.ask("GET", path_of("runs", run, "timeline"))
+        screen.data(timeline) if as_json else show_timeline(screen, timeline)
+
+
+@app.command("follow")
+def follow(run: Id, waits: Waits = False, quiet: IsQuiet = False, as_json: AsJson = False) -> None:
+    """Watch a run from its beginning to its end; answer what it asks. Ctrl-C stops it, twice leaves it.
+
+    \b
+    It ends as ask does: 0 answered, 1 failed, 3 a person is waited for, 130 stopped.
+    """
+    with session(as_json) as (door, screen), open_watching(door, screen, quiet, waits) as watching:
+        root = door.ask("GET", path_of("runs", run))["run"]["root"]
+        raise typer.Exit(shown_to_its_end(door, screen, watching, root, quiet))
+
+
+@app.command("cancel")
+def cancel(
+    run: Id,
+    yes: Annotated[bool, typer.Option("--yes", help="Without asking.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Stop a run with all that is under it. Calls under way are cancelled at their servers."""
+    with session(as_json) as (door, screen):
+        if not yes and sys.stdin.isatty() and not as_json:
+            found = door.ask("GET", path_of("runs", run))["run"]
+            typer.confirm(f"Stop the run of {found['agent'] or 'several agents'}?", abort=True, err=True)
+        after = door.ask("POST", path_of("runs", run, "cancel"))
+        screen.data(after) if as_json else screen.note(f"{after['id']} is asked to stop")

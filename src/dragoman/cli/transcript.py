@@ -1,0 +1,219 @@
+"""What a conversation looks like: text as it comes, lines of what is done, and who is at work.
+
+On a terminal Markdown is set, block by block, above a line that moves. Elsewhere text goes to stdout as it
+is and everything else to stderr, with nothing that steers a terminal.
+"""
+
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Protocol
+
+from dragoman.cli.screen import Screen, cleaned, plain
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+    from rich.live import Live
+
+_FENCES = ("```", "~~~")
+_MOVES = 10  # times a second
+
+
+class Transcript(Protocol):
+    def text(self, delta: str) -> None:
+        """A piece of an answer."""
+        ...
+
+    def end_text(self) -> None: ...
+
+    def heading(self, agent: str) -> None:
+        """Who begins to work, or speaks."""
+        ...
+
+    def line(self, markup: str) -> None:
+        """Beside the text: what is done."""
+        ...
+
+    def working(self, text: str) -> None:
+        """Who is at work; empty for nobody."""
+        ...
+
+    def still(self) -> "AbstractContextManager[None]":
+        """Nothing moves within: somebody is asked."""
+        ...
+
+
+class Silent:
+    """Shows nothing: what came of it is printed as one document."""
+
+    def text(self, delta: str) -> None: ...
+
+    def end_text(self) -> None: ...
+
+    def heading(self, agent: str) -> None: ...
+
+    def line(self, markup: str) -> None: ...
+
+    def working(self, text: str) -> None: ...
+
+    @contextmanager
+    def still(self) -> Generator[None]:
+        yield
+
+
+class Piped(Silent):
+    """Text to stdout, lines to stderr."""
+
+    def __init__(self, screen: Screen) -> None:
+        self._screen = screen
+        self._is_open = False
+
+    def text(self, delta: str) -> None:
+        shown = cleaned(delta) if self._screen.is_terminal else delta.encode("utf-8", "replace").decode()
+        sys.stdout.write(shown)
+        sys.stdout.flush()
+        self._is_open = not delta.endswith("\n") if delta else self._is_open
+
+    def end_text(self) -> None:
+        if self._is_open:
+            sys.stdout.write("\n")
+            sys.stdout.flush()
+        self._is_open = False
+
+    def line(self, markup: str) -> None:
+        self.end_text()
+        self._screen.aside(markup)
+
+
+class Quiet(Piped):
+    """The text and nothing else."""
+
+    def line(self, markup: str) -> None:
+        self.end_text()
+
+
+class Terminal:
+    """Whole blocks are printed for good; the one being written moves, with who is at work below it."""
+
+    def __init__(self, screen: Screen) -> None:
+        self._console = screen.out
+        self._text = ""
+        self._working = ""
+        self._is_apart = True  # whether a blank line, or nothing, is above
+        self._live: Live | None = None
+
+    def text(self, delta: str) -> None:
+        self._text += cleaned(delta)
+        whole, self._text = split_blocks(self._text)
+        if whole:
+            self._print(whole)
+        self._move()
+
+    def end_text(self) -> None:
+        if self._text.strip():
+            self._print(self._text)
+        self._text = ""
+        self._move()
+
+    def heading(self, agent: str) -> None:
+        self.end_text()
+        if not self._is_apart:
+            self._console.print()
+        self._console.print(f"[bold magenta]{plain(agent)}[/]", highlight=False)
+        self._is_apart = True
+
+    def line(self, markup: str) -> None:
+        self.end_text()
+        self._console.print(markup, highlight=False)
+        self._is_apart = not markup
+
+    def working(self, text: str) -> None:
+        self._working = text
+        self._move()
+
+    @contextmanager
+    def still(self) -> Generator[None]:
+        self.end_text()
+        working, self._working = self._working, ""
+        self._move()
+        try:
+            yield
+        finally:
+            self._working = working
+            self._is_apart = False
+            self._move()
+
+    def _print(self, text: str) -> None:
+        if not self._is_apart:
+            self._console.print()
+        self._console.print(_markdown(text))
+        self._is_apart = False
+
+    def _move(self) -> None:
+        if not self._working and not self._text:
+            if self._live is not None:
+                self._live.stop()
+                self._live = None
+            return
+        if self._live is None:
+            from rich.live import Live
+
+            self._live = Live(
+                console=self._console, transient=True, refresh_per_second=_MOVES, get_renderable=self._moving
+            )
+            self._live.start()
+
+    def _moving(self) -> "RenderableType":
+        from rich.console import Group
+        from rich.spinner import Spinner
+
+        parts: list[RenderableType] = []
+        if self._text.strip():
+            parts += [] if self._is_apart else [""]
+            parts.append(_Tail(_markdown(self._text)))
+        if self._working:
+            parts.append(Spinner("dots", f"[dim]{plain(self._working)}[/]", style="cyan"))
+        return Group(*parts)
+
+
+class _Tail:
+    """The last lines of something that may be higher than the screen."""
+
+    def __init__(self, content: "RenderableType") -> None:
+        self._content = content
+
+    def __rich_console__(self, console: "Console", options: "ConsoleOptions") -> "RenderResult":
+        from rich.segment import Segment
+
+        lines = console.render_lines(self._content, options, pad=False)
+        for line in lines[-max(3, console.height - 4) :]:
+            yield from line
+            yield Segment.line()
+
+
+def split_blocks(text: str) -> tuple[str, str]:
+    """What is complete, up to the last blank line outside of fenced code, and the rest."""
+    lines = text.splitlines(keepends=True)
+    end, fence = 0, ""
+    for at, line in enumerate(lines):
+        word = line.strip()
+        if fence:
+            fence = "" if word.startswith(fence) else fence
+        elif word.startswith(_FENCES):
+            fence = word[:3]
+        elif not word and line.endswith("\n"):
+            end = at + 1
+    return "".join(lines[:end]), "".join(lines[end:])
+
+
+def markdown(text: str) -> "RenderableType":
+    """Links are written out: what is shown is where they lead."""
+    return _markdown(cleaned(text))
+
+
+def _markdown(text: str) -> "RenderableType":
+    from rich.markdown import Markdown
+
+    return Markdown(text.strip("\n"), hyperlinks=False)

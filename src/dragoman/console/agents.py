@@ -1,0 +1,5 @@
+"""agents."""
+
+from starlette.routing import Route
+
+routes: list[Route] = []

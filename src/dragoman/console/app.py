@@ -1,0 +1,142 @@
+"""The console of one hub as an ASGI app: who sits there, then the page. Streams end with `stop`."""
+
+import asyncio
+from collections.abc import Mapping
+from urllib.parse import quote
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Mount
+from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from dragoman.console import (
+    agents,
+    approvals,
+    audit,
+    chat,
+    connectors,
+    credentials,
+    keys,
+    log,
+    overview,
+    runs,
+    settings,
+    signing_in,
+    tools,
+    transfer,
+)
+from dragoman.console.faults import of_error, shown
+from dragoman.console.pages import HEADERS, PLACES, STATIC, Pages, is_part
+from dragoman.console.sessions import Admit, Seals, Sessions
+from dragoman.errors import DragomanError
+from dragoman.hub import Hub
+from dragoman.telemetry.logs import get_logger
+
+_PARTS = (
+    signing_in, overview, chat, connectors, tools, agents, runs, approvals, credentials, keys, audit, log,
+    transfer, settings,
+)  # fmt: skip
+_OPEN = ("/sign-in", "/static/")
+_FIRST = frozenset(place.path.strip("/").split("/")[0] for place in PLACES) | {
+    "sign-in",
+    "sign-out",
+    "static",
+}
+# Aliases of the REST door that people used before; see `api.agents` and `api.discovery`.
+_NOT_OURS = frozenset({"/agents/assign-action-server", "/agents/remove-action-server"})
+_FOR_EVER = {"cache-control": "public, max-age=31536000, immutable"}
+
+
+def is_console_path(path: str) -> bool:
+    return path not in _NOT_OURS and path.strip("/").split("/")[0] in _FIRST
+
+
+class Console:
+    def __init__(self, hub: Hub, admit: Admit, *, is_secure: bool = False) -> None:
+        self._stopping = asyncio.Event()
+        self.sessions = Sessions(lambda: Seals(hub.seal, hub.unseal), admit, is_secure)
+        routes = [route for part in _PARTS for route in part.routes]
+        self._app = Starlette(routes=[*routes, Mount("/static", _Kept(StaticFiles(directory=STATIC)))])
+        self._app.state.hub = hub
+        self._app.state.pages = Pages()
+        self._app.state.sessions = self.sessions
+        self._app.state.stopping = self._stopping
+        self._app.add_exception_handler(404, _not_found)
+        self._app.add_exception_handler(DragomanError, _refused)  # type: ignore[arg-type]
+
+    def stop(self) -> None:
+        """Ends every stream, so that their connections can close."""
+        self._stopping.set()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        request = Request(scope, receive)
+        is_open = request.url.path.startswith(_OPEN)
+        if not is_open and (refused := await self._refused(request)):
+            await refused(scope, receive, _with_headers(send))
+            return
+        try:
+            await self._app(scope, receive, _with_headers(send))
+        except Exception:  # noqa: BLE001
+            # boundary: a fault of ours is the failure of one page and no more
+            get_logger().exception("console.failed", path=scope["path"][:200])
+
+    async def _refused(self, request: Request) -> Response | None:
+        """A stranger is asked to sign in; a change needs the session's own mark."""
+        session = await self.sessions.find(request)
+        if session is None:
+            return _to_sign_in(request)
+        request.state.session = session
+        if request.method not in ("GET", "HEAD") and not session.allows(
+            request.headers.get("x-csrf-token", "")
+        ):
+            return Response("This page is too old: load it again.", 403, media_type="text/plain")
+        return None
+
+
+class _Kept:
+    """Files whose address changes with their content: a browser never has to ask again."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._app(scope, receive, _adding(send, _FOR_EVER) if scope.get("query_string") else send)
+
+
+def _with_headers(send: Send) -> Send:
+    return _adding(send, HEADERS)
+
+
+def _adding(send: Send, headers: Mapping[str, str]) -> Send:
+    """Those that the answer does not have already."""
+
+    async def sending(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            given = [*message.get("headers", ())]
+            names = {name for name, _ in given}
+            given += [(n.encode(), v.encode()) for n, v in headers.items() if n.encode() not in names]
+            message = {**message, "headers": given}
+        await send(message)
+
+    return sending
+
+
+def _to_sign_in(request: Request) -> Response:
+    where = f"/sign-in?next={quote(request.url.path)}"
+    if is_part(request):
+        return Response(status_code=401, headers={"hx-redirect": where})
+    if request.method != "GET" or "text/event-stream" in request.headers.get("accept", ""):
+        return Response("Sign in first.", 401, media_type="text/plain")
+    return RedirectResponse(where, 303)
+
+
+async def _not_found(request: Request, error: Exception) -> Response:
+    return shown(request, "There is no such page.", "The menu shows those there are.", 404)
+
+
+async def _refused(request: Request, error: DragomanError) -> Response:
+    return of_error(request, error)

@@ -1,0 +1,5 @@
+"""approvals."""
+
+from starlette.routing import Route
+
+routes: list[Route] = []

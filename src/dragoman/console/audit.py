@@ -1,0 +1,5 @@
+"""audit."""
+
+from starlette.routing import Route
+
+routes: list[Route] = []

@@ -1,0 +1,5 @@
+"""chat."""
+
+from starlette.routing import Route
+
+routes: list[Route] = []

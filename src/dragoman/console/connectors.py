@@ -1,0 +1,5 @@
+"""connectors."""
+
+from starlette.routing import Route
+
+routes: list[Route] = []

@@ -1,0 +1,5 @@
+"""credentials."""
+
+from starlette.routing import Route
+
+routes: list[Route] = []

@@ -1,0 +1,46 @@
+"""What went wrong, as a person reads it: what happened and what to do. A page, or a note in the page."""
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from dragoman.console.pages import find_session, is_part, pages_of
+from dragoman.errors import (
+    Conflict,
+    Denied,
+    DragomanError,
+    InvalidArguments,
+    InvalidConfig,
+    InvalidName,
+    LimitReached,
+    NotFound,
+    Unauthenticated,
+)
+
+_STATUSES: dict[type[DragomanError], int] = {
+    NotFound: 404,
+    Unauthenticated: 401,
+    Denied: 403,
+    Conflict: 409,
+    LimitReached: 429,
+    InvalidArguments: 422,
+    InvalidConfig: 422,
+    InvalidName: 422,
+}
+
+
+def of_error(request: Request, error: DragomanError) -> Response:
+    clean = request.app.state.hub.without_secrets
+    status = next((status for kind, status in _STATUSES.items() if isinstance(error, kind)), 502)
+    return shown(request, clean(error.message), clean(error.hint or ""), status)
+
+
+def shown(request: Request, message: str, hint: str, status: int) -> Response:
+    """htmx puts a note at the top of the page; a person who came by address gets a page."""
+    pages = pages_of(request)
+    if is_part(request):
+        response = pages.part(request, "parts/note.html", kind="error", message=message, hint=hint)
+        response.headers["hx-retarget"] = "#notes"
+        response.headers["hx-reswap"] = "beforeend"
+        return response
+    template = "fault.html" if find_session(request) else "fault_outside.html"
+    return pages.page(request, template, title="Not done", status=status, message=message, hint=hint)

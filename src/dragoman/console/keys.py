@@ -1,0 +1,5 @@
+"""keys."""
+
+from starlette.routing import Route
+
+routes: list[Route] = []

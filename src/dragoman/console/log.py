@@ -1,0 +1,5 @@
+"""log."""
+
+from starlette.routing import Route
+
+routes: list[Route] = []

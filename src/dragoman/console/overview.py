@@ -1,0 +1,37 @@
+"""The first page: how things stand, what waits for the person, and the first steps of a newcomer."""
+
+from datetime import UTC, datetime, timedelta
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from dragoman.console.pages import caller_of, hub_of, pages_of
+
+_LAST_HOUR = timedelta(hours=1)
+_MOST_CALLS = 1000
+
+
+async def overview(request: Request) -> Response:
+    hub, caller = hub_of(request), caller_of(request)
+    since = datetime.now(UTC) - _LAST_HOUR
+    calls = [call for call in await hub.calls(_MOST_CALLS, caller=caller) if call.started_at >= since]
+    connectors = [view for view in await hub.connectors.list(caller) if view.connector.kind != "native"]
+    tools = hub.tools.list(caller=caller)
+    return pages_of(request).page(
+        request,
+        "overview.html",
+        title="Overview",
+        calls=calls,
+        errors=[call for call in calls if not call.ok],
+        connectors=connectors,
+        tools=len(tools),
+        approvals=await hub.approvals.list(caller=caller),
+        questions=await hub.runs.questions(caller),
+        runs=await hub.runs.list(caller, limit=6),
+        agents=[agent for agent in await hub.agents.list(caller) if agent.kind == "worker"],
+        models=await hub.models.choose(),
+    )
+
+
+routes = [Route("/", overview)]

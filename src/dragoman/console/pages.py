@@ -1,0 +1,179 @@
+"""How pages are made: templates with escaping always on, the session at hand, headers against strangers."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from hashlib import sha256
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+
+from dragoman.console.markdown import rendered
+from dragoman.console.sessions import Session
+from dragoman.hub import Hub
+from dragoman.scope import Caller
+
+HERE = Path(__file__).parent
+STATIC = HERE / "static"
+HEADERS = {
+    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:"
+    "; font-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cache-control": "no-store",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One entry of the menu."""
+
+    path: str
+    title: str
+    icon: str
+    group: str = "work"
+
+
+PLACES = (
+    Place("/", "Overview", "home"),
+    Place("/chat", "Chat", "chat"),
+    Place("/connectors", "Connectors", "plug"),
+    Place("/tools", "Tools", "tool"),
+    Place("/agents", "Agents", "robot"),
+    Place("/runs", "Runs", "steps"),
+    Place("/approvals", "Approvals", "check", "trust"),
+    Place("/credentials", "Credentials", "key", "trust"),
+    Place("/keys", "API keys", "lock", "trust"),
+    Place("/audit", "Audit", "list", "trust"),
+    Place("/log", "Live log", "pulse", "system"),
+    Place("/transfer", "Import/export", "swap", "system"),
+    Place("/settings", "Settings", "sliders", "system"),
+)
+
+
+class Pages:
+    """`page` is a whole page in the frame, `part` a piece of one for htmx to put in its place."""
+
+    def __init__(self) -> None:
+        self._environment = Environment(
+            loader=FileSystemLoader(HERE / "templates"),
+            autoescape=select_autoescape(default=True, default_for_string=True),
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        self._environment.globals.update(
+            {"places": PLACES, "static": _StaticNames(), "version": version("dragoman")}  # type: ignore[dict-item]
+        )
+        self._environment.filters |= {
+            "ago": ago,
+            "moment": moment,
+            "number": number,
+            "duration": duration,
+            "money": money,
+            "markdown": rendered,
+            "initials": initials,
+        }
+
+    def page(
+        self, request: Request, template: str, *, title: str, status: int = 200, **facts: Any
+    ) -> Response:
+        return HTMLResponse(self._text(request, template, {"title": title, **facts}), status)
+
+    def part(self, request: Request, template: str, *, status: int = 200, **facts: Any) -> Response:
+        return HTMLResponse(self._text(request, template, facts), status)
+
+    def text(self, request: Request, template: str, **facts: Any) -> str:
+        """For events: a part as text."""
+        return self._text(request, template, facts)
+
+    def _text(self, request: Request, template: str, facts: Mapping[str, Any]) -> str:
+        session = find_session(request)
+        known = {"request": request, "session": session, "path": request.url.path, "hub": hub_of(request)}
+        return self._environment.get_template(template).render({**known, **facts})
+
+
+class _StaticNames:
+    """`static('style.css')`: an address that changes with the file, so that browsers may keep it for ever."""
+
+    def __init__(self) -> None:
+        self._marks: dict[str, str] = {}
+
+    def __call__(self, name: str) -> str:
+        if name not in self._marks:
+            self._marks[name] = sha256((STATIC / name).read_bytes()).hexdigest()[:12]
+        return f"/static/{name}?{self._marks[name]}"
+
+
+def hub_of(request: Request) -> Hub:
+    return request.app.state.hub
+
+
+def pages_of(request: Request) -> Pages:
+    return request.app.state.pages
+
+
+def find_session(request: Request) -> Session | None:
+    return getattr(request.state, "session", None)
+
+
+def caller_of(request: Request) -> Caller:
+    """Who sits there; every page but those of signing in has one."""
+    session = find_session(request)
+    assert session is not None
+    return session.admission.caller
+
+
+def is_part(request: Request) -> bool:
+    """Whether htmx asks for a piece and not a person for a page."""
+    return request.headers.get("hx-request") == "true"
+
+
+# What templates say
+
+
+def ago(when: datetime | None) -> str:
+    if when is None:
+        return "never"
+    seconds = max(0, int((datetime.now(UTC) - when).total_seconds()))
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds // size} {unit} ago"
+    return "just now" if seconds < 5 else f"{seconds} s ago"
+
+
+def moment(when: datetime | str | None) -> str:
+    if isinstance(when, str):
+        when = datetime.fromisoformat(when)
+    return f"{when.astimezone(UTC):%d %b %Y %H:%M:%S} UTC" if when else ""
+
+
+def number(value: float | None) -> str:
+    if value is None:
+        return "–"
+    return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.1f}"
+
+
+def duration(milliseconds: float | None) -> str:
+    if milliseconds is None:
+        return "–"
+    if milliseconds < 1000:
+        return f"{milliseconds:.0f} ms"
+    seconds = milliseconds / 1000
+    return f"{seconds:.1f} s" if seconds < 60 else f"{seconds / 60:.1f} min"
+
+
+def money(dollars: float | None) -> str:
+    if not dollars:
+        return "$0"
+    return f"${dollars:.4f}" if dollars < 0.01 else f"${dollars:,.2f}"
+
+
+def initials(name: str) -> str:
+    words = [word for word in name.replace("-", " ").replace("_", " ").split() if word]
+    return ("".join(word[0] for word in words[:2]) if len(words) > 1 else name[:2]).upper()

@@ -1,0 +1,5 @@
+"""runs."""
+
+from starlette.routing import Route
+
+routes: list[Route] = []

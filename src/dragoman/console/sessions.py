@@ -1,0 +1,99 @@
+"""Who sits at the browser: a sealed cookie that holds their key, looked at again with every request.
+
+A key that is revoked ends its sessions. In one-person mode a link that works once opens the first.
+"""
+
+import json
+import time
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from hmac import compare_digest
+from secrets import token_urlsafe
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from dragoman.errors import DragomanError
+from dragoman.identity.admission import Admission
+
+COOKIE = "dragoman_session"
+LASTS = 12 * 3600
+_LINK_LASTS = 3600
+_MOST_LINKS = 50
+_PLACE = ("console", "session")
+Admit = Callable[[str], Awaitable[Admission]]
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """`csrf` must come with every request that changes something."""
+
+    admission: Admission
+    csrf: str
+    name: str = ""
+
+    def allows(self, token: str) -> bool:
+        return compare_digest(self.csrf.encode(), token.encode())
+
+
+@dataclass(frozen=True, slots=True)
+class Seals:
+    """Seals what the browser keeps; the vault fills it."""
+
+    seal: Callable[..., bytes]
+    open: Callable[..., bytes]
+
+
+class Sessions:
+    def __init__(self, seals: Callable[[], Seals], admit: Admit, is_secure: bool) -> None:
+        self._seals = seals
+        self._admit = admit
+        self._is_secure = is_secure
+        self._links: dict[str, tuple[str, float]] = {}
+
+    def make_link(self, token: str) -> str:
+        """A code that opens one session for whoever holds it, once and soon."""
+        now = time.time()
+        self._links = {code: link for code, link in self._links.items() if link[1] > now}
+        while len(self._links) >= _MOST_LINKS:
+            del self._links[next(iter(self._links))]
+        code = token_urlsafe(24)
+        self._links[code] = (token, now + _LINK_LASTS)
+        return code
+
+    def take_link(self, code: str) -> str | None:
+        """The key behind a code; the code is used up."""
+        token, until = self._links.pop(code, ("", 0.0))
+        return token if until > time.time() else None
+
+    async def begin(self, response: Response, token: str) -> None:
+        """`Unauthenticated` when the key opens nothing."""
+        await self._admit(token)
+        facts = {"token": token, "until": int(time.time()) + LASTS, "csrf": token_urlsafe(24)}
+        sealed = self._seals().seal(json.dumps(facts).encode(), *_PLACE)
+        response.set_cookie(
+            COOKIE,
+            urlsafe_b64encode(sealed).decode(),
+            max_age=LASTS,
+            httponly=True,
+            samesite="lax",
+            secure=self._is_secure,
+            path="/",
+        )
+
+    def end(self, response: Response) -> None:
+        response.delete_cookie(COOKIE, path="/", httponly=True, samesite="lax", secure=self._is_secure)
+
+    async def find(self, request: Request) -> Session | None:
+        """None for a stranger, an old session, or one whose key opens nothing any more."""
+        cookie = request.cookies.get(COOKIE)
+        if not cookie:
+            return None
+        try:
+            facts = json.loads(self._seals().open(urlsafe_b64decode(cookie), *_PLACE))
+            if facts["until"] < time.time():
+                return None
+            return Session(await self._admit(facts["token"]), facts["csrf"])
+        except (DragomanError, ValueError, KeyError, TypeError):
+            return None

@@ -1,0 +1,5 @@
+"""settings."""
+
+from starlette.routing import Route
+
+routes: list[Route] = []

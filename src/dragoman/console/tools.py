@@ -1,0 +1,5 @@
+"""tools."""
+
+from starlette.routing import Route
+
+routes: list[Route] = []

@@ -1,0 +1,5 @@
+"""transfer."""
+
+from starlette.routing import Route
+
+routes: list[Route] = []

@@ -1,0 +1,319 @@
+"""How far connector agents are rolled out: who is in, what their runs were like, and the way back.
+
+What the operator sets is kept in the store and wins over the environment. Plan and rollback are kept apart:
+whoever switches off never overwrites what a person has just set, and what is set anew voids the rollback.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime, timedelta
+from time import monotonic
+from typing import Any, Literal
+
+from dragoman.agents.exposure import Arm
+from dragoman.agents.rollout import Figures, Plan, Thresholds, figures_of, judged
+from dragoman.calls.audit import Auditor
+from dragoman.errors import DragomanError, InvalidArguments, NotFound
+from dragoman.events import Event, Events
+from dragoman.hub.standing import check_operator
+from dragoman.run import Run
+from dragoman.scope import APP, LOCAL_WORKSPACE, Caller
+from dragoman.settings import Settings
+from dragoman.store import Store
+from dragoman.store.run_protocols import Sample
+from dragoman.telemetry.logs import get_logger
+
+FRESH = 2.0  # seconds until what another process set or switched off is known here
+_JUDGE_EVERY = 1.0
+_PLAN = "connector-agents"
+_ROLLBACK = "connector-agents:rollback"
+_MOST_NAMES = 1_000
+_ITSELF = Caller(workspace=LOCAL_WORKSPACE, user="dragoman", role="operator")
+Source = Literal["environment", "operator"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rollback:
+    """`since` says which plan it ended: it holds while that one is in force."""
+
+    at: datetime
+    reason: str
+    since: str
+    agents: Mapping[str, Any]
+    direct: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RolloutStatus:
+    """`is_active`: users go to the arm `agents` now. `rollback` is the last one; it may be over."""
+
+    plan: Plan
+    source: Source
+    set_at: datetime | None
+    set_by: str | None
+    is_active: bool
+    is_rolled_back: bool
+    rollback: Rollback | None
+    thresholds: Thresholds
+    arms: Mapping[Arm, Figures]
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """What the figures do not allow to judge yet."""
+        least = self.thresholds.sample
+        if not self.is_active:
+            return ()
+        judges: dict[Arm, str] = {"agents": "errors and latency", "direct": "latency"}
+        return [
+            f"the arm {arm} has {self.arms[arm].runs} of the {least} runs that are needed to judge {what}"
+            for arm, what in judges.items()
+            if self.arms[arm].runs < least
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What the store says. `since` is empty while nobody has set anything."""
+
+    plan: Plan
+    source: Source
+    since: str = ""
+    set_by: str | None = None
+    rollback: Rollback | None = None
+
+    @property
+    def is_rolled_back(self) -> bool:
+        return self.rollback is not None and self.rollback.since == self.since
+
+    @property
+    def is_active(self) -> bool:
+        return self.plan.is_on and not self.is_rolled_back
+
+
+class Rollout:
+    """Fills `Arms` and `Tally`. Only the operator looks and sets; everybody rates their own runs."""
+
+    def __init__(
+        self, *, caller: Caller, settings: Settings, store: Store, auditor: Auditor, events: Events
+    ) -> None:
+        self._caller = caller
+        self._store = store
+        self._auditor = auditor
+        self._events = events
+        self._default = Plan(
+            share=settings.rollout_share,
+            workspaces=settings.rollout_workspaces,
+            users=settings.rollout_users,
+        )
+        self._thresholds = Thresholds(sample=settings.rollout_sample, hours=settings.rollout_hours)
+        self._known: tuple[float, _Known] | None = None
+        self._next_judgement = 0.0
+
+    # For runs
+
+    async def arm_of(self, caller: Caller) -> Arm | None:
+        """None too where connector agents were switched off: then nobody is compared with anybody."""
+        known = await self._read(FRESH)
+        return known.plan.arm_of(caller.workspace, caller.user) if known.is_active else None
+
+    async def finished(self, run: Run, milliseconds: float) -> None:
+        if run.arm is None or run.status == "cancelled":
+            return
+        try:
+            await self._store.rollout.add(await self._sample(run, milliseconds))
+            if monotonic() >= self._next_judgement:
+                await self.judge()
+        except DragomanError as error:
+            # A store that is away costs a figure, never the run that was counted.
+            get_logger().warning("rollout.not_counted", run=run.id, error=error.message)
+
+    async def judge(self) -> None:
+        """Switches the arm `agents` off if its runs say so. Done by itself about once a second."""
+        self._next_judgement = monotonic() + _JUDGE_EVERY
+        known = await self._read(0.0)
+        if not known.is_active:
+            return
+        arms = await self._figures(known)
+        if reason := judged(arms["agents"], arms["direct"], self._thresholds):
+            await self._roll_back(known, reason, arms)
+
+    # For people
+
+    async def status(self, caller: Caller | None = None) -> RolloutStatus:
+        check_operator(caller or self._caller)
+        await self.judge()
+        known = await self._read(0.0)
+        return RolloutStatus(
+            plan=known.plan,
+            source=known.source,
+            set_at=_time(known.since),
+            set_by=known.set_by,
+            is_active=known.is_active,
+            is_rolled_back=known.is_rolled_back,
+            rollback=known.rollback,
+            thresholds=self._thresholds,
+            arms=await self._figures(known),
+        )
+
+    async def set(
+        self,
+        *,
+        share: float | None = None,
+        workspaces: Sequence[str] | None = None,
+        users: Sequence[str] | None = None,
+        caller: Caller | None = None,
+    ) -> RolloutStatus:
+        """Sets what is given and keeps the rest; counting begins anew, and a rollback is over.
+
+        Nothing given sets the same again: how a person says to go on after a rollback.
+        """
+        caller = caller or self._caller
+        check_operator(caller)
+        before = (await self._read(0.0)).plan
+        plan = replace(
+            before,
+            share=before.share if share is None else _checked_share(share),
+            workspaces=before.workspaces if workspaces is None else _checked_names(workspaces),
+            users=before.users if users is None else _checked_names(users),
+        )
+        facts = {"share": plan.share, "workspaces": [*plan.workspaces], "users": [*plan.users]}
+        await self._put(facts, caller, "rollout.set")
+        return await self.status(caller)
+
+    async def reset(self, caller: Caller | None = None) -> RolloutStatus:
+        """What the environment says holds again; counting begins anew, and a rollback is over."""
+        caller = caller or self._caller
+        check_operator(caller)
+        await self._put(None, caller, "rollout.reset")
+        return await self.status(caller)
+
+    async def rate(self, run: str, thumb: int, caller: Caller | None = None) -> Run:
+        """A person's thumb for one of their runs: 1, -1, or 0 to take it back."""
+        caller = caller or self._caller
+        if thumb not in (1, 0, -1):
+            raise InvalidArguments("a thumb is 1, -1 or 0", hint="1 is up, -1 is down, 0 takes it back")
+        found = await self._store.runs.find(caller.workspace, run)
+        if found is None or found.user != caller.user:
+            raise NotFound(f"there is no run {run[:80]!r}", hint="dragoman runs list shows those there are")
+        await self._store.rollout.thumb(found.workspace, found.root, thumb)
+        for message in await self._store.messages.list(
+            found.workspace, found.user, found.thread, limit=1000, last=True
+        ):
+            if message.run == found.id and message.author == "agent":
+                place = (found.workspace, found.user, found.thread, message.number)
+                await self._store.messages.note(*place, {"thumb": thumb})
+        return found
+
+    async def tidy(self) -> None:
+        """Forgets runs that no longer count."""
+        await self._store.rollout.forget(datetime.now(UTC) - 2 * self._window)
+
+    # Parts
+
+    @property
+    def _window(self) -> timedelta:
+        return timedelta(hours=self._thresholds.hours)
+
+    async def _sample(self, run: Run, milliseconds: float) -> Sample:
+        """One that went through connector agents failed also when one of them did."""
+        is_ok = run.status == "done"
+        if is_ok and run.arm == "agents":
+            family = await self._store.runs.family(run.workspace, run.id)
+            is_ok = all(one.status != "failed" for one in family)
+        return Sample(
+            run=run.id,
+            workspace=run.workspace,
+            user=run.user,
+            arm=run.arm or "",
+            ok=is_ok,
+            milliseconds=milliseconds,
+            tokens=run.usage.input_tokens + run.usage.output_tokens,
+            cost=run.usage.cost,
+            at=run.finished_at or datetime.now(UTC),
+        )
+
+    async def _figures(self, known: _Known) -> dict[Arm, Figures]:
+        begin = datetime.now(UTC) - self._window
+        if (set_at := _time(known.since)) is not None:
+            begin = max(begin, set_at)
+        samples = await self._store.rollout.samples(begin)
+        return {
+            "agents": figures_of(samples, "agents", self._thresholds),
+            "direct": figures_of(samples, "direct", self._thresholds),
+        }
+
+    async def _roll_back(self, known: _Known, reason: str, arms: Mapping[Arm, Figures]) -> None:
+        facts: dict[str, Any] = {
+            "at": datetime.now(UTC).isoformat(),
+            "reason": reason,
+            "since": known.since,
+            "agents": asdict(arms["agents"]),
+            "direct": asdict(arms["direct"]),
+        }
+        await self._store.rollout.put_state(_ROLLBACK, facts)
+        self._known = None
+        get_logger().warning("rollout.rolled_back", reason=reason)
+        self._tell("rolled_back")
+        await self._auditor.done(_ITSELF, "rollout.rolled_back", _PLAN, details={"reason": reason})
+
+    async def _put(self, plan: Mapping[str, Any] | None, caller: Caller, action: str) -> None:
+        now = datetime.now(UTC).isoformat()
+        await self._store.rollout.put_state(_PLAN, {"plan": plan, "since": now, "set_by": caller.user})
+        self._known = None
+        self._tell(action.partition(".")[2])
+        await self._auditor.done(caller, action, _PLAN, details=plan or {})
+
+    def _tell(self, what: str) -> None:
+        self._events.publish(Event(kind="rollout.changed", workspace=APP, data={"what": what}))
+
+    async def _read(self, fresh: float) -> _Known:
+        if self._known is not None and monotonic() - self._known[0] < fresh:
+            return self._known[1]
+        stored = await self._store.rollout.state(_PLAN) or {}
+        ended = await self._store.rollout.state(_ROLLBACK)
+        plan, source = self._default, "environment"
+        if stored.get("plan") is not None:
+            plan, source = _plan(stored["plan"], self._default), "operator"
+        rollback = None if ended is None else _rollback(ended)
+        known = _Known(plan, source, stored.get("since", ""), stored.get("set_by"), rollback)
+        self._known = (monotonic(), known)
+        return known
+
+
+def _plan(stored: Mapping[str, Any], default: Plan) -> Plan:
+    return replace(
+        default,
+        share=float(stored["share"]),
+        workspaces=tuple(stored["workspaces"]),
+        users=tuple(stored["users"]),
+    )
+
+
+def _rollback(stored: Mapping[str, Any]) -> Rollback:
+    return Rollback(
+        at=datetime.fromisoformat(stored["at"]),
+        reason=stored["reason"],
+        since=stored["since"],
+        agents=stored["agents"],
+        direct=stored["direct"],
+    )
+
+
+def _time(since: str) -> datetime | None:
+    return datetime.fromisoformat(since) if since else None
+
+
+def _checked_share(share: float) -> float:
+    if not math.isfinite(share) or not 0 <= share <= 100:
+        raise InvalidArguments("a share is between 0 and 100 percent", hint="0 leaves only those named")
+    return float(share)
+
+
+def _checked_names(names: Sequence[str]) -> tuple[str, ...]:
+    chosen = tuple(dict.fromkeys(name.strip() for name in names if name.strip()))
+    if len(chosen) > _MOST_NAMES:
+        raise InvalidArguments(f"at most {_MOST_NAMES:,} can be named", hint="use a share instead")
+    if any(len(name) > 400 for name in chosen):
+        raise InvalidArguments("a name is too long", hint="name workspaces and users by their ids")
+    return chosen

@@ -1,0 +1,219 @@
+"""By which way an agent reaches its tools: a table, and each way with a real server behind it."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from exposed import Listening, Seen, in_turn, open_exposed
+
+from dragoman.agents.exposure import ROOM, Chosen, Situation, checked_exposure, choose
+from dragoman.errors import InvalidArguments
+from dragoman.hub import Hub
+from dragoman.run import Run
+from servers.processes import journal
+
+pytestmark = pytest.mark.anyio
+
+FEW = Situation(tokens=500)
+MANY = Situation(tokens=30_000, is_deferred=True)
+AGENTS, DIRECT = replace(FEW, arm="agents"), replace(MANY, arm="direct")
+CONNECTOR = Situation(kind="connector", tokens=30_000, is_deferred=True)
+TABLE: dict[str, tuple[Situation, Chosen]] = {
+    "few tools": (FEW, Chosen(exposure="direct")),
+    "many tools": (MANY, Chosen(exposure="search")),
+    "few and code": (replace(FEW, has_code=True), Chosen(exposure="direct", with_code=True)),
+    "many and code": (replace(MANY, has_code=True), Chosen(exposure="search", with_code=True)),
+    "forced direct": (replace(MANY, forced="direct", has_code=True), Chosen(exposure="direct")),
+    "forced search": (replace(FEW, forced="search"), Chosen(exposure="search")),
+    "forced delegate": (replace(FEW, forced="delegate"), Chosen(exposure="delegate")),
+    "forced code": (replace(FEW, forced="code", has_code=True), Chosen(exposure="code")),
+    "code without a tool": (replace(FEW, forced="code"), Chosen(exposure="direct")),
+    "nobody to delegate to": (
+        replace(MANY, forced="delegate", can_delegate=False),
+        Chosen(exposure="search"),
+    ),
+    "forced wins over the arm": (replace(AGENTS, forced="direct"), Chosen(exposure="direct")),
+    "arm agents": (replace(AGENTS, has_code=True), Chosen(exposure="delegate", arm="agents")),
+    "arm direct": (DIRECT, Chosen(exposure="search", arm="direct")),
+    "arm agents without a connector": (replace(AGENTS, can_delegate=False), Chosen(exposure="direct")),
+    "arm direct without a connector": (replace(DIRECT, can_delegate=False), Chosen(exposure="search")),
+    "a worker in the arm": (
+        replace(AGENTS, kind="worker"),
+        Chosen(exposure="delegate", arm="agents"),
+    ),
+    "offline": (replace(MANY, is_offline=True, has_code=True, arm="agents"), Chosen(exposure="direct")),
+    "offline cannot write code": (
+        replace(FEW, is_offline=True, forced="code", has_code=True),
+        Chosen(exposure="direct"),
+    ),
+    "connector": (replace(CONNECTOR, has_code=True, arm="agents"), Chosen(exposure="direct")),
+    "connector with far too many": (
+        replace(CONNECTOR, tokens=ROOM * CONNECTOR.budget + 1),
+        Chosen(exposure="search"),
+    ),
+    "connector, nothing deferred": (
+        replace(CONNECTOR, tokens=ROOM * CONNECTOR.budget + 1, is_deferred=False),
+        Chosen(exposure="direct"),
+    ),
+    "connector forced to search": (replace(CONNECTOR, forced="search"), Chosen(exposure="search")),
+    "connector has nobody below": (replace(CONNECTOR, forced="delegate"), Chosen(exposure="direct")),
+    "connector counts every call": (
+        replace(CONNECTOR, forced="code", has_code=True),
+        Chosen(exposure="direct"),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_the_way_is_chosen_by_a_table(name: str) -> None:
+    situation, expected = TABLE[name]
+    assert choose(situation) == expected
+
+
+def test_a_way_that_does_not_exist_is_refused_with_those_that_do() -> None:
+    with pytest.raises(InvalidArguments) as refused:
+        checked_exposure("telepathy")
+    assert "auto, direct, search, delegate, code" in (refused.value.hint or "")
+
+
+async def ask(hub: Hub, exposure: str | None = None, **facts: object) -> Run:
+    options = {"exposure": exposure} if exposure else None
+    return await hub.messages.ask("do it", options=options, **facts)
+
+
+async def test_direct_sends_every_definition(tmp_path: Path) -> None:
+    listening = Listening(in_turn([("mcp_box_echo", {"text": "hello"})], "done"))
+    async with open_exposed(tmp_path, listening) as hub:
+        run = await ask(hub, "direct")
+        assert (run.status, run.exposure, run.usage.tokens_saved) == ("done", "direct", 0)
+        first, last = listening.requests
+        assert {"mcp_box_echo", "mcp_box_send"} <= {*first.tools}
+        assert not {"search_tools", "run_code"} & {*first.tools}
+        assert "hello" in last.told[0]
+
+
+async def test_search_offers_what_it_found_in_the_next_step(tmp_path: Path) -> None:
+    listening = Listening(
+        in_turn(
+            [("search_tools", {"query": "add two numbers"})], [("mcp_box_add", {"a": 1, "b": 2})], "done"
+        )
+    )
+    async with open_exposed(tmp_path, listening) as hub:
+        run = await ask(hub, "search")
+        assert (run.status, run.exposure) == ("done", "search")
+        first, second, last = listening.requests
+        assert not [name for name in first.tools if name.startswith("mcp_")]
+        assert "mcp_box_add" in second.tools
+        assert "mcp_box_send" not in second.tools or "send" in second.told[0]
+        assert "3" in last.told[-1]
+        everything = sum(tool.tokens for tool in (await hub.tools.footprint()).tools)
+        assert everything < run.usage.tokens_saved < 3 * everything
+        assert run.thread
+        assert "mcp_box_add" in hub.tools.loaded(run.thread)  # `auto_load` is on
+        again = Listening(in_turn("done"))
+        hub.models.register("scripted", again.model)
+        await ask(hub, "search", thread=run.thread)
+        assert "mcp_box_add" in again.requests[0].tools
+
+
+async def test_who_wants_nothing_loaded_finds_tools_for_one_run_only(tmp_path: Path) -> None:
+    listening = Listening(in_turn([("search_tools", {"query": "add two numbers"})], "done"))
+    async with open_exposed(tmp_path, listening) as hub:
+        await hub.preferences.update(auto_load=False)
+        thread = (await hub.threads.create(connectors=["box"])).thread.id
+        await ask(hub, "search", thread=thread)
+        assert "mcp_box_add" in listening.requests[-1].tools
+        assert hub.tools.loaded(thread) == ()
+
+
+async def test_delegate_leaves_only_the_question_to_a_connector_and_native_tools(tmp_path: Path) -> None:
+    def script(seen: Seen) -> list[tuple[str, dict[str, object]]] | str:
+        if seen.is_child:
+            return [("mcp_box_echo", {"text": "from below"})] if seen.turn == 0 else "it says: from below [c1]"
+        query = {"connector_id": "box", "query": "say something"}
+        return [("query_mcp_connector", query)] if seen.turn == 0 else "done"
+
+    listening = Listening(script)
+    async with open_exposed(tmp_path, listening) as hub:
+        hub.add_tool(lambda: 42, name="answer", description="The answer.")
+        run = await ask(hub, "delegate")
+        assert (run.status, run.exposure) == ("done", "delegate")
+        above = [seen for seen in listening.requests if not seen.is_child]
+        assert not [name for name in above[0].tools if name.startswith("mcp_")]
+        assert {"query_mcp_connector", "answer"} <= {*above[0].tools}
+        assert "- box:" in above[0].instructions
+        assert "from below" in above[-1].told[0]
+        family = (await hub.runs.view(run.id)).family
+        assert [one.exposure for one in family] == ["delegate", "direct"]
+        assert run.usage.tokens_saved > 0
+
+
+async def test_code_calls_tools_inside_the_sandbox(tmp_path: Path) -> None:
+    code = (
+        "found = await search_tools('echo text')\n"
+        "big = await box.big(bytes=20000)\n"
+        "word = await box.echo(text='inside')\n"
+        "[len(str(big)), word, [one['name'] for one in found]]"
+    )
+    listening = Listening(in_turn([("run_code", {"code": code})], "done"))
+    async with open_exposed(tmp_path, listening) as hub:
+        run = await ask(hub, "code")
+        assert (run.status, run.exposure) == ("done", "code")
+        first, last = listening.requests
+        assert not [name for name in first.tools if name.startswith("mcp_")]
+        assert {"run_code", "search_tools"} <= {*first.tools}  # the latter for what code may not call
+        assert "inside" in last.told[0]
+        assert "box.echo" in last.told[0]
+        assert run.usage.calls == 2
+        everything = sum(tool.tokens for tool in (await hub.tools.footprint()).tools)
+        assert run.usage.tokens_saved > 2 * everything + 2_000  # definitions twice, and the big result
+        assert {call.way for call in await hub.calls()} == {"code"}
+
+
+async def test_what_code_may_not_call_is_found_beside_it(tmp_path: Path) -> None:
+    listening = Listening(
+        in_turn(
+            [("search_tools", {"query": "send text"})], [("mcp_box_send", {"text": "by hand"})], "done"
+        )
+    )
+    async with open_exposed(tmp_path, listening) as hub:
+        await hub.tools.configure("mcp_box_send", approval="never")
+        run = await ask(hub, "code")
+        assert run.status == "done"
+        assert "mcp_box_echo" not in listening.requests[1].told[0]  # code calls it
+        assert journal(tmp_path / "journal") == ["by hand"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "exposure", "offered", "absent"),
+    [
+        ({}, "direct", "run_code", "search_tools"),
+        ({"programmatic_calling": False}, "direct", "mcp_box_echo", "run_code"),
+        ({"tool_budget": 100}, "search", "search_tools", "mcp_box_echo"),
+        ({"defer_tools": "always"}, "search", "run_code", "mcp_box_echo"),
+        ({"tool_budget": 100, "defer_tools": "never"}, "direct", "mcp_box_echo", "search_tools"),
+    ],
+)
+async def test_by_itself_the_budget_decides(
+    tmp_path: Path, settings: dict[str, object], exposure: str, offered: str, absent: str
+) -> None:
+    listening = Listening(in_turn("done"))
+    async with open_exposed(tmp_path, listening, **settings) as hub:
+        run = await ask(hub)
+        tools = listening.requests[0].tools
+        assert run.exposure == exposure
+        assert offered in tools
+        assert absent not in tools
+        assert "query_mcp_connector" in tools
+
+
+async def test_an_agent_has_a_way_of_its_own_and_a_request_wins_over_it(tmp_path: Path) -> None:
+    listening = Listening(in_turn("done"))
+    async with open_exposed(tmp_path, listening) as hub:
+        await hub.agents.create("finder", connectors=["box"], exposure="search")
+        assert (await ask(hub, agent="finder")).exposure == "search"
+        assert (await ask(hub, "delegate", agent="finder")).exposure == "delegate"
+        wrong = await ask(hub, "telepathy")
+        assert wrong.status == "failed"
+        assert wrong.error is not None
+        assert "telepathy" in wrong.error["message"]

@@ -1,0 +1,164 @@
+"""A process that works on one run and kills itself at a chosen write of the journal: a fork for every life.
+
+Reads orders from stdin, one JSON object a line; each life is a fork, so what is heavy is imported once. A life
+opens a hub on a home, posts the message or finds the run that was left, says yes to whatever is asked, and
+writes what came of it to `result.json`. It knows nothing of the tests that order it.
+"""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+import traceback
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import dragoman.runs.dispatch  # noqa: F401 - heavy: once for all lives
+from dragoman import Hub
+from dragoman.run import Run
+from dragoman.settings import Settings
+from dragoman.store.run_protocols import Batch
+from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, ToolReturnPart, UserPromptPart
+from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
+
+PATIENCE = 40.0
+
+
+def script(ledger: str) -> Any:
+    """Three calls in a row, each with what the one before brought, three at once, one that needs a yes."""
+
+    def call(tool: str, text: str, call_id: str) -> DeltaToolCall:
+        arguments = json.dumps({"text": text, "ledger": ledger})
+        return DeltaToolCall(name=f"mcp_ledger_{tool}", json_args=arguments, tool_call_id=call_id)
+
+    async def answer(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[Any]:
+        turn, told = _situation(messages)
+        before = told[-1][1] if told else ""
+        if turn == 0:
+            yield "First "
+            yield "I look. "
+            yield {0: call("look", "a", "1")}
+        elif turn == 1:
+            yield {0: call("post", f"b after <{before}>", "1")}
+        elif turn == 2:
+            yield {0: call("look", f"c after <{before}>", "1")}
+        elif turn == 3:
+            yield "Now three at once. "
+            yield {1: call("look", "d", "x"), 2: call("post", "e", "y"), 3: call("post", "f", "z")}
+        elif turn == 4:
+            yield {0: call("pay", "g", "1")}
+        else:
+            yield "All of it: "
+            yield json.dumps(told)
+
+    return answer
+
+
+def _situation(messages: list[ModelMessage]) -> tuple[int, list[tuple[str, str]]]:
+    """How many answers there are to the last message of a person, and what the tools told since."""
+    turn, told = 0, list[tuple[str, str]]()
+    for message in messages:
+        if isinstance(message, ModelResponse):
+            turn += 1
+        elif isinstance(message, ModelRequest):
+            if any(isinstance(part, UserPromptPart) for part in message.parts):
+                turn, told = 0, []
+            told += [
+                (part.tool_call_id, str(part.content))
+                for part in message.parts
+                if isinstance(part, ToolReturnPart)
+            ]
+    return turn, told
+
+
+def die_at(hub: Hub, number: int, moment: str) -> None:
+    """The process is gone at its n-th write of the journal: before it is on disk, or right after."""
+    rows = hub._store.runs  # pyright: ignore[reportPrivateUsage]
+    write, writes = rows.write_held, 0
+
+    async def counted(batch: Batch, worker: str) -> frozenset[str]:
+        nonlocal writes
+        writes += 1
+        if writes == number and moment == "before":
+            os.kill(os.getpid(), signal.SIGKILL)
+        lost = await write(batch, worker)
+        if writes == number and moment == "after":
+            os.kill(os.getpid(), signal.SIGKILL)
+        return lost
+
+    rows.write_held = counted  # type: ignore[method-assign]
+
+
+async def say_yes(hub: Hub, home: Path) -> None:
+    while True:
+        for question in await hub.approvals.list():
+            with (home / "yes").open("a") as file:
+                file.write(question.approval.id + "\n")
+            await hub.approvals.answer(question.approval.id, "once")
+        await asyncio.sleep(0.02)
+
+
+async def worked(order: dict[str, Any]) -> dict[str, Any]:
+    home = Path(order["home"])
+    settings = Settings(home=home, database_url=order.get("database"), model="scripted")
+    async with Hub(settings) as hub:
+        from pydantic_ai.models.function import FunctionModel
+
+        hub.models.register("scripted", FunctionModel(stream_function=script(order["ledger"])))
+        if order.get("prepare"):
+            await hub.connectors.add("ledger", url=order["url"], approval="never")
+            await hub.tools.configure("mcp_ledger_pay", approval="always")
+            await hub.runs.open()
+            return {}
+        if order.get("die_at"):
+            die_at(hub, order["die_at"], order["moment"])
+        runs = await hub.runs.list()
+        run = runs[0] if runs else (await hub.messages.post("do it")).run
+        yes = asyncio.ensure_future(say_yes(hub, home))
+        async with asyncio.timeout(PATIENCE):
+            run = await hub.runs.finished(run)
+        yes.cancel()
+        await asyncio.wait([yes])
+        return await result(hub, run)
+
+
+async def result(hub: Hub, run: Run) -> dict[str, Any]:
+    view = await hub.runs.view(run.id)
+    approvals = await hub.approvals.list(None)
+    return {
+        "status": run.status,
+        "error": dict(run.error) if run.error else None,
+        "answer": run.answer,
+        "usage": [run.usage.requests, run.usage.calls],
+        "events": [[event.number, event.kind] for event in view.events],
+        "steps": [[step.kind, step.key] for step in view.steps],
+        "messages": [[one.author, one.text] for one in await hub.messages.list(run.thread)],
+        "approvals": [[one.approval.id, one.approval.status] for one in approvals],
+    }
+
+
+def live(order: dict[str, Any]) -> int:
+    try:
+        found = asyncio.run(worked(order))
+    except BaseException:
+        traceback.print_exc()
+        return 1
+    (Path(order["home"]) / "result.json").write_text(json.dumps(found))
+    return 0
+
+
+def main() -> None:
+    for line in sys.stdin:
+        order = json.loads(line)
+        sys.stdout.flush()
+        pid = os.fork()
+        if pid == 0:
+            os._exit(live(order))
+        _, status = os.waitpid(pid, 0)
+        print(json.dumps({"ended": os.waitstatus_to_exitcode(status)}), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,131 @@
+"""Kills at writes of the journal, and what must be true after the restart. For the suite and for the bench."""
+
+import json
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections import Counter
+from contextlib import closing
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+PROGRAM = Path(__file__).parent / "kill_program.py"
+CALLS = {  # by id and turn, in the order in which the model is told
+    "look": ["a", "c after <post of b after <look of a>>", "d"],
+    "post": ["b after <look of a>", "e", "f"],
+    "pay": ["g"],
+}
+
+
+class Lives:
+    """The program of `kill_program`: one process at a time works on a home, and may die at it."""
+
+    def __enter__(self) -> Self:
+        self._process = subprocess.Popen(
+            [sys.executable, str(PROGRAM)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        self._process.stdout.close()
+        self._process.wait()
+
+    def live(self, home: Path, ledger: str, **order: Any) -> int:
+        """How the process ended: 0, or minus the signal."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        print(
+            json.dumps({"home": str(home), "ledger": ledger, **order}), file=self._process.stdin, flush=True
+        )
+        return json.loads(self._process.stdout.readline())["ended"]
+
+
+class Scene:
+    """A home with a connector to the ledger server; every story has a copy of it, and a ledger of its own."""
+
+    def __init__(self, lives: Lives, folder: Path, url: str) -> None:
+        self._lives = lives
+        self._folder = folder
+        self._template = folder / "template"
+        self._template.mkdir()
+        assert lives.live(self._template, "none", prepare=True, url=url) == 0
+
+    def story(self, number: int, moment: str) -> bool:
+        """Dies at the n-th write, lives again, is checked. False when there was no n-th write to die at."""
+        name = f"{moment}{number}"
+        home = self._folder / name
+        shutil.copytree(self._template, home)
+        ended = self._lives.live(home, name, die_at=number, moment=moment)
+        assert ended in (0, -signal.SIGKILL)
+        finished = _finished(home)
+        before = executed(self._folder, name, "began")
+        if ended:
+            assert self._lives.live(home, name) == 0
+        check(json.loads((home / "result.json").read_text()), executed(self._folder, name, "began"), name)
+        for call in finished:  # what was finished before the kill was not done again
+            assert executed(self._folder, name, "began")[call] == before[call] == 1, (name, call)
+        shutil.rmtree(home)
+        return ended != 0
+
+
+def executed(folder: Path, ledger: str, moment: str) -> Counter[tuple[str, str]]:
+    path = folder / f"{ledger}.ledger"
+    lines = path.read_text().splitlines() if path.exists() else []
+    parts = [line.split(" ", 2) for line in lines]
+    return Counter((tool, text) for word, tool, text in parts if word == moment)
+
+
+def _finished(home: Path) -> set[tuple[str, str]]:
+    """Tool and argument of each call whose end is in the journal, as the ledger names them."""
+    (database,) = home.rglob("*.db")
+    with closing(sqlite3.connect(database)) as connection:
+        rows = connection.execute("SELECT content FROM run_steps WHERE kind = 'call.finished'").fetchall()
+    told = [json.loads(content) for (content,) in rows]
+    found: set[tuple[str, str]] = set()
+    for one in told:
+        if one["ok"]:
+            tool, _, text = str(one["content"]).partition(" of ")
+            found.add((tool, text))
+    return found
+
+
+def check(result: dict[str, Any], began: Counter[tuple[str, str]], name: str) -> None:
+    assert result["status"] == "done", (name, result["error"])
+    told = json.loads(result["answer"].removeprefix("All of it: "))
+    assert [call for call, _ in told] == ["1", "1", "1", "x", "y", "z", "1"], name
+    look_a, post_b, look_c, look_d, post_e, post_f, pay_g = [text for _, text in told]
+    assert look_a == "look of a", (name, told)
+    assert look_c == f"look of c after <{post_b}>", name
+    assert look_d == "look of d", name
+    certain = {("post", "b after <look of a>"): post_b, ("post", "e"): post_e, ("post", "f"): post_f}
+    certain[("pay", "g")] = pay_g
+    for (tool, text), answer in certain.items():
+        if "not known whether" in answer:
+            assert began[(tool, text)] <= 1, (name, tool, text)
+        else:
+            assert answer == f"{tool} of {text}", name  # no result of another call
+            assert began[(tool, text)] == 1, (name, tool, text)
+    assert sum("not known whether" in answer for answer in certain.values()) <= 2, name
+    assert all(count <= 2 for count in began.values()), name
+    check_story(result, name)
+
+
+def check_story(result: dict[str, Any], name: str) -> None:
+    """What a person saw of it."""
+    numbers = [number for number, _ in result["events"]]
+    assert numbers == sorted(set(numbers)), name
+    kinds = Counter(kind for _, kind in result["events"])
+    assert (kinds["run.queued"], kinds["run.started"], kinds["run.finished"]) == (1, 1, 1), (name, kinds)
+    assert kinds["message.added"] == 1, name
+    assert [author for author, _ in result["messages"]] == ["person", "agent"], name
+    assert [status for _, status in result["approvals"]] == ["used"], name  # asked once, used once
+    keys = [key for kind, key in result["steps"] if kind == "call.finished"]
+    assert len(keys) == len(set(keys)) == 7, (name, keys)

@@ -1,0 +1,27 @@
+"""`kill -9` at writes of the journal: no finished call repeated, no result swapped, the answer arrives."""
+
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+from runs.kills import Lives, Scene
+from servers.processes import HttpProcess
+
+pytestmark = [pytest.mark.fault, pytest.mark.timeout(300)]
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Generator[Scene]:
+    with HttpProcess(tmp_path, "--folder", str(tmp_path), program="ledger_server.py") as server, Lives() as lives:
+        yield Scene(lives, tmp_path, server.url)
+
+
+@pytest.mark.parametrize(("moment", "first"), [("before", 1), ("after", 2)])
+def test_a_run_killed_at_a_write_of_its_journal_comes_to_its_end(
+    scene: Scene, moment: str, first: int
+) -> None:
+    number = first
+    while scene.story(number, moment):
+        number += 2
+    assert number > 14, "the run wrote less often than a run of this kind does"

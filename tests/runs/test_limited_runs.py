@@ -1,0 +1,141 @@
+"""What one run may use, and what becomes of a run whose model or time fails it: clear words, a usable thread."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic_ai.exceptions import ModelHTTPError
+from pydantic_ai.messages import ModelMessage
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+
+from dragoman import Hub
+from dragoman.run import Run, RunLimits
+from runs.scripted import by_request, model_of, open_scripted
+from servers.hubs import until
+
+pytestmark = pytest.mark.anyio
+LOOPS = model_of(*[("native_look", {"text": f"{turn}"}) for turn in range(20)])
+
+
+async def ended(hub: Hub, text: str, limits: RunLimits) -> Run:
+    accepted = await hub.messages.post(text, limits=limits)
+    return await hub.runs.finished(accepted.run)
+
+
+def add_look(hub: Hub) -> None:
+    from dragoman.tool import Annotations
+
+    @hub.tool(annotations=Annotations(read_only=True))
+    async def native_look(text: str) -> str:
+        return f"saw {text}"
+
+
+async def test_requests_tokens_and_money_have_their_ends(tmp_path: Path) -> None:
+    async with open_scripted(tmp_path, LOOPS) as hub:
+        add_look(hub)
+        run = await ended(hub, "go", RunLimits(requests=3))
+        assert run.error is not None
+        assert (run.status, run.error["code"]) == ("failed", "limit_reached")
+        assert run.error["message"] == "the run has used its 3 requests to the model"
+        assert run.usage.requests == 3
+        run = await ended(hub, "go", RunLimits(tokens=60))
+        assert run.error is not None
+        assert run.error["message"] == "the run has used its 60 tokens"
+        run = await ended(hub, "go", RunLimits(cost=0.0))
+        assert run.error is not None
+        assert run.error["message"] == "the run has used its 0 dollars"
+        said = await hub.messages.list(run.thread)
+        assert said[-1].author == "system"
+        assert said[-1].text.startswith("the run has used its 0 dollars. ask for less")
+
+
+async def test_no_more_calls_are_made_than_allowed_not_even_at_once(tmp_path: Path) -> None:
+    three = model_of([("native_look", {"text": f"{number}"}) for number in range(3)])
+    async with open_scripted(tmp_path, three) as hub:
+        add_look(hub)
+        run = await ended(hub, "go", RunLimits(calls=2))
+        assert run.status == "done"
+        assert run.answer is not None
+        assert run.answer.count("saw") == 2
+        assert "has made its 2 calls. Answer with what you have." in run.answer
+        assert run.usage.calls == 2
+
+
+async def test_work_has_an_end_and_waiting_is_no_work(tmp_path: Path) -> None:
+    slow = model_of(("slowly", {}))
+    waits = model_of(("ask_person", {"question": "Which?"}))
+    async with open_scripted(tmp_path, by_request(slow=slow, wait=waits)) as hub:
+
+        @hub.tool(annotations=_reads())
+        async def slowly() -> str:
+            await asyncio.sleep(30)
+            return "late"
+
+        run = await ended(hub, "slow", RunLimits(seconds=0.5))
+        assert run.error is not None
+        assert run.error["message"] == "the run has worked its 0.5 seconds"
+        run = (await hub.messages.post("wait", limits=RunLimits(seconds=0.5))).run
+        await until(lambda: _has_question(hub), within=10)
+        await asyncio.sleep(0.8)
+        (question,) = await hub.runs.questions()
+        await hub.runs.answer(question.id, "the first")
+        assert (await hub.runs.finished(run)).answer == '["the first"]'
+
+
+async def test_what_goes_wrong_with_a_model_is_told_in_the_thread(tmp_path: Path) -> None:
+    async def down(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[Any]:
+        yield "I begin "
+        raise ModelHTTPError(503, "some-model", {"error": "overloaded"})
+
+    async def broken(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[Any]:
+        raise ZeroDivisionError("a secret detail")
+        yield ""
+
+    garbage = model_of(*[("no_such_tool", {}) for _ in range(9)])
+    model = by_request(
+        down=FunctionModel(stream_function=down),
+        broken=FunctionModel(stream_function=broken),
+        garbage=garbage,
+        talk=model_of("hello"),
+    )
+    async with open_scripted(tmp_path, model) as hub:
+        thread = None
+        for word in ("down", "broken", "garbage"):
+            run = await hub.ask(word, thread=thread)
+            thread = run.thread
+            assert run.status == "failed", word
+            assert run.error is not None
+            last = (await hub.messages.list(thread))[-1]
+            assert last.author == "system"
+            assert last.text.startswith(run.error["message"])
+            assert "a secret detail" not in last.text
+        assert (await hub.ask("talk", thread=thread)).answer == "hello"
+
+
+async def test_a_model_that_names_two_calls_alike_gets_both_results(tmp_path: Path) -> None:
+    from pydantic_ai.models.function import DeltaToolCall
+
+    async def answer(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[Any]:
+        if len(messages) == 1:
+            for place, text in enumerate("ab"):
+                arguments = f'{{"text": "{text}"}}'
+                yield {place: DeltaToolCall("native_look", arguments, tool_call_id="same")}
+            return
+        parts = [part for part in messages[-1].parts if part.part_kind == "tool-return"]
+        yield " ".join(f"{part.tool_call_id}={part.content}" for part in parts)
+
+    async with open_scripted(tmp_path, FunctionModel(stream_function=answer)) as hub:
+        add_look(hub)
+        assert (await hub.ask("go")).answer == "same=saw a same_2=saw b"
+
+
+async def _has_question(hub: Hub) -> bool:
+    return bool(await hub.runs.questions())
+
+
+def _reads() -> Any:
+    from dragoman.tool import Annotations
+
+    return Annotations(read_only=True)
