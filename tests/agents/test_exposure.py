@@ -95,7 +95,7 @@ async def test_direct_sends_every_definition(tmp_path: Path) -> None:
 async def test_search_offers_what_it_found_in_the_next_step(tmp_path: Path) -> None:
     listening = Listening(
         in_turn(
-            [("search_tools", {"query": "add two numbers"})], [("mcp_box_add", {"a": 1, "b": 2})], "done"
+            [("search_tools", {"query": "echo text"})], [("mcp_box_echo", {"text": "x3x"})], "done"
         )
     )
     async with open_exposed(tmp_path, listening) as hub:
@@ -103,26 +103,26 @@ async def test_search_offers_what_it_found_in_the_next_step(tmp_path: Path) -> N
         assert (run.status, run.exposure) == ("done", "search")
         first, second, last = listening.requests
         assert not [name for name in first.tools if name.startswith("mcp_")]
-        assert "mcp_box_add" in second.tools
+        assert "mcp_box_echo" in second.tools
         assert "mcp_box_send" not in second.tools or "send" in second.told[0]
-        assert "3" in last.told[-1]
+        assert "x3x" in last.told[-1]
         everything = sum(tool.tokens for tool in (await hub.tools.footprint()).tools)
         assert everything < run.usage.tokens_saved < 3 * everything
         assert run.thread
-        assert "mcp_box_add" in hub.tools.loaded(run.thread)  # `auto_load` is on
+        assert "mcp_box_echo" in hub.tools.loaded(run.thread)  # `auto_load` is on
         again = Listening(in_turn("done"))
         hub.models.register("scripted", again.model)
         await ask(hub, "search", thread=run.thread)
-        assert "mcp_box_add" in again.requests[0].tools
+        assert "mcp_box_echo" in again.requests[0].tools
 
 
 async def test_who_wants_nothing_loaded_finds_tools_for_one_run_only(tmp_path: Path) -> None:
-    listening = Listening(in_turn([("search_tools", {"query": "add two numbers"})], "done"))
+    listening = Listening(in_turn([("search_tools", {"query": "echo text"})], "done"))
     async with open_exposed(tmp_path, listening) as hub:
         await hub.preferences.update(auto_load=False)
         thread = (await hub.threads.create(connectors=["box"])).thread.id
         await ask(hub, "search", thread=thread)
-        assert "mcp_box_add" in listening.requests[-1].tools
+        assert "mcp_box_echo" in listening.requests[-1].tools
         assert hub.tools.loaded(thread) == ()
 
 

@@ -31,8 +31,9 @@ class Reply:
 
 
 class Live:
-    def __init__(self, hub: Hub, url: str, session: aiohttp.ClientSession) -> None:
+    def __init__(self, hub: Hub, url: str, session: aiohttp.ClientSession, doors: Doors) -> None:
         self.hub = hub
+        self.doors = doors
         self.url = url
         self.session = session
         self.token = get_or_make_token(hub.settings.token_file)
@@ -73,7 +74,7 @@ async def open_service(
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         try:
             async with aiohttp.ClientSession() as session:
-                yield Live(hub, url, session)
+                yield Live(hub, url, session, doors)
         finally:
             doors.stop()
             server.should_exit = True

@@ -101,7 +101,7 @@ async def test_a_timeline_tells_what_was_offered_asked_called_and_allowed(
 ) -> None:
     async with open_conversations(tmp_path, database_url=database_url) as (live, _):
         assert (await live.ask("POST", "/api/agents", {"name": "helper"})).status == 201
-        run = await posted(live, "delegate and sum", agent="assistant")
+        run = await posted(live, "delegate it", agent="assistant")
         timeline = (await live.ask("GET", f"/api/runs/{run['id']}/timeline")).value
         assert timeline["run"]["id"] == run["id"]
         kinds = flat(timeline["steps"])

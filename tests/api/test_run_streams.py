@@ -31,17 +31,11 @@ class Reader:
 
     async def next(self) -> Frame | None:
         """None at the end of the stream; comments are passed over."""
-        while True:
-            lines: list[str] = []
-            while line := (await self.response.content.readline()).decode():
-                if line == "\n":
-                    break
-                lines.append(line.rstrip("\n"))
-            if not lines:
-                return None
-            if not lines[0].startswith(":"):
-                mark, kind, data = lines
+        while text := (await self.response.content.readuntil(b"\n\n")).decode():
+            if not text.startswith(":"):
+                mark, kind, data = text.strip().split("\n")
                 return Frame(mark[4:], kind[7:], json.loads(data[6:]))
+        return None
 
     async def rest(self) -> list[Frame]:
         frames: list[Frame] = []
@@ -74,18 +68,19 @@ async def test_a_run_is_told_whole_from_any_event_on(tmp_path: Path, database_ur
             script.held.set()
             frames = [first, *await reader.rest()]
         numbers = [int(frame.id) for frame in frames]
-        assert numbers == list(range(1, len(frames) + 1)), "nothing lost, nothing twice"
-        assert [frame.value["number"] for frame in frames] == numbers
+        # Pieces of text are joined where they came at once: there may be gaps.
+        assert numbers == sorted(set(numbers)) == [frame.value["number"] for frame in frames]
         kinds = [frame.kind for frame in frames]
         assert kinds[-1] == "run.finished"
         assert kinds.count("call.started") == kinds.count("call.finished") == 3
         assert frames[-1].value["data"]["answer"].endswith("[3, 7, 10]")
-        for place in (1, 5, len(frames) - 1):
-            async with reading(live, path, **{"Last-Event-ID": str(place)}) as reader:
-                assert await reader.rest() == frames[place:]
-            async with reading(live, f"{path}?after={place}") as reader:
-                assert await reader.rest() == frames[place:]
-        over = await live.ask("GET", path, **{"Last-Event-ID": str(len(frames))})
+        for place in (0, 5, len(frames) - 2):
+            last = frames[place].id
+            async with reading(live, path, **{"Last-Event-ID": last}) as reader:
+                assert await reader.rest() == frames[place + 1 :], "nothing lost, nothing twice"
+            async with reading(live, f"{path}?after={last}") as reader:
+                assert await reader.rest() == frames[place + 1 :]
+        over = await live.ask("GET", path, **{"Last-Event-ID": frames[-1].id})
         assert over.status == 204, "who has heard all need not come again"
 
 
@@ -112,7 +107,7 @@ async def test_a_thread_is_followed_over_many_runs_and_resumed(tmp_path: Path, d
         path = f"/api/threads/{thread}/events"
         heard: list[Frame] = []
         async with reading(live, path) as reader:
-            assert await reader.response.content.readline() == b": listening\n"
+            assert await reader.response.content.readuntil(b"\n\n") == b": listening\n\n"
             runs = [await post(live, f"message {number}", thread) for number in range(3)]
             while sum(frame.kind == "run.finished" for frame in heard) < 3:
                 frame = await reader.next()
@@ -166,18 +161,13 @@ async def test_a_key_that_is_revoked_ends_its_streams(
         script.held.set()
 
 
-async def test_streams_end_when_the_service_stops(tmp_path: Path) -> None:
+async def test_streams_and_those_who_wait_end_when_the_service_stops(tmp_path: Path) -> None:
     async with open_conversations(tmp_path) as (live, _):
         run = await post(live, "hold")
-        headers = {"Authorization": f"Bearer {live.token}"}
-        response = await live.session.get(f"{live.url}/api/runs/{run['id']}/events", headers=headers)
-        reader = Reader(response)
-        assert await reader.next()
-        waiting = asyncio.ensure_future(live.ask("POST", "/api/messages?wait=true", {"text": "hold"}))
-        await until(lambda: len(live.hub.runs._streams._bells) == 2)
-    async with asyncio.timeout(5):
-        try:
+        async with reading(live, f"/api/runs/{run['id']}/events") as reader, asyncio.TaskGroup() as tasks:
+            assert await reader.next()
+            waiting = tasks.create_task(live.ask("POST", "/api/messages?wait=true", {"text": "hold"}))
+            await until(lambda: len(live.hub.runs._streams._bells) == 2)
+            live.doors.stop()
             await reader.rest()
-        except aiohttp.ClientError:
-            pass  # the session is closed by now
-        await asyncio.gather(waiting, return_exceptions=True)
+        assert waiting.result().status == 202

@@ -149,18 +149,16 @@ def assign(name: Name, connectors: Connectors, as_json: AsJson = False) -> None:
     dragoman agents assign mailer email
     """
     with session(as_json) as (door, screen):
-        for connector in connectors:
-            agent = door.ask("PUT", _path(name, "connectors", connector))
-        _done(screen, agent, "has now: " + _names(agent))
+        changed = [door.ask("PUT", _path(name, "connectors", connector)) for connector in connectors]
+        _done(screen, changed[-1], "has now: " + _names(changed[-1]))
 
 
 @app.command("unassign")
 def unassign(name: Name, connectors: Connectors, as_json: AsJson = False) -> None:
     """Take connectors from a worker. Effective at once."""
     with session(as_json) as (door, screen):
-        for connector in connectors:
-            agent = door.ask("DELETE", _path(name, "connectors", connector))
-        _done(screen, agent, "has now: " + _names(agent))
+        changed = [door.ask("DELETE", _path(name, "connectors", connector)) for connector in connectors]
+        _done(screen, changed[-1], "has now: " + _names(changed[-1]))
 
 
 def _facts(

@@ -55,10 +55,10 @@ class Asking:
 
     def _fields(self, schema: Facts) -> dict[str, Any]:
         """One prompt for each value; an empty line leaves out what is not required."""
-        required = schema.get("required") or []
+        required: list[str] = schema.get("required") or []
         pairs: list[tuple[str, str]] = []
         for name, rule in cast("Facts", schema.get("properties") or {}).items():
-            wanted = cast("Facts", rule) if isinstance(rule, Mapping) else {}
+            wanted: Facts = cast("Facts", rule) if isinstance(rule, Mapping) else {}
             label = _label(name, wanted, name in required)
             default = wanted.get("default")
             while not (value := self._prompt.read(label).strip()) and name in required and default is None:

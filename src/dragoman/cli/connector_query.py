@@ -1,4 +1,4 @@
-"""`dragoman ask --connector`: a whole job for the agent of one connector, in the form that this always has."""
+"""`dragoman ask --connector`: a whole job for the agent of one connector, in the form this always has."""
 
 import time
 from collections.abc import Container, Mapping

@@ -88,7 +88,8 @@ def _table(questions: Iterable[Shown]) -> "Table":
         header_style="dim",
     )
     for one in questions:
-        wants = ", ".join((one["fields"] or {}).get("properties", {})) or "text"
+        fields: Shown = one["fields"] or {}
+        wants = ", ".join(fields.get("properties", {})) or "text"
         given = "" if one["answer"] is None else f" ({json.dumps(one['answer'], ensure_ascii=False)})"
         table.add_row(
             plain(one["id"]),

@@ -8,9 +8,12 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from dragoman.cli import (
+    agents,
     approvals,
+    ask,
     audit,
     calls,
+    chat,
     code,
     connect,
     connectors,
@@ -18,9 +21,12 @@ from dragoman.cli import (
     discovery,
     doctor,
     imports,
+    models,
     people,
     preferences,
+    questions,
     rollout,
+    runs,
     serving,
     stdio,
     threads,
@@ -31,6 +37,7 @@ from dragoman.cli.screen import Screen
 from dragoman.cli.session import AsJson
 
 _ORDER = (
+    *("chat", "ask", "agents", "runs", "questions", "models"),
     *("connectors", "import", "export", "discover", "tools", "call", "code", "results", "calls", "events"),
     *("approvals", "credentials", "threads", "preferences", "usage", "audit", "rollout"),
     *("workspaces", "users", "keys", "whoami"),
@@ -56,11 +63,18 @@ app = typer.Typer(
 
     \b
     dragoman connectors add time -- uvx mcp-server-time
-    dragoman tools list
+    dragoman ask "what time is it in Tokyo?"
+    dragoman chat
     dragoman call mcp_time_get_current_time timezone=Europe/Rome
     dragoman serve
     """,
 )
+app.command("chat")(chat.chat)
+app.command("ask")(ask.ask)
+app.add_typer(agents.app, name="agents")
+app.add_typer(runs.app, name="runs")
+app.add_typer(questions.app, name="questions")
+app.command("models")(models.models)
 app.add_typer(connectors.app, name="connectors")
 app.command("import")(imports.import_files)
 app.command("export")(imports.export)

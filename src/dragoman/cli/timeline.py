@@ -111,7 +111,8 @@ def _outcome(details: Facts) -> str:
     again = f", attempt {details['attempts']}" if details.get("attempts", 1) > 1 else ""
     if details["status"] == "done":
         return f"[dim]{took}{again}[/]"
-    return f"[red]{plain(str(details['status']))} {plain(str(details.get('code') or ''))}[/] [dim]{took}{again}[/]"
+    what = plain(f"{details['status']} {details.get('code') or ''}")
+    return f"[red]{what}[/] [dim]{took}{again}[/]"
 
 
 def _sign(kind: str, details: Facts) -> str:

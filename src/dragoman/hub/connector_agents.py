@@ -74,7 +74,7 @@ class ConnectorAgents:
             await self._rows.remove(connector.workspace, _new(connector).id)
         except DragomanError as error:
             log.warning("connector_agent.not_removed", connector=connector.slug, cause=error.message)
-        self._tell(_new(connector), "removed")
+        self._tell(agent_of(connector, None, connector.slug), "removed")
 
     async def change(self, connector: Connector, **changes: Any) -> Agent:
         """The record as the connector is now, with these changes; the rest of it stays."""
@@ -84,7 +84,7 @@ class ConnectorAgents:
             known = next((one for one in kept if one.id == new.id), None)
             record = replace(known or new, **_facts(new), **changes, updated_at=datetime.now(UTC))
             await self._rows.put(record)
-        self._tell(record, "updated" if known else "created")
+        self._tell(agent_of(connector, record, connector.slug), "updated" if known else "created")
         return record
 
 

@@ -1,12 +1,15 @@
 """`query_mcp_connector` for people and outside clients: a run of one connector's agent, waited for."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from dragoman.agents.connector_choice import Chosen, choose
 from dragoman.agents.connector_query import ConnectorQuery, answered
 from dragoman.agents.work import ConnectorCard, Toolbox
+from dragoman.errors import DragomanError
 from dragoman.hub.agents import Agents
 from dragoman.hub.runs import Runs
 from dragoman.run import Run, RunEvent, RunLimits, new_run_id
@@ -41,15 +44,20 @@ class Queries:
     ) -> dict[str, Any]:
         """`{status, data, metadata}`, and `error` where there is one. Whatever goes wrong is in it.
 
-        `heard` is told what happens meanwhile.
+        `heard` is told what happens meanwhile. Who no longer waits for the answer stops the run.
         """
         begun = await self.begin(query, caller)
         if not isinstance(begun, Begun):
             return begun
-        if heard is not None:
-            async for event in self._runs.follow(begun.run.id, caller=caller):
-                await heard(event)
-        return await self.result(begun)
+        try:
+            if heard is not None:
+                async for event in self._runs.follow(begun.run.id, caller=caller):
+                    await heard(event)
+            return await self.result(begun)
+        except asyncio.CancelledError:
+            with suppress(DragomanError):  # it has just ended, or cannot be reached
+                await self._runs.cancel(begun.run.id, caller)
+            raise
 
     async def begin(self, query: ConnectorQuery, caller: Caller | None = None) -> Begun | dict[str, Any]:
         """The accepted run; or the answer, where nobody can begin."""

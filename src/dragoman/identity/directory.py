@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from time import monotonic
 
 from dragoman.errors import NotFound, StoreUnavailable
+from dragoman.identity.readings import Readings
 from dragoman.people import Bounds, User, Workspace
 from dragoman.scope import LOCAL_USER, LOCAL_WORKSPACE, Caller
 from dragoman.store.protocols import PeopleRows
@@ -31,6 +32,9 @@ class Directory:
         self._bounds = bounds
         self._people: dict[tuple[str, str], tuple[float, Person]] = {}
         self._changes = 0
+        # Fifty callers at once, every `FRESH` seconds, would otherwise read the same person fifty times.
+        self._recorded = Readings[tuple[str, str], Person | None]()
+        self._unrecorded = Readings[tuple[str, str], Person]()
 
     @property
     def bounds(self) -> Bounds:
@@ -40,13 +44,49 @@ class Directory:
     def allow(self, bounds: Bounds) -> None:
         """The app allows something else from now on."""
         self._bounds = bounds
-        self._changes += 1
+        self._change()
         self._people.clear()
 
     async def find(self, workspace: str, user: str) -> Person | None:
         known = self._people.get((workspace, user))
         if known is not None and monotonic() - known[0] < FRESH:
             return known[1]
+        return await self._recorded.share((workspace, user), lambda: self._refreshed(workspace, user))
+
+    async def of(self, caller: Caller) -> Person:
+        """Whom a caller stands for. Somebody without a record is a member of their workspace, no more.
+
+        A library may call for users that only it knows; the doors let in nobody without a record.
+        """
+        if person := await self.find(caller.workspace, caller.user):
+            return person
+        return await self._unrecorded.share((caller.workspace, caller.user), lambda: self._member(caller))
+
+    async def get(self, workspace: str, user: str) -> Person:
+        if person := await self.find(workspace, user):
+            return person
+        raise NotFound(f"there is no user {user[:80]!r}", hint="dragoman users list shows those there are")
+
+    def forget(self, workspace: str, user: str | None = None) -> None:
+        """Something of them changed: the next question asks the store."""
+        self._change()
+        for key in [key for key in self._people if key[0] == workspace and user in (None, key[1])]:
+            del self._people[key]
+
+    def _change(self) -> None:
+        self._changes += 1
+        self._recorded.forget()
+        self._unrecorded.forget()
+
+    def _remember(self, key: tuple[str, str], person: Person, changes: int, read_at: float) -> None:
+        if changes != self._changes:
+            return  # what was read may be older than what was forgotten meanwhile
+        if len(self._people) >= _MOST:
+            self._people.clear()
+        self._people[key] = (read_at, person)
+
+    async def _refreshed(self, workspace: str, user: str) -> Person | None:
+        known = self._people.get((workspace, user))
         changes, now = self._changes, monotonic()
         try:
             person = await self._read(workspace, user)
@@ -60,37 +100,13 @@ class Directory:
             self._remember((workspace, user), person, changes, now)
         return person
 
-    async def of(self, caller: Caller) -> Person:
-        """Whom a caller stands for. Somebody without a record is a member of their workspace, no more.
-
-        A library may call for users that only it knows; the doors let in nobody without a record.
-        """
-        if person := await self.find(caller.workspace, caller.user):
-            return person
+    async def _member(self, caller: Caller) -> Person:
         changes, now = self._changes, monotonic()
         workspace = await self._workspace(caller.workspace)
         user = User(id=caller.user, workspace=caller.workspace, name=caller.user)
         person = Person(workspace, user, self._bounds.narrowed_by(workspace.bounds))
         self._remember((caller.workspace, caller.user), person, changes, now)
         return person
-
-    async def get(self, workspace: str, user: str) -> Person:
-        if person := await self.find(workspace, user):
-            return person
-        raise NotFound(f"there is no user {user[:80]!r}", hint="dragoman users list shows those there are")
-
-    def forget(self, workspace: str, user: str | None = None) -> None:
-        """Something of them changed: the next question asks the store."""
-        self._changes += 1
-        for key in [key for key in self._people if key[0] == workspace and user in (None, key[1])]:
-            del self._people[key]
-
-    def _remember(self, key: tuple[str, str], person: Person, changes: int, read_at: float) -> None:
-        if changes != self._changes:
-            return  # what was read may be older than what was forgotten meanwhile
-        if len(self._people) >= _MOST:
-            self._people.clear()
-        self._people[key] = (read_at, person)
 
     async def _read(self, workspace: str, user: str) -> Person | None:
         found = await self._rows.find_user(workspace, user)

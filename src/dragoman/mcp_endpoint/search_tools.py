@@ -5,12 +5,14 @@ from typing import Any, cast
 
 from dragoman.errors import DragomanError, InvalidArguments
 from dragoman.hub import Hub
+from dragoman.mcp_endpoint import queries
 from dragoman.mcp_endpoint.messages import encode
 from dragoman.mcp_endpoint.results import call_result, failed
 from dragoman.scope import Caller
 from dragoman.tool import CallError, Line, Tool
 
 _MOST_NAMED = 40
+_NATIVE = "native"  # has no agent
 _TEXT = {"type": "string"}
 
 
@@ -47,6 +49,8 @@ def search_tools(hub: Hub, tools: Sequence[Tool]) -> list[dict[str, Any]]:
             },
         },
     ]
+    if any(tool.slug != _NATIVE for tool in tools):
+        entries.append(dict(queries.ENTRY))
     if (code := getattr(hub, "code", None)) is not None:
         entries.append(
             {
@@ -72,6 +76,8 @@ async def use(
             return await _search(hub, arguments, caller)
         if name == "call_tool":
             return await _call(hub, arguments, caller, line)
+        if name == queries.ENTRY["name"]:
+            return await queries.ask(hub, arguments, caller, line)
         if name == "run_code" and (code := getattr(hub, "code", None)) is not None:
             return _ran(await code.run(_text(arguments, "code"), caller=caller))
     except DragomanError as error:

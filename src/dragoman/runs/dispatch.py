@@ -79,7 +79,8 @@ class Dispatch:
                 get_logger().warning("runs cannot be looked for", error=error.message)
                 self._drop_lost()
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._look.wait(), _HEAR_EVERY)
+                async with asyncio.timeout(_HEAR_EVERY):
+                    await self._look.wait()
             self._look.clear()
 
     async def _round(self) -> None:

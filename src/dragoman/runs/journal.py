@@ -94,7 +94,8 @@ class Journal:
             await self._something.wait()
             if not self._closing:
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(self._urgent.wait(), _SOON)
+                    async with asyncio.timeout(_SOON):
+                        await self._urgent.wait()
             await self._flush()
 
     async def _flush(self) -> None:

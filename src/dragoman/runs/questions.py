@@ -58,7 +58,8 @@ class Questions:
             if left <= 0:
                 break
             with suppress(TimeoutError):
-                await asyncio.wait_for(bell.wait(), min(left, _LOOK_EVERY))
+                async with asyncio.timeout(min(left, _LOOK_EVERY)):
+                    await bell.wait()
             await self._look(bell)
             if bell.is_set():
                 current = await self._rows.find(question.workspace, question.user, question.id)

@@ -161,7 +161,8 @@ class _rung:
 
 async def _wait(bell: _Bell, longest: float) -> None:
     with suppress(TimeoutError):
-        await asyncio.wait_for(bell.rung.wait(), longest)
+        async with asyncio.timeout(longest):
+            await bell.rung.wait()
 
 
 def _key(workspace: str, user: str, thread: str) -> str:

@@ -1,0 +1,90 @@
+"""A command at a terminal of its own: what it shows is read, keys are typed. Gone with the block."""
+
+import fcntl
+import os
+import re
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+
+_CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07]*\x07|\x1b[=>]|\r|[\x01\x02]")
+
+
+class Terminal:
+    def __init__(self, process: subprocess.Popen[bytes], master: int) -> None:
+        self.process = process
+        self._master = master
+        self._seen = b""
+        self._read_to = 0
+
+    @property
+    def shown(self) -> str:
+        """All of it so far, without what moves the cursor."""
+        return _CODES.sub("", self._seen.decode(errors="replace"))
+
+    def until(self, text: str, within: float = 40.0) -> str:
+        """What was shown since the last `until`, up to and with the text."""
+        limit = time.monotonic() + within
+        while (at := self.shown.find(text, self._read_to)) < 0:
+            left = limit - time.monotonic()
+            assert left > 0 and self._take(left), f"{text!r} never came:\n{self.shown[self._read_to :]}"
+        begin, self._read_to = self._read_to, at + len(text)
+        return self.shown[begin : self._read_to]
+
+    def type(self, text: str) -> None:
+        os.write(self._master, text.encode())
+
+    def press_interrupt(self) -> None:
+        self.type("\x03")
+
+    def press_end(self) -> None:
+        self.type("\x04")
+
+    def wait(self, within: float = 30.0) -> int:
+        limit = time.monotonic() + within
+        while self._take(max(0.0, limit - time.monotonic())):
+            pass
+        return self.process.wait(max(0.1, limit - time.monotonic()))
+
+    def _take(self, within: float) -> bool:
+        """False at the end of the process, or of the time."""
+        ready, _, _ = select.select([self._master], [], [], within)
+        try:
+            data = os.read(self._master, 65536) if ready else b""
+        except OSError:  # the other side is closed
+            data = b""
+        self._seen += data
+        return bool(data)
+
+
+@contextmanager
+def at_terminal(*words: str, columns: int = 100, rows: int = 30) -> Generator[Terminal]:
+    master, slave = os.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def take_terminal() -> None:
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+    process = subprocess.Popen(
+        [sys.executable, "-m", "dragoman", *words],
+        stdin=slave,
+        stdout=slave,
+        stderr=slave,
+        env=os.environ | {"TERM": "xterm-256color"},
+        start_new_session=True,
+        preexec_fn=take_terminal,
+    )
+    os.close(slave)
+    try:
+        yield Terminal(process, master)
+    finally:
+        process.kill()
+        process.wait()
+        os.close(master)

@@ -1,0 +1,1 @@
+"""A package, so that its modules may have the names that those of other suites have."""

@@ -1,0 +1,57 @@
+"""A hub whose models are scripted ones over real HTTP, and small words for what they say."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman import Caller, Hub
+from dragoman.agent import AgentNumbers
+from dragoman.settings import Settings
+from servers.hubs import until
+from servers.scenarios import Call, Reply, Script, Turn
+from servers.scripted_models import ScriptedServer, open_scripted_openai
+
+MODEL = "openai-chat:gpt-5.4"
+
+
+@asynccontextmanager
+async def scripted(script: Script | str) -> AsyncGenerator[ScriptedServer]:
+    """While it lasts, the models of OpenAI in this process are the scripted one."""
+    async with open_scripted_openai(script) as server:
+        with pytest.MonkeyPatch.context() as environment:
+            environment.setenv("OPENAI_API_KEY", "a-key")
+            environment.setenv("OPENAI_BASE_URL", server.base_url)
+            yield server
+
+
+@asynccontextmanager
+async def open_scripted(
+    home: Path, script: Script | str, *, database_url: str | None = None
+) -> AsyncGenerator[tuple[Hub, ScriptedServer]]:
+    settings = Settings(home=home, database_url=database_url, model=MODEL)
+    async with scripted(script) as server, Hub(settings) as hub:
+        yield hub, server
+
+
+def calls(*named: tuple[str, dict[str, Any]]) -> Reply:
+    return Reply(tool_calls=tuple(Call(name, arguments) for name, arguments in named))
+
+
+def is_of(turn: Turn, slug: str) -> bool:
+    """Whether the agent of this connector asks."""
+    return f"the agent of the connector {slug} " in turn.system
+
+
+async def numbers(
+    hub: Hub, name: str = "box", *, runs: int = 1, caller: Caller | None = None
+) -> AgentNumbers:
+    """What an agent did, once that many runs are counted: that is after their end was told."""
+
+    async def are_counted() -> bool:
+        return (await hub.agents.view(name, caller)).numbers.runs >= runs
+
+    await until(are_counted)
+    return (await hub.agents.view(name, caller)).numbers
