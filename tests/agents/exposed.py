@@ -69,7 +69,7 @@ def _seen(messages: list[ModelMessage], info: AgentInfo) -> Seen:
             turn += 1
         elif isinstance(message, ModelRequest):
             for part in message.parts:
-                if isinstance(part, UserPromptPart):
+                if isinstance(part, UserPromptPart) and not str(part.content).startswith("<system>"):
                     request, turn, told = str(part.content), 0, []
                 elif isinstance(part, ToolReturnPart | RetryPromptPart):
                     told.append(json.dumps(part.content, default=str))

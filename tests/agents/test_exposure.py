@@ -104,7 +104,6 @@ async def test_search_offers_what_it_found_in_the_next_step(tmp_path: Path) -> N
         first, second, last = listening.requests
         assert not [name for name in first.tools if name.startswith("mcp_")]
         assert "mcp_box_echo" in second.tools
-        assert "mcp_box_send" not in second.tools or "send" in second.told[0]
         assert "x3x" in last.told[-1]
         everything = sum(tool.tokens for tool in (await hub.tools.footprint()).tools)
         assert everything < run.usage.tokens_saved < 3 * everything
@@ -166,7 +165,7 @@ async def test_code_calls_tools_inside_the_sandbox(tmp_path: Path) -> None:
         assert "box.echo" in last.told[0]
         assert run.usage.calls == 2
         everything = sum(tool.tokens for tool in (await hub.tools.footprint()).tools)
-        assert run.usage.tokens_saved > 2 * everything + 2_000  # definitions twice, and the big result
+        assert run.usage.tokens_saved > 2 * everything + 1_000  # definitions twice, and the big result
         assert {call.way for call in await hub.calls()} == {"code"}
 
 

@@ -2,13 +2,13 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 from live import Live, open_service
-from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, UserPromptPart
+from pydantic_ai.messages import ModelMessage, ModelResponse, UserPromptPart
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
 
 from dragoman import Annotations
@@ -53,7 +53,7 @@ def _where(messages: list[ModelMessage]) -> tuple[str, int, list[Any]]:
     for message in messages:
         if isinstance(message, ModelResponse):
             turn += 1
-        elif isinstance(message, ModelRequest):
+        else:
             for part in message.parts:
                 if isinstance(part, UserPromptPart):
                     prompt, turn, results = str(part.content), 0, []
@@ -77,7 +77,7 @@ def _calls(prompt: str, turn: int, offered: set[str]) -> Calls:
 
 
 @asynccontextmanager
-async def open_conversations(home: Path, **settings: Any) -> AsyncIterator[tuple[Live, Script]]:
+async def open_conversations(home: Path, **settings: Any) -> AsyncGenerator[tuple[Live, Script]]:
     """A service whose model follows the script, with a tool that adds and one that a person must allow."""
     async with open_service(home, model="scripted", **settings) as live:
         script = Script()

@@ -141,7 +141,7 @@ async def test_several_mentions_are_runs_of_one_family(tmp_path: Path) -> None:
             await live.ask("POST", "/api/agents", {"name": name})
         run = await posted(live, "@ann and @bob say hello")
         family = (await live.ask("GET", f"/api/runs/{run['id']}")).value["family"]
-        assert [one["agent"] for one in family][0] == ""
+        assert family[0]["agent"] == ""
         assert {one["agent"] for one in family[1:]} == {"ann", "bob"}
         steps = (await live.ask("GET", f"/api/runs/{run['id']}/timeline")).value["steps"]
         assert flat(steps) == ["started", "run", "run", "finished"]
@@ -221,7 +221,7 @@ async def test_bad_input_is_told_clearly_and_starts_nothing(tmp_path: Path, data
         for method, path, body, status, code in expected:
             reply = await live.ask(method, path, body)
             where = (method, path, str(body)[:80], reply.body)
-            assert (reply.status, reply.value["code"]) == (status, code), where
+            assert (reply.status, reply.value.get("code")) == (status, code), where
         for text in ("\x00", "half \ud800"):
             reply = await live.ask("POST", here, {"text": text})
             assert reply.status in (202, 422), reply.body

@@ -28,6 +28,11 @@ class Terminal:
         """All of it so far, without what moves the cursor."""
         return _CODES.sub("", self._seen.decode(errors="replace"))
 
+    @property
+    def screen(self) -> str:
+        """What a person sees in the end, scrolled back to the beginning."""
+        return screen_of(self._seen.decode(errors="replace"))
+
     def until(self, text: str, within: float = 40.0) -> str:
         """What was shown since the last `until`, up to and with the text."""
         limit = time.monotonic() + within
@@ -61,6 +66,33 @@ class Terminal:
             data = b""
         self._seen += data
         return bool(data)
+
+
+def screen_of(text: str) -> str:
+    """The little of a terminal that Rich and readline use: lines, cursor up, erase, return, backspace."""
+    lines, row, column = [""], 0, 0
+    for match in re.finditer(r"\x1b\[([0-9;?]*)([A-Za-z])|\x1b\][^\x07]*\x07|\x1b[=>]|([^\x1b])", text):
+        number, code, sign = match.groups()
+        amount = int(number) if number and number.isdigit() else 1
+        if code == "A":
+            row = max(0, row - amount)
+        elif code == "C":
+            column += amount
+        elif code == "D":
+            column = max(0, column - amount)
+        elif code == "K":
+            lines[row] = "" if number == "2" else lines[row][:column]
+        elif sign == "\n":
+            row += 1
+            lines += [""] * (row + 1 - len(lines))
+        elif sign == "\r":
+            column = 0
+        elif sign == "\b":
+            column = max(0, column - 1)
+        elif sign and sign >= " ":
+            lines[row] = lines[row].ljust(column)[:column] + sign + lines[row][column + 1 :]
+            column += 1
+    return "\n".join(line.rstrip() for line in lines)
 
 
 @contextmanager

@@ -4,8 +4,8 @@ Whatever a browser complains of (errors, policy, a request that leaves this mach
 """
 
 import re
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -47,7 +47,11 @@ class Console:
 
     async def context(self, *, key: str | None = None, **options: Any) -> BrowserContext:
         """Signed in; pages of the same one are tabs of the same browser."""
-        facts = {"viewport": {"width": WIDE[0], "height": WIDE[1]}, "color_scheme": "dark", **options}
+        facts: dict[str, Any] = {
+            "viewport": {"width": WIDE[0], "height": WIDE[1]},
+            "color_scheme": "dark",
+            **options,
+        }
         context = await self._browser.new_context(**facts)
         self._stack.push_async_callback(context.close)
         context.set_default_timeout(10_000)
@@ -109,7 +113,11 @@ class Console:
 @asynccontextmanager
 async def opened(browser: Browser, home: Path, **settings: Any) -> AsyncGenerator[Console]:
     """Fails at its end when a browser complained."""
-    async with open_service(home, **{"model": "offline", **settings}) as live, AsyncExitStack() as stack:
+    facts: dict[str, Any] = {"model": "offline", **settings}
+    async with open_service(home, **facts) as live, AsyncExitStack() as stack:
         console = Console(live, browser, stack)
         yield console
         assert console.left() == []
+
+
+OpenConsole = Callable[..., AbstractAsyncContextManager[Console]]

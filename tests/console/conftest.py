@@ -6,16 +6,13 @@ async def test_a_page(open_console: OpenConsole, tmp_path: Path) -> None:
         await expect(page.get_by_text("No tools yet")).to_be_visible()
 """
 
-from collections.abc import AsyncGenerator, Callable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncGenerator
 from functools import partial
 
 import pytest
 from playwright.async_api import Browser, async_playwright
 
-from console.browsing import CHROMIUM, FLAGS, Console, opened
-
-OpenConsole = Callable[..., AbstractAsyncContextManager[Console]]
+from console.browsing import CHROMIUM, FLAGS, OpenConsole, opened
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,9 @@
 from pathlib import Path
+
 import pytest
 from playwright.async_api import expect
-from console.conftest import OpenConsole
+
+from console.browsing import OpenConsole
 
 pytestmark = pytest.mark.anyio
 

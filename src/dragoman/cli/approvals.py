@@ -49,7 +49,7 @@ def show(approval: Id, as_json: AsJson = False) -> None:
     """Show a question: the exact arguments, the tool, and who asks."""
     with session(as_json) as (door, screen):
         question = door.ask("GET", path_of("approvals", approval))
-        screen.data(question) if as_json else screen.show(approval_card(question))
+        screen.data(question) if as_json else screen.show(_card(question))
 
 
 @app.command("answer")
@@ -128,7 +128,7 @@ def _allowed_table(allowed: list[Shown]) -> "Table":
     return table
 
 
-def approval_card(question: Shown) -> "Table":
+def _card(question: Shown) -> "Table":
     from rich.table import Table
     from rich.text import Text
 

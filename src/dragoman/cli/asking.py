@@ -1,13 +1,14 @@
 """A person at the prompt: says yes or no to a call, and answers what an agent wants to know."""
 
+import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Protocol, cast
 
-from dragoman.cli.approvals import approval_card
 from dragoman.cli.arguments import typed
+from dragoman.cli.chips import effect_of
 from dragoman.cli.door import Door, Refused, path_of
-from dragoman.cli.screen import Screen, cleaned, plain
+from dragoman.cli.screen import Screen, ago, cleaned, plain
 
 Facts = Mapping[str, Any]
 _ANSWERS = {
@@ -35,7 +36,8 @@ class Asking:
 
     def approve(self, question: Facts) -> str | None:
         """The answer that counted; None when it came too late."""
-        self._show(approval_card(question))
+        for part in _wish(question):
+            self._show(part)
         possible: list[str] = [name for name in _ANSWERS if name in question["answers"]]
         label = " · ".join(_LABELS[name] for name in possible)
         while (given := _answer_of(self._prompt.read(f"{label} › "), possible)) is None:
@@ -92,6 +94,23 @@ class Stdin:
         if not line:
             raise EOFError
         return line.rstrip("\r\n")
+
+
+def _wish(question: Facts) -> Iterator[Any]:
+    """Who wants to call what, and the exact arguments: a person says yes to just this."""
+    from rich.padding import Padding
+    from rich.text import Text
+
+    name = plain(question["title"] or question["tool"])
+    facts = f"[dim]{plain(question['tool'])},[/] {effect_of(question['annotations'])}"
+    agent = plain(question["agent"] or "somebody")
+    yield f"[yellow]?[/] [bold]{agent}[/] wants to call [bold]{name}[/] {facts}"
+    if description := plain(question["description"] or "", 300):
+        yield Padding(f"[dim]{description}[/]", (0, 0, 0, 2))
+    exact = cleaned(json.dumps(question["arguments"], indent=2, ensure_ascii=False))
+    yield Padding(Text(exact), (0, 0, 0, 4))
+    until = f"the question ends {ago(question['expires_at'])}"
+    yield Padding(f"[dim]{plain(question['reason'])}; {until}[/]", (0, 0, 0, 2))
 
 
 def _answer_of(line: str, possible: list[str]) -> str | None:

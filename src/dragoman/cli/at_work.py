@@ -6,6 +6,7 @@ from typing import Any
 
 Event = Mapping[str, Any]
 Key = tuple[str, str]  # run and call
+_TO_PERSON = "ask_person"
 
 
 @dataclass(slots=True)
@@ -36,7 +37,7 @@ class AtWork:
             case "call.started":
                 self.titles[run, data["call"]] = data["title"]
                 if run in self._runs:
-                    self._runs[run].calls[data["call"]] = data["title"]
+                    self._runs[run].calls[data["call"]] = data["tool"]
             case "call.finished":
                 if run in self._runs:
                     self._runs[run].calls.pop(data["call"], None)
@@ -74,7 +75,10 @@ class AtWork:
         path = f"{self._chain(run)}{working.agent}"
         if not working.calls:
             return f"{path} is typing"
-        return f"{path} runs {', '.join(dict.fromkeys(working.calls.values()))}"
+        titles = [self.titles[run, call] for call, tool in working.calls.items() if tool != _TO_PERSON]
+        if not titles or self._approvals.get(run):
+            return f"{path} waits for you"
+        return f"{path} runs {', '.join(dict.fromkeys(titles))}"
 
     def _chain(self, run: str) -> str:
         parent = self._runs[run].parent

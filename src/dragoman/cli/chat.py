@@ -111,15 +111,17 @@ class Chat:
         self._follow(run["id"])
 
     def _follow(self, run: str) -> None:
-        if self._screen.is_terminal:
-            self._screen.show("")
+        self._blank()
         ending = self._watching.follow(run)
         self._commands.last_run = run
         tell_end(self._door, self._screen, run, ending)
         if ending.facts is not None:
             self._transcript.line(f"[dim]{run_lines.usage_line(ending.facts, ending.seconds)}[/]")
+        self._blank()
+
+    def _blank(self) -> None:
         if self._screen.is_terminal:
-            self._screen.show("")
+            self._transcript.line("")
 
     def _greet(self) -> None:
         with self._screen.busy("looking for a model …"):

@@ -56,19 +56,29 @@ def runs_table(runs: Iterable[Facts]) -> "Table":
 
 
 def show_timeline(screen: Screen, timeline: Facts) -> None:
-    for line in lines_of(timeline):
-        screen.show(line)
+    screen.show(timeline_table(timeline))
 
 
-def lines_of(timeline: Facts, indent: str = "") -> Iterator["Table | str"]:
-    run = timeline["run"]
-    yield indent + _head(run)
-    yield f"{indent}[dim]asked[/] {plain(run['request'], 300)}"
-    for step in timeline["steps"]:
-        for line in _step(step, run["started_at"] or run["created_at"]):
-            yield indent + line
+def timeline_table(timeline: Facts) -> "Table":
+    """When, what, and below it what went in and came out; what a call started stands in its place."""
+    from rich.table import Table
+
+    run, steps = timeline["run"], timeline["steps"]
+    grid = Table.grid(padding=(0, 1))
+    grid.add_column(justify="right", style="dim", no_wrap=True)
+    grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold")
+    grid.add_row("", "", _head(run))
+    grid.add_row("", "[dim]»[/]", plain(run["request"], _PREVIEW))
+    start = run["started_at"] or run["created_at"]
+    for step in steps:
+        details = step["details"]
+        grid.add_row(_offset(start, step["time"]), _sign(step["kind"], details), _title(step))
+        for label, text in _below(step["kind"], details):
+            grid.add_row("", "", f"[dim]{label}[/] {text}" if label else text)
         for child in step["runs"]:
-            yield from lines_of(child, indent + "          │ ")
+            grid.add_row("", "[dim]│[/]", timeline_table(child))
+    return grid
 
 
 def _head(run: Facts) -> str:
@@ -76,15 +86,6 @@ def _head(run: Facts) -> str:
     facts.append(status_chip(run["status"]))
     facts += [f"[dim]{plain(word)}[/]" for word in (run["id"], run["exposure"] or "") if word]
     return " ".join(facts)
-
-
-def _step(step: Facts, start: str) -> Iterator[str]:
-    """A line with when, what and how long; below it what went in and came out."""
-    details = step["details"]
-    sign = _sign(step["kind"], details)
-    yield f"[dim]{_offset(start, step['time']):>9}[/] {sign} {_title(step)}"
-    for label, text in _below(step["kind"], details):
-        yield f"          [dim]{label:>9}[/] {text}"
 
 
 def _title(step: Facts) -> str:
@@ -155,7 +156,7 @@ def _below(kind: str, details: Facts) -> Iterator[tuple[str, str]]:
                     "error",
                     f"[red]{plain(str(error.get('message')))}[/] {plain(str(error.get('hint') or ''))}",
                 )
-            elif details.get("answer"):
+            elif details.get("answer") and not details.get("model"):
                 yield "answer", plain(details["answer"], _PREVIEW)
             seconds = None if details.get("duration_ms") is None else details["duration_ms"] / 1000
             yield "used", usage_line(details, seconds)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
     from rich.live import Live
+    from rich.spinner import Spinner
 
 _FENCES = ("```", "~~~")
 _MOVES = 10  # times a second
@@ -103,6 +104,7 @@ class Terminal:
         self._working = ""
         self._is_apart = True  # whether a blank line, or nothing, is above
         self._live: Live | None = None
+        self._spinner: Spinner | None = None
 
     def text(self, delta: str) -> None:
         self._text += cleaned(delta)
@@ -168,13 +170,16 @@ class Terminal:
     def _moving(self) -> "RenderableType":
         from rich.console import Group
         from rich.spinner import Spinner
+        from rich.text import Text
 
         parts: list[RenderableType] = []
         if self._text.strip():
             parts += [] if self._is_apart else [""]
             parts.append(_Tail(_markdown(self._text)))
         if self._working:
-            parts.append(Spinner("dots", f"[dim]{plain(self._working)}[/]", style="cyan"))
+            self._spinner = self._spinner or Spinner("dots", style="cyan")
+            self._spinner.update(text=Text.from_markup(f"[dim]{plain(self._working)}[/]"))
+            parts.append(self._spinner)
         return Group(*parts)
 
 

@@ -67,6 +67,7 @@ class Performance(AbstractToolset[Work]):
         self._most_tools: int | None = run.options.get("max_tools")
         self._tools_called = record.calls
         self.turn = record.turn
+        self._left_open = (record.turn, [call.tool_name for call in record.open_calls])
 
     @property
     def id(self) -> str | None:
@@ -80,9 +81,10 @@ class Performance(AbstractToolset[Work]):
         if [*offers] != self._record.offered:
             self._record.offered = [*offers]
             self._journal.note(self._step("offered", content=[*offers]))
-        for call in self._record.open_calls:
-            # It was called and is gone since: what is known of the call is told all the same.
-            offers.setdefault(call.tool_name, _gone(call.tool_name))
+        turn, called = self._left_open
+        for name in called if turn == self.turn else ():
+            # It was called before the restart and is gone since: what is known of the call is told all the same.
+            offers.setdefault(name, _gone(name))
         self._offers = offers
         return {name: self._tool(offer) for name, offer in offers.items()}
 
