@@ -141,7 +141,8 @@ def _rollout(use: str) -> dict[str, Any]:
 def _check_share(variable: str, share: float) -> None:
     if not 0 <= share <= 100:  # nan is not
         raise InvalidConfig(
-            f"{variable} must be a percentage between 0 and 100", hint="25 is a quarter of all users"
+            f"{variable} must be a percentage between 0 and 100",
+            hint=f"25 is a quarter of all users; {USE_AGENTS} takes true and false too",
         )
 
 

@@ -9,9 +9,7 @@ from typing import Any
 
 from pydantic_ai.messages import (
     ModelMessage,
-    ModelRequest,
     ModelResponse,
-    RetryPromptPart,
     ToolReturnPart,
     UserPromptPart,
 )
@@ -67,11 +65,11 @@ def _seen(messages: list[ModelMessage], info: AgentInfo) -> Seen:
     for message in messages:
         if isinstance(message, ModelResponse):
             turn += 1
-        elif isinstance(message, ModelRequest):
+        else:
             for part in message.parts:
                 if isinstance(part, UserPromptPart) and not str(part.content).startswith("<system>"):
                     request, turn, told = str(part.content), 0, []
-                elif isinstance(part, ToolReturnPart | RetryPromptPart):
+                elif isinstance(part, ToolReturnPart):
                     told.append(json.dumps(part.content, default=str))
     tools = [tool.name for tool in info.function_tools]
     return Seen(request, turn, tools, info.instructions or "", told)

@@ -2,9 +2,10 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
-from exposed import Listening, Seen, in_turn, open_exposed
+from exposed import Call, Listening, Seen, in_turn, open_exposed
 
 from dragoman.agents.exposure import ROOM, Chosen, Situation, checked_exposure, choose
 from dragoman.errors import InvalidArguments
@@ -76,7 +77,7 @@ def test_a_way_that_does_not_exist_is_refused_with_those_that_do() -> None:
     assert "auto, direct, search, delegate, code" in (refused.value.hint or "")
 
 
-async def ask(hub: Hub, exposure: str | None = None, **facts: object) -> Run:
+async def ask(hub: Hub, exposure: str | None = None, **facts: Any) -> Run:
     options = {"exposure": exposure} if exposure else None
     return await hub.messages.ask("do it", options=options, **facts)
 
@@ -94,9 +95,7 @@ async def test_direct_sends_every_definition(tmp_path: Path) -> None:
 
 async def test_search_offers_what_it_found_in_the_next_step(tmp_path: Path) -> None:
     listening = Listening(
-        in_turn(
-            [("search_tools", {"query": "echo text"})], [("mcp_box_echo", {"text": "x3x"})], "done"
-        )
+        in_turn([("search_tools", {"query": "echo text"})], [("mcp_box_echo", {"text": "x3x"})], "done")
     )
     async with open_exposed(tmp_path, listening) as hub:
         run = await ask(hub, "search")
@@ -126,9 +125,11 @@ async def test_who_wants_nothing_loaded_finds_tools_for_one_run_only(tmp_path: P
 
 
 async def test_delegate_leaves_only_the_question_to_a_connector_and_native_tools(tmp_path: Path) -> None:
-    def script(seen: Seen) -> list[tuple[str, dict[str, object]]] | str:
+    def script(seen: Seen) -> list[Call] | str:
         if seen.is_child:
-            return [("mcp_box_echo", {"text": "from below"})] if seen.turn == 0 else "it says: from below [c1]"
+            return (
+                [("mcp_box_echo", {"text": "from below"})] if seen.turn == 0 else "it says: from below [c1]"
+            )
         query = {"connector_id": "box", "query": "say something"}
         return [("query_mcp_connector", query)] if seen.turn == 0 else "done"
 
@@ -144,7 +145,7 @@ async def test_delegate_leaves_only_the_question_to_a_connector_and_native_tools
         assert "from below" in above[-1].told[0]
         family = (await hub.runs.view(run.id)).family
         assert [one.exposure for one in family] == ["delegate", "direct"]
-        assert run.usage.tokens_saved > 0
+        assert run.usage.tokens_saved == 0  # the agent below sent the definitions
 
 
 async def test_code_calls_tools_inside_the_sandbox(tmp_path: Path) -> None:
@@ -171,9 +172,7 @@ async def test_code_calls_tools_inside_the_sandbox(tmp_path: Path) -> None:
 
 async def test_what_code_may_not_call_is_found_beside_it(tmp_path: Path) -> None:
     listening = Listening(
-        in_turn(
-            [("search_tools", {"query": "send text"})], [("mcp_box_send", {"text": "by hand"})], "done"
-        )
+        in_turn([("search_tools", {"query": "send text"})], [("mcp_box_send", {"text": "by hand"})], "done")
     )
     async with open_exposed(tmp_path, listening) as hub:
         await hub.tools.configure("mcp_box_send", approval="never")
@@ -194,7 +193,7 @@ async def test_what_code_may_not_call_is_found_beside_it(tmp_path: Path) -> None
     ],
 )
 async def test_by_itself_the_budget_decides(
-    tmp_path: Path, settings: dict[str, object], exposure: str, offered: str, absent: str
+    tmp_path: Path, settings: dict[str, Any], exposure: str, offered: str, absent: str
 ) -> None:
     listening = Listening(in_turn("done"))
     async with open_exposed(tmp_path, listening, **settings) as hub:

@@ -24,7 +24,12 @@ ATTACKS: dict[str, list[list[Call]]] = {
     "code by name": [[("run_code", {"code": f"await call_tool('{SECRET}', {{'text': 'stolen'}})"})]],
     "code by group": [[("run_code", {"code": "await box.send(text='stolen')"})]],
     "code that looks": [
-        [("run_code", {"code": "[await search_tools('send text', limit=50), await describe_tool('box.send')]"})]
+        [
+            (
+                "run_code",
+                {"code": "[await search_tools('send text', limit=50), await describe_tool('box.send')]"},
+            )
+        ]
     ],
     "by the connector's agent": [[("query_mcp_connector", {"connector_id": "box", "query": "send it"})]],
     "through a helper": [[("ask_agent", {"agent": "twin", "request": "send it"})]],
@@ -56,9 +61,7 @@ async def by_stranger(hub: Hub, attack: str, way: str) -> Run:
 
 
 async def furnish(hub: Hub) -> None:
-    await hub.tools.configure(
-        SECRET, approval="never", allowed_callers=["direct", "agent", "mcp", "code"]
-    )
+    await hub.tools.configure(SECRET, approval="never", allowed_callers=["direct", "agent", "mcp", "code"])
     await hub.connectors.add("shelf", shared=True, **quick(**stdio()))
     await hub.agents.create("narrow", connectors=["box"], capabilities=["mcp_box_echo"])
     await hub.agents.create("twin", connectors=["box"], capabilities=["mcp_box_echo"])
@@ -113,4 +116,6 @@ async def test_a_connector_of_another_workspace_is_not_there(tmp_path: Path, way
             facts: dict[str, Any] = {"options": {"exposure": way}, "caller": stranger}
             await hub.messages.ask(attack, **facts)
         assert journal(tmp_path / "journal") == []
-        assert not [seen for seen in listening.requests if SECRET in seen.tools or "- box:" in seen.instructions]
+        assert not [
+            seen for seen in listening.requests if SECRET in seen.tools or "- box:" in seen.instructions
+        ]

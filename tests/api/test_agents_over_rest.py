@@ -86,7 +86,7 @@ async def test_bad_agents_are_refused_with_a_hint(tmp_path: Path) -> None:
             ("POST", "/api/agents", {"name": "MAILER"}, 409, "conflict"),
             ("POST", "/api/agents", {"name": "assistant"}, 422, "invalid_name"),
             ("POST", "/api/agents", {"name": "everyone"}, 422, "invalid_name"),
-            ("POST", "/api/agents", {"name": "no spaces"}, 422, "invalid_name"),
+            ("POST", "/api/agents", {"name": "a@b.c"}, 422, "invalid_name"),
             ("POST", "/api/agents", {"name": ""}, 422, "invalid_name"),
             ("POST", "/api/agents", {"name": "a", "model": "nothing"}, 422, "invalid_config"),
             ("POST", "/api/agents", {"name": "a", "fallbacks": ["nothing"]}, 422, "invalid_config"),

@@ -38,7 +38,8 @@ class Terminal:
         limit = time.monotonic() + within
         while (at := self.shown.find(text, self._read_to)) < 0:
             left = limit - time.monotonic()
-            assert left > 0 and self._take(left), f"{text!r} never came:\n{self.shown[self._read_to :]}"
+            is_going_on = left > 0 and self._take(left)
+            assert is_going_on, f"{text!r} never came:\n{self.shown[self._read_to :]}"
         begin, self._read_to = self._read_to, at + len(text)
         return self.shown[begin : self._read_to]
 

@@ -58,6 +58,8 @@ PATHS = [
     *(["preferences", name] for name in ("show", "set")),
     ["usage"],
     ["usage", "show"],
+    ["rollout"],
+    *(["rollout", name] for name in ("status", "set", "reset")),
     ["audit"],
     *(["audit", name] for name in ("list", "verify", "export")),
     ["workspaces"],

@@ -144,9 +144,11 @@ async def test_nobody_reaches_a_connector_of_others(tmp_path: Path) -> None:
 
 
 async def test_the_tool_costs_few_tokens_and_only_where_there_is_an_agent(tmp_path: Path) -> None:
-    async with open_scripted_door(tmp_path, echoing) as door, door.client("/mcp?view=search") as client:
-        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-        entry = tools[NAME].model_dump_json(by_alias=True, exclude_none=True)
-        assert len(entry) < 800
+    async with open_scripted_door(tmp_path, echoing) as door:
+        async with door.client("/mcp?view=search") as client:
+            tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+            entry = tools[NAME].model_dump_json(by_alias=True, exclude_none=True)
+            assert len(entry) < 800
         await door.hub.connectors.remove("box")
-        assert NAME not in {tool.name for tool in (await client.list_tools()).tools}
+        async with door.client("/mcp?view=search") as client:
+            assert NAME not in {tool.name for tool in (await client.list_tools()).tools}

@@ -76,9 +76,9 @@ async def test_work_has_an_end_and_waiting_is_no_work(tmp_path: Path) -> None:
         run = await ended(hub, "slow", RunLimits(seconds=0.5))
         assert run.error is not None
         assert run.error["message"] == "the run has worked its 0.5 seconds"
-        run = (await hub.messages.post("wait", limits=RunLimits(seconds=0.5))).run
+        run = (await hub.messages.post("wait", limits=RunLimits(seconds=1.5))).run
         await until(lambda: _has_question(hub), within=10)
-        await asyncio.sleep(0.8)
+        await asyncio.sleep(1.8)
         (question,) = await hub.runs.questions()
         await hub.runs.answer(question.id, "the first")
         assert (await hub.runs.finished(run)).answer == '["the first"]'

@@ -90,6 +90,7 @@ class Town:
         if thread.status == 201:
             tenant.ids["thread"].append(thread.value["id"])
         await self._leave_traces(tenant)
+        await self._converse(tenant)
 
     async def _leave_traces(self, tenant: Tenant) -> None:
         call = {"tool": "mcp_own_flood", "arguments": {"text": tenant.private}}
@@ -102,6 +103,20 @@ class Town:
         waiting = await self.ask(tenant, "GET", "/api/approvals?status=pending")
         if waiting.status == 200:
             tenant.ids["approval"] = [one["id"] for one in waiting.value["approvals"]]
+
+    async def _converse(self, tenant: Tenant) -> None:
+        """A worker under the name that all use, a run with its answer, and one that waits for an answer."""
+        worker = {"name": "helper", "description": tenant.private, "connectors": ["own"]}
+        await self.ask(tenant, "POST", "/api/agents", worker)
+        tenant.ids["agent"] = ["helper"]
+        for text in (f"whoami {tenant.private}", f"ask me {tenant.private}"):
+            said = await self.ask(tenant, "POST", "/api/messages?wait=true", {"text": text})
+            if said.status in (200, 202):
+                tenant.ids["run"].append(said.value["run"]["id"])
+                tenant.ids["thread"].append(said.value["run"]["thread"])
+        waiting = await self.ask(tenant, "GET", "/api/questions")
+        if waiting.status == 200:
+            tenant.ids["question"] = [one["id"] for one in waiting.value["questions"]]
 
     async def ask(self, tenant: Tenant, method: str, path: str, body: Any = None) -> Reply:
         return await self.live.ask(method, path, body, Authorization=f"Bearer {tenant.key}")

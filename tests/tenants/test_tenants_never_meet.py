@@ -7,11 +7,12 @@ import asyncio
 import re
 from collections import Counter
 from collections.abc import AsyncGenerator
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from model import make_model
 from population import Tenant, Town
 from sqlalchemy import select
 from upstream import open_upstream
@@ -57,8 +58,10 @@ async def _town(home: Path, url: str, workspaces: int, users: int) -> AsyncGener
         "approval_wait": 0.05,
         "discovery": "off",
         "max_servers": 500,
+        "model": "repeat",
     }
     async with open_upstream() as upstream, open_service(home, **settings) as live:
+        live.hub.models.register("repeat", make_model())
         town = Town(live, upstream, SEED)
         await town.settle(workspaces, users)
         yield town
@@ -84,6 +87,35 @@ async def _visit(town: Town, watch: Watch, count: int) -> None:
     async with asyncio.timeout(200), asyncio.TaskGroup() as walkers:
         for start in range(8):
             walkers.create_task(walk(plans[start::8]))
+
+
+async def _follow_runs(town: Town, watch: Watch) -> None:
+    """By the streams of runs and threads: everybody's are tried, one's own are heard."""
+    for tenant in town.tenants:
+        heard = 0
+        for kind in ("run", "thread"):
+            others = town.random.choices(town.ids(kind), k=6)
+            for one in dict.fromkeys([*tenant.ids[kind][-2:], *others]):
+                run = (tenant.ids["run"] or ["run_0"])[0]
+                path = f"/api/{kind}s/{one}/events" + ("" if kind == "run" else f"?after={run}:0")
+                status, told = await _heard(town, tenant, path)
+                assert status in (200, 404)
+                watch.look(tenant, f"stream {path}", told)
+                heard += tenant.private.encode() in told
+        assert heard, tenant.number
+
+
+async def _heard(town: Town, tenant: Tenant, path: str) -> tuple[int, bytes]:
+    """What a stream tells at once."""
+    headers = {"Authorization": f"Bearer {tenant.key}"}
+    told = b""
+    async with town.live.session.get(town.live.url + path, headers=headers) as response:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(0.25):
+                async for part in response.content.iter_any():
+                    told += part
+        response.close()
+        return response.status, told
 
 
 async def _speak_mcp(town: Town, watch: Watch) -> None:
@@ -121,6 +153,11 @@ async def _use_library(town: Town, watch: Watch) -> None:
         found = await hub.tools.search("whoami of", limit=100, caller=caller)
         views = await hub.connectors.list(caller)
         seen = [hub.tools.list(None, caller), found.hits, views, await hub.calls(1000, caller=caller)]
+        seen += [
+            await hub.runs.list(caller),
+            await hub.agents.views(caller),
+            await hub.runs.questions(caller),
+        ]
         watch.look(tenant, "library: lists", repr(seen))
         for name in TOOLS:
             output = await hub.call(name, {"text": "x"}, caller=caller)
@@ -154,6 +191,7 @@ async def test_twenty_tenants_and_thousands_of_requests_over_every_door_never_me
         async with _listening(town, watch):
             await _visit(town, watch, 3000)
             await asyncio.gather(*(town.furnish(tenant) for tenant in town.tenants))
+            await _follow_runs(town, watch)
             await _speak_mcp(town, watch)
             await _use_library(town, watch)
         tokens = {headers.get("Authorization", "") for headers in town.upstream.headers}

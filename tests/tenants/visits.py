@@ -12,8 +12,14 @@ from population import Tenant, Town
 
 TOOLS = ["mcp_own_whoami", "mcp_own_flood", "mcp_own_fail", "mcp_own_note", "mcp_team_whoami", "own__whoami"]
 SLUGS = ["own", "team", "native", "missing"]
-# Operations that would end the visit or reach outside of this machine.
-LEFT_OUT = {("GET", "/api/events"), ("POST", "/api/credentials/rotate")}
+# Operations that never end, would end the visit, or reach outside of this machine.
+LEFT_OUT = {
+    ("GET", "/api/events"),
+    ("GET", "/api/runs/{run}/events"),
+    ("GET", "/api/threads/{thread}/events"),
+    ("POST", "/api/credentials/rotate"),
+}
+AGENTS = ["helper", "assistant", "own", "team", "missing"]
 
 
 class Visits:
@@ -48,10 +54,15 @@ class Visits:
     def _value(self, name: str, path: str) -> str:
         kinds = {"handle": "handle", "slug": "connector", "connector": "connector"}
         kinds |= {"user": "user", "workspace": "workspace", "thread": "thread"}
+        kinds |= {"run": "run", "question": "question"}
+        if name in ("wait", "children"):
+            return self._random.choice(["true", "false"])
+        if name == "agent" or (name == "name" and "/agents" in path):
+            return self._random.choice(AGENTS)
         if name in ("limit", "offset", "after"):
             return str(self._random.choice([1, 2, 50]))
         if name == "status":
-            return self._random.choice(["pending", "approved", "refused"])
+            return self._random.choice(["pending", "approved", "refused", "all", "done", "waiting"])
         if name == "strategy":
             return self._random.choice(["hybrid", "bm25", "semantic", "regex"])
         if name == "q":
@@ -75,6 +86,8 @@ class Visits:
                 "arguments": {"text": "x"},
                 **({"thread": thread} if pick([True, False]) else {}),
             }
+        if (conversation := self._conversation(path, visitor)) is not None:
+            return conversation
         if path.endswith(("/load", "/unload")):
             return {"thread": thread, "tools": [pick(TOOLS)]}
         if path.endswith("/resolve"):
@@ -97,6 +110,31 @@ class Visits:
             },
         ]
         return pick(choices)
+
+    def _conversation(self, path: str, visitor: Tenant) -> Any:
+        """What is said to agents, to connectors and about them."""
+        pick, ids = self._random.choice, self._town.ids
+        connector = pick([*ids("connector"), *SLUGS])
+        if path.endswith("/messages"):
+            agent = {"agent": pick(AGENTS)} if pick([True, False]) else {}
+            return {"text": pick(["whoami", f"@helper {visitor.private}", "ask me"]), **agent}
+        if path.endswith("/query"):
+            return {"query": "whoami", "max_tools": 3}
+        if path.endswith("/query_mcp_connector"):
+            return {"connector_id": connector, "query": "whoami"}
+        if path.endswith("-action-server"):
+            return {"agent_name": pick(AGENTS), "server_name": connector}
+        if path.endswith("/thumb"):
+            return {"thumb": pick([1, -1, 0])}
+        if "/questions/" in path:
+            return {"answer": visitor.private}
+        if path.startswith("/api/agents"):
+            is_shared = pick([True, False])
+            named = {"name": f"a{self._random.getrandbits(16):x}", "shared": is_shared}
+            # All of the workspace see what an admin makes for them.
+            described = {"description": visitor.common if is_shared else visitor.private}
+            return {**(named if path == "/api/agents" else {}), **described, "connectors": [connector]}
+        return None
 
 
 def _filled(path: str, name: str, value: str) -> str:

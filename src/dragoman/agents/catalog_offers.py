@@ -29,13 +29,14 @@ class CatalogOffers:
 
 
 class NativeOffers:
-    """Fills `Offers`: only the tools that belong to no connector's agent."""
+    """Fills `Offers`: only the tools that belong to no connector's agent.
+
+    The others are not counted as saved: the agents that are asked send them.
+    """
 
     async def list(self, work: Work) -> Sequence[Offer]:
         tools = await work.toolbox.tools(work.caller)
-        native = [tool for tool in tools if work.toolbox.is_native(tool)]
-        work.hidden["native"] = sum(map(work.toolbox.tokens, tools)) - sum(map(work.toolbox.tokens, native))
-        return [offer_of(tool, work) for tool in native]
+        return [offer_of(tool, work) for tool in tools if work.toolbox.is_native(tool)]
 
     async def instructions(self, work: Work) -> str:
         return ""

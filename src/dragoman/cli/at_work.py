@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from dragoman.cli.run_lines import title_of
+
 Event = Mapping[str, Any]
 Key = tuple[str, str]  # run and call
 _TO_PERSON = "ask_person"
@@ -35,7 +37,7 @@ class AtWork:
             case "run.finished":
                 self._runs.pop(run, None)
             case "call.started":
-                self.titles[run, data["call"]] = data["title"]
+                self.titles[run, data["call"]] = title_of(data)
                 if run in self._runs:
                     self._runs[run].calls[data["call"]] = data["tool"]
             case "call.finished":

@@ -115,8 +115,8 @@ class Chat:
         ending = self._watching.follow(run)
         self._commands.last_run = run
         tell_end(self._door, self._screen, run, ending)
-        if ending.facts is not None:
-            self._transcript.line(f"[dim]{run_lines.usage_line(ending.facts, ending.seconds)}[/]")
+        if ending.facts and (used := run_lines.usage_line(ending.facts, ending.seconds)):
+            self._transcript.line(f"[dim]{used}[/]")
         self._blank()
 
     def _blank(self) -> None:

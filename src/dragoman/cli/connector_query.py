@@ -23,7 +23,7 @@ def query_connector(
     body = {name: value for name, value in query.items() if value is not None}
     known = {run["id"] for run in _runs(door)}
     answer = _asked(door, path_of("connectors", connector, "query"), body)
-    run = _run_of(door, answer, body["query"], known)
+    run = _run_of(door, answer, body["query"], known) or answer.result()["metadata"].get("run")
     if run is not None:
         ending = watching.follow(run)
         if ending.end in ("waiting", "left", "cancelled"):
@@ -73,6 +73,6 @@ def _show(screen: Screen, answer: Answer) -> None:
         screen.fail({"detail": f"{error['message']} ({error['code']})", "hint": error.get("hint")})
     for context in metadata.get("contexts", ()):
         screen.aside(f"[dim]{run_lines.source(context)}[/]")
-    if metadata.get("usage"):
-        screen.aside(f"[dim]{run_lines.usage_line({'model': None, 'usage': metadata['usage']})}[/]")
+    if metadata.get("usage") and (used := run_lines.usage_line(metadata)):
+        screen.aside(f"[dim]{used}[/]")
     return None

@@ -48,8 +48,9 @@ def shown_to_its_end(door: Door, screen: Screen, watching: Watching, run: str, q
         screen.data(found | waits)
     else:
         tell_end(door, screen, run, ending)
-        if ending.end == "done" and ending.facts is not None and not quiet:
-            screen.aside(f"[dim]{run_lines.usage_line(ending.facts, ending.seconds)}[/]")
+        used = run_lines.usage_line(ending.facts, ending.seconds) if ending.facts else ""
+        if used and not quiet:
+            screen.aside(f"[dim]{used}[/]")
     return CODES[ending.end]
 
 

@@ -1,5 +1,6 @@
 """The tree of commands, and how the process ends: 0 it worked, 1 it failed, 2 it was asked wrongly."""
 
+import os
 import sys
 from typing import Annotated, Any
 
@@ -17,6 +18,7 @@ from dragoman.cli import (
     code,
     connect,
     connectors,
+    console,
     credentials,
     discovery,
     doctor,
@@ -41,7 +43,7 @@ _ORDER = (
     *("connectors", "import", "export", "discover", "tools", "call", "code", "results", "calls", "events"),
     *("approvals", "credentials", "threads", "preferences", "usage", "audit", "rollout"),
     *("workspaces", "users", "keys", "whoami"),
-    *("connect", "stdio", "serve", "token", "doctor", "version"),
+    *("connect", "stdio", "serve", "console", "token", "doctor", "version"),
 )
 
 
@@ -99,6 +101,7 @@ app.command("whoami")(people.whoami)
 app.command("connect")(connect.connect)
 app.command("stdio")(stdio.stdio)
 app.command("serve")(serving.serve)
+app.command("console")(console.console)
 app.command("token")(serving.token)
 app.command("doctor")(doctor.doctor)
 
@@ -139,6 +142,7 @@ def main() -> None:
 
 def run(arguments: list[str]) -> int:
     """One command line. Data goes to stdout, errors to stderr."""
+    os.environ.setdefault("PYDANTIC_AI_NO_BANNER", "1")  # what is shown here is Dragoman's
     try:
         code = get_command(app).main(args=arguments, prog_name="dragoman", standalone_mode=False)
     except typer.TyperException as error:

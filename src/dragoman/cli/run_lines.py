@@ -21,12 +21,18 @@ def tells_end(data: Facts) -> bool:
     return not data["ok"] or data["tool"] not in (*_SILENT, *_DELEGATIONS)
 
 
+def title_of(data: Facts) -> str:
+    """What has no title is called by its name, in words."""
+    title = str(data["title"])
+    return title.replace("_", " ").capitalize() if title == data["tool"] else title
+
+
 def call_started(data: Facts) -> str:
     arguments = data["arguments"]
     if data["tool"] in _DELEGATIONS and isinstance(arguments, Mapping):
         whom, what = (str(cast("Facts", arguments).get(name, "")) for name in _DELEGATIONS[data["tool"]])
         return f"[cyan]→[/] [bold]@{plain(whom.removeprefix('@'))}[/] {plain(what, _LONGEST)}"
-    return f"[cyan]→[/] {plain(data['title'])} [dim]{plain(brief(data['arguments']), _LONGEST)}[/]"
+    return f"[cyan]→[/] {plain(title_of(data))} [dim]{plain(brief(data['arguments']), _LONGEST)}[/]"
 
 
 def call_finished(data: Facts, title: str) -> str:
@@ -62,8 +68,13 @@ def source(context: Facts) -> str:
 
 
 def usage_line(finished: Facts, seconds: float | None = None) -> str:
-    """`openai:gpt-5 · 2 requests, 1 call · 1,234 + 56 tokens · $0.0021 · 800 tokens saved · 1.3 s`"""
+    """`openai:gpt-5 · 2 requests, 1 call · 1,234 + 56 tokens · $0.0021 · 800 tokens saved · 1.3 s`
+
+    Empty when no model was asked.
+    """
     usage: Facts = finished["usage"]
+    if not usage["requests"]:
+        return ""
     parts = [finished.get("model") or ""]
     counts = [_count(usage["requests"], "request"), _count(usage["calls"], "call")]
     parts.append(", ".join(filter(None, counts)))

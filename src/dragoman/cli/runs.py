@@ -1,17 +1,20 @@
 """`dragoman runs …`: what agents worked on, how it went, and stopping it."""
 
 import sys
-from typing import Annotated
+import time
+from typing import Annotated, Any
 
 import typer
 
-from dragoman.cli.door import path_of
+from dragoman.cli.door import Door, path_of
 from dragoman.cli.endings import IsQuiet, Waits, open_watching, shown_to_its_end
+from dragoman.cli.run_events import is_over
 from dragoman.cli.session import AsJson, session
 from dragoman.cli.timeline import runs_table, show_timeline
 
 app = typer.Typer(no_args_is_help=True, help="What agents worked on: look, follow, stop.")
 
+_PATIENCE = 5.0
 Id = Annotated[str, typer.Argument(help="As `runs list` shows it.", show_default=False)]
 
 
@@ -81,5 +84,19 @@ def cancel(
         if not yes and sys.stdin.isatty() and not as_json:
             found = door.ask("GET", path_of("runs", run))["run"]
             typer.confirm(f"Stop the run of {found['agent'] or 'several agents'}?", abort=True, err=True)
-        after = door.ask("POST", path_of("runs", run, "cancel"))
-        screen.data(after) if as_json else screen.note(f"{after['id']} is asked to stop")
+        asked = door.ask("POST", path_of("runs", run, "cancel"))
+        with screen.busy("stopping …"):
+            after = _ended(door, asked)
+        if as_json:
+            return screen.data(after)
+        stopped = "is stopped" if is_over(after) else "stops as soon as it is taken up again"
+        return screen.note(f"{after['id']} {stopped}")
+
+
+def _ended(door: Door, run: dict[str, Any]) -> dict[str, Any]:
+    """As it is a moment later: in a process of its own, nobody would stop it once this one is gone."""
+    limit = time.monotonic() + _PATIENCE
+    while not is_over(run) and time.monotonic() < limit:
+        time.sleep(0.1)
+        run = door.ask("GET", path_of("runs", run["id"]))["run"]
+    return run

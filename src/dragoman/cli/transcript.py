@@ -5,7 +5,8 @@ is and everything else to stderr, with nothing that steers a terminal.
 """
 
 import sys
-from collections.abc import Generator
+import threading
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
@@ -103,33 +104,37 @@ class Terminal:
         self._text = ""
         self._working = ""
         self._is_apart = True  # whether a blank line, or nothing, is above
-        self._live: Live | None = None
         self._spinner: Spinner | None = None
+        self._motion = Motion(self._console, self._moving)
 
     def text(self, delta: str) -> None:
-        self._text += cleaned(delta)
-        whole, self._text = split_blocks(self._text)
-        if whole:
-            self._print(whole)
+        with self._motion.lock:
+            self._text += cleaned(delta)
+            whole, self._text = split_blocks(self._text)
+            if whole.strip():
+                self._print(whole)
         self._move()
 
     def end_text(self) -> None:
-        if self._text.strip():
-            self._print(self._text)
-        self._text = ""
+        with self._motion.lock:
+            rest, self._text = self._text, ""
+            if rest.strip():
+                self._print(rest)
         self._move()
 
     def heading(self, agent: str) -> None:
         self.end_text()
-        if not self._is_apart:
-            self._console.print()
-        self._console.print(f"[bold magenta]{plain(agent)}[/]", highlight=False)
-        self._is_apart = True
+        with self._motion.lock:
+            if not self._is_apart:
+                self._console.print()
+            self._console.print(f"[bold magenta]{plain(agent)}[/]", highlight=False)
+            self._is_apart = True
 
     def line(self, markup: str) -> None:
         self.end_text()
-        self._console.print(markup, highlight=False)
-        self._is_apart = not markup
+        with self._motion.lock:
+            self._console.print(markup, highlight=False)
+            self._is_apart = not markup
 
     def working(self, text: str) -> None:
         self._working = text
@@ -138,14 +143,16 @@ class Terminal:
     @contextmanager
     def still(self) -> Generator[None]:
         self.end_text()
-        working, self._working = self._working, ""
-        self._move()
+        working = self._working
+        self.working("")
         try:
             yield
+        except (KeyboardInterrupt, EOFError):
+            self._console.print()  # what was being typed stays in its line
+            raise
         finally:
-            self._working = working
             self._is_apart = False
-            self._move()
+            self.working(working)
 
     def _print(self, text: str) -> None:
         if not self._is_apart:
@@ -154,18 +161,10 @@ class Terminal:
         self._is_apart = False
 
     def _move(self) -> None:
-        if not self._working and not self._text:
-            if self._live is not None:
-                self._live.stop()
-                self._live = None
-            return
-        if self._live is None:
-            from rich.live import Live
-
-            self._live = Live(
-                console=self._console, transient=True, refresh_per_second=_MOVES, get_renderable=self._moving
-            )
-            self._live.start()
+        if self._working or self._text.strip():
+            self._motion.start()
+        else:
+            self._motion.stop()
 
     def _moving(self) -> "RenderableType":
         from rich.console import Group
@@ -181,6 +180,44 @@ class Terminal:
             self._spinner.update(text=Text.from_markup(f"[dim]{plain(self._working)}[/]"))
             parts.append(self._spinner)
         return Group(*parts)
+
+
+class Motion:
+    """What moves below all that is printed. Whoever prints holds the lock: Rich counts lines while it moves."""
+
+    def __init__(self, console: "Console", picture: "Callable[[], RenderableType]") -> None:
+        self._console = console
+        self._picture = picture
+        self._live: Live | None = None
+        self._stopped = threading.Event()
+        self._thread: threading.Thread | None = None
+        self.lock = threading.RLock()
+
+    def start(self) -> None:
+        if self._live is not None:
+            return
+        from rich.live import Live
+
+        self._live = Live(
+            console=self._console, transient=True, auto_refresh=False, get_renderable=self._picture
+        )
+        self._live.start()
+        self._stopped.clear()
+        self._thread = threading.Thread(target=self._run, args=(self._live,), name="motion", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        if self._live is None or self._thread is None:
+            return
+        self._stopped.set()
+        self._thread.join()
+        self._live.stop()
+        self._live = self._thread = None
+
+    def _run(self, live: "Live") -> None:
+        while not self._stopped.wait(1 / _MOVES):
+            with self.lock:
+                live.refresh()
 
 
 class _Tail:

@@ -1,5 +1,230 @@
-"""agents."""
+"""`/agents`: who works here. Make, start, stop and remove agents; give them connectors by drag or by choice."""
 
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import quote
+
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.routing import Route
 
-routes: list[Route] = []
+from dragoman.agent import Agent
+from dragoman.console import rollout
+from dragoman.console.filled import Filled, filled
+from dragoman.console.pages import caller_of, hub_of, is_part, pages_of
+from dragoman.console.rights import check_scope
+from dragoman.hub import Hub
+from dragoman.scope import APP, Caller
+
+_LAST_RUNS = 8
+# Names that lead elsewhere are reached with the sign by which agents are mentioned.
+_TAKEN = frozenset({"new", "assign-action-server", "remove-action-server"})
+EXPOSURES = {
+    "auto": "auto: what suits the tools it has",
+    "direct": "direct: all its tools at once",
+    "search": "search: it searches for the tools it needs",
+    "delegate": "delegate: it asks the agents of connectors",
+    "code": "code: it writes programs that call tools",
+}
+
+
+async def show_all(request: Request) -> Response:
+    facts = await _all(request)
+    if is_part(request):
+        return pages_of(request).part(request, "agents/list.html", **facts)
+    facts["rollout"] = await rollout.status_for(request)
+    return pages_of(request).page(request, "agents.html", title="Agents", **facts)
+
+
+async def show_form(request: Request) -> Response:
+    hub, caller = hub_of(request), caller_of(request)
+    return pages_of(request).page(
+        request,
+        "agents/new.html",
+        title="New agent",
+        models=await _models(hub),
+        connectors=await _connectors(hub, caller),
+        exposures=EXPOSURES,
+    )
+
+
+async def create(request: Request) -> Response:
+    check_scope(request, "manage")
+    hub, caller, form = hub_of(request), caller_of(request), await filled(request)
+    facts = _settings(form)
+    await _check_models(hub, facts)
+    agent = await hub.agents.create(
+        form.text("name"),
+        **facts,
+        description=form.text("description"),
+        capabilities=_capabilities(form),
+        connectors=form.chosen("connector"),
+        shared=bool(form.text("shared")),
+        caller=caller,
+    )
+    return _go(address_of(agent))
+
+
+async def show(request: Request) -> Response:
+    facts = await _one(request, _name(request))
+    if is_part(request):
+        return pages_of(request).part(request, "agents/agent.html", **facts)
+    return pages_of(request).page(request, "agents/show.html", title=facts["view"].agent.name, **facts)
+
+
+async def save(request: Request) -> Response:
+    check_scope(request, "manage")
+    hub, caller, form = hub_of(request), caller_of(request), await filled(request)
+    agent = await hub.agents.get(_name(request), caller)
+    facts = _settings(form)
+    if agent.kind == "worker":
+        facts |= {"description": form.text("description"), "capabilities": _capabilities(form)}
+    await _check_models(hub, facts)
+    await hub.agents.update(agent.name, caller, **facts)
+    return await _shown(request, agent.name, "Saved. It holds from the agent's next step.")
+
+
+async def start(request: Request) -> Response:
+    check_scope(request, "manage")
+    agent = await hub_of(request).agents.start(_name(request), caller_of(request))
+    return await _shown(request, agent.name, f"{agent.name} is at work again.")
+
+
+async def stop(request: Request) -> Response:
+    check_scope(request, "manage")
+    agent = await hub_of(request).agents.stop(_name(request), caller_of(request))
+    return await _shown(request, agent.name, f"{agent.name} takes no new message. What it works on, it finishes.")
+
+
+async def remove(request: Request) -> Response:
+    check_scope(request, "manage")
+    await hub_of(request).agents.remove(_name(request), caller_of(request))
+    return _go("/agents")
+
+
+async def give(request: Request) -> Response:
+    check_scope(request, "manage")
+    hub, caller = hub_of(request), caller_of(request)
+    slug = (await filled(request)).text("connector")
+    agent = await hub.agents.assign(_name(request), slug, caller=caller)
+    return await _shown(request, agent.name, f"{agent.name} has {slug} now.")
+
+
+async def take(request: Request) -> Response:
+    check_scope(request, "manage")
+    hub, caller = hub_of(request), caller_of(request)
+    slug = request.path_params["slug"]
+    agent = await hub.agents.unassign(_name(request), slug, caller=caller)
+    return await _shown(request, agent.name, f"{agent.name} has {slug} no longer.")
+
+
+# Parts
+
+
+async def _shown(request: Request, name: str, told: str) -> Response:
+    """The list again for who came from there, else the agent."""
+    if request.query_params.get("in") == "list":
+        return pages_of(request).part(request, "agents/list.html", told=told, **await _all(request))
+    return pages_of(request).part(request, "agents/agent.html", told=told, **await _one(request, name))
+
+
+async def _all(request: Request) -> dict[str, Any]:
+    hub, caller = hub_of(request), caller_of(request)
+    views = await hub.agents.views(caller)
+    return {
+        "views": {kind: [one for one in views if one.agent.kind == kind] for kind in _KINDS},
+        "connectors": await _connectors(hub, caller),
+        "default_model": (await hub.models.choose()).name,
+        "address_of": address_of,
+        "is_fixed": lambda agent: is_fixed(agent, caller),
+    }
+
+
+_KINDS = ("assistant", "worker", "connector")
+
+
+async def _one(request: Request, name: str) -> dict[str, Any]:
+    hub, caller = hub_of(request), caller_of(request)
+    view = await hub.agents.view(name, caller)
+    agent = view.agent
+    return {
+        "view": view,
+        "address": address_of(agent),
+        "connectors": await _connectors(hub, caller),
+        "models": await _models(hub),
+        "default_model": (await hub.models.choose()).name,
+        "exposures": EXPOSURES,
+        "is_of_files": _is_of_files(agent),
+        "is_fixed": is_fixed(agent, caller),
+        "runs": await hub.runs.list(caller, agent=agent.name, roots_only=False, limit=_LAST_RUNS),
+    }
+
+
+async def _connectors(hub: Hub, caller: Caller) -> Sequence[str]:
+    views = await hub.connectors.list(caller)
+    return [view.connector.slug for view in views if view.connector.kind != "native"]
+
+
+async def _models(hub: Hub) -> Sequence[str]:
+    """Those that can be used here; another may be typed, and is looked at before it is kept."""
+    survey = await hub.models.survey()
+    return list(dict.fromkeys(found.model for found in survey if found.model and found.is_usable))
+
+
+def _settings(form: Filled) -> dict[str, Any]:
+    """What every kind of agent has."""
+    return {
+        "instructions": form.text("instructions"),
+        "model": form.text("model") or None,
+        "fallbacks": form.words("fallbacks"),
+        "exposure": form.text("exposure") or "auto",
+    }
+
+
+def _capabilities(form: Filled) -> list[str] | None:
+    return form.words("capabilities") if form.text("reach") == "some" else None
+
+
+async def _check_models(hub: Hub, facts: Mapping[str, Any]) -> None:
+    """Before anything is written. In a thread: the first look at a model string imports much."""
+    for name in (facts["model"], *facts["fallbacks"]):
+        if name:
+            await asyncio.to_thread(hub.models.check, name)
+
+
+def is_fixed(agent: Agent, caller: Caller) -> bool:
+    """Whether somebody else has to change it; the hub refuses anyway."""
+    return not agent.owner and not caller.is_admin
+
+
+def _is_of_files(agent: Agent) -> bool:
+    return agent.kind == "worker" and agent.workspace == APP
+
+
+def address_of(agent: Agent) -> str:
+    sign = "@" if agent.name.casefold() in _TAKEN else ""
+    return f"/agents/{quote(sign + agent.name, safe='@')}"
+
+
+def _name(request: Request) -> str:
+    return request.path_params["name"].removeprefix("@")
+
+
+def _go(where: str) -> Response:
+    return Response(status_code=204, headers={"hx-redirect": where})
+
+
+routes = [
+    Route("/agents", show_all),
+    Route("/agents", create, methods=["POST"]),
+    Route("/agents/new", show_form),
+    *rollout.routes,
+    Route("/agents/{name}", show),
+    Route("/agents/{name}", save, methods=["POST"]),
+    Route("/agents/{name}/start", start, methods=["POST"]),
+    Route("/agents/{name}/stop", stop, methods=["POST"]),
+    Route("/agents/{name}/remove", remove, methods=["POST"]),
+    Route("/agents/{name}/connectors", give, methods=["POST"]),
+    Route("/agents/{name}/connectors/{slug}/remove", take, methods=["POST"]),
+]

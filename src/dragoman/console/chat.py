@@ -1,5 +1,232 @@
-"""chat."""
+"""Chat: threads, what was said and done in them, and everything a person answers there.
 
+A turn is a part that is made here whole, at any moment; `chat.js` adds what happens after it. Whatever models,
+tools and people wrote reaches the page as text, or sanitised by `markdown`.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-routes: list[Route] = []
+from dragoman.agent import Agent
+from dragoman.console.chat_asks import answer_approval, answer_question, look_up, show_approval, show_question
+from dragoman.console.chat_events import ThreadFrames
+from dragoman.console.filled import filled
+from dragoman.console.pages import caller_of, hub_of, pages_of
+from dragoman.console.rights import check_scope
+from dragoman.console.streaming import Stream
+from dragoman.console.transcript import Turn, turn_of
+from dragoman.errors import InvalidArguments
+from dragoman.hub import Hub
+from dragoman.hub.threads import ThreadView
+from dragoman.run import Run, RunEvent
+from dragoman.scope import Caller
+
+_AT_ONCE = 8  # turns; earlier ones are asked for
+_MOST_THREADS = 60
+_MARK = re.compile(r"([\w-]{1,100}):(\d{1,9})", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Mentionable:
+    """Somebody who can be written to with @."""
+
+    agent: Agent
+    tools: int
+
+
+async def new_chat(request: Request) -> Response:
+    return await _page(request, None)
+
+
+async def show_chat(request: Request) -> Response:
+    thread = await hub_of(request).threads.get(request.path_params["thread"], caller_of(request))
+    return await _page(request, thread)
+
+
+async def earlier_turns(request: Request) -> Response:
+    """Those before the run `before`."""
+    hub, caller = hub_of(request), caller_of(request)
+    thread = await hub.threads.get(request.path_params["thread"], caller)
+    first = await hub.runs.get(request.query_params.get("before", ""), caller)
+    turns, more = await _turns(hub, caller, thread.thread.id, first)
+    return pages_of(request).part(request, "chat/turns.html", thread=thread, turns=turns, more=more)
+
+
+async def show_turn(request: Request) -> Response:
+    hub, caller = hub_of(request), caller_of(request)
+    run = await hub.runs.get(request.path_params["run"], caller)
+    turn = await _turn(hub, caller, run, await _thumbs(hub, caller, run.thread))
+    return pages_of(request).part(request, "chat/turn.html", turn=turn)
+
+
+async def follow(request: Request) -> Response:
+    """What happens from `after` on: `<run>:<number>`, or `-:0` for all of the thread."""
+    check_scope(request, "read")
+    hub, caller = hub_of(request), caller_of(request)
+    thread = await hub.threads.get(request.path_params["thread"], caller)
+    heard = request.headers.get("last-event-id") or request.query_params.get("after", "-:0")
+    mark = _MARK.fullmatch(heard)
+    if mark is None:
+        raise InvalidArguments("after is <run>:<number>", hint="load the page again")
+    events = hub.runs.follow_thread(thread.thread.id, (mark.group(1), int(mark.group(2))), caller)
+    frames = ThreadFrames(events)
+    return Stream(request, frames.tell(), beside=frames.hear)
+
+
+async def write(request: Request) -> Response:
+    """Says which thread it went to, and which run works on it."""
+    check_scope(request, "call")
+    text = (await filled(request)).data.get("text")
+    thread = request.path_params.get("thread")
+    accepted = await hub_of(request).messages.post(
+        text if isinstance(text, str) else "", thread=thread, caller=caller_of(request)
+    )
+    return JSONResponse({"thread": accepted.run.thread, "root": accepted.run.root})
+
+
+async def retry(request: Request) -> Response:
+    """The same message once more."""
+    check_scope(request, "call")
+    hub, caller = hub_of(request), caller_of(request)
+    before = await hub.runs.get(request.path_params["run"], caller)
+    accepted = await hub.messages.post(before.request, thread=before.thread, caller=caller)
+    return JSONResponse({"thread": accepted.run.thread, "root": accepted.run.root})
+
+
+async def stop(request: Request) -> Response:
+    check_scope(request, "call")
+    run = await hub_of(request).runs.cancel(request.path_params["run"], caller_of(request))
+    return JSONResponse({"thread": run.thread, "root": run.root})
+
+
+async def thumb(request: Request) -> Response:
+    check_scope(request, "call")
+    given = (await filled(request)).text("thumb")
+    value = int(given) if given in ("1", "-1", "0") else 2
+    run = await hub_of(request).runs.thumb(request.path_params["run"], value, caller_of(request))
+    return pages_of(request).part(request, "chat/thumbs.html", run=run.id, thumb=value)
+
+
+async def remove(request: Request) -> Response:
+    check_scope(request, "manage")
+    await hub_of(request).threads.remove(request.path_params["thread"], caller_of(request))
+    return Response(status_code=204, headers={"hx-redirect": "/chat"})
+
+
+async def choose_connectors(request: Request) -> Response:
+    """One connector on or off, or all as the person's default set says."""
+    check_scope(request, "manage")
+    hub, caller = hub_of(request), caller_of(request)
+    thread, given = request.path_params["thread"], await filled(request)
+    slug = given.text("connector")
+    if given.text("set") == "default":
+        view = await hub.threads.set(thread, None, caller)
+    elif given.text("is_on"):
+        view = await hub.threads.add(thread, slug, caller=caller)
+    else:
+        view = await hub.threads.disable(thread, slug, caller=caller)
+    facts = await _connectors(hub, caller)
+    return pages_of(request).part(request, "chat/connectors.html", thread=view, connectors=facts)
+
+
+async def _page(request: Request, thread: ThreadView | None) -> Response:
+    hub, caller = hub_of(request), caller_of(request)
+    threads = await hub.threads.list(_MOST_THREADS, caller)
+    turns, more = await _turns(hub, caller, thread.thread.id) if thread else ([], False)
+    return pages_of(request).page(
+        request,
+        "chat.html",
+        title=(thread.thread.title or "Untitled chat") if thread else "New chat",
+        thread=thread,
+        threads=threads,
+        turns=turns,
+        more=more,
+        position=_position(turns),
+        agents=await _mentionable(hub, caller),
+        present=list(dict.fromkeys(w.agent for turn in turns for w in turn.everything() if w.agent)),
+        connectors=await _connectors(hub, caller),
+        model=await hub.models.choose(),
+    )
+
+
+async def _turns(hub: Hub, caller: Caller, thread: str, first: Run | None = None) -> tuple[list[Turn], bool]:
+    """In order; whether there are earlier ones."""
+    before = first.created_at if first else None
+    runs = await hub.runs.list(caller, thread=thread, before=before, limit=_AT_ONCE + 1)
+    thumbs = await _thumbs(hub, caller, thread)
+    shown = [await _turn(hub, caller, run, thumbs) for run in runs[:_AT_ONCE]]
+    return shown[::-1], len(runs) > _AT_ONCE
+
+
+async def _turn(hub: Hub, caller: Caller, run: Run, thumbs: dict[str, int]) -> Turn:
+    root = run if run.is_root else await hub.runs.get(run.root, caller)
+    turn = turn_of(root, await _events(hub, caller, root))
+    for work in turn.everything():
+        work.thumb = thumbs.get(work.run, 0)
+    await look_up(hub, caller, turn)
+    return turn
+
+
+async def _events(hub: Hub, caller: Caller, root: Run) -> Sequence[RunEvent]:
+    """All of a run that has ended; of one under way those so far, and the stream has the rest."""
+    if root.is_finished:
+        return [event async for event in hub.runs.follow(root.id, caller=caller)]
+    return (await hub.runs.view(root.id, caller)).events
+
+
+async def _thumbs(hub: Hub, caller: Caller, thread: str) -> dict[str, int]:
+    said = await hub.messages.list(thread, caller=caller)
+    return {one.run: one.details["thumb"] for one in said if one.run and one.details.get("thumb")}
+
+
+async def _mentionable(hub: Hub, caller: Caller) -> list[Mentionable]:
+    numbers: dict[str, int] = {}
+    for tool in hub.tools.list(caller=caller):
+        numbers[tool.connector_id] = numbers.get(tool.connector_id, 0) + 1
+    slugs = {view.connector.slug: view.connector.id for view in await hub.connectors.list(caller)}
+    found: list[Mentionable] = []
+    for agent in await hub.agents.list(caller):
+        ids: Sequence[str | None] = [*numbers]
+        if agent.kind == "connector":
+            ids = [agent.connector_id]
+        elif agent.connectors is not None:
+            ids = [slugs.get(slug) for slug in agent.connectors]
+        if agent.status == "active":
+            found.append(Mentionable(agent, sum(numbers.get(one, 0) for one in ids if one)))
+    return found
+
+
+async def _connectors(hub: Hub, caller: Caller) -> list[Any]:
+    return [view for view in await hub.connectors.list(caller) if view.connector.kind != "native"]
+
+
+def _position(turns: Sequence[Turn]) -> str:
+    """Where the stream begins: with the first turn that is not over, else after the last."""
+    turn = next((one for one in turns if not one.is_over), turns[-1] if turns else None)
+    return f"{turn.root}:{turn.number}" if turn else "-:0"
+
+
+routes = [
+    Route("/chat", new_chat),
+    Route("/chat", write, methods=["POST"]),
+    Route("/chat/turns/{run}", show_turn),
+    Route("/chat/runs/{run}/stop", stop, methods=["POST"]),
+    Route("/chat/runs/{run}/retry", retry, methods=["POST"]),
+    Route("/chat/runs/{run}/thumb", thumb, methods=["POST"]),
+    Route("/chat/approvals/{approval}", show_approval),
+    Route("/chat/approvals/{approval}", answer_approval, methods=["POST"]),
+    Route("/chat/questions/{question}", show_question),
+    Route("/chat/questions/{question}", answer_question, methods=["POST"]),
+    Route("/chat/{thread}", show_chat),
+    Route("/chat/{thread}", write, methods=["POST"]),
+    Route("/chat/{thread}", remove, methods=["DELETE"]),
+    Route("/chat/{thread}/turns", earlier_turns),
+    Route("/chat/{thread}/events", follow),
+    Route("/chat/{thread}/connectors", choose_connectors, methods=["POST"]),
+]

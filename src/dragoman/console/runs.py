@@ -1,5 +1,147 @@
-"""runs."""
+"""`/runs`: what agents did and do. One run is a timeline of what was offered, asked, called and answered."""
 
+import json
+from datetime import UTC, datetime
+from typing import Any, cast, get_args
+
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.routing import Route
 
-routes: list[Route] = []
+from dragoman.console.pages import caller_of, hub_of, is_part, pages_of
+from dragoman.console.rights import check_scope
+from dragoman.errors import InvalidArguments
+from dragoman.run import Run, RunEvent, RunStatus
+
+_A_PAGE = 50
+_MOST_EVENTS = 500
+_STATUSES: tuple[RunStatus, ...] = get_args(RunStatus)
+
+
+async def show_all(request: Request) -> Response:
+    facts = await _listed(request)
+    if is_part(request):
+        return pages_of(request).part(request, "runs/list.html", **facts)
+    hub, caller = hub_of(request), caller_of(request)
+    return pages_of(request).page(
+        request,
+        "runs.html",
+        title="Runs",
+        statuses=_STATUSES,
+        agents=[agent.name for agent in await hub.agents.list(caller)],
+        threads=[view.thread for view in await hub.threads.list(caller=caller)],
+        **facts,
+    )
+
+
+async def show(request: Request) -> Response:
+    facts = await _one(request)
+    if is_part(request):
+        return pages_of(request).part(request, "runs/run.html", **facts)
+    return pages_of(request).page(request, "runs/show.html", title="Run", **facts)
+
+
+async def show_events(request: Request) -> Response:
+    """As they were told, for who wants to know it exactly; a part of them at a time."""
+    run, after = request.path_params["run"], request.query_params.get("after", "0")
+    view = await hub_of(request).runs.view(run, caller_of(request))
+    begin = int(after) if after.isdigit() else 0
+    events = [event for event in view.events if event.number > begin]
+    return pages_of(request).part(
+        request,
+        "runs/events.html",
+        run=view.run,
+        events=[(event, _plain(event)) for event in events[:_MOST_EVENTS]],
+        more=events[_MOST_EVENTS - 1].number if len(events) > _MOST_EVENTS else None,
+    )
+
+
+async def cancel(request: Request) -> Response:
+    check_scope(request, "call")
+    run = await hub_of(request).runs.cancel(request.path_params["run"], caller_of(request))
+    told = "It was stopped." if run.is_finished else "It is being stopped, with all that is under it."
+    return pages_of(request).part(request, "runs/run.html", told=told, **await _one(request))
+
+
+# Parts
+
+
+async def _listed(request: Request) -> dict[str, Any]:
+    asked = request.query_params
+    status = asked.get("status") or None
+    if status is not None and status not in _STATUSES:
+        raise InvalidArguments(f"{status[:40]!r} is no status of a run", hint="choose one of the list")
+    chosen = {name: asked.get(name, "") for name in ("status", "agent", "thread", "children")}
+    runs = await hub_of(request).runs.list(
+        caller_of(request),
+        status=cast("RunStatus | None", status),
+        agent=chosen["agent"] or None,
+        thread=chosen["thread"] or None,
+        roots_only=not chosen["children"],
+        before=_moment(asked.get("before", "")),
+        limit=_A_PAGE + 1,
+    )
+    shown = runs[:_A_PAGE]
+    return {
+        "runs": shown,
+        "milliseconds": milliseconds,
+        "chosen": chosen,
+        "is_first": not asked.get("before"),
+        "older": shown[-1].created_at.isoformat() if len(runs) > _A_PAGE else None,
+    }
+
+
+async def _one(request: Request) -> dict[str, Any]:
+    hub, caller = hub_of(request), caller_of(request)
+    timeline = await hub.runs.timeline(request.path_params["run"], caller)
+    run = timeline.run
+    root = run if run.is_root else await hub.runs.get(run.root, caller)
+    return {
+        "run": run,
+        "timeline": timeline,
+        "milliseconds": milliseconds,
+        "since": since,
+        "pretty": pretty,
+        "can_stop": not root.is_finished,
+        "approvals": {one.approval.binding.tool: one for one in await hub.approvals.list(caller=caller)},
+        "questions": {one.id: one for one in await hub.runs.questions(caller, thread=run.thread or None)},
+    }
+
+
+def milliseconds(run: Run) -> float | None:
+    """How long it took, or takes until now."""
+    if run.started_at is None:
+        return None
+    return ((run.finished_at or datetime.now(UTC)) - run.started_at).total_seconds() * 1000
+
+
+def since(run: Run, when: datetime) -> str:
+    """Where in the run something happened."""
+    seconds = max(0.0, (when - (run.started_at or run.created_at)).total_seconds())
+    if seconds < 100:
+        return f"+{seconds:.2f} s"
+    return f"+{int(seconds // 60)} min {int(seconds % 60)} s"
+
+
+def pretty(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False, default=str)
+
+
+def _plain(event: RunEvent) -> str:
+    return json.dumps(dict(event.data), ensure_ascii=False, default=str)
+
+
+def _moment(text: str) -> datetime | None:
+    try:
+        found = datetime.fromisoformat(text) if text else None
+        return found.astimezone(UTC) if found else None
+    except (ValueError, OverflowError):
+        raise InvalidArguments("there is no such time", hint="use the page's own links") from None
+
+
+routes = [
+    Route("/runs", show_all),
+    Route("/runs/{run}", show),
+    Route("/runs/{run}/events", show_events),
+    Route("/runs/{run}/cancel", cancel, methods=["POST"]),
+]

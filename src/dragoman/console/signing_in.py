@@ -3,7 +3,7 @@
 from urllib.parse import urlsplit
 
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from dragoman.console.pages import hub_of, pages_of
@@ -46,6 +46,14 @@ async def sign_out(request: Request) -> Response:
     return response
 
 
+async def make_link(request: Request) -> Response:
+    """A link that signs in, once, whoever gave this request their key: for a command that opens a browser."""
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    if scheme.lower() != "bearer" or not token:
+        raise Unauthenticated("the bearer token is missing", hint="dragoman console sends it by itself")
+    return JSONResponse({"path": f"/sign-in?code={_sessions(request).make_link(token.strip())}"})
+
+
 def _form(request: Request, message: str = "", status: int = 200) -> Response:
     settings = hub_of(request).settings
     return pages_of(request).page(
@@ -69,5 +77,6 @@ def _next(where: str | None) -> str:
 routes = [
     Route("/sign-in", sign_in),
     Route("/sign-in", take_key, methods=["POST"]),
+    Route("/sign-in/links", make_link, methods=["POST"]),
     Route("/sign-out", sign_out, methods=["POST"]),
 ]

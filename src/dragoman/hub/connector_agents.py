@@ -39,7 +39,7 @@ def agent_of(connector: Connector, record: Agent | None, name: str) -> Agent:
 
 
 class ConnectorAgents:
-    """Fills `Follower`. `tell` hears of every record that was made, changed or removed."""
+    """`tell` hears of every record that was made, changed or removed."""
 
     def __init__(self, store: Store, tell: Callable[[Agent, str], None]) -> None:
         self._rows = store.agents

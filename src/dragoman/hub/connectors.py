@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from secrets import token_hex
-from typing import Any, Protocol
+from typing import Any
 
 from pydantic import SecretStr
 
@@ -18,6 +18,7 @@ from dragoman.connections.source import LinkStatus, Listing, Sources
 from dragoman.connector import Connector
 from dragoman.errors import Denied, DragomanError, InvalidConfig
 from dragoman.events import Event, EventKind, Events
+from dragoman.hub.connector_agents import ConnectorAgents
 from dragoman.hub.facts import check_program, configured, merged, named
 from dragoman.hub.permissions import Permissions
 from dragoman.hub.registry import Registry
@@ -38,14 +39,6 @@ class ConnectorView:
     tools: int
     metrics: ConnectorMetrics
     skipped: tuple[str, ...] = ()
-
-
-class Follower(Protocol):
-    """Hears of every connector that is added or changed, its tools included, and of its end."""
-
-    async def connector_kept(self, connector: Connector) -> None: ...
-
-    async def connector_gone(self, connector: Connector) -> None: ...
 
 
 class Connectors:
@@ -81,11 +74,11 @@ class Connectors:
         self._redactor = redactor
         self._skipped: dict[str, tuple[str, ...]] = {}
         self._writing: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
-        self._follower: Follower | None = None
+        self._agents: ConnectorAgents | None = None
 
-    def attach(self, follower: Follower) -> None:
-        """Who needs connectors to exist before itself."""
-        self._follower = follower
+    def attach(self, agents: ConnectorAgents) -> None:
+        """They hear of every connector that is added or changed, its tools included, and of its end."""
+        self._agents = agents
 
     async def add(
         self,
@@ -228,8 +221,8 @@ class Connectors:
             self._registry.drop(connector)
             self._catalog.forget(connector.id)
             self._skipped.pop(connector.id, None)
-        if self._follower is not None:
-            await self._follower.connector_gone(connector)
+        if self._agents is not None:
+            await self._agents.connector_gone(connector)
         self._tell("connector.removed", connector)
         await self._auditor.done(caller, "connector.removed", connector.slug, details={"id": connector.id})
         await self._sources.retire(connector)
@@ -286,7 +279,7 @@ class Connectors:
             changes = await self._catalog.refresh(connector, listing)
         self._skipped[connector.id] = changes.skipped
         if await self._learn(connector, listing) or changes:
-            await self._tell_follower(connector)
+            await self._tell_agents(connector)
         return changes
 
     def _view(self, connector: Connector, caller: Caller) -> ConnectorView:
@@ -362,13 +355,13 @@ class Connectors:
     async def _take_in(self, connector: Connector, kind: EventKind) -> None:
         self._registry.put(connector)
         self._catalog.adopt(connector)
-        await self._tell_follower(connector)
+        await self._tell_agents(connector)
         self._tell(kind, connector)
 
-    async def _tell_follower(self, connector: Connector) -> None:
+    async def _tell_agents(self, connector: Connector) -> None:
         known = self._registry.newest(connector)
-        if self._follower is not None and known is not None:
-            await self._follower.connector_kept(known)
+        if self._agents is not None and known is not None:
+            await self._agents.connector_kept(known)
 
     def _tell(self, kind: EventKind, connector: Connector) -> None:
         self._events.publish(

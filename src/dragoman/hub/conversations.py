@@ -60,15 +60,17 @@ class Conversations:
         """
         caller = caller or self._caller
         text = _checked(text)
+        is_new = thread is None
         if thread is None:
             thread = (await self._threads.create(title=_title(text), caller=caller)).thread.id
         else:
             await self._threads.get(thread, caller)
         known = {one.name: one for one in await self._agents.list(caller)}
         routing = route(text, known) if agent is None else Routing((agent,), text)
-        if agent is None and not routing.agents and (answered := await self._as_answer(text, thread, caller)):
-            return answered
-        target, facts = await self._target(routing, thread, agent, caller)
+        if agent is None and not routing.agents and not is_new:
+            if answered := await self._as_answer(text, thread, caller):
+                return answered
+        target, facts = await self._target(routing, None if is_new else thread, agent, caller)
         run_id = new_run_id()
         run = Run(
             id=run_id,
@@ -99,9 +101,9 @@ class Conversations:
         return await self._runs.finished(accepted.run)
 
     async def _target(
-        self, routing: Routing, thread: str, agent: str | None, caller: Caller
+        self, routing: Routing, thread: str | None, agent: str | None, caller: Caller
     ) -> tuple[str, dict[str, Any]]:
-        """The agent's name and what the run must know; "" for none or for several."""
+        """The agent's name and what the run must know; "" for none or for several. No thread: a new one."""
         if routing.unknown is not None and not routing.agents:
             hint = routing.suggestion or "Write without @ to talk to the assistant."
             return "", {"reply": f"There is no agent {routing.unknown!r}. {hint}"}
@@ -109,7 +111,7 @@ class Conversations:
         if agent is not None:
             names = [(await self._agents.get(agent, caller)).name]
         if not names:
-            names = [await self._current(thread, caller)]
+            names = [ASSISTANT if thread is None else await self._current(thread, caller)]
         active = [
             name
             for name in names

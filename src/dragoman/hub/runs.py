@@ -84,19 +84,19 @@ class Runs:
 
     async def accept(self, run: Run, message: Message | None) -> Accepted:
         """Once this returns the run is on disk and will be executed, whatever happens."""
-        accepted = await self._store.runs.accept(run, message, [queued(run)])
-        if accepted.message is not None:
-            self._tell_message(accepted.message)
         if self._dispatch is not None:
-            await self._dispatch.take(accepted.run)
+            accepted = await self._dispatch.accept(run, message)
         else:
+            accepted = await self._store.runs.accept(run, message, [queued(run)])
             # What executes takes seconds to load; it finds the run by itself.
             self._tasks.start(self.open(), "open what executes runs")
+        if accepted.message is not None:
+            self._tell_message(accepted.message)
         return accepted
 
     async def finished(self, run: Run) -> Run:
         """Waits for its end."""
-        async for _ in self._streams.follow(run):
+        async for _ in self._streams.follow(run, 1):  # all but that it was queued
             pass
         return await self.get(run.id, _owner(run))
 

@@ -10,11 +10,13 @@ from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
 
 from dragoman.errors import DragomanError
-from dragoman.run import Run
+from dragoman.run import Message, Run
 from dragoman.runs.execution import Execution
 from dragoman.runs.family import Family
+from dragoman.runs.first_events import queued
 from dragoman.runs.parts import Parts
 from dragoman.runs.workers import dead_among
+from dragoman.store.run_protocols import Accepted
 from dragoman.telemetry.logs import get_logger
 
 LEASE = timedelta(seconds=30)
@@ -23,6 +25,7 @@ _CLAIM_EVERY = 1.0
 _RENEW_EVERY = 5.0
 _MOST = 200  # runs at work in one process; those that wait for a person do not count
 _AT_ONCE = 50
+_COURTESY = 0.01
 
 
 class Dispatch:
@@ -37,17 +40,28 @@ class Dispatch:
         self._look = asyncio.Event()
         self._renewed = self._now()
         self._next_claim = 0.0
+        self._left = False  # a run was accepted here that must wait for its turn
+        self._accepting = 0
         parts.journal.lost = self._lose
 
-    async def take(self, run: Run) -> None:
-        """Begins a run that was just accepted, if it is its turn and there is room."""
-        self._parts.streams.ring_thread(run)
-        if self._room() <= 0:
-            return
-        now = datetime.now(UTC)
-        claimed = await self._parts.runs.claim_one(run.workspace, run.id, self.worker, now + LEASE, now)
-        if claimed is not None:
-            self._start(claimed)
+    async def accept(self, run: Run, message: Message | None) -> Accepted:
+        """Writes it down, and begins it if it is its turn and there is room."""
+        rows, first = self._parts.runs, [queued(run)]
+        self._accepting += 1
+        try:
+            if self._room() > 0:
+                until = datetime.now(UTC) + LEASE
+                accepted = await rows.accept(run, message, first, worker=self.worker, until=until)
+            else:
+                accepted = await rows.accept(run, message, first)
+        finally:
+            self._accepting -= 1
+        if accepted.run.worker == self.worker:
+            self._start(accepted.run)
+        else:
+            self._left = True
+        self._parts.streams.ring_thread(accepted.run)
+        return accepted
 
     def cancel(self, root: str) -> bool:
         """Stops a run that is executed here, with all that is under it. False when it is not."""
@@ -107,10 +121,13 @@ class Dispatch:
             return
         now = datetime.now(UTC)
         most = min(room, _AT_ONCE)
+        self._left = False
         dead = dead_among(await self._parts.runs.workers())
         found = await self._parts.runs.claim(self.worker, now + LEASE, now, dead=dead, limit=most)
         for run in found:
             self._start(run)
+        if found:
+            self._left = True
         if len(found) == most:
             self._look.set()  # there is more where this came from
         else:
@@ -128,6 +145,8 @@ class Dispatch:
     async def _execute(self, run: Run, family: Family) -> None:
         parts = self._parts
         try:
+            while self._accepting:
+                await asyncio.sleep(_COURTESY)  # first all who came are told that they were heard
             await family.prepare(parts.runs)
             parts.streams.begin(run, family.number)
             await Execution(run, family, parts).execute()
@@ -143,7 +162,8 @@ class Dispatch:
         finally:
             parts.streams.end(family.root)
             self._families.pop(run.id, None)
-            self.wake()
+            if self._left:
+                self.wake()
 
     def _lose(self, runs: frozenset[str]) -> None:
         """Nothing is written of these: another process has them, or they were removed."""

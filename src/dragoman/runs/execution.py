@@ -24,6 +24,7 @@ from dragoman.runs.family import Family
 from dragoman.runs.loop import Loop
 from dragoman.runs.parts import Parts
 from dragoman.runs.record import RESUMED, Record
+from dragoman.store.run_protocols import Worked
 
 _MOST_RESUMED = 10
 
@@ -47,7 +48,8 @@ class Execution:
         if self.run.is_finished:
             return self.run
         try:
-            self.record = Record.of(await self.parts.runs.steps(self.run.workspace, self.run.id))
+            if self.run.started_at is not None:
+                self.record = Record.of(await self.parts.runs.steps(self.run.workspace, self.run.id))
             if self.family.cancelled:
                 raise asyncio.CancelledError
             await self._begin()
@@ -258,8 +260,7 @@ class Execution:
             entries += await self._end_family(status)
         entries.append(self.family.event(self.run, "run.finished", _summary(self.run)))
         # Not to be interrupted: what was done must be told.
-        await asyncio.shield(self.parts.journal.write(*entries))
-        await self._count(own)
+        await asyncio.shield(self.parts.journal.write(*entries, *await self._worked_as(own)))
         if self.run.is_root and self.run.arm and self.parts.tally is not None:
             await self.parts.tally.finished(self.run, self.family.clock.worked * 1000)
         self._publish("run.changed", {"id": self.run.id, "status": status})
@@ -314,10 +315,11 @@ class Execution:
             details=details,
         )
 
-    async def _count(self, own: RunUsage) -> None:
+    async def _worked_as(self, own: RunUsage) -> list[Worked]:
+        """What it adds to the numbers of its agent."""
         agent = await self.parts.staff.find(self.run.agent, self.run.caller) if self.run.agent else None
         if agent is None or self.run.started_at is None or self.run.finished_at is None:
-            return
+            return []
         elapsed = (self.run.finished_at - self.run.started_at).total_seconds() * 1000
         numbers = AgentNumbers(
             runs=1,
@@ -329,7 +331,8 @@ class Execution:
             cost=own.cost,
             last_used=self.run.finished_at,
         )
-        await self.parts.staff.worked(agent, self.run.workspace, numbers)
+        worked = Worked(workspace=self.run.workspace, run=self.run.id, agent=agent.id, numbers=numbers)
+        return [worked]
 
     def _set(self, **facts: Any) -> None:
         self.run = replace(self.run, **facts)

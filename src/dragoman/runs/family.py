@@ -77,8 +77,9 @@ class Family:
     async def prepare(self, rows: RunRows) -> None:
         """What is known of it from before: the last number, and what its finished child runs used."""
         root = self.root
-        self.number = await rows.last_event(root.workspace, root.id)
+        self.number = 1  # that it was queued; nothing else is told before it began
         if root.started_at is not None:
+            self.number = await rows.last_event(root.workspace, root.id)
             self.has_asked = True  # perhaps
             for run in await rows.family(root.workspace, root.id):
                 if not run.is_root and run.is_finished:

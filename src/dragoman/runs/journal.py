@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 from dragoman.errors import ShuttingDown, StoreUnavailable
 from dragoman.run import Message, Run, RunEvent, Step
 from dragoman.runs.workers import new_worker
-from dragoman.store.run_protocols import Batch, RunRows
+from dragoman.store.run_protocols import Batch, RunRows, Worked
 from dragoman.telemetry.logs import get_logger
 
-Entry = Step | RunEvent | Run | Message
+Entry = Step | RunEvent | Run | Message | Worked
 
 _SOON = 0.025  # seconds that what nobody waits for may lie in memory
 _AGAIN = 0.5  # seconds until the store is asked again after a failure
@@ -173,6 +173,7 @@ def _batch(noted: Iterable[_Noted]) -> Batch:
         events=[entry for entry in entries if isinstance(entry, RunEvent)],
         runs=[*runs.values()],
         messages=[entry for entry in entries if isinstance(entry, Message)],
+        worked=[entry for entry in entries if isinstance(entry, Worked)],
     )
 
 

@@ -124,6 +124,8 @@ class Loop:
         was_asked_by_agent = run.parent_call is not None and not run.parent_call.startswith("mention:")
         if not run.thread or was_asked_by_agent:
             return []  # what it needs to know was told by the agent that asked
+        if run.message == 1:
+            return []
         said = await self._parts.messages.list(run.workspace, run.user, run.thread, limit=200, last=True)
         number = run.message or await self._number_of_root()
         before = [message for message in said if message.number < number]

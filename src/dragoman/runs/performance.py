@@ -83,7 +83,7 @@ class Performance(AbstractToolset[Work]):
             self._journal.note(self._step("offered", content=[*offers]))
         turn, called = self._left_open
         for name in called if turn == self.turn else ():
-            # It was called before the restart and is gone since: what is known of the call is told all the same.
+            # Called before the restart and gone since: what is known of the call is told all the same.
             offers.setdefault(name, _gone(name))
         self._offers = offers
         return {name: self._tool(offer) for name, offer in offers.items()}

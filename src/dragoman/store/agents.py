@@ -5,6 +5,7 @@ from dataclasses import asdict
 from typing import Any
 
 from sqlalchemy import RowMapping, case, delete, select
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from dragoman.agent import Agent, AgentNumbers
 from dragoman.errors import Conflict
@@ -59,15 +60,24 @@ class SqlAgents:
 
     @undisturbed
     async def add_numbers(self, workspace: str, agent_id: str, numbers: AgentNumbers) -> None:
-        statement = self._database.insert(_numbers)
-        new = statement.excluded
-        sums: dict[str, Any] = {name: _numbers.c[name] + new[name] for name in _COUNTED}
-        was = _numbers.c.last_used
-        is_later = new.last_used.is_not(None) & (was.is_(None) | (new.last_used > was))
-        sums["last_used"] = case((is_later, new.last_used), else_=was)
-        added = statement.on_conflict_do_update(index_elements=["workspace", "agent"], set_=sums)
         async with self._database.write() as connection:
-            await connection.execute(added, [{"workspace": workspace, "agent": agent_id, **asdict(numbers)}])
+            await add_numbers(self._database, connection, [(workspace, agent_id, numbers)])
+
+
+async def add_numbers(
+    database: Database, connection: AsyncConnection, worked: Sequence[tuple[str, str, AgentNumbers]]
+) -> None:
+    """Within a transaction."""
+    statement = database.insert(_numbers)
+    new = statement.excluded
+    sums: dict[str, Any] = {name: _numbers.c[name] + new[name] for name in _COUNTED}
+    was = _numbers.c.last_used
+    is_later = new.last_used.is_not(None) & (was.is_(None) | (new.last_used > was))
+    sums["last_used"] = case((is_later, new.last_used), else_=was)
+    added = statement.on_conflict_do_update(index_elements=["workspace", "agent"], set_=sums)
+    rows = [{"workspace": workspace, "agent": agent, **asdict(one)} for workspace, agent, one in worked]
+    # Always in this order: no two wait for each other.
+    await connection.execute(added, sorted(rows, key=lambda row: (row["workspace"], row["agent"])))
 
 
 def _row(agent: Agent) -> dict[str, Any]:

@@ -23,9 +23,12 @@ class Database:
 
     def __init__(self, engine: AsyncEngine, location: Location) -> None:
         self.location = location
-        self._reading = engine.execution_options(isolation_level="AUTOCOMMIT")
+        # SQLite's driver begins nothing by itself, and to change its level back and forth costs more than a read.
+        is_plain = location.is_sqlite
+        self._reading = engine if is_plain else engine.execution_options(isolation_level="AUTOCOMMIT")
         self._writing = engine.execution_options(writes=True)
         self._writer = asyncio.Lock()
+        self._upserts: dict[tuple[str, frozenset[str]], sqlite.Insert | postgresql.Insert] = {}
 
     @asynccontextmanager
     async def read(self) -> AsyncGenerator[AsyncConnection]:
@@ -51,6 +54,12 @@ class Database:
 
     def upsert(self, table: Table, keep: frozenset[str] = frozenset()) -> sqlite.Insert | postgresql.Insert:
         """Inserts, or replaces the row with the same primary key except for the columns in `keep`."""
+        known = self._upserts.get((table.name, keep))
+        if known is None:
+            known = self._upserts[table.name, keep] = self._upsert(table, keep)
+        return known
+
+    def _upsert(self, table: Table, keep: frozenset[str]) -> sqlite.Insert | postgresql.Insert:
         statement = self.insert(table)
         keys = [column.name for column in table.primary_key]
         changed: dict[str, Any] = {

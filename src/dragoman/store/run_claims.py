@@ -13,8 +13,10 @@ from sqlalchemy import (
     Select,
     Tuple,
     and_,
+    bindparam,
     exists,
     func,
+    literal,
     not_,
     or_,
     select,
@@ -46,24 +48,16 @@ class SqlRunClaims:
     async def claim(
         self, worker: str, until: datetime, now: datetime, *, dead: Sequence[str] = (), limit: int = 100
     ) -> Sequence[Run]:
-        query = (
-            select(_runs.c.workspace, _runs.c.id)
-            .where(_is_free(now, dead), _is_its_turn(now, dead))
-            .order_by(_runs.c.created_at, _runs.c.id)
-            .limit(limit)
-        )
         async with self._database.write() as connection:
-            return await _take(connection, query, worker, until)
+            facts = {"now": now, "dead": [*dead], "most": limit}
+            return await _take(connection, _CLAIMABLE, facts, worker, until)
 
     @undisturbed
     async def claim_one(
         self, workspace: str, run: str, worker: str, until: datetime, now: datetime
     ) -> Run | None:
-        query = select(_runs.c.workspace, _runs.c.id).where(
-            _runs.c.workspace == workspace, _runs.c.id == run, _is_free(now, ()), _is_its_turn(now, ())
-        )
         async with self._database.write() as connection:
-            return next(iter(await _take(connection, query, worker, until)), None)
+            return await take_one(connection, workspace, run, worker, until, now)
 
     @undisturbed
     async def renew(
@@ -99,7 +93,7 @@ class SqlRunClaims:
         now = datetime.now(UTC)
         is_this = and_(_runs.c.workspace == workspace, _runs.c.id == run, is_root, _is_unfinished)
         # Only one that never began: whoever takes on another has children and questions to end.
-        never_began = (_runs.c.status == "queued") & _is_free(now, ())
+        never_began = (_runs.c.status == "queued") & _is_free(literal(now, _runs.c.lease_until.type), [])
         at_once = update(_runs).where(is_this, never_began)
         async with self._database.write() as connection:
             ended = at_once.values(status="cancelled", cancel_asked=True, finished_at=now)
@@ -117,7 +111,7 @@ class SqlRunClaims:
             return frozenset(await connection.scalars(query))
 
 
-def _is_free(now: datetime, dead: Sequence[str]) -> ColumnElement[bool]:
+def _is_free(now: ColumnElement[datetime], dead: Any) -> ColumnElement[bool]:
     """An unfinished root run that nobody holds."""
     nobody = or_(
         _runs.c.worker.is_(None),
@@ -128,7 +122,7 @@ def _is_free(now: datetime, dead: Sequence[str]) -> ColumnElement[bool]:
     return and_(is_root, _is_unfinished, nobody)
 
 
-def _is_its_turn(now: datetime, dead: Sequence[str]) -> ColumnElement[bool]:
+def _is_its_turn(now: ColumnElement[datetime], dead: Any) -> ColumnElement[bool]:
     """Nothing of its thread comes before it or is being worked on."""
     is_held = and_(_other.c.worker.is_not(None), _other.c.lease_until > now, _other.c.worker.not_in(dead))
     comes_first = or_(is_held, _place(_other) < _place(_runs))
@@ -148,11 +142,30 @@ def _place(runs: FromClause) -> Tuple:
     return tuple_(func.coalesce(runs.c.message, _AFTER_ALL), runs.c.created_at, runs.c.id)
 
 
+_now = bindparam("now", type_=_runs.c.lease_until.type)
+_dead = bindparam("dead", expanding=True)
+_free = (
+    select(_runs.c.workspace, _runs.c.id)
+    .where(_is_free(_now, _dead), _is_its_turn(_now, _dead))
+    .with_for_update(key_share=True, skip_locked=True)
+)
+# Made once: to put them together costs more than to execute them.
+_CLAIMABLE = _free.order_by(_runs.c.created_at, _runs.c.id).limit(bindparam("most"))
+_CLAIMABLE_ONE = _free.where(_runs.c.workspace == bindparam("workspace"), _runs.c.id == bindparam("run"))
+
+
+async def take_one(
+    connection: AsyncConnection, workspace: str, run: str, worker: str, until: datetime, now: datetime
+) -> Run | None:
+    """Within a transaction."""
+    facts = {"now": now, "dead": [], "workspace": workspace, "run": run}
+    return next(iter(await _take(connection, _CLAIMABLE_ONE, facts, worker, until)), None)
+
+
 async def _take(
-    connection: AsyncConnection, free: Select[Any, Any], worker: str, until: datetime
+    connection: AsyncConnection, free: Select[Any, Any], facts: dict[str, Any], worker: str, until: datetime
 ) -> Sequence[Run]:
-    locked = free.with_for_update(key_share=True, skip_locked=True)
-    keys = [(workspace, run) for workspace, run in await connection.execute(locked)]
+    keys = [(workspace, run) for workspace, run in await connection.execute(free, facts)]
     if not keys:
         return []
     taken = (

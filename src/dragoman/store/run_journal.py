@@ -9,6 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from dragoman.run import Message, RunEvent, Step
 from dragoman.store import run_tables
+from dragoman.store.agents import add_numbers
 from dragoman.store.database import Database
 from dragoman.store.messages import add_messages, place_of, wait_for_threads
 from dragoman.store.run_families import Key, lock_families, row_of, run_key
@@ -59,6 +60,9 @@ class SqlRunJournal:
         await self._add_events(
             connection, [one for one in batch.events if (one.workspace, one.root) in present]
         )
+        if worked := [one for one in batch.worked if (one.workspace, one.run) in present]:
+            numbers = [(one.workspace, one.agent, one.numbers) for one in worked]
+            await add_numbers(self._database, connection, numbers)
         return present, await _add_messages(connection, batch.messages, present)
 
     async def _add_events(self, connection: AsyncConnection, events: Sequence[RunEvent]) -> None:
@@ -104,6 +108,7 @@ def _named(batch: Batch) -> set[Key]:
     keys = {(step.workspace, step.run) for step in batch.steps}
     keys |= {(event.workspace, event.root) for event in batch.events}
     keys |= {(message.workspace, message.run) for message in batch.messages if message.run is not None}
+    keys |= {(worked.workspace, worked.run) for worked in batch.worked}
     for run in batch.runs:
         keys |= {(run.workspace, run.id), (run.workspace, run.root)}
     return keys

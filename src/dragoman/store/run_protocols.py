@@ -77,6 +77,16 @@ class MessageRows(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Worked:
+    """What an agent did in a run that ended: added to its numbers."""
+
+    workspace: str
+    run: str
+    agent: str
+    numbers: AgentNumbers
+
+
 @dataclass(frozen=True, slots=True)
 class Batch:
     """What is written together: one transaction.
@@ -89,13 +99,23 @@ class Batch:
     events: Sequence[RunEvent] = ()
     runs: Sequence[Run] = ()
     messages: Sequence[Message] = ()
+    worked: Sequence[Worked] = ()
 
 
 class RunRows(Protocol):
     async def accept(
-        self, run: Run, message: Message | None = None, events: Sequence[RunEvent] = ()
+        self,
+        run: Run,
+        message: Message | None = None,
+        events: Sequence[RunEvent] = (),
+        *,
+        worker: str | None = None,
+        until: datetime | None = None,
     ) -> Accepted:
-        """Writes all or nothing; the message gets its number, and the run the number of its message."""
+        """Writes all or nothing; the message gets its number, and the run the number of its message.
+
+        With a `worker` that could begin at once: it holds the run if it is its turn.
+        """
         ...
 
     async def find(self, workspace: str, run: str) -> Run | None: ...

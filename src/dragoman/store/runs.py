@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import Select, insert, select
@@ -11,7 +11,7 @@ from dragoman.errors import NotFound
 from dragoman.run import FINISHED, Message, Run, RunEvent, RunStatus
 from dragoman.store import run_tables
 from dragoman.store.messages import add_messages, place_of, wait_for_threads
-from dragoman.store.run_claims import SqlRunClaims
+from dragoman.store.run_claims import SqlRunClaims, take_one
 from dragoman.store.run_families import is_root, lock_families, remove_families, row_of, run_of
 from dragoman.store.run_journal import SqlRunJournal
 from dragoman.store.run_protocols import Accepted
@@ -25,7 +25,13 @@ class SqlRuns(SqlRunJournal, SqlRunClaims):
 
     @undisturbed
     async def accept(
-        self, run: Run, message: Message | None = None, events: Sequence[RunEvent] = ()
+        self,
+        run: Run,
+        message: Message | None = None,
+        events: Sequence[RunEvent] = (),
+        *,
+        worker: str | None = None,
+        until: datetime | None = None,
     ) -> Accepted:
         async with self._database.write() as connection:
             if message is not None:
@@ -36,6 +42,9 @@ class SqlRuns(SqlRunJournal, SqlRunClaims):
                 raise NotFound("the run that this one belongs to is gone")
             await connection.execute(insert(_rows), [row_of(run)])
             await self._add_events(connection, events)
+            if worker is not None and until is not None:
+                now = datetime.now(UTC)
+                run = await take_one(connection, run.workspace, run.id, worker, until, now) or run
         return Accepted(run=run, message=message)
 
     @undisturbed

@@ -1,0 +1,169 @@
+"""What the same job costs by each way to tools, over the 117 tools of GitHub's MCP server.
+
+The job: find the tool that lists issues, call it for two repositories, say how many are open. One scripted
+model does it by each way. Counted is what is sent to the model (instructions, definitions, messages) and what
+it says, with the same counter for all.
+"""
+
+import asyncio
+import json
+import sys
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, ToolCallPart
+from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
+
+import lab
+from dragoman import Hub
+from dragoman.run import Run
+from dragoman.settings import Settings
+from dragoman.tokens import count_tokens, counter
+from dragoman.tool import json_bytes
+
+HERE = Path(__file__).parent
+CATALOGUE = HERE.parent.parent / "shared" / "data" / "tool-search" / "github_mcp_tools.json"
+WAYS = ("direct", "search", "delegate", "code")
+JOB = "How many open issues do octocat/xyne and octocat/other have together?"
+TOOL = "mcp_github_list_issues"
+CALLS = [
+    (TOOL, {"owner": "octocat", "repo": repository, "state": "OPEN"}) for repository in ("xyne", "other")
+]
+LOOK = "print(await search_tools('list issues', limit=5))\nprint(await describe_tool('github.list_issues'))"
+COUNT = """pages = await asyncio.gather(
+    github.list_issues(owner="octocat", repo="xyne", state="OPEN"),
+    github.list_issues(owner="octocat", repo="other", state="OPEN"),
+)
+sum(1 for page in pages for issue in page["issues"] if issue["state"] == "OPEN")"""
+PLAN = {"steps": [{"tool": TOOL, "reason": "it lists the issues of a repository", "depends_on": []}]}
+QUERY = {"connector_id": "github", "query": JOB}
+Said = Sequence[tuple[str, dict[str, Any]]] | str
+SCRIPTS: dict[str, Sequence[Said]] = {
+    "direct": [CALLS, "Together they have many open issues."],
+    "search": [[("search_tools", {"query": "list issues of a repository"})], CALLS, "They have many."],
+    "delegate": [[("query_mcp_connector", QUERY)], "Together they have many open issues."],
+    "code": [[("run_code", {"code": LOOK})], [("run_code", {"code": "import asyncio\n" + COUNT})], "Many."],
+    "child": [[("state_plan", PLAN), *CALLS], "Together they have many open issues [c1][c2]."],
+}
+
+
+@dataclass(slots=True)
+class Sent:
+    """What went to the model and came back, in tokens."""
+
+    requests: int = 0
+    instructions: int = 0
+    definitions: int = 0
+    messages: int = 0
+    answers: int = 0
+    most: int = 0
+
+    @property
+    def total(self) -> int:
+        return self.instructions + self.definitions + self.messages
+
+    def add(self, messages: Sequence[ModelMessage], info: AgentInfo) -> None:
+        instructions = count_tokens(info.instructions or "")
+        definitions = sum(
+            count_tokens(json_bytes([tool.name, tool.description, tool.parameters_json_schema]))
+            for tool in info.function_tools
+        )
+        said = sum(count_tokens(text) for text in _texts(messages))
+        self.requests += 1
+        self.instructions += instructions
+        self.definitions += definitions
+        self.messages += said
+        self.most = max(self.most, instructions + definitions + said)
+
+
+@dataclass(slots=True)
+class Scripted:
+    """The model: by which way it works it knows from what it is offered."""
+
+    way: str = "direct"
+    sent: Sent = field(default_factory=Sent)
+
+    @property
+    def model(self) -> FunctionModel:
+        async def answer(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[Any]:
+            self.sent.add(messages, info)
+            is_child = any(tool.name == "state_plan" for tool in info.function_tools)
+            turn = sum(isinstance(message, ModelResponse) for message in messages)
+            said = SCRIPTS["child" if is_child else self.way][turn]
+            self.sent.answers += count_tokens(said if isinstance(said, str) else json.dumps(said))
+            if isinstance(said, str):
+                yield said
+                return
+            for place, (name, arguments) in enumerate(said):
+                yield {place: DeltaToolCall(name, json.dumps(arguments), tool_call_id=f"c{turn}{place}")}
+
+        return FunctionModel(stream_function=answer)
+
+
+def _texts(messages: Sequence[ModelMessage]) -> list[str]:
+    """What a provider would be sent of a conversation, without ids and times."""
+    texts: list[str] = []
+    for message in messages:
+        for part in message.parts:
+            if isinstance(part, ToolCallPart):
+                texts.append(f"{part.tool_name} {part.args_as_json_str()}")
+            elif isinstance(part, TextPart):
+                texts.append(part.content)
+            elif isinstance(message, ModelRequest):
+                content = getattr(part, "content", "")
+                texts.append(content if isinstance(content, str) else json.dumps(content, default=str))
+    return texts
+
+
+async def measure(rows: int) -> dict[str, tuple[Run, Sent]]:
+    found: dict[str, tuple[Run, Sent]] = {}
+    with TemporaryDirectory() as home:
+        async with Hub(Settings(home=Path(home), model="scripted")) as hub:
+            program = [str(HERE / "catalog_server.py"), str(CATALOGUE), str(rows)]
+            await hub.connectors.add(
+                "github", command=sys.executable, args=program, description="GitHub: code, issues, reviews"
+            )
+            for way in WAYS:
+                scripted = Scripted(way)
+                hub.models.register("scripted", scripted.model)
+                run = await hub.messages.ask(JOB, options={"exposure": way})
+                assert run.status == "done", run.error
+                assert (run.exposure, run.usage.calls) == (way, 2), run
+                found[way] = (run, scripted.sent)
+    return found
+
+
+def main() -> None:
+    given = lab.options(__doc__ or "", rows=(50, "issues in each of the two results"))
+    report = lab.Report("exposures")
+    if not CATALOGUE.exists():
+        report.notes.append("The catalogue is not here: see bench/README.md.")
+        report.show(as_json=given.json)
+        return
+    found = asyncio.run(measure(given.rows))
+    report.table(
+        f"The same job over 117 tools, two results of {given.rows} rows; tokens by {counter()}",
+        ["way", "requests", "sent", "definitions", "instructions", "messages", "largest", "said", "saved"],
+        [
+            [
+                *(way, sent.requests, sent.total, sent.definitions, sent.instructions, sent.messages),
+                *(sent.most, sent.answers, run.usage.tokens_saved),
+            ]
+            for way, (run, sent) in found.items()
+        ],
+    )
+    totals = {way: sent.total for way, (_, sent) in found.items()}
+    for way in ("search", "code"):
+        share = totals[way] / totals["direct"]
+        report.verdict(f"{way} sends at most half of direct", f"{share:.0%}", met=share <= 0.5)
+    report.notes.append(
+        "delegate sends the definitions too, but to the connector's agent: who asked it sees only the answer."
+    )
+    report.show(as_json=given.json)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,60 @@
+"""What came of a call, as a page shows it: JSON, text, pictures. Pure; trusts nothing of it."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dragoman.console.texts import pretty
+from dragoman.tool import ToolOutput
+
+_PICTURES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp", "image/avif", "image/bmp"})
+_BASE64 = re.compile(r"[A-Za-z0-9+/\s]*={0,2}\s*")
+_LONGEST = 300_000
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """`kind` is text, picture, link or other; `text` what is shown, for a picture its address."""
+
+    kind: str
+    text: str
+    label: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    json: str
+    pieces: tuple[Piece, ...]
+    is_cut: bool
+
+
+def shown_output(output: ToolOutput) -> Shown:
+    """A result that is a text is not shown as JSON; the blocks of a structure not once more as text."""
+    text = output.result if isinstance(output.result, str) else None
+    whole = "" if output.result is None or text is not None else pretty(output.result)
+    pieces = [_piece(block) for block in output.content if not (whole and block.get("type") == "text")]
+    if text is not None and not any(piece.kind == "text" for piece in pieces):
+        pieces.insert(0, Piece("text", text))
+    is_cut = len(whole) > _LONGEST or any(
+        piece.kind == "text" and len(piece.text) > _LONGEST for piece in pieces
+    )
+    cut = tuple(
+        Piece(piece.kind, piece.text[:_LONGEST], piece.label) if piece.kind == "text" else piece
+        for piece in pieces
+    )
+    return Shown(whole[:_LONGEST], cut, is_cut)
+
+
+def _piece(block: Mapping[str, Any]) -> Piece:
+    kind = block.get("type")
+    media, data = str(block.get("mimeType") or ""), block.get("data")
+    if kind == "text":
+        return Piece("text", str(block.get("text", "")))
+    if kind == "image" and media in _PICTURES and isinstance(data, str) and _BASE64.fullmatch(data):
+        return Piece("picture", f"data:{media};base64,{data}", media)
+    if kind == "resource_link":
+        return Piece("link", str(block.get("uri", "")), str(block.get("title") or block.get("name") or ""))
+    if isinstance(data, str):
+        return Piece("other", f"{kind}, {media or 'of no stated type'}, {len(data) * 3 // 4:,} bytes")
+    return Piece("other", pretty(dict(block))[:_LONGEST])
