@@ -1,7 +1,8 @@
-"""What a run costs over bare pydantic-ai with the same scripted model; a hundred threads at once; many to resume.
+"""What a run costs over bare pydantic-ai with the same scripted model; many threads at once; many to resume.
 
-Both do the same: the model is asked, calls a tool some times in a row, is told, and answers. Dragoman adds the
-thread, the journal, the road, the records and the events. CPU is that of the process, deferred writes included.
+Both do the same: the model is asked, calls a tool some times in a row, is told, and answers. Dragoman adds
+the thread, the journal, the road, the records and the events. CPU is that of the process, deferred writes
+included.
 """
 
 import asyncio
@@ -95,9 +96,7 @@ async def overhead(report: lab.Report, rounds: int, runs: int) -> None:
         few, many = CALLS[0], CALLS[-1]
         run = cpu[OURS, few] - cpu[BARE, few]
         call = (cpu[OURS, many] - cpu[BARE, many] - run) / (many - few)
-        report.verdict(
-            f"a run costs at most {PER_RUN:g} ms CPU more", f"{run:.2f} ms", met=run <= PER_RUN
-        )
+        report.verdict(f"a run costs at most {PER_RUN:g} ms CPU more", f"{run:.2f} ms", met=run <= PER_RUN)
         report.verdict(
             f"a call costs at most {PER_CALL:g} ms CPU more", f"{call:.2f} ms", met=call <= PER_CALL
         )
@@ -107,20 +106,21 @@ async def crowd(report: lab.Report, threads: int) -> None:
     async with AsyncExitStack() as stack:
         hub = await opened(stack, Path(stack.enter_context(tempfile.TemporaryDirectory())))
         await hub.ask("calls 1")
+        places = [(await hub.threads.create()).thread.id for _ in range(threads)]
         started = time.perf_counter()
         accepted: list[float] = []
         first: list[float] = []
 
-        async def one() -> Run:
+        async def one(thread: str) -> Run:
             begun = time.perf_counter()
-            run = (await hub.messages.post("calls 3")).run
+            run = (await hub.messages.post("calls 3", thread=thread)).run
             accepted.append((time.perf_counter() - begun) * 1000)
             async for event in hub.runs.follow(run.id):
                 if event.kind == "run.started":
                     first.append((time.perf_counter() - begun) * 1000)
             return await hub.runs.get(run.id)
 
-        runs = await asyncio.gather(*(one() for _ in range(threads)))
+        runs = await asyncio.gather(*map(one, places))
         seconds = time.perf_counter() - started
         assert all(run.status == "done" for run in runs)
         report.table(
@@ -131,7 +131,9 @@ async def crowd(report: lab.Report, threads: int) -> None:
                 ["begun: the first event of its work", *_percentiles(first)],
             ],
         )
-        report.notes.append(f"{threads / seconds:.0f} runs a second, {4 * threads / seconds:.0f} model steps.")
+        report.notes.append(
+            f"{threads / seconds:.0f} runs a second, {4 * threads / seconds:.0f} model steps."
+        )
         p95 = lab.percentile(accepted, 95)
         report.verdict(f"p95 of accepted under {FIRST:g} ms", f"{p95:.0f} ms", met=p95 < FIRST)
 
@@ -149,9 +151,8 @@ async def resumption(report: lab.Report, runs: int) -> None:
         async with AsyncExitStack() as stack:
             hub = await opened(stack, Path(folder))
             dispatch = await hub.runs.open()
-            while len(dispatch.held) < runs:
+            while len(dispatch.held) < runs or dispatch.at_work:
                 await asyncio.sleep(0.01)
-            await _until_waiting(hub, runs)
             seconds, used = time.perf_counter() - started, time.process_time() - cpu
             grown = (process.memory_info().rss - before) / 1e6
             idle = time.process_time()
@@ -195,9 +196,7 @@ async def measure(rounds: int, runs: int, threads: int, waiting: int) -> lab.Rep
 
 
 def main() -> None:
-    given = lab.options(
-        __doc__ or "", runs=(40, "runs of each contender in a round"), rounds=(5, "rounds")
-    )
+    given = lab.options(__doc__ or "", runs=(40, "runs of each contender in a round"), rounds=(5, "rounds"))
     peers.configure_logging("error")
     share = 10 if given.quick else 1
     report = asyncio.run(

@@ -202,8 +202,10 @@ async def test_it_is_found_by_every_name_of_its_connector(settings: Settings) ->
 
 async def test_a_change_of_an_agent_is_told(settings: Settings) -> None:
     async with Hub(settings) as hub:
-        waiting = asyncio.ensure_future(anext(aiter(hub.events())))
+        events = aiter(hub.events())
+        waiting = asyncio.ensure_future(anext(events))
         await asyncio.sleep(0)
         await hub.connectors.add("box", connect=False, **BOX)
-        event = await waiting
+        assert (await waiting).kind == "connector.registered"
+        event = await anext(events)
         assert (event.kind, event.data["name"], event.data["what"]) == ("agent.changed", "box", "created")

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from dragoman.agents.delegation_offers import DEEPEST
-from dragoman.run import RunEvent
 from servers.hubs import quick
 from servers.processes import journal, stdio
 from servers.samples import sample
@@ -32,35 +31,38 @@ def results(turn: Turn, tool: str = TOOL) -> list[Any]:
     ]
 
 
+SIDES = ("left", "right")
+
+
+def ask_both(turn: Turn) -> Reply:
+    if turn.number == 1:
+        return Reply(tool_calls=(asks("left"), asks("right", maxTools=3)))
+    assert [one["status"] for one in results(turn)] == ["success"] * 2
+    return Reply(text="Both are done.")
+
+
 async def test_several_connectors_work_at_once_and_are_seen_in_one_stream(
     tmp_path: Path, database_url: str
 ) -> None:
-    def script(turn: Turn) -> Reply:
-        for slug in ("left", "right"):
-            if is_of(turn, slug):
-                sleep = (f"mcp_{slug}_sleep", {"seconds": 1})
-                return calls(sleep) if turn.number == 1 else Reply(text=f"{slug} is done [c1].")
-        if turn.number == 1:
-            return Reply(tool_calls=(asks("left"), asks("right", maxTools=3)))
-        assert [one["status"] for one in results(turn)] == ["success"] * 2
-        return Reply(text="Both are done.")
+    meeting = asyncio.Barrier(2)
+
+    async def script(turn: Turn) -> Reply:
+        side = next((slug for slug in SIDES if is_of(turn, slug)), None)
+        if side is None:
+            return ask_both(turn)
+        if turn.number > 1:
+            return Reply(text=f"{side} is done [c1].")
+        async with asyncio.timeout(20):
+            await meeting.wait()  # one after the other they would never meet
+        return calls((f"mcp_{side}_echo", {"text": "hi"}))
 
     async with open_scripted(tmp_path, script, database_url=database_url) as (hub, _):
-        for slug in ("left", "right"):
+        for slug in SIDES:
             await hub.connectors.add(slug, **BOX)
-        await hub.call("mcp_left_echo", {"text": "awake"})
-        await hub.call("mcp_right_echo", {"text": "awake"})
-        await hub.ask("wake up", agent="left")  # the engine is opened by the first run
         accepted = await hub.messages.post("do both")
-        heard: list[RunEvent] = []
-        async for event in hub.runs.follow(accepted.run.id):
-            heard.append(event)
+        heard = [event async for event in hub.runs.follow(accepted.run.id)]
         run = await hub.runs.get(accepted.run.id)
         assert run.answer == "Both are done."
-        began = {e.agent: e.time for e in heard if e.kind == "call.started" and e.agent in ("left", "right")}
-        ended = {e.agent: e.time for e in heard if e.kind == "call.finished" and e.agent in ("left", "right")}
-        assert max(began.values()) < min(ended.values())
-        assert (max(ended.values()) - min(began.values())).total_seconds() < 1.3
         places = [event.number for event in heard]
         assert places == sorted({*places})
         outer = [e.kind for e in heard if e.agent == "assistant"]
@@ -81,6 +83,26 @@ async def test_several_connectors_work_at_once_and_are_seen_in_one_stream(
             below = sum(getattr(one.usage, name) for one in children)
             assert getattr(run.usage, name) == pytest.approx(below + getattr(own, name))
             assert below > 0
+
+
+async def test_two_jobs_of_one_second_take_little_more_than_one(tmp_path: Path) -> None:
+    def script(turn: Turn) -> Reply:
+        side = next((slug for slug in SIDES if is_of(turn, slug)), None)
+        if side is None:
+            return ask_both(turn)
+        return calls((f"mcp_{side}_sleep", {"seconds": 1})) if turn.number == 1 else Reply(text="done")
+
+    async with open_scripted(tmp_path, script) as (hub, _):
+        for slug in SIDES:
+            await hub.connectors.add(slug, **BOX)
+        taken: list[float] = []
+        while len(taken) < 5 and min(taken, default=9) >= 1.3:  # the machine may be busy with other things
+            accepted = await hub.messages.post("do both")
+            heard = [one async for one in hub.runs.follow(accepted.run.id) if one.agent in SIDES]
+            began = [event.time for event in heard if event.kind == "call.started"]
+            ended = [event.time for event in heard if event.kind == "call.finished"]
+            taken.append((max(ended) - min(began)).total_seconds())
+        assert 1.0 <= min(taken) < 1.3
 
 
 async def test_an_agent_that_may_delegate_is_told_of_every_connector(tmp_path: Path) -> None:

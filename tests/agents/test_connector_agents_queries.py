@@ -241,6 +241,17 @@ async def test_a_connector_that_nobody_authorised_says_so(tmp_path: Path) -> Non
         assert "dragoman credentials authorize vault" in told
 
 
+async def test_a_connector_that_wants_a_credential_of_each_user_says_which(tmp_path: Path) -> None:
+    async with open_scripted(tmp_path, lambda turn: Reply(text="?")) as (hub, _):
+        chief = Caller("acme", "chief", role="admin")
+        facts = quick(**stdio(), personal=["env:TOKEN"])
+        await hub.connectors.add("bank", shared=True, caller=chief, **facts)
+        code, cause, told = await fails(hub, query("bank"), Caller("acme", "anna"))
+        assert (code, cause) == ("MCP_ORCHESTRATION_FAILED", "needs_auth")
+        assert "TOKEN" in told
+        assert "dragoman credentials set bank" in told
+
+
 async def test_a_model_that_fails_is_a_failed_orchestration_with_what_was_done(tmp_path: Path) -> None:
     def script(turn: Turn) -> Reply:
         if turn.number == 1:

@@ -21,6 +21,13 @@ async def posted(live: Live, text: str, thread: str | None = None, **facts: Any)
     return reply.value["run"]
 
 
+async def ended(live: Live, run: Any, status: str = "done", within: float = 10) -> None:
+    async def has() -> bool:
+        return (await live.ask("GET", f"/api/runs/{run['id']}")).value["run"]["status"] == status
+
+    await until(has, within)
+
+
 def flat(steps: list[Any]) -> list[str]:
     return [step["kind"] for step in steps]
 
@@ -35,6 +42,7 @@ async def test_a_message_is_accepted_worked_on_and_answered(tmp_path: Path, data
         too_early = await live.ask("POST", f"/api/runs/{run['id']}/thumb", {"thumb": 1})
         assert (too_early.status, too_early.value["code"]) == (409, "conflict")
         script.held.set()
+        await ended(live, run)
         again = await posted(live, "sum it", run["thread"], max_tools=5, limits={"calls": 9}, cost_limit=1)
         assert (again["status"], again["answer"]) == ("done", "done: sum it [3, 7, 10]")
         assert (again["limits"]["calls"], again["limits"]["cost"]) == (9, 1.0)
@@ -83,10 +91,7 @@ async def test_a_question_is_answered_by_its_door_or_by_a_message(tmp_path: Path
         assert (await live.ask("POST", path, {"answer": "blue"})).value["code"] == "conflict"
         assert (await live.ask("GET", path)).value["answer"] == "red"
 
-        async def is_done() -> bool:
-            return (await live.ask("GET", f"/api/runs/{run['id']}")).value["run"]["status"] == "done"
-
-        await until(is_done)
+        await ended(live, run)
         assert (await live.ask("GET", "/api/questions")).value["questions"] == []
         assert len((await live.ask("GET", "/api/questions?status=all")).value["questions"]) == 1
 
@@ -120,11 +125,7 @@ async def test_a_timeline_tells_what_was_offered_asked_called_and_allowed(
         kept = await posted(live, "keep it", agent="assistant")
         (asked,) = (await live.ask("GET", "/api/approvals")).value["approvals"]
         await live.ask("POST", f"/api/approvals/{asked['id']}/answer", {"answer": "once"})
-
-        async def is_over() -> bool:
-            return (await live.ask("GET", f"/api/runs/{kept['id']}")).value["run"]["status"] == "done"
-
-        await until(is_over)
+        await ended(live, kept)
         reply = await live.ask("GET", f"/api/runs/{kept['id']}/timeline")
         steps = reply.value["steps"]
         approval = next(step for step in steps if step["kind"] == "approval")["details"]
@@ -159,11 +160,7 @@ async def test_a_run_is_stopped(tmp_path: Path, database_url: str) -> None:
         run = (await live.ask("POST", "/api/messages", {"text": "hold"})).value["run"]
         path = f"/api/runs/{run['id']}"
         assert (await live.ask("POST", f"{path}/cancel")).status == 200
-
-        async def is_over() -> bool:
-            return (await live.ask("GET", path)).value["run"]["status"] == "cancelled"
-
-        await until(is_over, within=2)
+        await ended(live, run, "cancelled", within=2)
         again = await live.ask("POST", f"{path}/cancel")
         assert (again.status, again.value["code"]) == (409, "conflict")
         assert (await posted(live, "hello", run["thread"]))["status"] == "done", "the thread stays usable"

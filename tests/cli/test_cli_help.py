@@ -16,9 +16,23 @@ HEAVY = (
     "uvicorn",
     "anyio",
     "cryptography",
+    "pydantic_ai",
+    "readline",
 )
 PATHS = [
     [],
+    ["chat"],
+    ["ask"],
+    ["agents"],
+    *(
+        ["agents", name]
+        for name in ("list", "show", "create", "update", "start", "stop", "remove", "assign", "unassign")
+    ),
+    ["runs"],
+    *(["runs", name] for name in ("list", "show", "follow", "cancel")),
+    ["questions"],
+    *(["questions", name] for name in ("list", "answer")),
+    ["models"],
     ["connectors"],
     *(
         ["connectors", name]
@@ -97,7 +111,15 @@ def test_every_command_has_help_that_says_something(path: list[str], dragoman: C
     assert outcome.code == 0
     assert "Usage: dragoman" in outcome.out
     assert outcome.err == ""
-    if len(path) == 2 or path[:1] in (["call"], ["events"], ["whoami"], ["serve"], ["doctor"]):
+    if len(path) == 2 or path[:1] in (
+        ["ask"],
+        ["models"],
+        ["call"],
+        ["events"],
+        ["whoami"],
+        ["serve"],
+        ["doctor"],
+    ):
         assert "--json" in outcome.out
 
 

@@ -1,15 +1,363 @@
+"""The chat in a real Chromium: what a person sees and does from the first word to the last."""
+
+import re
+import sys
 from pathlib import Path
 
 import pytest
-from playwright.async_api import expect
+from playwright.async_api import Locator, Page, expect
 
-from console.browsing import OpenConsole
+from console.browsing import Console, OpenConsole
+from console.speaking import Speaker
+from console.wires import opened_wire
+from dragoman.tool import Annotations
+from servers.hubs import quick
+from servers.samples import sample
 
 pytestmark = pytest.mark.anyio
+ASKING = Path(__file__).parents[1] / "servers" / "asking_stdio.py"
+NASTY = "<img src=x onerror=alert(1)><script>alert(2)</script>"
 
 
-async def test_y(open_console: OpenConsole, tmp_path: Path) -> None:
-    async with open_console(tmp_path, multi_user=True) as console:
-        key = await console.add_user("ada")
-        page = await console.page("/", key=key)
-        await expect(page.locator("h1")).to_have_text("Overview")
+async def write(page: Page, text: str) -> None:
+    """Sends a message; the first of a chat leads to its page."""
+    await page.fill("#message", text)
+    await page.press("#message", "Enter")
+    await page.wait_for_url(re.compile(r"/chat/thr_"))
+
+
+def last_turn(page: Page) -> Locator:
+    return page.locator(".turn").last
+
+
+async def is_live(page: Page) -> None:
+    await expect(page.locator("#live")).to_have_text("live")
+
+
+async def is_over(page: Page, state: str = "done") -> None:
+    await expect(last_turn(page)).to_have_attribute("data-state", state)
+    await expect(page.locator("#typing")).to_be_hidden()
+    await expect(page.locator("#stop")).to_be_hidden()
+
+
+def speaking(console: Console) -> Speaker:
+    """A model in the test's hand, and tools that only read or need a yes."""
+    speaker = Speaker()
+    speaker.install(console.hub)
+
+    @console.hub.tool(annotations=Annotations(read_only=True))
+    def look(what: str) -> str:
+        """Looks something up."""
+        return f"{what} {NASTY}"
+
+    @console.hub.tool(annotations=Annotations(destructive=True))
+    def burn(what: str) -> str:
+        """Burns something."""
+        return f"{what} is ashes"
+
+    @console.hub.tool
+    def move(what: str) -> str:
+        """Moves something."""
+        return f"{what} is moved"
+
+    assert look
+    assert burn
+    assert move
+    return speaker
+
+
+async def test_a_whole_exchange_with_the_offline_model(open_console: OpenConsole, tmp_path: Path) -> None:
+    async with open_console(tmp_path) as console:
+        await console.hub.connectors.add("email", **sample("email", tmp_path))
+        page = await console.page("/chat")
+        await expect(page.get_by_text("No language model is set")).to_be_visible()
+        await expect(page.get_by_text("OPENAI_API_KEY")).to_be_visible()
+        await write(page, "check my 2 latest emails")
+
+        turn = last_turn(page)
+        await expect(turn.locator(".said")).to_have_text("check my 2 latest emails")
+        await is_over(page)
+        await expect(turn.locator(".prose strong").first).to_have_text("Re: Budget table")
+        await expect(turn).to_contain_text("This week: structured concurrency in practice")
+        await expect(turn).to_contain_text("offline model, not a language model")
+        await expect(turn.locator("[data-cost]")).to_contain_text("tokens · $0")
+        await expect(page.locator("header.top p").first).to_have_text("assistant · 1 agent in this chat")
+
+        card = turn.locator(".call")
+        await expect(card.locator("summary")).to_contain_text(re.compile(r"Read e-mails.*\d+ ms", re.S))
+        await card.locator("summary").press("Enter")
+        await expect(card.get_by_label("Arguments")).to_contain_text('"limit": 2')
+        await expect(card.get_by_label("Result")).to_contain_text("Re: Budget table")
+        await console.picture(page, "chat")
+
+        await turn.get_by_label("Good answer").click()
+        await expect(turn.get_by_label("Good answer")).to_have_attribute("aria-pressed", "true")
+        before = await turn.locator(".prose").inner_text()
+        await page.reload()
+        await is_live(page)
+        assert await last_turn(page).locator(".prose").inner_text() == before
+        await expect(last_turn(page).get_by_label("Good answer")).to_have_attribute("aria-pressed", "true")
+
+        await last_turn(page).get_by_label("Ask the same again").click()
+        await expect(page.locator(".turn")).to_have_count(2)
+        await is_over(page)
+        await page.get_by_label("Delete this chat").click()
+        await page.get_by_role("button", name="Go on").click()
+        await page.wait_for_url("**/chat")
+        await expect(page.locator(".threads p")).to_have_text("Your chats will be listed here.")
+
+
+async def test_a_call_waits_for_a_yes_to_its_exact_arguments(
+    open_console: OpenConsole, tmp_path: Path
+) -> None:
+    async with open_console(tmp_path, model="speaker") as console:
+        speaking(console)
+        page = await console.page("/chat")
+        await write(page, 'call burn {"what": "a\\u202eletter"}')
+        approval = last_turn(page).locator(".approval")
+        await expect(approval.get_by_label("Exact arguments")).to_have_text(
+            '{\n  "what": "a\\u202eletter"\n}', use_inner_text=True
+        )
+        await expect(last_turn(page).locator(".call")).to_contain_text("Waits for you: burn")
+        await expect(page.locator("#typing")).to_be_hidden()  # who waits does not work
+        await console.picture(page, "chat_approval")
+        await approval.get_by_role("button", name="Allow once").click()
+        await is_over(page)
+        await expect(last_turn(page)).to_contain_text("is ashes")
+        await expect(last_turn(page).locator(".approval")).to_contain_text("You allowed this once.")
+
+        await write(page, 'call burn {"what": "the house"}')
+        await last_turn(page).get_by_role("button", name="Deny").click()
+        await is_over(page)
+        await expect(last_turn(page).locator(".approval")).to_contain_text("You denied this.")
+        await expect(last_turn(page).locator(".call")).to_have_attribute("data-state", "failed")
+
+        await write(page, 'call move {"what": "a log"}')
+        await page.reload()  # the card is there for who comes later
+        await last_turn(page).get_by_role("button", name="Allow in this chat").click()
+        await is_over(page)
+        await write(page, 'call move {"what": "more logs"}')
+        await expect(last_turn(page)).to_contain_text("more logs is moved")
+        await expect(last_turn(page).locator(".approval")).to_have_count(0)
+
+
+async def test_questions_are_answered_in_their_cards(open_console: OpenConsole, tmp_path: Path) -> None:
+    async with open_console(tmp_path, model="speaker") as console:
+        speaking(console)
+        facts = quick(command=sys.executable, args=[str(ASKING), "1"])
+        await console.hub.connectors.add("asking", **facts)
+        page = await console.page("/chat")
+        await write(page, 'call ask_person {"question": "Which colour?"}')
+        card = last_turn(page).locator(".question")
+        await expect(card).to_contain_text("assistant asks")
+        await card.get_by_label("Your answer").fill("red")
+        await card.get_by_role("button", name="Answer").click()
+        await is_over(page)
+        await expect(last_turn(page)).to_contain_text("You answered: red")
+        await expect(last_turn(page)).to_contain_text("It brought: red")
+
+        await write(page, 'call ask_person {"question": "And which size?"}')
+        await expect(last_turn(page).locator(".question")).to_contain_text("And which size?")
+        await write(page, "large")  # what is written while one question waits is its answer
+        await is_over(page)
+        await expect(last_turn(page)).to_contain_text("It brought: large")
+        await expect(page.locator(".turn")).to_have_count(2)
+
+        await write(page, 'call mcp_asking_rename {"old": "Ada"}')
+        card = last_turn(page).locator(".question")
+        await expect(card).to_contain_text("What is the new name of Ada?")
+        await card.get_by_label("name").fill("Grace")
+        await console.picture(page, "chat_question")
+        await card.get_by_role("button", name="Answer").click()
+        await is_over(page)
+        await expect(last_turn(page)).to_contain_text("It brought: Ada is Grace")
+
+
+async def test_words_come_as_they_are_said_and_can_be_stopped(
+    open_console: OpenConsole, tmp_path: Path
+) -> None:
+    async with open_console(tmp_path, model="speaker") as console:
+        speaker = speaking(console)
+        page = await console.page("/chat")
+        await write(page, "words please")
+        words = last_turn(page).locator(".words")
+        speaker.say("Now **one** ", NASTY, " two")
+        await expect(words).to_have_text(f"Now **one** {NASTY} two")
+        await expect(page.locator("#typing")).to_have_text("assistant is working")
+        speaker.end()
+        await is_over(page)
+        await expect(last_turn(page).locator(".prose strong")).to_have_text("one")
+        await expect(last_turn(page).locator(".prose")).to_have_text(f"Now one {NASTY} two")
+
+        await write(page, "words again")
+        speaker.say("half a ")
+        await expect(last_turn(page).locator(".words")).to_have_text("half a ")
+        await page.get_by_label("Stop", exact=True).click()
+        await is_over(page, "cancelled")
+        await expect(last_turn(page)).to_contain_text("Stopped.")
+
+        await write(page, 'call look {"what": "this"}')
+        await is_over(page)
+        await last_turn(page).locator(".call summary").click()
+        await expect(last_turn(page).get_by_label("Result")).to_contain_text(NASTY)
+        await expect(last_turn(page).locator("img, script")).to_have_count(0)
+
+
+async def test_a_lost_connection_loses_and_doubles_no_word(open_console: OpenConsole, tmp_path: Path) -> None:
+    async with open_console(tmp_path, model="speaker") as console, opened_wire(console.url) as wire:
+        console.forgive("ERR_|Failed to load resource")
+        speaker = speaking(console)
+        page = await console.page("/chat")
+        await page.goto(wire.url + "/chat")
+        await write(page, "words please")
+        words = last_turn(page).locator(".words")
+        said = ""
+
+        async def say(*numbers: int) -> None:
+            nonlocal said
+            said += "".join(f"w{number} " for number in numbers)
+            speaker.say(*(f"w{number} " for number in numbers))
+
+        await say(1, 2, 3)
+        await expect(words).to_have_text(said)
+        wire.cut()
+        await expect(page.locator("#live")).to_have_text("offline: trying again")
+        await say(4, 5, 6)
+        wire.mend()
+        await expect(words).to_have_text(said)
+        await is_live(page)
+
+        await page.context.set_offline(True)
+        await expect(page.locator("#live")).to_have_text("offline: trying again")
+        await say(*range(7, 200))
+        await page.context.set_offline(False)
+        await expect(words).to_have_text(said)
+        await page.reload()
+        await say(200)
+        await expect(words).to_have_text(said)
+        wire.cut()
+        await say(201)
+        speaker.end()
+        wire.mend()
+        await is_over(page)
+        await expect(last_turn(page).locator(".prose")).to_have_text(said.strip())
+        await expect(page.locator(".turn")).to_have_count(1)
+
+
+async def test_two_tabs_show_the_same(open_console: OpenConsole, tmp_path: Path) -> None:
+    async with open_console(tmp_path, model="speaker") as console:
+        speaker = speaking(console)
+        first = await console.page("/chat")
+        await write(first, "hello")
+        await is_over(first)
+        second = await first.context.new_page()
+        await second.goto(first.url)
+        await is_live(second)
+        await write(first, "words please")
+        speaker.say("for ", "both")
+        for page in (first, second):
+            await expect(last_turn(page).locator(".words")).to_have_text("for both")
+        speaker.end()
+        await is_over(first)
+        await is_over(second)
+        await write(second, 'call burn {"what": "it"}')
+        await first.get_by_role("button", name="Allow once").click()
+        await is_over(first)
+        await is_over(second)
+        assert await first.locator("#talk").inner_text() == await second.locator("#talk").inner_text()
+
+
+async def test_agents_are_mentioned_by_the_keyboard(open_console: OpenConsole, tmp_path: Path) -> None:
+    async with open_console(tmp_path, model="speaker") as console:
+        speaker = speaking(console)
+        await console.hub.connectors.add("email", **sample("email", tmp_path))
+        await console.hub.agents.create("helper", connectors=["email"])
+        page = await console.page("/chat")
+        field, options = page.locator("#message"), page.locator("#mentions [role=option]:visible")
+        await field.press_sequentially("Ask @")
+        await expect(options).to_have_count(3)
+        await expect(options.nth(1)).to_contain_text("@helper")
+        await expect(options.nth(1)).to_contain_text(re.compile(r"worker · \d+ tools"))
+        await console.picture(page, "chat_mention")
+        await field.press("Escape")
+        await expect(options).to_have_count(0)
+        await field.press_sequentially("e")
+        await expect(options.first).to_contain_text("@email")
+        await field.press("ArrowDown")
+        await field.press("Tab")
+        await expect(field).to_have_value("Ask @helper ")
+        await field.press("Shift+Enter")
+        await expect(field).to_have_value("Ask @helper \n")
+        await field.fill("")
+        await field.press_sequentially("@hel")
+        await field.press("Enter")
+        await field.press_sequentially("words and @assistant too")
+        await field.press("Enter")
+        await page.wait_for_url(re.compile(r"/chat/thr_"))
+        await expect(page.locator("#typing")).to_have_text(
+            re.compile("^(helper, assistant|assistant, helper) are working$")
+        )
+        speaker.end()
+        await expect(page.locator("#typing")).to_have_text(re.compile("^(helper|assistant) is working$"))
+        speaker.end()
+        await is_over(page)
+        await expect(last_turn(page).locator(".work")).to_have_count(2)
+
+
+async def test_delegations_are_nested_and_connectors_chosen(
+    open_console: OpenConsole, tmp_path: Path
+) -> None:
+    async with open_console(tmp_path, model="speaker") as console:
+        speaker = speaking(console)
+        await console.hub.connectors.add("email", **sample("email", tmp_path))
+        await console.hub.agents.create("helper", connectors=["email"])
+        page = await console.page("/chat")
+        await write(page, 'call ask_agent {"agent": "helper", "request": "words"}')
+        nested = last_turn(page).locator(".call .work.nested")
+        await expect(nested.locator("h3")).to_have_text("helper")
+        speaker.say("from below")
+        await expect(nested.locator(".words")).to_have_text("from below")
+        await expect(page.locator("#typing")).to_have_text("assistant, helper are working")
+        speaker.end()
+        await is_over(page)
+        await expect(last_turn(page).locator(".work.nested .prose")).to_have_text("from below")
+
+        await write(page, 'call run_code {"code": "1 + 1"}')
+        await expect(last_turn(page)).to_contain_text("Run code")
+
+        thread = page.url.rpartition("/")[2]
+        await page.get_by_text("Connectors", exact=True).last.click()
+        await page.get_by_label("email").uncheck()
+        await expect(page.get_by_role("button", name="Use my default set")).to_be_visible()
+        assert (await console.hub.threads.get(thread)).active == ("native",)
+        await page.get_by_role("button", name="Use my default set").click()
+        await expect(page.get_by_text("Your default set.")).to_be_visible()
+        assert (await console.hub.threads.get(thread)).active == ("email", "native")
+
+
+async def test_two_people_see_only_their_own(open_console: OpenConsole, tmp_path: Path) -> None:
+    async with open_console(tmp_path, model="speaker", multi_user=True) as console:
+        console.forgive("404")
+        speaker = speaking(console)
+        ada = await console.page("/chat", key=await console.add_user("ada"))
+        bob = await console.page("/chat", key=await console.add_user("bob"))
+        await write(ada, "ada's secret plan")
+        await is_over(ada)
+        await write(bob, "bob's words")
+        await is_over(bob)
+        await ada.reload()
+        await expect(ada.locator(".threads .thread")).to_have_text(["ada's secret plan"])
+        await expect(bob.locator("body")).not_to_contain_text("ada's")
+        await write(ada, "words please")
+        speaker.say("only ada's")
+        await expect(last_turn(ada).locator(".words")).to_have_text("only ada's")
+        await expect(bob.locator("#typing")).to_be_hidden()
+        await expect(bob.locator(".turn")).to_have_count(1)
+        speaker.end()
+        await is_over(ada)
+        root = await last_turn(ada).get_attribute("data-root")
+        for path in (ada.url.removeprefix(console.url), f"/chat/turns/{root}"):
+            answer = await bob.goto(console.url + path)
+            assert answer is not None
+            assert answer.status == 404
+            await expect(bob.locator("main")).not_to_contain_text("ada's")

@@ -1,8 +1,8 @@
 """A process that works on one run and kills itself at a chosen write of the journal: a fork for every life.
 
-Reads orders from stdin, one JSON object a line; each life is a fork, so what is heavy is imported once. A life
-opens a hub on a home, posts the message or finds the run that was left, says yes to whatever is asked, and
-writes what came of it to `result.json`. It knows nothing of the tests that order it.
+Reads orders from stdin, one JSON object a line; each life is a fork, so what is heavy is imported once. A
+life opens a hub on a home, posts the message or finds the run that was left, says yes to whatever is asked,
+and writes what came of it to `result.json`. It knows nothing of the tests that order it.
 """
 
 import asyncio
@@ -15,13 +15,14 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, ToolReturnPart, UserPromptPart
+from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
+
 import dragoman.runs.dispatch  # noqa: F401 - heavy: once for all lives
 from dragoman import Hub
 from dragoman.run import Run
 from dragoman.settings import Settings
 from dragoman.store.run_protocols import Batch
-from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, ToolReturnPart, UserPromptPart
-from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
 
 PATIENCE = 40.0
 
@@ -104,8 +105,6 @@ async def worked(order: dict[str, Any]) -> dict[str, Any]:
     home = Path(order["home"])
     settings = Settings(home=home, database_url=order.get("database"), model="scripted")
     async with Hub(settings) as hub:
-        from pydantic_ai.models.function import FunctionModel
-
         hub.models.register("scripted", FunctionModel(stream_function=script(order["ledger"])))
         if order.get("prepare"):
             await hub.connectors.add("ledger", url=order["url"], approval="never")

@@ -1,4 +1,4 @@
-"""Kills at writes of the journal, and what must be true after the restart. For the suite and for the bench."""
+"""Kills at writes of the journal, and what must be true after the restart. For the suite and the bench."""
 
 import json
 import shutil
@@ -56,11 +56,13 @@ class Scene:
         self._folder = folder
         self._template = folder / "template"
         self._template.mkdir()
+        self._stories = 0
         assert lives.live(self._template, "none", prepare=True, url=url) == 0
 
     def story(self, number: int, moment: str) -> bool:
         """Dies at the n-th write, lives again, is checked. False when there was no n-th write to die at."""
-        name = f"{moment}{number}"
+        self._stories += 1
+        name = f"{moment}{number}-{self._stories}"
         home = self._folder / name
         shutil.copytree(self._template, home)
         ended = self._lives.live(home, name, die_at=number, moment=moment)

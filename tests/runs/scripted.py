@@ -17,7 +17,7 @@ Said = str | tuple[str, dict[str, Any]]
 
 
 def model_of(*turns: Said | Sequence[Said]) -> FunctionModel:
-    """One entry per answer; several things in one answer as a list. After the last it says what it was told."""
+    """One entry per answer; several things in one as a list. After the last it says what it was told."""
 
     async def answer(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[Any]:
         turn, told = situation(messages)

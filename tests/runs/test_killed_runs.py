@@ -13,7 +13,10 @@ pytestmark = [pytest.mark.fault, pytest.mark.timeout(300)]
 
 @pytest.fixture
 def scene(tmp_path: Path) -> Generator[Scene]:
-    with HttpProcess(tmp_path, "--folder", str(tmp_path), program="ledger_server.py") as server, Lives() as lives:
+    with (
+        HttpProcess(tmp_path, "--folder", str(tmp_path), program="ledger_server.py") as server,
+        Lives() as lives,
+    ):
         yield Scene(lives, tmp_path, server.url)
 
 

@@ -1,4 +1,4 @@
-"""What one run may use, and what becomes of a run whose model or time fails it: clear words, a usable thread."""
+"""What one run may use, and what comes of one whose model or time fails it: clear words, a usable thread."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""Runs that wait, are left and are taken up again: questions, approvals, streams, by the next process or another."""
+"""Runs that wait, are left and taken up again: questions, approvals, streams, in this process or another."""
 
 import asyncio
 import os
@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -59,9 +60,7 @@ async def test_a_question_survives_a_restart_and_is_asked_once(tmp_path: Path, d
         # From any number on the rest is the same, live or from disk.
         for event in events[:-1]:
             rest = await told(hub, run, event.number)
-            assert [one.number for one in rest] == [
-                one.number for one in events if one.number > event.number
-            ]
+            assert [one.number for one in rest] == [one.number for one in events if one.number > event.number]
 
 
 async def test_an_approval_survives_a_restart_and_is_used_once(tmp_path: Path, database_url: str) -> None:
@@ -139,7 +138,7 @@ async def test_a_thread_has_one_run_at_a_time_in_order_and_its_own_answer_is_no_
         ended = [await hub.runs.finished(run) for run in (first, *later)]
         times = [(run.started_at, run.finished_at) for run in ended]
         assert times == sorted(times, key=lambda pair: pair[0] or datetime.max)
-        assert all((one[1] or 0) <= (two[0] or 0) for one, two in zip(times, times[1:], strict=False))
+        assert all((one[1] or 0) <= (two[0] or 0) for one, two in pairwise(times))
 
 
 async def test_two_who_follow_hear_the_same(tmp_path: Path) -> None:

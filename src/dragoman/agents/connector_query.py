@@ -118,8 +118,7 @@ def not_able(card: ConnectorCard) -> dict[str, Any] | None:
             )
         case "needs_auth":
             told = f"the person must authorise {slug!r} first{_because(card)}"
-            hint = f"dragoman credentials authorize {slug}"
-            return refused(card, "MCP_ORCHESTRATION_FAILED", "needs_auth", told, hint)
+            return refused(card, "MCP_ORCHESTRATION_FAILED", "needs_auth", told, card.hint)
         case "error":
             told = f"{slug!r} cannot be reached{_because(card)}"
             hint = "it is tried again by itself; answer without it"

@@ -16,7 +16,8 @@ from dragoman.cli.line_editor import LineEditor, open_editor
 from dragoman.cli.models import HOW_TO, OFFLINE, default_of
 from dragoman.cli.screen import Screen, ago, plain
 from dragoman.cli.session import session
-from dragoman.cli.transcript import Piped, Terminal, Transcript, markdown
+from dragoman.cli.terminal_transcript import Terminal, markdown
+from dragoman.cli.transcript import Piped, Transcript
 from dragoman.cli.watching import Watching
 from dragoman.settings import Settings
 
@@ -79,9 +80,15 @@ class Chat:
             self._take_up(thread)
         while (text := self._said()) is not None:
             try:
-                self._commands.run(text) if text.startswith("/") else self._post(text)
+                if text.startswith("/"):
+                    with self._interrupts.waiting():
+                        self._commands.run(text)
+                else:
+                    self._follow(self._posted(text))
             except Leave:
                 break
+            except KeyboardInterrupt:
+                self._screen.note("not waited for; /runs shows whether it arrived")
             except Refused as refused:
                 self._screen.fail(refused.problem)
         if self._commands.thread:
@@ -103,12 +110,13 @@ class Chat:
             if text:
                 return text
 
-    def _post(self, text: str) -> None:
+    def _posted(self, text: str) -> str:
         thread = self._commands.thread
         path = path_of("threads", thread, "messages") if thread else path_of("messages")
-        run = self._door.ask("POST", path, {"text": text, **self._options})["run"]
+        with self._interrupts.waiting():
+            run = self._door.ask("POST", path, {"text": text, **self._options})["run"]
         self._commands.thread = run["thread"]
-        self._follow(run["id"])
+        return run["id"]
 
     def _follow(self, run: str) -> None:
         self._blank()

@@ -12,7 +12,8 @@ from dragoman.cli.asking import Asking, Stdin
 from dragoman.cli.door import Door, path_of
 from dragoman.cli.interrupts import Interrupts
 from dragoman.cli.screen import Screen, plain
-from dragoman.cli.transcript import Piped, Quiet, Silent, Terminal, Transcript
+from dragoman.cli.terminal_transcript import Terminal
+from dragoman.cli.transcript import Piped, Quiet, Silent, Transcript
 from dragoman.cli.watching import Ending, Watching, waited_for
 
 CODES = {"done": 0, "failed": 1, "waiting": 3, "left": 3, "cancelled": 130}

@@ -34,6 +34,7 @@ from dragoman.cli import (
     threads,
     tools,
     usage,
+    worker,
 )
 from dragoman.cli.screen import Screen
 from dragoman.cli.session import AsJson
@@ -43,7 +44,7 @@ _ORDER = (
     *("connectors", "import", "export", "discover", "tools", "call", "code", "results", "calls", "events"),
     *("approvals", "credentials", "threads", "preferences", "usage", "audit", "rollout"),
     *("workspaces", "users", "keys", "whoami"),
-    *("connect", "stdio", "serve", "console", "token", "doctor", "version"),
+    *("connect", "stdio", "serve", "worker", "console", "token", "doctor", "version"),
 )
 
 
@@ -101,6 +102,7 @@ app.command("whoami")(people.whoami)
 app.command("connect")(connect.connect)
 app.command("stdio")(stdio.stdio)
 app.command("serve")(serving.serve)
+app.command("worker")(worker.worker)
 app.command("console")(console.console)
 app.command("token")(serving.token)
 app.command("doctor")(doctor.doctor)

@@ -62,10 +62,9 @@ class Watching:
             except EOFError:
                 return self._ended(Ending("left"))
             except KeyboardInterrupt:
-                if is_stopping:
+                if is_stopping or not self._is_stopped(run):
                     return self._ended(Ending("left"))
                 is_stopping = True
-                self._stop(run)
 
     def _next(self, events: Generator[Event]) -> Event | None:
         with self._interrupts.waiting():
@@ -91,7 +90,8 @@ class Watching:
     def _ask_yes(self, approval: str) -> None:
         if self._asking is None:
             return
-        question = self._door.ask("GET", path_of("approvals", approval))
+        with self._interrupts.waiting():
+            question = self._door.ask("GET", path_of("approvals", approval))
         if question["status"] != _PENDING:
             return
         with self._transcript.still(), self._interrupts.waiting():
@@ -100,18 +100,24 @@ class Watching:
     def _ask(self, question: str) -> None:
         if self._asking is None:
             return
-        found = self._door.ask("GET", path_of("questions", question))
+        with self._interrupts.waiting():
+            found = self._door.ask("GET", path_of("questions", question))
         if found["status"] != _PENDING:
             return
         with self._transcript.still(), self._interrupts.waiting():
             self._asking.answer(found)
 
-    def _stop(self, run: str) -> None:
+    def _is_stopped(self, run: str) -> bool:
+        """False when the person does not even wait for that."""
         self._transcript.line("[yellow]■[/] stopping … [dim](Ctrl-C again leaves it)[/]")
         try:
-            self._door.ask("POST", path_of("runs", run, "cancel"))
+            with self._interrupts.waiting():
+                self._door.ask("POST", path_of("runs", run, "cancel"))
         except Refused:
-            return  # it has just ended
+            pass  # it has just ended
+        except KeyboardInterrupt:
+            return False
+        return True
 
     def _found(self, run: str) -> Ending:
         """The stream ended without the last event: the run itself says how it is."""

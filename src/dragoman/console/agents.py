@@ -1,4 +1,4 @@
-"""`/agents`: who works here. Make, start, stop and remove agents; give them connectors by drag or by choice."""
+"""`/agents`: who works here. Make, start, stop and remove agents; give them connectors by drag or choice."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -94,7 +94,9 @@ async def start(request: Request) -> Response:
 async def stop(request: Request) -> Response:
     check_scope(request, "manage")
     agent = await hub_of(request).agents.stop(_name(request), caller_of(request))
-    return await _shown(request, agent.name, f"{agent.name} takes no new message. What it works on, it finishes.")
+    return await _shown(
+        request, agent.name, f"{agent.name} takes no new message. What it works on, it finishes."
+    )
 
 
 async def remove(request: Request) -> Response:
@@ -137,7 +139,7 @@ async def _all(request: Request) -> dict[str, Any]:
         "connectors": await _connectors(hub, caller),
         "default_model": (await hub.models.choose()).name,
         "address_of": address_of,
-        "is_fixed": lambda agent: is_fixed(agent, caller),
+        "fixed": {one.agent.id for one in views if is_fixed(one.agent, caller)},
     }
 
 

@@ -1,5 +1,136 @@
-"""approvals."""
+"""`/approvals`: what waits for a person, exactly as it would be done; what was answered; what is allowed."""
 
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any, get_args
+
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.routing import Route
 
-routes: list[Route] = []
+from dragoman.console.filled import filled
+from dragoman.console.pages import caller_of, hub_of, is_part, pages_of
+from dragoman.console.questions import answer_in, exact, form_for
+from dragoman.console.rights import check_scope
+from dragoman.errors import Conflict
+from dragoman.hub.approvals import Question as Approval
+from dragoman.store.records import ApprovalStatus
+
+TABS = {"open": "Open", "answered": "Answered", "allowed": "Allowed for longer"}
+WORDS = {
+    "once": "Allow once",
+    "thread": "Allow in this thread",
+    "always": "Allow always",
+    "no": "Deny",
+}
+_STATUSES: tuple[ApprovalStatus, ...] = get_args(ApprovalStatus)
+_MOST = 200
+
+
+async def show_all(request: Request) -> Response:
+    tab = request.query_params.get("tab", "open")
+    tab = tab if tab in TABS else "open"
+    facts: dict[str, Any] = await _FACTS[tab](request)
+    template = f"approvals/{tab}.html"
+    if is_part(request):
+        return pages_of(request).part(request, template, **facts)
+    return pages_of(request).page(
+        request, "approvals.html", title="Approvals", tabs=TABS, tab=tab, part=template, **facts
+    )
+
+
+async def answer(request: Request) -> Response:
+    """The answer is for what the person saw: other arguments have another hash."""
+    check_scope(request, "approve")
+    hub, caller, form = hub_of(request), caller_of(request), await filled(request)
+    approval = request.path_params["approval"]
+    seen = await hub.approvals.get(approval, caller)
+    if form.text("hash") != seen.approval.binding.arguments_hash:
+        raise Conflict(
+            "this is not what the page showed", hint="load the page again and look at the arguments"
+        )
+    given = form.text("answer")
+    await hub.approvals.answer(approval, given, caller)
+    tool = seen.approval.binding.tool
+    told = f"{tool} was denied." if given == "no" else f"{tool} is allowed."
+    return pages_of(request).part(request, "approvals/open.html", told=told, **await _open(request))
+
+
+async def answer_question(request: Request) -> Response:
+    check_scope(request, "approve")
+    hub, caller, form = hub_of(request), caller_of(request), await filled(request)
+    asked = await hub.runs.question(request.path_params["question"], caller)
+    given = answer_in(asked, form.draft())
+    await hub.runs.answer(asked.id, given, caller)
+    told = f"{asked.agent} goes on with your answer."
+    return pages_of(request).part(request, "approvals/open.html", told=told, **await _open(request))
+
+
+async def withdraw(request: Request) -> Response:
+    check_scope(request, "manage")
+    await hub_of(request).approvals.withdraw(request.path_params["approval"], caller_of(request))
+    told = "Taken back: the next call asks again."
+    return pages_of(request).part(request, "approvals/allowed.html", told=told, **await _allowed(request))
+
+
+# What each tab shows
+
+
+async def _open(request: Request) -> dict[str, Any]:
+    hub, caller = hub_of(request), caller_of(request)
+    approvals = await hub.approvals.list(caller=caller)
+    questions = await hub.runs.questions(caller)
+    return {
+        "approvals": approvals,
+        "questions": [(one, form_for(one)) for one in questions],
+        "names": await _names(request, approvals),
+        "words": WORDS,
+        "exact": exact,
+        "left": left,
+    }
+
+
+async def _answered(request: Request) -> dict[str, Any]:
+    hub, caller = hub_of(request), caller_of(request)
+    status = request.query_params.get("status") or None
+    approvals = [one for one in await hub.approvals.list(status, caller, _MOST) if one.status != "pending"]
+    questions = await hub.runs.questions(caller, status=None, limit=_MOST)
+    return {
+        "approvals": approvals,
+        "questions": [one for one in questions if one.status != "pending"],
+        "names": await _names(request, approvals),
+        "chosen": status or "",
+        "statuses": [one for one in _STATUSES if one != "pending"],
+        "exact": exact,
+    }
+
+
+async def _allowed(request: Request) -> dict[str, Any]:
+    allowed = await hub_of(request).approvals.allowances(caller_of(request))
+    return {"allowed": allowed}
+
+
+_FACTS = {"open": _open, "answered": _answered, "allowed": _allowed}
+
+
+async def _names(request: Request, approvals: Sequence[Approval]) -> dict[str, str]:
+    """How people call those who asked and answered."""
+    people, caller = hub_of(request).people, caller_of(request)
+    ids = {one.approval.binding.user for one in approvals}
+    ids |= {one.approval.answered_by for one in approvals if one.approval.answered_by}
+    return {user: await people.name_of(caller.workspace, user) for user in ids}
+
+
+def left(until: datetime) -> str:
+    """Counted down further by the page itself."""
+    seconds = max(0, int((until - datetime.now(UTC)).total_seconds()))
+    hours, minutes = seconds // 3600, seconds % 3600 // 60
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {seconds % 60} s"
+
+
+routes = [
+    Route("/approvals", show_all),
+    Route("/approvals/{approval}/answer", answer, methods=["POST"]),
+    Route("/approvals/allowed/{approval}/withdraw", withdraw, methods=["POST"]),
+    Route("/approvals/questions/{question}", answer_question, methods=["POST"]),
+]

@@ -1,7 +1,7 @@
 """Chat: threads, what was said and done in them, and everything a person answers there.
 
-A turn is a part that is made here whole, at any moment; `chat.js` adds what happens after it. Whatever models,
-tools and people wrote reaches the page as text, or sanitised by `markdown`.
+A turn is a part that is made here whole, at any moment; `chat.js` adds what happens after it. Whatever
+models, tools and people wrote reaches the page as text, or sanitised by `markdown`.
 """
 
 import re

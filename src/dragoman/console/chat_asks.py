@@ -1,8 +1,10 @@
 """What agents want of a person in a chat: a yes to a call, or the answer to a question."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+from unicodedata import category
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -18,6 +20,7 @@ from dragoman.hub.approvals import Question as AskedApproval
 from dragoman.run import Question
 from dragoman.scope import Caller
 
+_UNSEEN = ("Cc", "Cf", "Co", "Cs", "Zl", "Zp")
 _SIMPLE = ("text", "long", "number", "integer", "date", "moment", "choice", "fixed")
 
 
@@ -133,11 +136,19 @@ def _approval_card(asked: AskedApproval) -> ApprovalCard:
         connector=approval.slug,
         title=asked.asked.title or approval.binding.tool,
         reason=approval.reason,
-        arguments=pretty(dict(asked.asked.arguments)) or "{}",
+        arguments=_exact(asked.asked.arguments),
         mark=approval.binding.arguments_hash,
         answers=asked.answers,
         answer=approval.answer or "",
         is_destructive=asked.asked.annotations.destructive is True,
+    )
+
+
+def _exact(arguments: Mapping[str, Any]) -> str:
+    """As JSON in which every character can be seen: what hides or turns text round is written as its code."""
+    text = json.dumps(dict(arguments), ensure_ascii=False, indent=2)
+    return "".join(
+        json.dumps(one)[1:-1] if one != "\n" and category(one) in _UNSEEN else one for one in text
     )
 
 

@@ -1,5 +1,187 @@
-"""connectors."""
+"""Connectors: how each does, switching, mending, removing. How they are added and changed is in `adding`."""
 
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.routing import Route
 
-routes: list[Route] = []
+from dragoman.catalog import Changes
+from dragoman.connections.source import LinkStatus
+from dragoman.connector import Connector
+from dragoman.console import adding
+from dragoman.console.pages import caller_of, hub_of, pages_of
+from dragoman.console.sparklines import line
+from dragoman.hub import ConnectorView, Hub
+from dragoman.scope import Caller, holder_of
+from dragoman.store import CallRecord
+
+_MOST_CALLS = 500
+_LAST_CALLS = 8
+_POINTS = 48
+_WIDE = 960
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """One connection and for whom it is held; `user` is empty where a workspace shares it."""
+
+    workspace: str
+    user: str
+    link: LinkStatus
+
+
+# All of them
+
+
+async def list_connectors(request: Request) -> Response:
+    return pages_of(request).page(request, "connectors.html", title="Connectors", **await _cards(request))
+
+
+async def show_cards(request: Request) -> Response:
+    return pages_of(request).part(request, "connectors/cards.html", **await _cards(request))
+
+
+async def switch_connector(request: Request) -> Response:
+    hub, caller, slug = hub_of(request), caller_of(request), request.path_params["slug"]
+    wanted = str((await request.form()).get("enabled", ""))
+    await (hub.connectors.enable if wanted == "true" else hub.connectors.disable)(slug, caller)
+    return await show_cards(request)
+
+
+async def _cards(request: Request) -> dict[str, Any]:
+    hub, caller = hub_of(request), caller_of(request)
+    views = [view for view in await hub.connectors.list(caller) if view.connector.kind != "native"]
+    durations: defaultdict[str | None, list[float]] = defaultdict(list)
+    for call in reversed(await hub.calls(_MOST_CALLS, caller=caller)):
+        durations[call.connector_id].append(call.duration_ms)
+    tokens: defaultdict[str, int] = defaultdict(int)
+    for tool in (await hub.tools.footprint(caller=caller)).tools:
+        tokens[tool.connector] += tool.tokens
+    return {
+        "views": views,
+        "lines": {view.connector.id: line(durations[view.connector.id][-_POINTS:]) for view in views},
+        "tokens": tokens,
+        "works": sum(view.status.state in ("connected", "disconnected") for view in views),
+        "now": datetime.now(UTC),
+    }
+
+
+# One of them
+
+
+async def show_connector(request: Request) -> Response:
+    hub, caller, slug = hub_of(request), caller_of(request), request.path_params["slug"]
+    view = await hub.connectors.get(slug, caller)
+    connector = view.connector
+    return pages_of(request).page(
+        request,
+        "connectors/one.html",
+        title=connector.slug,
+        agent=await hub.agents.find_for(connector.id, caller),
+        credential=await hub.credentials.get(slug, caller)
+        if connector.configuration.personal_secrets
+        else None,
+        **await _live(hub, caller, view),
+    )
+
+
+async def show_live(request: Request) -> Response:
+    hub, caller = hub_of(request), caller_of(request)
+    view = await hub.connectors.get(request.path_params["slug"], caller)
+    return await _part(request, view)
+
+
+async def _live(hub: Hub, caller: Caller, view: ConnectorView) -> dict[str, Any]:
+    connector = view.connector
+    calls = [
+        call for call in await hub.calls(_MOST_CALLS, caller=caller) if call.connector_id == connector.id
+    ]
+    footprint = await hub.tools.footprint(caller=caller)
+    return {
+        "view": view,
+        "connector": connector,
+        "configuration": connector.configuration,
+        "line": line(_durations(calls), width=_WIDE),
+        "calls": calls[:_LAST_CALLS],
+        "held": _held(hub, caller, connector),
+        "tokens": sum(tool.tokens for tool in footprint.tools if tool.connector == connector.slug),
+        "now": datetime.now(UTC),
+    }
+
+
+def _durations(calls: Sequence[CallRecord]) -> list[float]:
+    return [call.duration_ms for call in reversed(calls[: 2 * _POINTS])]
+
+
+def _held(hub: Hub, caller: Caller, connector: Connector) -> list[_Held]:
+    """Members see their own, admins those of their workspace, who runs the installation all."""
+    held = [
+        _Held(*holder_of(link.identity), link) for link in hub.links() if link.connector_id == connector.id
+    ]
+    if caller.role == "operator":
+        return held
+    ours = [one for one in held if one.workspace == caller.workspace]
+    return ours if caller.is_admin else [one for one in ours if one.user in ("", caller.user)]
+
+
+async def act(request: Request) -> Response:
+    """What a button of its page does; the page then shows how that went."""
+    hub, caller, slug = hub_of(request), caller_of(request), request.path_params["slug"]
+    connectors = hub.connectors
+    match request.path_params["action"]:
+        case "enable":
+            view = await connectors.enable(slug, caller)
+        case "disable":
+            view = await connectors.disable(slug, caller)
+        case "connect":
+            view = await connectors.connect(slug, caller)
+        case "disconnect":
+            view = await connectors.disconnect(slug, caller)
+        case "reconnect":
+            await connectors.disconnect(slug, caller)
+            view = await connectors.connect(slug, caller)
+        case _:
+            return await _relist(request)
+    return await _part(request, view)
+
+
+async def _relist(request: Request) -> Response:
+    hub, caller, slug = hub_of(request), caller_of(request), request.path_params["slug"]
+    changes = await hub.connectors.refresh(slug, caller)
+    return await _part(request, await hub.connectors.get(slug, caller), changes)
+
+
+async def _part(request: Request, view: ConnectorView, changes: Changes | None = None) -> Response:
+    live = await _live(hub_of(request), caller_of(request), view)
+    return pages_of(request).part(request, "connectors/live.html", **live, changes=changes)
+
+
+async def remove_connector(request: Request) -> Response:
+    await hub_of(request).connectors.remove(request.path_params["slug"], caller_of(request))
+    return Response(status_code=204, headers={"hx-redirect": "/connectors"})
+
+
+async def authorise(request: Request) -> Response:
+    """To the page that says who is about to connect what, and on to the authorisation server."""
+    address = str(request.base_url).rstrip("/")
+    slug = request.path_params["slug"]
+    link = await hub_of(request).credentials.authorize(slug, caller_of(request), address=address)
+    return Response(status_code=204, headers={"hx-redirect": link.url})
+
+
+routes = [
+    Route("/connectors", list_connectors),
+    Route("/connectors/-/cards", show_cards),
+    *adding.routes,
+    Route("/connectors/{slug}", show_connector),
+    Route("/connectors/{slug}/live", show_live),
+    Route("/connectors/{slug}/switch", switch_connector, methods=["POST"]),
+    Route("/connectors/{slug}/remove", remove_connector, methods=["POST"]),
+    Route("/connectors/{slug}/authorise", authorise, methods=["POST"]),
+    Route("/connectors/{slug}/act/{action}", act, methods=["POST"]),
+]

@@ -1,5 +1,92 @@
-"""credentials."""
+"""`/credentials`: what connectors want of the person who looks. Values go in and never come out."""
 
+from typing import Any
+
+from pydantic import SecretStr
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-routes: list[Route] = []
+from dragoman.console.filled import filled
+from dragoman.console.pages import caller_of, hub_of, is_part, pages_of
+from dragoman.console.rights import check_from_here, check_scope
+from dragoman.errors import InvalidArguments
+
+_PREFIX = "secret:"
+
+
+async def show_all(request: Request) -> Response:
+    facts = await _facts(request)
+    if is_part(request):
+        return pages_of(request).part(request, "credentials/list.html", **facts)
+    return pages_of(request).page(request, "credentials.html", title="Credentials", **facts)
+
+
+async def keep(request: Request) -> Response:
+    check_scope(request, "manage")
+    form, slug = await filled(request), request.path_params["slug"]
+    given = {
+        name.removeprefix(_PREFIX): text for name, text in form.draft().items() if name.startswith(_PREFIX)
+    }
+    values = {name: SecretStr(text.strip()) for name, text in given.items() if text.strip()}
+    if not values:
+        raise InvalidArguments("nothing was typed", hint="what is left empty stays as it is")
+    view = await hub_of(request).credentials.set(slug, values, caller_of(request))
+    works = "It works." if view.state == "ready" else "The server has not accepted it yet."
+    return await _shown(request, f"Kept for {slug}, encrypted. {works}")
+
+
+async def remove(request: Request) -> Response:
+    check_scope(request, "manage")
+    slug = request.path_params["slug"]
+    await hub_of(request).credentials.remove(slug, caller_of(request))
+    return await _shown(request, f"Removed. Your connection to {slug} is closed.")
+
+
+async def authorize(request: Request) -> Response:
+    """On to the page that asks before it leads to the authorisation server."""
+    check_from_here(request)
+    check_scope(request, "manage")
+    address = str(request.base_url).rstrip("/")
+    slug = request.path_params["slug"]
+    link = await hub_of(request).credentials.authorize(slug, caller_of(request), address=address)
+    return RedirectResponse(link.url, 303)
+
+
+async def rotate(request: Request) -> Response:
+    check_scope(request, "manage")
+    form = await filled(request)
+    rotation = await hub_of(request).credentials.rotate(
+        caller_of(request), forget_old=bool(form.text("forget_old"))
+    )
+    if rotation.forgotten:
+        return await _shown(request, f"{len(rotation.forgotten)} replaced keys are forgotten.")
+    told = f"{rotation.resealed} secrets are sealed with the key {rotation.key_id}."
+    return await _shown(request, told)
+
+
+async def _shown(request: Request, told: str) -> Response:
+    return pages_of(request).part(request, "credentials/list.html", told=told, **await _facts(request))
+
+
+async def _facts(request: Request) -> dict[str, Any]:
+    views = await hub_of(request).credentials.list(caller_of(request))
+    return {"views": views, "label": label}
+
+
+def label(name: str) -> str:
+    """What a person is asked for."""
+    if name == "auth":
+        return "Token or key"
+    kind, _, rest = name.partition(":")
+    return f"{rest} (header)" if kind == "header" else rest or name
+
+
+# No connector's name is a hyphen.
+routes = [
+    Route("/credentials", show_all),
+    Route("/credentials/-/rotate", rotate, methods=["POST"]),
+    Route("/credentials/{slug}", keep, methods=["POST"]),
+    Route("/credentials/{slug}/remove", remove, methods=["POST"]),
+    Route("/credentials/{slug}/authorize", authorize),
+]

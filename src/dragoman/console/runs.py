@@ -2,7 +2,7 @@
 
 import json
 from datetime import UTC, datetime
-from typing import Any, cast, get_args
+from typing import Any, get_args
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -74,7 +74,7 @@ async def _listed(request: Request) -> dict[str, Any]:
     chosen = {name: asked.get(name, "") for name in ("status", "agent", "thread", "children")}
     runs = await hub_of(request).runs.list(
         caller_of(request),
-        status=cast("RunStatus | None", status),
+        status=status,
         agent=chosen["agent"] or None,
         thread=chosen["thread"] or None,
         roots_only=not chosen["children"],
@@ -103,8 +103,6 @@ async def _one(request: Request) -> dict[str, Any]:
         "since": since,
         "pretty": pretty,
         "can_stop": not root.is_finished,
-        "approvals": {one.approval.binding.tool: one for one in await hub.approvals.list(caller=caller)},
-        "questions": {one.id: one for one in await hub.runs.questions(caller, thread=run.thread or None)},
     }
 
 

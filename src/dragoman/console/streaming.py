@@ -1,4 +1,4 @@
-"""A stream of server-sent events to one page, until the reader leaves, may not read on, or the service stops."""
+"""Server-sent events to one page: until it is left, its session ends, or the service stops."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine

@@ -21,7 +21,7 @@ from dragoman.hub import Hub
 from dragoman.scope import Caller, Way
 
 _PAGE = 100
-_MOST_HITS = 50
+_MOST_HITS = 25
 _WAYS: Mapping[Way, str] = {
     "direct": "people and programs, directly",
     "agent": "agents",

@@ -132,7 +132,7 @@ def turn_of(root: Run, events: Iterable[RunEvent]) -> Turn:
         number = event.number
     top = told.works[root.id]
     # A message to several has a root that does nothing itself.
-    works = told.addressed if not root.agent and told.addressed else [top]
+    works = told.addressed if "agents" in root.options else [top]
     return Turn(
         root=root.id,
         text=root.request,

@@ -221,9 +221,9 @@ class Connectors:
             self._registry.drop(connector)
             self._catalog.forget(connector.id)
             self._skipped.pop(connector.id, None)
+        self._tell("connector.removed", connector)
         if self._agents is not None:
             await self._agents.connector_gone(connector)
-        self._tell("connector.removed", connector)
         await self._auditor.done(caller, "connector.removed", connector.slug, details={"id": connector.id})
         await self._sources.retire(connector)
         self._recorder.forget(connector.id)
@@ -355,8 +355,8 @@ class Connectors:
     async def _take_in(self, connector: Connector, kind: EventKind) -> None:
         self._registry.put(connector)
         self._catalog.adopt(connector)
-        await self._tell_agents(connector)
         self._tell(kind, connector)
+        await self._tell_agents(connector)
 
     async def _tell_agents(self, connector: Connector) -> None:
         known = self._registry.newest(connector)

@@ -8,6 +8,7 @@ from dragoman.agents.offers import Attempt, Told
 from dragoman.agents.work import ConnectorCard, ConnectorState, FoundTools
 from dragoman.catalog import Catalog, ToolInfo
 from dragoman.catalog.footprints import Footprints
+from dragoman.connections.needs import credential_hint
 from dragoman.errors import DragomanError, NotFound
 from dragoman.hub.code import Code
 from dragoman.hub.connectors import Connectors, ConnectorView
@@ -117,6 +118,7 @@ def _card(view: ConnectorView) -> ConnectorCard:
         description=connector.description,
         state="disabled" if not connector.enabled else _STATES.get(view.status.state, "ready"),
         cause=view.status.cause,
+        hint=credential_hint(connector) if view.status.state == "needs_auth" else None,
         instructions=connector.instructions or "",
         tools=view.tools,
         aliases=tuple(connector.aliases),

@@ -25,7 +25,7 @@ _CLAIM_EVERY = 1.0
 _RENEW_EVERY = 5.0
 _MOST = 200  # runs at work in one process; those that wait for a person do not count
 _AT_ONCE = 50
-_COURTESY = 0.01
+_COURTESY = 0.5
 
 
 class Dispatch:
@@ -42,12 +42,15 @@ class Dispatch:
         self._next_claim = 0.0
         self._left = False  # a run was accepted here that must wait for its turn
         self._accepting = 0
+        self._heard = asyncio.Event()
+        self._heard.set()
         parts.journal.lost = self._lose
 
     async def accept(self, run: Run, message: Message | None) -> Accepted:
         """Writes it down, and begins it if it is its turn and there is room."""
         rows, first = self._parts.runs, [queued(run)]
         self._accepting += 1
+        self._heard.clear()
         try:
             if self._room() > 0:
                 until = datetime.now(UTC) + LEASE
@@ -56,6 +59,8 @@ class Dispatch:
                 accepted = await rows.accept(run, message, first)
         finally:
             self._accepting -= 1
+            if not self._accepting:
+                self._heard.set()
         if accepted.run.worker == self.worker:
             self._start(accepted.run)
         else:
@@ -78,6 +83,11 @@ class Dispatch:
     @property
     def held(self) -> frozenset[str]:
         return frozenset(self._families)
+
+    @property
+    def at_work(self) -> int:
+        """How many of them do not wait for a person."""
+        return sum(not family.clock.is_waiting for family, _ in self._families.values())
 
     def wake(self) -> None:
         """There may be something to take, or a wish to hear."""
@@ -145,8 +155,9 @@ class Dispatch:
     async def _execute(self, run: Run, family: Family) -> None:
         parts = self._parts
         try:
-            while self._accepting:
-                await asyncio.sleep(_COURTESY)  # first all who came are told that they were heard
+            with suppress(TimeoutError):  # first all who came are told that they were heard
+                async with asyncio.timeout(_COURTESY):
+                    await self._heard.wait()
             await family.prepare(parts.runs)
             parts.streams.begin(run, family.number)
             await Execution(run, family, parts).execute()
@@ -184,8 +195,7 @@ class Dispatch:
                 self._abandon(root)
 
     def _room(self) -> int:
-        at_work = sum(not family.clock.is_waiting for family, _ in self._families.values())
-        return self._most - at_work
+        return self._most - self.at_work
 
     @staticmethod
     def _now() -> float:

@@ -2,9 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from functools import cache
 from typing import Any
 
 from sqlalchemy import RowMapping, case, delete, select
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from dragoman.agent import Agent, AgentNumbers
@@ -68,16 +70,20 @@ async def add_numbers(
     database: Database, connection: AsyncConnection, worked: Sequence[tuple[str, str, AgentNumbers]]
 ) -> None:
     """Within a transaction."""
-    statement = database.insert(_numbers)
+    rows = [{"workspace": workspace, "agent": agent, **asdict(one)} for workspace, agent, one in worked]
+    rows.sort(key=lambda row: (row["workspace"], row["agent"]))  # no two wait for each other
+    await connection.execute(_adding(database.location.is_sqlite), rows)
+
+
+@cache
+def _adding(is_sqlite: bool) -> Any:
+    statement = sqlite.insert(_numbers) if is_sqlite else postgresql.insert(_numbers)
     new = statement.excluded
     sums: dict[str, Any] = {name: _numbers.c[name] + new[name] for name in _COUNTED}
     was = _numbers.c.last_used
     is_later = new.last_used.is_not(None) & (was.is_(None) | (new.last_used > was))
     sums["last_used"] = case((is_later, new.last_used), else_=was)
-    added = statement.on_conflict_do_update(index_elements=["workspace", "agent"], set_=sums)
-    rows = [{"workspace": workspace, "agent": agent, **asdict(one)} for workspace, agent, one in worked]
-    # Always in this order: no two wait for each other.
-    await connection.execute(added, sorted(rows, key=lambda row: (row["workspace"], row["agent"])))
+    return statement.on_conflict_do_update(index_elements=["workspace", "agent"], set_=sums)
 
 
 def _row(agent: Agent) -> dict[str, Any]:

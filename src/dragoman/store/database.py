@@ -16,6 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_en
 from dragoman.store.columns import from_json, to_json
 from dragoman.store.faults import translated
 from dragoman.store.location import Location
+from dragoman.store.one_hop import make_lean
 
 
 class Database:
@@ -23,7 +24,7 @@ class Database:
 
     def __init__(self, engine: AsyncEngine, location: Location) -> None:
         self.location = location
-        # SQLite's driver begins nothing by itself, and to change its level back and forth costs more than a read.
+        # SQLite's driver begins nothing by itself, and changing its level to and fro costs more than a read.
         is_plain = location.is_sqlite
         self._reading = engine if is_plain else engine.execution_options(isolation_level="AUTOCOMMIT")
         self._writing = engine.execution_options(writes=True)
@@ -96,6 +97,7 @@ async def open_database(location: Location, busy_timeout: float) -> AsyncGenerat
 
 def _prepare(connection: Any, _record: Any) -> None:
     """What SQLite keeps per connection. WAL is kept in the file: see `schema`."""
+    make_lean(connection)
     cursor = connection.cursor()
     cursor.execute("PRAGMA foreign_keys=ON")
     cursor.execute("PRAGMA synchronous=NORMAL")

@@ -49,15 +49,16 @@ class SqlRunClaims:
         self, worker: str, until: datetime, now: datetime, *, dead: Sequence[str] = (), limit: int = 100
     ) -> Sequence[Run]:
         async with self._database.write() as connection:
-            facts = {"now": now, "dead": [*dead], "most": limit}
+            facts = {"now": now, "dead": [*dead], "gone": [*dead], "most": limit}
             return await _take(connection, _CLAIMABLE, facts, worker, until)
 
     @undisturbed
     async def claim_one(
         self, workspace: str, run: str, worker: str, until: datetime, now: datetime
     ) -> Run | None:
+        facts = {"now": now, "dead": [], "gone": [], "workspace": workspace, "run": run}
         async with self._database.write() as connection:
-            return await take_one(connection, workspace, run, worker, until, now)
+            return next(iter(await _take(connection, _CLAIMABLE_ONE, facts, worker, until)), None)
 
     @undisturbed
     async def renew(
@@ -143,10 +144,11 @@ def _place(runs: FromClause) -> Tuple:
 
 
 _now = bindparam("now", type_=_runs.c.lease_until.type)
-_dead = bindparam("dead", expanding=True)
+# The same workers twice: of one parameter the database would be told only how it is used last.
+_dead, _gone = bindparam("dead", expanding=True), bindparam("gone", expanding=True)
 _free = (
     select(_runs.c.workspace, _runs.c.id)
-    .where(_is_free(_now, _dead), _is_its_turn(_now, _dead))
+    .where(_is_free(_now, _dead), _is_its_turn(_now, _gone))
     .with_for_update(key_share=True, skip_locked=True)
 )
 # Made once: to put them together costs more than to execute them.
@@ -154,12 +156,27 @@ _CLAIMABLE = _free.order_by(_runs.c.created_at, _runs.c.id).limit(bindparam("mos
 _CLAIMABLE_ONE = _free.where(_runs.c.workspace == bindparam("workspace"), _runs.c.id == bindparam("run"))
 
 
-async def take_one(
-    connection: AsyncConnection, workspace: str, run: str, worker: str, until: datetime, now: datetime
-) -> Run | None:
-    """Within a transaction."""
-    facts = {"now": now, "dead": [], "workspace": workspace, "run": run}
-    return next(iter(await _take(connection, _CLAIMABLE_ONE, facts, worker, until)), None)
+_UNFINISHED_THERE = (
+    select(_runs.c.id)
+    .where(
+        _runs.c.workspace == bindparam("workspace"),
+        _runs.c.user == bindparam("user"),
+        _runs.c.thread == bindparam("thread"),
+        is_root,
+        _is_unfinished,
+    )
+    .limit(1)
+)
+
+
+async def has_turn(connection: AsyncConnection, run: Run) -> bool:
+    """Whether a run that is about to be written may begin at once. Within the transaction that writes it."""
+    if not run.thread:
+        return True
+    if run.message is None:
+        return False  # only who adds a message waits for others of the thread
+    place = {"workspace": run.workspace, "user": run.user, "thread": run.thread}
+    return (await connection.execute(_UNFINISHED_THERE, place)).first() is None
 
 
 async def _take(

@@ -6,7 +6,7 @@ The root's row is the lock of the family: a writer that finds it gone leaves the
 from dataclasses import asdict
 from typing import Any
 
-from sqlalchemy import ColumnElement, RowMapping, delete, select, tuple_
+from sqlalchemy import ColumnElement, RowMapping, bindparam, delete, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from dragoman.run import Run, RunLimits, RunUsage
@@ -44,6 +44,18 @@ def run_of(row: RowMapping) -> Run:
     return Run(**facts)
 
 
+# Made once: to put them together costs more than to execute them.
+_LOCKED = (
+    select(_member.c.workspace, _member.c.id)
+    .join(_root, (_root.c.workspace == _member.c.workspace) & (_root.c.id == _member.c.root))
+    .where(tuple_(_member.c.workspace, _member.c.id).in_(bindparam("keys", expanding=True)))
+    # Always in this order: no two wait for each other.
+    .order_by(_root.c.workspace, _root.c.id)
+    .with_for_update(key_share=True, of=_root)
+)
+_LOCKED_HELD = _LOCKED.where(_root.c.worker == bindparam("worker"))
+
+
 async def lock_families(connection: AsyncConnection, keys: set[Key], worker: str | None = None) -> set[Key]:
     """Which of these runs there are; until the transaction ends nobody removes them, or takes them over.
 
@@ -51,17 +63,11 @@ async def lock_families(connection: AsyncConnection, keys: set[Key], worker: str
     """
     if not keys:
         return set()
-    query = (
-        select(_member.c.workspace, _member.c.id)
-        .join(_root, (_root.c.workspace == _member.c.workspace) & (_root.c.id == _member.c.root))
-        .where(tuple_(_member.c.workspace, _member.c.id).in_(sorted(keys)))
-        # Always in this order: no two wait for each other.
-        .order_by(_root.c.workspace, _root.c.id)
-        .with_for_update(key_share=True, of=_root)
-    )
-    if worker is not None:
-        query = query.where(_root.c.worker == worker)
-    return {(workspace, run) for workspace, run in await connection.execute(query)}
+    facts: dict[str, Any] = {"keys": sorted(keys)}
+    if worker is None:
+        return {(workspace, run) for workspace, run in await connection.execute(_LOCKED, facts)}
+    facts["worker"] = worker
+    return {(workspace, run) for workspace, run in await connection.execute(_LOCKED_HELD, facts)}
 
 
 async def remove_families(connection: AsyncConnection, which: ColumnElement[bool]) -> int:

@@ -4,12 +4,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import RowMapping, func, insert, select
+from sqlalchemy import RowMapping, bindparam, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from dragoman.run import Message, RunEvent, Step
 from dragoman.store import run_tables
 from dragoman.store.agents import add_numbers
+from dragoman.store.bulk import Bulk
 from dragoman.store.database import Database
 from dragoman.store.messages import add_messages, place_of, wait_for_threads
 from dragoman.store.run_families import Key, lock_families, row_of, run_key
@@ -27,6 +28,11 @@ _highest_step = (
     .scalar_subquery()
 )
 
+# Made once: to put it together costs more than to execute it.
+_LAST_STEPS = select(_runs.c.workspace, _runs.c.id, _highest_step).where(
+    run_key.in_(bindparam("keys", expanding=True))
+)
+
 
 class SqlRunJournal:
     """The part of `RunRows` that a run at work uses.
@@ -36,6 +42,8 @@ class SqlRunJournal:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._new_steps = Bulk(_steps)
+        self._new_events = Bulk(_events, unless_there=["workspace", "root", "number"])
 
     @undisturbed
     async def write(self, batch: Batch) -> Sequence[Message]:
@@ -56,7 +64,7 @@ class SqlRunJournal:
         present = await _present(connection, batch, worker)
         if runs := [row_of(run) for run in batch.runs if (run.workspace, run.id) in present]:
             await connection.execute(self._database.upsert(_runs, keep=_KEPT), runs)
-        await _add_steps(connection, [one for one in batch.steps if (one.workspace, one.run) in present])
+        await self._add_steps(connection, [one for one in batch.steps if (one.workspace, one.run) in present])
         await self._add_events(
             connection, [one for one in batch.events if (one.workspace, one.root) in present]
         )
@@ -67,10 +75,20 @@ class SqlRunJournal:
 
     async def _add_events(self, connection: AsyncConnection, events: Sequence[RunEvent]) -> None:
         if events:
-            once = self._database.insert(_events).on_conflict_do_nothing(
-                index_elements=["workspace", "root", "number"]
-            )
-            await connection.execute(once, [_event_row(one) for one in events])
+            await self._new_events.insert(connection, [_event_row(one) for one in events])
+
+    async def _add_steps(self, connection: AsyncConnection, steps: Sequence[Step]) -> None:
+        if not steps:
+            return
+        keys = {"keys": sorted({(step.workspace, step.run) for step in steps})}
+        found = await connection.execute(_LAST_STEPS, keys)
+        highest = {(workspace, run): number or 0 for workspace, run, number in found}
+        rows: list[list[Any]] = []
+        for step in steps:
+            key = (step.workspace, step.run)
+            highest[key] += 1
+            rows.append(_step_row(step, highest[key]))
+        await self._new_steps.insert(connection, rows)
 
     @undisturbed
     async def steps(self, workspace: str, run: str) -> Sequence[Step]:
@@ -120,21 +138,6 @@ async def _present(connection: AsyncConnection, batch: Batch, worker: str | None
     return found | {(run.workspace, run.id) for run in batch.runs if (run.workspace, run.root) in found}
 
 
-async def _add_steps(connection: AsyncConnection, steps: Sequence[Step]) -> None:
-    if not steps:
-        return
-    keys = sorted({(step.workspace, step.run) for step in steps})
-    query = select(_runs.c.workspace, _runs.c.id, _highest_step).where(run_key.in_(keys))
-    highest = {(workspace, run): number or 0 for workspace, run, number in await connection.execute(query)}
-    rows: list[dict[str, Any]] = []
-    for step in steps:
-        key = (step.workspace, step.run)
-        highest[key] += 1
-        rows.append({column.name: getattr(step, column.name) for column in _steps.columns})
-        rows[-1]["number"] = highest[key]
-    await connection.execute(insert(_steps), rows)
-
-
 async def _add_messages(
     connection: AsyncConnection, messages: Sequence[Message], present: set[Key]
 ) -> Sequence[Message]:
@@ -147,10 +150,15 @@ async def _add_messages(
     ]
 
 
-def _event_row(event: RunEvent) -> dict[str, Any]:
-    facts = {column.name: getattr(event, column.name) for column in _events.columns}
-    facts["data"] = dict(event.data)
-    return facts
+def _step_row(step: Step, number: int) -> list[Any]:
+    """In the order of the table's columns."""
+    return [step.workspace, step.run, number, step.kind, step.key, step.content, step.time]
+
+
+def _event_row(event: RunEvent) -> list[Any]:
+    """In the order of the table's columns."""
+    first = [event.workspace, event.root, event.number, event.run, event.kind]
+    return [*first, event.agent, dict(event.data), event.time]
 
 
 def _event(row: RowMapping) -> RunEvent:

@@ -92,7 +92,7 @@ class Batch:
     """What is written together: one transaction.
 
     Steps get the next numbers of their runs in the order given. Events carry their numbers; one that is
-    there already is left as it is. Runs are replaced whole, but for `cancel_asked`, `worker` and `lease_until`.
+    there already is left as it is. Runs are replaced whole, but for `cancel_asked`, `worker`, `lease_until`.
     """
 
     steps: Sequence[Step] = ()
@@ -207,7 +207,10 @@ class RunRows(Protocol):
         ...
 
     async def ask_cancel(self, workspace: str, run: str) -> bool:
-        """Marks an unfinished root run; a queued one that nobody holds is cancelled at once. False: finished."""
+        """Marks an unfinished root run; a queued one that nobody holds is cancelled at once.
+
+        False when it has finished.
+        """
         ...
 
     async def cancels(self, worker: str) -> frozenset[str]:

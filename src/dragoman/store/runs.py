@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Select, insert, select
@@ -11,7 +11,7 @@ from dragoman.errors import NotFound
 from dragoman.run import FINISHED, Message, Run, RunEvent, RunStatus
 from dragoman.store import run_tables
 from dragoman.store.messages import add_messages, place_of, wait_for_threads
-from dragoman.store.run_claims import SqlRunClaims, take_one
+from dragoman.store.run_claims import SqlRunClaims, has_turn
 from dragoman.store.run_families import is_root, lock_families, remove_families, row_of, run_of
 from dragoman.store.run_journal import SqlRunJournal
 from dragoman.store.run_protocols import Accepted
@@ -40,11 +40,10 @@ class SqlRuns(SqlRunJournal, SqlRunClaims):
                 run = replace(run, message=message.number)
             if not run.is_root and not await lock_families(connection, {(run.workspace, run.root)}):
                 raise NotFound("the run that this one belongs to is gone")
+            if worker is not None and await has_turn(connection, run):
+                run = replace(run, worker=worker, lease_until=until)
             await connection.execute(insert(_rows), [row_of(run)])
             await self._add_events(connection, events)
-            if worker is not None and until is not None:
-                now = datetime.now(UTC)
-                run = await take_one(connection, run.workspace, run.id, worker, until, now) or run
         return Accepted(run=run, message=message)
 
     @undisturbed

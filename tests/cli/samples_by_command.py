@@ -1,0 +1,22 @@
+"""Sample servers as connectors, added by the command."""
+
+import sys
+from pathlib import Path
+
+from command_line import Command
+
+
+def add_email(dragoman: Command, data: Path) -> None:
+    server = ["--", sys.executable, "-m", "dragoman.samples.email", "--mailbox", str(data / "mailbox.json")]
+    added = dragoman("connectors", "add", "email", *server)
+    assert added.code == 0, added.err
+
+
+def add_tracker(dragoman: Command, data: Path) -> None:
+    server = ["--", sys.executable, "-m", "dragoman.samples.tracker", "--data", str(data)]
+    added = dragoman("connectors", "add", "tracker", *server)
+    assert added.code == 0, added.err
+
+
+def sent_emails(data: Path) -> str:
+    return (data / "mailbox.json").read_text() if (data / "mailbox.json").exists() else ""

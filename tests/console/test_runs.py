@@ -1,0 +1,153 @@
+"""The pages of runs in a real Chromium: what was done can be read, and stopped, while it goes on."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.async_api import Page, expect
+
+from console.browsing import Console, OpenConsole
+from console.speaking import Speaker
+from dragoman.run import Run
+from dragoman.tool import Annotations
+
+pytestmark = pytest.mark.anyio
+
+
+def speaking(console: Console) -> Speaker:
+    speaker = Speaker()
+    speaker.install(console.hub)
+
+    @console.hub.tool(annotations=Annotations(read_only=True))
+    def look(what: str) -> str:
+        """Looks something up."""
+        return f"found <b>{what}</b>"
+
+    @console.hub.tool(annotations=Annotations(destructive=True))
+    def burn(what: str) -> str:
+        """Burns something."""
+        return f"{what} is ashes"
+
+    assert look
+    assert burn
+    return speaker
+
+
+async def post(console: Console, text: str) -> Run:
+    return (await console.hub.messages.post(text)).run
+
+
+def calling(tool: str, **arguments: Any) -> str:
+    return f"call {tool} {json.dumps(arguments)}"
+
+
+async def is_now(page: Page, status: str) -> None:
+    await expect(page.locator("#run .chip").first).to_have_text(status)
+
+
+async def test_the_list_is_filtered_and_refreshes_itself(open_console: OpenConsole, tmp_path: Path) -> None:
+    async with open_console(tmp_path, model="speaker") as console:
+        speaking(console)
+        page = await console.page("/runs")
+        await expect(page.get_by_text("No agent has worked yet")).to_be_visible()
+        await console.hub.ask("hello")
+        await expect(page.get_by_role("link", name="hello")).to_be_visible()
+        waiting = await post(console, calling("burn", what="papers"))
+        await expect(page.locator("#runs")).to_contain_text("waiting")
+        await console.picture(page, "runs")
+
+        await page.get_by_label("Status").select_option("done")
+        await expect(page.locator("#runs tbody tr")).to_have_count(1)
+        await expect(page).to_have_url(f"{console.url}/runs?status=done&agent=&thread=")
+        await page.reload()
+        await expect(page.locator("#runs tbody tr")).to_have_count(1)
+        await page.get_by_label("Thread").select_option(waiting.thread)
+        await expect(page.get_by_text("Nothing fits")).to_be_visible()
+        await page.get_by_role("link", name="Show all").click()
+        await expect(page.locator("#runs tbody tr")).to_have_count(2)
+
+
+async def test_a_run_is_read_step_by_step(open_console: OpenConsole, tmp_path: Path) -> None:
+    async with open_console(tmp_path, model="speaker") as console:
+        speaking(console)
+        run = await console.hub.ask(calling("look", what="keys"))
+        page = await console.page(f"/runs/{run.id}")
+        await is_now(page, "done")
+        line = page.locator(".runs-line")
+        await expect(line).to_contain_text("@assistant begins")
+        await expect(line).to_contain_text("functions offered")
+        await expect(line).to_contain_text("wants look")
+        call = line.locator(".runs-is-call")
+        await expect(call).to_contain_text("done")
+        await call.get_by_text("arguments").click()
+        await expect(call.locator("pre").first).to_contain_text('"what": "keys"')
+        await call.get_by_text("result").click()
+        await expect(call).to_contain_text("found <b>keys</b>")
+        await console.picture(page, "run")
+        await page.get_by_text("Raw events").click()
+        await expect(page.locator("#events")).to_contain_text("call.finished")
+        await page.get_by_role("link", name="Open in chat").click()
+        await expect(page).to_have_url(f"{console.url}/chat/{run.thread}")
+
+
+async def test_what_is_open_stays_open_while_a_run_goes_on(open_console: OpenConsole, tmp_path: Path) -> None:
+    async with open_console(tmp_path, model="speaker") as console:
+        speaker = speaking(console)
+        run = await post(console, "word by word")
+        page = await console.page(f"/runs/{run.id}")
+        await is_now(page, "running")
+        await page.locator("summary", has_text="which").click()
+        await expect(page.locator(".runs-more pre")).to_contain_text("look")
+        speaker.say("all ", "is well")
+        speaker.end()
+        await is_now(page, "done")
+        await expect(page.locator("#answer-title + .prose")).to_have_text("all is well")
+        await expect(page.locator(".runs-more pre")).to_be_visible()
+        await expect(page.get_by_role("button", name="Stop")).to_have_count(0)
+
+
+async def test_a_run_that_waits_says_for_what_and_is_stopped(
+    open_console: OpenConsole, tmp_path: Path
+) -> None:
+    async with open_console(tmp_path, model="speaker") as console:
+        speaking(console)
+        run = await post(console, calling("burn", what="papers"))
+        page = await console.page(f"/runs/{run.id}")
+        await is_now(page, "waiting")
+        await expect(page.locator(".runs-is-approval")).to_contain_text("pending")
+        await console.picture(page, "run_waiting")
+        await page.get_by_role("button", name="Stop").click()
+        await page.locator("#ask button[value=no]").click()
+        await is_now(page, "waiting")
+        await page.get_by_role("button", name="Stop").click()
+        await page.locator("#ask button[value=yes]").click()
+        await is_now(page, "cancelled")
+        await expect(page.locator(".runs-line")).to_contain_text("burn cancelled")
+
+
+async def test_runs_of_several_agents_are_nested(open_console: OpenConsole, tmp_path: Path) -> None:
+    async with open_console(tmp_path, model="speaker") as console:
+        speaking(console)
+        for name in ("one", "two"):
+            await console.hub.agents.create(name)
+        run = await console.hub.ask("@one @two hello")
+        page = await console.page(f"/runs/{run.id}")
+        await is_now(page, "done")
+        await expect(page.locator(".runs-child")).to_have_count(2)
+        await console.picture(page, "run_nested")
+        await page.get_by_role("link", name="@two").first.click()
+        await expect(page.get_by_role("link", name="Whole run")).to_be_visible()
+        await expect(page.locator(".runs-line")).to_contain_text("@two begins")
+
+
+async def test_nobody_reads_the_run_of_another(open_console: OpenConsole, tmp_path: Path) -> None:
+    async with open_console(tmp_path, model="speaker", multi_user=True) as console:
+        speaking(console)
+        key = await console.add_user("ada")
+        run = await console.hub.ask("hello")
+        console.forgive("404")
+        page = await console.page(f"/runs/{run.id}", key=key)
+        await expect(page.get_by_text("there is no run")).to_be_visible()
+        await page.goto(f"{console.url}/runs")
+        await expect(page.get_by_text("No agent has worked yet")).to_be_visible()
