@@ -13,10 +13,11 @@ import tempfile
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+TESTS = Path(__file__).parents[1] / "tests"
+sys.path += [str(TESTS / "runs"), str(TESTS)]
 
 import lab
-from runs.kills import Lives, Scene
+from killing import Lives, Scene
 from servers.processes import HttpProcess
 
 

@@ -57,6 +57,17 @@ async def test_a_call_leaves_who_what_and_how_it_ended_but_never_its_arguments(
     assert CANARY not in dumped(database_url)
 
 
+async def test_entries_are_found_by_their_time(settings: Settings, database_url: str) -> None:
+    async with Hub(settings) as hub:
+        hub.add_tool(echo)
+        for text in ("one", "two", "three"):
+            await hub.call("echo", {"text": text}, caller=ADA)
+        three, two, one = await hub.audit.list(caller=ADMIN)
+        assert list(await hub.audit.list(caller=ADMIN, since=two.time, until=three.time)) == [two]
+        assert list(await hub.audit.list(caller=ADMIN, until=two.time)) == [one]
+        assert list(await hub.audit.list(caller=ADMIN, since=two.time, after=three.number)) == [two]
+
+
 async def test_thousands_of_entries_by_two_writers_make_one_chain(
     settings: Settings, database_url: str
 ) -> None:

@@ -33,7 +33,7 @@ class Terminal:
         """What a person sees in the end, scrolled back to the beginning."""
         return screen_of(self._seen.decode(errors="replace"))
 
-    def until(self, text: str, within: float = 40.0) -> str:
+    def until(self, text: str, within: float = 90.0) -> str:
         """What was shown since the last `until`, up to and with the text."""
         limit = time.monotonic() + within
         while (at := self.shown.find(text, self._read_to)) < 0:
@@ -52,7 +52,7 @@ class Terminal:
     def press_end(self) -> None:
         self.type("\x04")
 
-    def wait(self, within: float = 30.0) -> int:
+    def wait(self, within: float = 60.0) -> int:
         limit = time.monotonic() + within
         while self._take(max(0.0, limit - time.monotonic())):
             pass

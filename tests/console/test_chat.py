@@ -2,10 +2,11 @@
 
 import re
 import sys
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
-from playwright.async_api import Locator, Page, expect
+from playwright.async_api import Browser, Locator, Page, expect
 
 from console.browsing import Console, OpenConsole
 from console.speaking import Speaker
@@ -242,6 +243,31 @@ async def test_a_lost_connection_loses_and_doubles_no_word(open_console: OpenCon
         await is_over(page)
         await expect(last_turn(page).locator(".prose")).to_have_text(said.strip())
         await expect(page.locator(".turn")).to_have_count(1)
+
+
+async def test_a_run_that_goes_on_after_a_restart_says_nothing_twice(
+    open_console: OpenConsole, tmp_path: Path, browser: Browser
+) -> None:
+    async with AsyncExitStack() as stack:
+        async with open_console(tmp_path, model="speaker") as console:
+            speaker = speaking(console)
+            wire = await stack.enter_async_context(opened_wire(console.url))
+            signed_in = await (await console.context()).storage_state()
+            context = await stack.enter_async_context(await browser.new_context(storage_state=signed_in))
+            page = await context.new_page()
+            await page.goto(wire.url + "/chat")
+            await write(page, "words please")
+            speaker.say("what never came to its end")
+            await expect(last_turn(page).locator(".words")).to_have_text("what never came to its end")
+            wire.cut()
+        async with open_console(tmp_path, model="speaker") as console:
+            speaker = speaking(console)
+            speaker.say("told ", "anew")
+            wire.mend(console.url)
+            await expect(last_turn(page).locator(".words")).to_have_text("told anew")
+            speaker.end()
+            await is_over(page)
+            await expect(last_turn(page).locator(".words")).to_have_text("told anew")
 
 
 async def test_two_tabs_show_the_same(open_console: OpenConsole, tmp_path: Path) -> None:

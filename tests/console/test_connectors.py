@@ -113,7 +113,8 @@ async def test_a_server_out_of_reach_says_why_and_when_it_is_tried_next(
         await expect(works).to_contain_text("disabled")
         await state_is(console.hub, "works", "disabled")
         await works.get_by_role("switch").focus()
-        await page.wait_for_response("**/connectors/-/cards")
+        async with page.expect_response("**/connectors/-/cards"):
+            pass
         await expect(works.get_by_role("switch")).to_be_focused()
 
 
@@ -136,7 +137,7 @@ async def test_pasted_servers_are_shown_before_they_are_added(
         await page.get_by_role("button", name="Test", exact=True).click()
         await expect(outcome).to_contain_text("will be added")
         await expect(outcome).to_contain_text("needs an answer")
-        await page.get_by_label("input:path").fill("mcp")
+        await page.get_by_label("path", exact=True).fill("mcp")
         await page.get_by_role("button", name="Test", exact=True).click()
         await expect(outcome.get_by_text("will be added")).to_have_count(2)
         await console.picture(page, "connectors_paste")
@@ -173,8 +174,7 @@ async def test_a_member_sees_what_is_shared_and_is_told_that_it_is_not_theirs_to
 ) -> None:
     async with open_console(tmp_path, multi_user=True) as console:
         await console.hub.connectors.add("own", **quick(command=sys.executable, args=[STDIO]))
-        shared = {**quick(command=sys.executable, args=[STDIO]), "isolation": "user"}
-        await console.hub.connectors.add("shared", shared=True, **shared)
+        await console.hub.connectors.add("shared", shared=True, **quick(command=sys.executable, args=[STDIO]))
         page = await console.page("/connectors", key=await console.add_user("ada"))
         await expect(page.get_by_role("region", name="shared")).to_be_visible()
         await expect(page.get_by_role("region", name="own")).to_have_count(0)

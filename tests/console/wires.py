@@ -18,8 +18,11 @@ class Wire:
         for writer in [*self._open]:
             writer.transport.abort()
 
-    def mend(self) -> None:
+    def mend(self, url: str | None = None) -> None:
+        """It leads where it led before, or to another service."""
         self.is_cut = False
+        if url is not None:
+            self._port = _port(url)
 
     async def carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if self.is_cut:
@@ -48,7 +51,7 @@ async def _pump(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> N
 
 @asynccontextmanager
 async def opened_wire(url: str) -> AsyncGenerator[Wire]:
-    wire = Wire(int(url.rpartition(":")[2]))
+    wire = Wire(_port(url))
     server = await asyncio.start_server(wire.carry, "127.0.0.1", 0)
     wire.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     try:
@@ -57,3 +60,7 @@ async def opened_wire(url: str) -> AsyncGenerator[Wire]:
         wire.cut()
         server.close()
         await server.wait_closed()
+
+
+def _port(url: str) -> int:
+    return int(url.rpartition(":")[2])

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from runs.kills import Lives, Scene
+from runs.killing import Lives, Scene
 from servers.processes import HttpProcess
 
 pytestmark = [pytest.mark.fault, pytest.mark.timeout(300)]

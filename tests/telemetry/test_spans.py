@@ -55,3 +55,20 @@ def test_what_happens_inside_a_call_is_a_child_of_its_span() -> None:
 
 def test_without_an_sdk_there_is_no_span() -> None:
     assert Spans().open("mcp_time_now", "call_1") is None
+
+
+def test_a_request_and_a_call_are_inside_the_span_of_their_run() -> None:
+    spans, exporter, _ = recording()
+    with spans.within("invoke_agent", "mailer", gen_ai__agent__name="mailer") as run:
+        with spans.within("chat", "openai:gpt-5"):
+            pass
+        call = spans.open("mcp_email_read", "call_1")
+        assert call is not None
+        call.end(None, "email")
+        run.note(gen_ai__usage__input_tokens=12)
+    request, called, outer = exporter.get_finished_spans()
+    assert outer.name == "invoke_agent mailer"
+    assert (outer.attributes or {})["gen_ai.agent.name"] == "mailer"
+    assert (outer.attributes or {})["gen_ai.usage.input_tokens"] == 12
+    assert outer.context is not None
+    assert {span.parent and span.parent.span_id for span in (request, called)} == {outer.context.span_id}

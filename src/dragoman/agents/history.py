@@ -5,6 +5,7 @@ said comes as text. Pure: given the messages and the journals.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from pydantic_ai.messages import (
     ModelMessage,
@@ -12,48 +13,75 @@ from pydantic_ai.messages import (
     ModelRequest,
     ModelResponse,
     TextPart,
+    ToolAvailabilityDeltaPart,
     UserPromptPart,
 )
 
+from dragoman.agents.prices import window_of
 from dragoman.run import Message
 from dragoman.tokens import count_tokens
 
 _LONGEST_TEXT = 20_000
+_SHARE = 3  # of a window, one part of so many; tools, the request and the answer need the others
+
+
+def budget_for(models: Sequence[str], most: int) -> int:
+    """Tokens of history that every one of these models has room for; no more than `most`."""
+    windows = [window for model in models if (window := window_of(model))]
+    return min([most, *(window // _SHARE for window in windows)])
 
 
 def history_of(
     messages: Sequence[Message], journals: Mapping[str, Sequence[ModelMessage]], agent: str, budget: int
 ) -> list[ModelMessage]:
-    """Whole exchanges only, oldest first, no more than `budget` tokens together."""
+    """Whole exchanges only, oldest first, no more than `budget` tokens together.
+
+    `journals` are whole exchanges of the agent itself, by the id of the run, and of the root that the
+    person's message names. One that is too long comes as the text that people saw of it.
+    """
     chosen: list[list[ModelMessage]] = []
-    told: set[str] = set()
+    told: set[int] = set()
     left = budget
     for message in reversed(messages):
-        if message.run is not None and message.run in told:
+        journal = journals.get(message.run or "", ())
+        if journal and id(journal) in told:
             continue
-        part = _of_run(message, journals) or _of_text(message, agent)
-        if not part:
-            continue
-        left -= count_tokens(ModelMessagesTypeAdapter.dump_json(part))
-        if left < 0:
+        part = _without_news(journal)
+        cost = _cost(part)
+        if not part or cost > left:
+            part = _of_text(message, agent)
+            cost = _cost(part)
+        else:
+            told.add(id(journal))
+        if cost > left:
             break
+        left -= cost
         chosen.append(part)
-        if message.run in journals and len(part) > 1:
-            told.add(message.run or "")
     return [message for part in reversed(chosen) for message in part]
 
 
-def _of_run(message: Message, journals: Mapping[str, Sequence[ModelMessage]]) -> list[ModelMessage]:
-    journal = [*journals.get(message.run or "", ())]
-    if len(journal) < 2 or not isinstance(journal[-1], ModelResponse) or journal[-1].tool_calls:
-        return []  # it did not come to an end: a model takes no open call
-    return journal
+def _cost(part: list[ModelMessage]) -> int:
+    return count_tokens(ModelMessagesTypeAdapter.dump_json(part)) if part else 0
+
+
+def _without_news(journal: Sequence[ModelMessage]) -> list[ModelMessage]:
+    """Of tools that came while it worked: they may be gone by now, and who is there is told anew."""
+    told: list[ModelMessage] = []
+    for message in journal:
+        if isinstance(message, ModelRequest):
+            parts = [part for part in message.parts if not isinstance(part, ToolAvailabilityDeltaPart)]
+            message = replace(message, parts=parts)
+        if message.parts:
+            told.append(message)
+    return told
 
 
 def _of_text(message: Message, agent: str) -> list[ModelMessage]:
     text = message.text[:_LONGEST_TEXT]
-    if message.author == "system" or not text:
+    if not text:
         return []
+    if message.author == "system":  # what a model must not take up again by itself: it was not answered
+        return [ModelResponse(parts=[TextPart(f"(Not answered: {text})")])]
     if message.author == "agent" and message.agent == agent:
         return [ModelResponse(parts=[TextPart(text)])]
     said = text if message.author == "person" else f"(@{message.agent} said:) {text}"

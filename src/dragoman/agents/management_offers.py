@@ -62,8 +62,8 @@ class ManagementOffers:
     async def instructions(self, work: Work) -> str:
         return (
             "When the person asks you to manage agents or connectors, use the functions for it. A request for"
-            " a task (read, send, find, create in a connected service) is not one to manage agents: do it with"
-            " tools or hand it on."
+            " a task (read, send, find, create in a connected service) is not one to manage agents: do it"
+            " with tools or hand it on."
         )
 
     def _offer(self, function: _Function, work: Work) -> Offer:

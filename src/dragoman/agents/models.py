@@ -117,6 +117,12 @@ class Models:
         """`InvalidConfig` when a model string cannot be opened. Asks no provider whether it has the model."""
         self.open(_chosen(_split(names), "it is checked"))
 
+    async def verify(self, model: str | None, fallbacks: Sequence[str] = ()) -> None:
+        """The same for what somebody is about to write down; no model at all is none that is wrong."""
+        if names := ",".join(filter(None, (model, *fallbacks))):
+            # In a thread: the first look at a model string imports pydantic-ai.
+            await anyio.to_thread.run_sync(self.check, names)
+
     async def survey(self) -> list[FoundModel]:
         """All that was looked at, in the order of choice, with the reason for each."""
         default = (await self.choose()).name

@@ -10,7 +10,6 @@ from typing_extensions import TypedDict
 
 from dragoman.agent import AgentKind, AgentNumbers, AgentStatus, Exposure
 from dragoman.api.encoding import json_response
-from dragoman.api.models import check_model
 from dragoman.api.requests import PROBLEMS, TheCaller, TheHub
 from dragoman.hub import Hub
 from dragoman.hub.agents import AgentView
@@ -166,7 +165,6 @@ async def list_agents(hub: TheHub, caller: TheCaller) -> Response:
 @routes.post("", status_code=201, responses={201: {"model": AgentShape}})
 async def create_agent(new: NewAgent, hub: TheHub, caller: TheCaller) -> Response:
     """A worker, at work at once."""
-    await check_model(hub, new.model, *new.fallbacks)
     agent = await hub.agents.create(
         new.name,
         description=new.description,
@@ -191,8 +189,6 @@ async def get_agent(name: str, hub: TheHub, caller: TheCaller) -> Response:
 @routes.patch("/{name}", responses=_ONE)
 async def update_agent(name: str, changes: AgentChanges, hub: TheHub, caller: TheCaller) -> Response:
     """Effective from its next step, in the middle of a conversation too."""
-    await hub.agents.get(name, caller)
-    await check_model(hub, changes.model, *(changes.fallbacks or ()))
     await hub.agents.update(name, caller, **changes.facts())
     return await _shown(name, hub, caller)
 

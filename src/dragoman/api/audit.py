@@ -3,6 +3,7 @@
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
+from pydantic import AwareDatetime
 from starlette.responses import Response
 from typing_extensions import TypedDict
 
@@ -16,6 +17,7 @@ Word = Annotated[str | None, Query(max_length=200)]
 Workspace = Annotated[str | None, Query(max_length=200, description="id or name; for the operator")]
 After = Annotated[int, Query(ge=0, le=2**31 - 1)]
 Limit = Annotated[int, Query(ge=1, le=1000)]
+Moment = Annotated[AwareDatetime | None, Query(description="with its time zone: 2026-01-31T12:00:00Z")]
 
 
 class EntryShape(TypedDict):
@@ -59,13 +61,22 @@ async def list_entries(
     caller: TheCaller,
     user: Word = None,
     action: Word = None,
+    since: Moment = None,
+    until: Moment = None,
     after: After = 0,
     limit: Limit = 100,
     workspace: Workspace = None,
 ) -> Response:
     """Newest first; `after` the entry of that number come older ones. Members see their own."""
     entries = await hub.audit.list(
-        user=user, action=action, after=after, limit=limit, workspace=workspace, caller=caller
+        user=user,
+        action=action,
+        since=since,
+        until=until,
+        after=after,
+        limit=limit,
+        workspace=workspace,
+        caller=caller,
     )
     names = {entry.user: await hub.people.name_of(entry.workspace, entry.user) for entry in entries}
     return json_response({"entries": entries, "names": names})

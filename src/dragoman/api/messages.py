@@ -13,7 +13,6 @@ from starlette.responses import Response
 
 from dragoman.agent import Exposure
 from dragoman.api.encoding import json_response
-from dragoman.api.models import check_model
 from dragoman.api.requests import PROBLEMS, TheCaller, TheHub
 from dragoman.api.run_shapes import AcceptedShape, MessagesShape, message_view, run_view
 from dragoman.hub import Hub
@@ -131,9 +130,6 @@ async def begin_thread(
 async def _posted(
     thread: str | None, new: NewMessage, request: Request, hub: Hub, caller: Caller, seconds: float
 ) -> Response:
-    if thread is not None:
-        await hub.threads.get(thread, caller)  # before anything else is said about the message
-    await check_model(hub, new.model)
     accepted = await hub.messages.post(
         new.text,
         thread=thread,

@@ -1,7 +1,5 @@
 """`/api/models`: which language models this installation can use, and why not the others."""
 
-import asyncio
-
 from fastapi import APIRouter
 from starlette.responses import Response
 from typing_extensions import TypedDict
@@ -9,7 +7,6 @@ from typing_extensions import TypedDict
 from dragoman.agents.models import FoundModel
 from dragoman.api.encoding import json_response
 from dragoman.api.requests import PROBLEMS, TheCaller, TheHub
-from dragoman.hub import Hub
 
 routes = APIRouter(prefix="/api", tags=["agents"], responses=PROBLEMS)
 
@@ -32,14 +29,6 @@ class ModelsShape(TypedDict):
 async def list_models(hub: TheHub, caller: TheCaller) -> Response:
     """In the order of choice; the default is what answers where nobody chose."""
     return json_response({"models": [_view(found) for found in await hub.models.survey()]})
-
-
-async def check_model(hub: Hub, *names: str | None) -> None:
-    """`InvalidConfig` says what is wrong with a model string before anything is written."""
-    for name in names:
-        if name:
-            # In a thread: the first look at a model string imports pydantic-ai.
-            await asyncio.to_thread(hub.models.check, name)
 
 
 def _view(found: FoundModel) -> ModelShape:

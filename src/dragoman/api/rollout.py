@@ -1,4 +1,4 @@
-"""`/api/rollout`: how far connector agents are rolled out, for the operator; and thumbs, for everybody."""
+"""`/api/rollout`: how far connector agents are rolled out, for the operator."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -25,17 +25,6 @@ class RolloutChanges(BaseModel):
     share: float | None = Field(default=None, ge=0, le=100, description="percent of all users")
     workspaces: list[str] | None = Field(default=None, max_length=1000, description="ids; all their users")
     users: list[str] | None = Field(default=None, max_length=1000, description="id, or workspace/id")
-
-
-class Thumb(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-    thumb: Literal[1, 0, -1] = Field(description="1 is up, -1 is down, 0 takes it back")
-
-
-class ThumbShape(TypedDict):
-    run: str
-    thumb: int
 
 
 class FiguresShape(TypedDict):
@@ -109,13 +98,6 @@ async def set_rollout(hub: TheHub, caller: TheCaller, changes: RolloutChanges) -
 async def reset_rollout(hub: TheHub, caller: TheCaller) -> Response:
     """Back to what the environment says. Counting begins anew, and a rollback is over."""
     return json_response(_view(await hub.rollout.reset(caller)))
-
-
-@routes.put("/runs/{run}/thumb", responses={200: {"model": ThumbShape}})
-async def rate_run(run: str, hub: TheHub, caller: TheCaller, thumb: Thumb) -> Response:
-    """What a person thinks of an answer."""
-    found = await hub.rollout.rate(run, thumb.thumb, caller)
-    return json_response({"run": found.id, "thumb": thumb.thumb})
 
 
 def _view(status: RolloutStatus) -> Mapping[str, Any]:

@@ -1,5 +1,107 @@
-"""audit."""
+"""`/audit`: who did what to which, found by user, action and time; and the check that nobody changed it."""
 
+from collections.abc import AsyncGenerator
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-routes: list[Route] = []
+from dragoman.console.pages import caller_of, hub_of, is_part, pages_of
+from dragoman.console.rights import check_from_here, check_scope
+from dragoman.console.texts import pretty
+from dragoman.errors import InvalidArguments
+
+_A_PAGE = 50
+_AT_ONCE = 1000
+# What people look for; any other action can be typed.
+_ACTIONS = (
+    "call", "agent.created", "agent.updated", "agent.removed", "approval.answered", "approval.withdrawn",
+    "connector.added", "connector.updated", "connector.removed", "credential.set", "credential.removed",
+    "key.added", "key.revoked", "preferences.changed", "question.answered", "rollout.set", "run.cancelled",
+    "tool.changed", "user.added", "user.updated", "user.removed", "workspace.updated",
+)  # fmt: skip
+
+
+async def show_all(request: Request) -> Response:
+    check_scope(request, "admin")
+    facts = await _listed(request)
+    if is_part(request):
+        return pages_of(request).part(request, "audit/list.html", **facts)
+    hub, caller = hub_of(request), caller_of(request)
+    users = await hub.people.users(caller=caller) if caller.is_admin else ()
+    return pages_of(request).page(
+        request, "audit.html", title="Audit", users=users, actions=_ACTIONS, leads=caller.is_admin, **facts
+    )
+
+
+async def verify(request: Request) -> Response:
+    check_scope(request, "admin")
+    verdict = await hub_of(request).audit.verify(caller=caller_of(request))
+    return pages_of(request).part(request, "audit/verdict.html", verdict=verdict)
+
+
+async def export(request: Request) -> Response:
+    """One JSON document a line, oldest first, as it was written."""
+    check_scope(request, "admin")
+    check_from_here(request)
+    name = f"audit-{datetime.now(UTC):%Y-%m-%d}.ndjson"
+    return StreamingResponse(
+        _lines(request),
+        media_type="application/x-ndjson",
+        headers={"content-disposition": f'attachment; filename="{name}"'},
+    )
+
+
+# Parts
+
+
+async def _listed(request: Request) -> dict[str, Any]:
+    asked, hub, caller = request.query_params, hub_of(request), caller_of(request)
+    chosen = {name: asked.get(name, "").strip() for name in ("user", "action", "since", "until")}
+    after = asked.get("after", "0")
+    entries = await hub.audit.list(
+        user=chosen["user"] or None,
+        action=chosen["action"] or None,
+        since=_moment(chosen["since"]),
+        until=_moment(chosen["until"]),
+        after=int(after) if after.isdigit() and len(after) < 10 else 0,
+        limit=_A_PAGE + 1,
+        caller=caller,
+    )
+    shown = entries[:_A_PAGE]
+    return {
+        "entries": shown,
+        "names": {entry.user: await hub.people.name_of(entry.workspace, entry.user) for entry in shown},
+        "chosen": chosen,
+        "pretty": pretty,
+        "is_first": after == "0",
+        "older": shown[-1].number if len(entries) > _A_PAGE else None,
+    }
+
+
+async def _lines(request: Request) -> AsyncGenerator[bytes]:
+    after = 0
+    while page := await hub_of(request).audit.export(
+        after=after, limit=_AT_ONCE, caller=caller_of(request)
+    ):
+        for entry in page:
+            yield orjson.dumps(entry, default=dict) + b"\n"
+        after = page[-1].number
+
+
+def _moment(text: str) -> datetime | None:
+    """As a browser's field for a time writes it; times here are those of UTC."""
+    try:
+        return datetime.fromisoformat(text).replace(tzinfo=UTC) if text else None
+    except ValueError:
+        raise InvalidArguments("there is no such time", hint="choose a day and a time, or none") from None
+
+
+routes = [
+    Route("/audit", show_all),
+    Route("/audit/verify", verify, methods=["POST"]),
+    Route("/audit/export", export),
+]

@@ -101,7 +101,7 @@ async def _live(hub: Hub, caller: Caller, view: ConnectorView) -> dict[str, Any]
     calls = [
         call for call in await hub.calls(_MOST_CALLS, caller=caller) if call.connector_id == connector.id
     ]
-    footprint = await hub.tools.footprint(caller=caller)
+    tools = hub.tools.list(connector.slug, caller)
     return {
         "view": view,
         "connector": connector,
@@ -109,7 +109,7 @@ async def _live(hub: Hub, caller: Caller, view: ConnectorView) -> dict[str, Any]
         "line": line(_durations(calls), width=_WIDE),
         "calls": calls[:_LAST_CALLS],
         "held": _held(hub, caller, connector),
-        "tokens": sum(tool.tokens for tool in footprint.tools if tool.connector == connector.slug),
+        "tokens": sum(hub.tools.info(tool.name, caller).tokens for tool in tools),
         "now": datetime.now(UTC),
     }
 

@@ -15,9 +15,9 @@ from dragoman.people import KEY_SCOPES, ApiKey, KeyScope, UserRole
 from dragoman.scope import Way
 
 WAYS = {
-    "direct": "a person or a program that acts as one",
-    "agent": "an agent: approvals bind it",
-    "mcp": "an MCP client: approvals bind it",
+    "direct": "a person or a program",
+    "agent": "an agent: it asks first",
+    "mcp": "an MCP client: it asks first",
 }
 SCOPES = {
     "read": "look at everything",

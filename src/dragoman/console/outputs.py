@@ -30,10 +30,12 @@ class Shown:
 
 
 def shown_output(output: ToolOutput) -> Shown:
-    """A result that is a text is not shown as JSON; the blocks of a structure not once more as text."""
+    """A result that is a text is not shown as JSON; what is said already is not shown once more as text."""
     text = output.result if isinstance(output.result, str) else None
     whole = "" if output.result is None or text is not None else pretty(output.result)
-    pieces = [_piece(block) for block in output.content if not (whole and block.get("type") == "text")]
+    told = output.error.message.strip() if output.error else None
+    blocks = [block for block in output.content if not (whole and block.get("type") == "text")]
+    pieces = [piece for block in blocks if (piece := _piece(block)).text.strip() != told]
     if text is not None and not any(piece.kind == "text" for piece in pieces):
         pieces.insert(0, Piece("text", text))
     is_cut = len(whole) > _LONGEST or any(

@@ -55,7 +55,12 @@ class Field:
 
     @property
     def default(self) -> str:
-        return "" if self.shape.default is MISSING else compact(self.shape.default)
+        default = self.shape.default
+        if default in (MISSING, None):
+            return ""
+        if isinstance(default, bool):
+            return "yes" if default else "no"
+        return compact(default)
 
     def walk(self) -> "Iterator[Field]":
         yield self
@@ -177,7 +182,8 @@ class _Walk:
         field = replace(field, options=options, text=chosen)
         if not chosen.isdigit() or int(chosen) >= len(labels):
             return field
-        part = self._field(field.shape.variants[int(chosen)].schema, field.path, field.name, True, depth + 1)
+        variant = field.shape.variants[int(chosen)]
+        part = self._field(variant.schema, field.path, variant.label, True, depth + 1)
         return replace(field, parts=(part,), value=part.value)
 
     # Controls

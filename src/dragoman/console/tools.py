@@ -65,7 +65,9 @@ class _Wish:
 async def list_tools(request: Request) -> Response:
     """The page; for htmx only what was found, with the address that leads to it again."""
     hub, caller, wish = hub_of(request), caller_of(request), _Wish.of(request)
+    footprint = await hub.tools.footprint(caller=caller)
     facts = await _found(hub, caller, wish)
+    facts["deferred"] = {tool.name for tool in footprint.tools if tool.deferred}
     if is_part(request):
         template = "tools/rows.html" if wish.start else "tools/found.html"
         response = pages_of(request).part(request, template, **facts)
@@ -78,7 +80,7 @@ async def list_tools(request: Request) -> Response:
         title="Tools",
         strategies=STRATEGIES,
         connectors=await hub.connectors.list(caller),
-        footprint=await hub.tools.footprint(caller=caller),
+        footprint=footprint,
         **facts,
     )
 
@@ -102,12 +104,10 @@ async def _found(hub: Hub, caller: Caller, wish: _Wish) -> dict[str, Any]:
             names, scope = [tool.name for tool in listed[wish.start : wish.start + _PAGE]], len(listed)
     except (InvalidArguments, NotFound) as error:
         problem = error
-    footprint = await hub.tools.footprint(caller=caller)
     end = wish.start + len(names)
     return {
         "wish": wish,
         "infos": _infos(hub, caller, names),
-        "deferred": {tool.name for tool in footprint.tools if tool.deferred},
         "scope": scope,
         "total": total,
         "problem": problem,

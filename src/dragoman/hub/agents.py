@@ -10,9 +10,11 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from secrets import token_hex
 from time import monotonic
-from typing import Any, Protocol, get_args
+from typing import Any, Protocol
 
 from dragoman.agent import ASSISTANT, Agent, AgentNumbers, Exposure
+from dragoman.agents.exposure import checked_exposure
+from dragoman.agents.models import Models
 from dragoman.calls.audit import Auditor
 from dragoman.errors import Conflict, Denied, InvalidArguments, InvalidName, NotFound
 from dragoman.events import Event, Events
@@ -56,11 +58,19 @@ class Agents:
     """
 
     def __init__(
-        self, *, caller: Caller, store: Store, registry: Registry, auditor: Auditor, events: Events
+        self,
+        *,
+        caller: Caller,
+        store: Store,
+        registry: Registry,
+        models: Models,
+        auditor: Auditor,
+        events: Events,
     ) -> None:
         self._caller = caller
         self._rows = store.agents
         self._registry = registry
+        self._models = models
         self._auditor = auditor
         self._events = events
         self._kept: dict[str, tuple[float, Sequence[Agent]]] = {}
@@ -171,6 +181,7 @@ class Agents:
             capabilities=None if capabilities is None else frozenset(capabilities),
             exposure=checked_exposure(exposure),
         )
+        await self._models.verify(agent.model, agent.fallbacks)
         await self._put(agent, caller, "agent.created")
         return agent
 
@@ -193,7 +204,10 @@ class Agents:
                 if len(allowed) > 1
                 else "change its file in the app's folder",
             )
-        checked = self._checked(changes, caller)
+        checked = self._checked(changes, before, caller)
+        if checked.keys() & {"model", "fallbacks"}:
+            chosen = {"model": before.model, "fallbacks": before.fallbacks, **checked}
+            await self._models.verify(chosen["model"], chosen["fallbacks"])
         if before.kind == "connector":
             after = await self._change_of_connector(before, checked)
             await self._done(after, caller, "agent.updated", sorted(changes))
@@ -237,11 +251,13 @@ class Agents:
         chosen = dict.fromkeys((*(agent.connectors or ()), *slugs))
         return await self.update(name, caller, connectors=tuple(chosen))
 
-    async def set_connectors(self, name: str, slugs: Sequence[str], caller: Caller) -> Agent:
-        """As a file says: one that is not there yet is kept, and used once it is."""
+    async def describe(self, name: str, caller: Caller, **facts: Any) -> Agent:
+        """As a file says: a connector or a model that is not there yet is kept, and used once it is."""
         before = self._changeable(await self.get(name, caller), caller)
-        after = replace(before, connectors=tuple(slugs), updated_at=datetime.now(UTC))
-        await self._put(after, caller, "agent.updated", ["connectors"])
+        for text in ("description", "instructions"):
+            facts[text] = _short(text, facts[text])
+        after = replace(before, **facts, updated_at=datetime.now(UTC))
+        await self._put(after, caller, "agent.updated", sorted(facts))
         return after
 
     async def unassign(self, name: str, *connectors: str, caller: Caller | None = None) -> Agent:
@@ -291,13 +307,13 @@ class Agents:
             )
         return agent_of(connector, await self.of_connectors.change(connector, **changes), before.name)
 
-    def _checked(self, changes: dict[str, Any], caller: Caller) -> dict[str, Any]:
+    def _checked(self, changes: dict[str, Any], before: Agent, caller: Caller) -> dict[str, Any]:
         checked = dict(changes)
         for text in ("description", "instructions"):
             if text in checked:
                 checked[text] = _short(text, checked[text] or "")
         if "connectors" in checked and checked["connectors"] is not None:
-            checked["connectors"] = self._slugs(checked["connectors"], caller)
+            checked["connectors"] = self._slugs(checked["connectors"], caller, before.connectors or ())
         if "fallbacks" in checked:
             checked["fallbacks"] = tuple(checked["fallbacks"] or ())
         if checked.get("capabilities") is not None:
@@ -308,8 +324,10 @@ class Agents:
             checked["model"] = checked["model"] or None
         return checked
 
-    def _slugs(self, names: Sequence[str], caller: Caller) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(self._registry.get(name, caller).slug for name in names))
+    def _slugs(self, names: Sequence[str], caller: Caller, held: Sequence[str] = ()) -> tuple[str, ...]:
+        """What an agent has already it keeps, though the connector may be gone meanwhile."""
+        slugs = (name if name in held else self._registry.get(name, caller).slug for name in names)
+        return tuple(dict.fromkeys(slugs))
 
     def _changeable(self, agent: Agent, caller: Caller) -> Agent:
         is_own = agent.owner == caller.user and agent.workspace == caller.workspace
@@ -392,15 +410,6 @@ def checked_name(name: str) -> str:
     if _key(name) in RESERVED or _key(name).startswith(other_name("")):
         raise InvalidName(f"{name!r} is reserved", hint="choose another name")
     return name
-
-
-def checked_exposure(exposure: str) -> Exposure:
-    for known in get_args(Exposure):
-        if exposure == known:
-            return known
-    raise InvalidArguments(
-        f"{exposure[:40]!r} is no exposure", hint=f"there are: {', '.join(get_args(Exposure))}"
-    )
 
 
 def _sees(agent: Agent, caller: Caller) -> bool:

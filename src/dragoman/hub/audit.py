@@ -30,12 +30,14 @@ class Audit:
         *,
         user: str | None = None,
         action: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
         after: int = 0,
         limit: int = 100,
         workspace: str | None = None,
         caller: Caller | None = None,
     ) -> Sequence[AuditEntry]:
-        """Newest first; `after` the entry of that number come older ones."""
+        """Newest first; `after` the entry of that number come older ones. `until` is not included."""
         caller = caller or self._caller
         place = await self._workspace(workspace, caller)
         await self._auditor.flush()
@@ -45,6 +47,8 @@ class Audit:
             limit=limit,
             user=await self._whose(user, place, caller),
             action=action,
+            since=since,
+            until=until,
             newest_first=True,
         )
 

@@ -4,15 +4,20 @@ Routing is decided here once, when a message arrives: an answer never becomes a 
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
+from dragoman.access.policies import is_person
 from dragoman.agent import ASSISTANT
+from dragoman.agents.exposure import checked_exposure
 from dragoman.agents.mentions import Routing, route
+from dragoman.agents.models import Models
 from dragoman.errors import InvalidArguments
 from dragoman.hub.agents import Agents
 from dragoman.hub.runs import Runs
 from dragoman.hub.threads import Threads
-from dragoman.run import Message, Run, RunLimits, new_run_id
+from dragoman.run import Message, Question, Run, RunLimits, new_run_id
 from dragoman.scope import Caller
 from dragoman.store import Store
 from dragoman.store.run_protocols import Accepted
@@ -25,13 +30,22 @@ class Conversations:
     """Every method acts for `caller`, by default the hub's own."""
 
     def __init__(
-        self, *, caller: Caller, store: Store, threads: Threads, agents: Agents, runs: Runs, limits: RunLimits
+        self,
+        *,
+        caller: Caller,
+        store: Store,
+        threads: Threads,
+        agents: Agents,
+        runs: Runs,
+        models: Models,
+        limits: RunLimits,
     ) -> None:
         self._caller = caller
         self._store = store
         self._threads = threads
         self._agents = agents
         self._runs = runs
+        self._models = models
         self._limits = limits
 
     async def list(
@@ -59,18 +73,18 @@ class Conversations:
         thread's run waits for the answer to a question, a message that mentions nobody is that answer.
         """
         caller = caller or self._caller
-        text = _checked(text)
-        is_new = thread is None
-        if thread is None:
-            thread = (await self._threads.create(title=_title(text), caller=caller)).thread.id
-        else:
+        if thread is not None:
             await self._threads.get(thread, caller)
+        text = _checked(text)
+        options = await self._checked_options(options or {})
         known = {one.name: one for one in await self._agents.list(caller)}
         routing = route(text, known) if agent is None else Routing((agent,), text)
-        if agent is None and not routing.agents and not is_new:
+        if agent is None and not routing.agents and thread is not None:
             if answered := await self._as_answer(text, thread, caller):
                 return answered
-        target, facts = await self._target(routing, None if is_new else thread, agent, caller)
+        target, facts = await self._target(routing, thread, agent, caller)
+        if thread is None:  # not before all else is right: nobody wants an empty thread
+            thread = (await self._threads.create(title=_title(text), caller=caller)).thread.id
         run_id = new_run_id()
         run = Run(
             id=run_id,
@@ -80,20 +94,12 @@ class Conversations:
             thread=thread,
             agent=target,
             request=text,
-            options={**(options or {}), **facts},
+            options={**options, **facts},
             limits=limits or self._limits,
             role=caller.role,
             grants=caller.grants,
         )
-        message = Message(
-            workspace=caller.workspace,
-            user=caller.user,
-            thread=thread,
-            author="person",
-            text=text,
-            run=run_id,
-        )
-        return await self._runs.accept(run, message)
+        return await self._runs.accept(run, replace(_written(text, thread, caller), run=run_id))
 
     async def ask(self, text: str, **facts: Any) -> Run:
         """Posts and waits for the end: the finished run with its answer."""
@@ -136,23 +142,30 @@ class Conversations:
                 return agent.name
         return ASSISTANT
 
+    async def _checked_options(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
+        """What would fail once the run begins is told to who asks for it."""
+        await self._models.verify(options.get("model"))
+        if options.get("exposure") is not None:
+            checked_exposure(options["exposure"])
+        return options
+
     async def _as_answer(self, text: str, thread: str, caller: Caller) -> Accepted | None:
-        """While one question waits here, what the person writes is its answer."""
-        open_questions = await self._runs.questions(caller, thread=thread)
-        if len(open_questions) != 1 or open_questions[0].fields is not None:
+        """While one question waits here, what the person writes is its answer; None: it is a new request."""
+        question = await self._open_question(thread, caller) if is_person(caller) else None
+        if question is None:
             return None
-        question = open_questions[0]
-        message = Message(
-            workspace=caller.workspace,
-            user=caller.user,
-            thread=thread,
-            author="person",
-            text=text,
-            details={"answers": question.id},
-        )
-        written = await self._store.messages.add(message)
-        await self._runs.answer(question.id, text, caller)
-        return Accepted(run=await self._runs.get(question.root, caller), message=written)
+        message = replace(_written(text, thread, caller), details={"answers": question.id})
+        return await self._runs.answer_by(message, question, caller)
+
+    async def _open_question(self, thread: str, caller: Caller) -> Question | None:
+        """The one that a text can answer; None where there are several: nobody could say which is meant."""
+        now = datetime.now(UTC)
+        waiting = [one for one in await self._runs.questions(caller, thread=thread) if one.expires_at > now]
+        return waiting[0] if len(waiting) == 1 and waiting[0].fields is None else None
+
+
+def _written(text: str, thread: str, caller: Caller) -> Message:
+    return Message(workspace=caller.workspace, user=caller.user, thread=thread, author="person", text=text)
 
 
 def _checked(text: str) -> str:

@@ -445,7 +445,12 @@ class Hub:
         journal = await stack.enter_async_context(open_journal(store.runs, streams.publish))
         self.models = await stack.enter_async_context(open_models(self.settings))
         self.agents = Agents(
-            caller=caller, store=store, registry=registry, auditor=self._auditor, events=events
+            caller=caller,
+            store=store,
+            registry=registry,
+            models=self.models,
+            auditor=self._auditor,
+            events=events,
         )
         await self.agents.of_connectors.reconcile()
         self.connectors.attach(self.agents.of_connectors)
@@ -507,6 +512,7 @@ class Hub:
             threads=self.threads,
             agents=self.agents,
             runs=self.runs,
+            models=self.models,
             limits=limits,
         )
         self.queries = Queries(

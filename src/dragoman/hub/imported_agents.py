@@ -33,13 +33,14 @@ class ImportedAgents:
             known = await self._agents.find(found.name, caller)
             if known is None or not _is_own(known, caller):
                 known = await self._agents.create(found.name, caller=caller)
-            facts = {
-                "description": found.description,
-                "instructions": found.instructions,
-                "model": found.model,
-            }
-            await self._agents.update(known.name, caller, **facts)
-            await self._agents.set_connectors(known.name, self.slugs(found, caller), caller)
+            await self._agents.describe(
+                known.name,
+                caller,
+                description=found.description,
+                instructions=found.instructions,
+                model=found.model,
+                connectors=self.slugs(found, caller),
+            )
 
     def of_files(self, agents: Iterable[FoundAgent], caller: Caller) -> Sequence[Agent]:
         """Workers of the app, as its folder describes them now."""

@@ -21,11 +21,15 @@ _LARGEST = 2**53
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreferencesView:
-    """`above` is what app, workspace and admins allow; `in_force` the smaller of that and the user's own."""
+    """`above` is what app, workspace and admins allow; `in_force` the smaller of that and the user's own.
+
+    `tiers` are what each of them says, from the highest down: app, workspace, admin, user.
+    """
 
     preferences: Preferences
     above: Bounds
     in_force: Bounds
+    tiers: Mapping[str, Bounds]
 
 
 class UserPreferences:
@@ -51,13 +55,17 @@ class UserPreferences:
     async def get(self, caller: Caller | None = None) -> PreferencesView:
         caller = caller or self._caller
         person = await self._directory.of(caller)
-        above = self._directory.bounds.narrowed_by(person.workspace.bounds).narrowed_by(person.user.bounds)
-        chosen = person.user.preferences
+        user, chosen = person.user, person.user.preferences
+        app, workspace = self._directory.bounds, person.workspace.bounds
+        above = app.narrowed_by(workspace).narrowed_by(user.bounds)
         if chosen.connectors is not None:
             seen = {connector.slug for connector in self._registry.list(caller)}
             chosen = replace(chosen, connectors=tuple(slug for slug in chosen.connectors if slug in seen))
         return PreferencesView(
-            preferences=chosen, above=above, in_force=above.narrowed_by(person.user.preferences.bounds)
+            preferences=chosen,
+            above=above,
+            in_force=above.narrowed_by(chosen.bounds),
+            tiers={"app": app, "workspace": workspace, "admin": user.bounds, "user": chosen.bounds},
         )
 
     async def update(

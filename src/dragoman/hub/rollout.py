@@ -14,7 +14,7 @@ from typing import Any, Literal
 from dragoman.agents.exposure import Arm
 from dragoman.agents.rollout import Figures, Plan, Thresholds, figures_of, judged
 from dragoman.calls.audit import Auditor
-from dragoman.errors import DragomanError, InvalidArguments, NotFound
+from dragoman.errors import DragomanError, InvalidArguments
 from dragoman.events import Event, Events
 from dragoman.hub.standing import check_operator
 from dragoman.run import Run
@@ -187,23 +187,6 @@ class Rollout:
         check_operator(caller)
         await self._put(None, caller, "rollout.reset")
         return await self.status(caller)
-
-    async def rate(self, run: str, thumb: int, caller: Caller | None = None) -> Run:
-        """A person's thumb for one of their runs: 1, -1, or 0 to take it back."""
-        caller = caller or self._caller
-        if thumb not in (1, 0, -1):
-            raise InvalidArguments("a thumb is 1, -1 or 0", hint="1 is up, -1 is down, 0 takes it back")
-        found = await self._store.runs.find(caller.workspace, run)
-        if found is None or found.user != caller.user:
-            raise NotFound(f"there is no run {run[:80]!r}", hint="dragoman runs list shows those there are")
-        await self._store.rollout.thumb(found.workspace, found.root, thumb)
-        for message in await self._store.messages.list(
-            found.workspace, found.user, found.thread, limit=1000, last=True
-        ):
-            if message.run == found.id and message.author == "agent":
-                place = (found.workspace, found.user, found.thread, message.number)
-                await self._store.messages.note(*place, {"thumb": thumb})
-        return found
 
     async def tidy(self) -> None:
         """Forgets runs that no longer count."""

@@ -267,6 +267,19 @@ class Runs:
                 f"the question {found.id} is {found.status if found.status != 'pending' else 'over'}",
                 hint="ask the agent again",
             )
+        await self._answered(found, caller)
+        return await self.question(question, caller)
+
+    async def answer_by(self, message: Message, question: Question, caller: Caller) -> Accepted | None:
+        """The same with a message of the person; None, and nothing is written, when the question is over."""
+        written = await self._store.questions.answer_by(message, question.id, datetime.now(UTC))
+        if written is None:
+            return None
+        await self._answered(question, caller)
+        self._tell_message(written)
+        return Accepted(run=await self.get(question.root, caller), message=written)
+
+    async def _answered(self, found: Question, caller: Caller) -> None:
         self._questions.tell_answered(found.id)
         await self._auditor.done(caller, "question.answered", found.id, details={"run": found.run})
         self._events.publish(
@@ -277,7 +290,6 @@ class Runs:
                 data={"id": found.id, "thread": found.thread},
             )
         )
-        return await self.question(question, caller)
 
     async def resume_left(self) -> None:
         """Whatever was under way when the last process ended goes on, and what another one leaves later."""

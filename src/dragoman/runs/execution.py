@@ -47,6 +47,19 @@ class Execution:
         """The finished run. Raises only what stops this process's work on it."""
         if self.run.is_finished:
             return self.run
+        facts = {"dragoman__run": self.run.id, "dragoman__root_run": self.run.root}
+        name = self.run.agent or "several"
+        with self.parts.spans.within("invoke_agent", name, gen_ai__agent__name=name, **facts) as span:
+            run = await self._executed()
+            used = run.usage
+            span.note(
+                gen_ai__usage__input_tokens=used.input_tokens, gen_ai__usage__output_tokens=used.output_tokens
+            )
+            if run.status != "done":
+                span.failed(str((run.error or {}).get("code", run.status)))
+        return run
+
+    async def _executed(self) -> Run:
         try:
             if self.run.started_at is not None:
                 self.record = Record.of(await self.parts.runs.steps(self.run.workspace, self.run.id))

@@ -16,8 +16,10 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.usage import UsageLimits
 
-from dragoman.agents.history import history_of
+from dragoman.agents.history import budget_for, history_of
+from dragoman.agents.provider_errors import explained
 from dragoman.agents.work import Work
+from dragoman.errors import ContextTooLong
 from dragoman.run import RunUsage
 from dragoman.runs.performance import Performance
 from dragoman.runs.record import SAVED, Record, usage_of, written_messages
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from dragoman.runs.execution import Execution
 
 _EARLIER_RUNS = 8  # whose tool results an agent still has before it
+_TRIMMED = 8  # of what came before, one part of so many is kept when it was too long
 
 
 class Loop:
@@ -68,20 +71,36 @@ class Loop:
             self._execution.tell("text.discarded", {"turn": self._record.turn + 1})
 
     async def _run(self, agent: "LoopAgent[Work, str]", performance: Performance) -> str:
-        history = [*await self._history(), *self._record.messages]
+        models = (self._execution.run.model or "").split(",")
+        budget = budget_for(models, self._parts.history_budget)
+        before = await self._history(budget)
+        try:
+            return await self._converse(agent, performance, before)
+        except Exception as error:
+            if not before or not isinstance(explained(error, ""), ContextTooLong):
+                raise
+        # Once more with less of what came before: this run's own steps are in the journal, and go on.
+        self._written = 0
+        return await self._converse(agent, performance, await self._history(budget // _TRIMMED))
+
+    async def _converse(
+        self, agent: "LoopAgent[Work, str]", performance: Performance, before: Sequence[ModelMessage]
+    ) -> str:
         prompt = None if self._record.messages else self._prompt()
         async with agent.iter(
             prompt,
-            message_history=history,
+            message_history=[*before, *self._record.messages],
             deps=self._work,
             usage_limits=UsageLimits(request_limit=None),
         ) as running:
             async for node in running:
                 if LoopAgent.is_model_request_node(node):
                     self._execution.family.check_request()
-                    async with node.stream(running.ctx) as stream:
-                        async for event in stream:
-                            self._hear(event, performance.turn + 1)
+                    model = self._execution.run.model or ""
+                    with self._parts.spans.within("chat", model, gen_ai__request__model=model):
+                        async with node.stream(running.ctx) as stream:
+                            async for event in stream:
+                                self._hear(event, performance.turn + 1)
                 elif LoopAgent.is_call_tools_node(node):
                     _tell_apart(node.model_response)
                     _note_saved(node.model_response, sum(self._work.hidden.values()))
@@ -119,7 +138,7 @@ class Loop:
         turn = str(self._record.turn)
         self._parts.journal.note(self._execution.step("messages", turn, written_messages(new)))
 
-    async def _history(self) -> list[ModelMessage]:
+    async def _history(self, budget: int) -> list[ModelMessage]:
         run = self._execution.run
         was_asked_by_agent = run.parent_call is not None and not run.parent_call.startswith("mention:")
         if not run.thread or was_asked_by_agent:
@@ -134,11 +153,11 @@ class Loop:
         for root in [root for root in roots if root][:_EARLIER_RUNS]:
             for earlier in await self._parts.runs.family(run.workspace, root):
                 is_addressed = earlier.is_root or (earlier.parent_call or "").startswith("mention:")
-                if earlier.agent == run.agent and is_addressed and earlier.status == "done":
+                if earlier.agent == run.agent and is_addressed and earlier.is_finished:
                     steps = await self._parts.runs.steps(run.workspace, earlier.id)
-                    journals[root] = Record.of(steps).messages
-                    journals[earlier.id] = journals[root]
-        return history_of(before, journals, run.agent, self._parts.history_budget)
+                    ending = f"(Not answered: {(earlier.error or {}).get('message', earlier.status)})"
+                    journals[root] = journals[earlier.id] = Record.of(steps).exchange(ending)
+        return history_of(before, journals, run.agent, budget)
 
     async def _number_of_root(self) -> int:
         root = await self._parts.runs.find(self._execution.run.workspace, self._execution.run.root)

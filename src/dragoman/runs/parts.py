@@ -1,6 +1,6 @@
 """What every execution needs. Built once by the hub, changed by nobody."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from dragoman.agents.composition import Composer
 from dragoman.agents.rollout import Tally
@@ -12,6 +12,7 @@ from dragoman.runs.previews import Previews
 from dragoman.runs.questions import Questions
 from dragoman.runs.streams import Streams
 from dragoman.store.run_protocols import MessageRows, RunRows
+from dragoman.telemetry.spans import Spans
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,5 +27,6 @@ class Parts:
     composer: Composer
     previews: Previews
     events: Events
+    spans: Spans = field(default_factory=Spans)
     tally: Tally | None = None
     history_budget: int = 60_000

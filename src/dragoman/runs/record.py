@@ -4,7 +4,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter, ModelResponse, ToolCallPart
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelMessagesTypeAdapter,
+    ModelRequest,
+    ModelResponse,
+    TextPart,
+    ToolCallPart,
+    ToolReturnPart,
+)
 
 from dragoman.agents.offers import Context, Told
 from dragoman.agents.prices import cost_of
@@ -56,6 +64,25 @@ class Record:
         """Those of the last answer of the model; it has not been told yet what came of them."""
         last = self.messages[-1] if self.messages else None
         return last.tool_calls if isinstance(last, ModelResponse) else ()
+
+    def exchange(self, ending: str) -> list[ModelMessage]:
+        """All of it as a model can read it later, what calls brought that it was never told of included.
+
+        `ending` stands where there is no answer. Empty where the model had not said anything.
+        """
+        last = self.messages[-1] if self.messages else None
+        if not isinstance(last, ModelResponse):
+            return []
+        if not last.tool_calls:
+            return [*self.messages]
+        brought = ModelRequest(parts=[self._brought(call) for call in last.tool_calls])
+        return [*self.messages, brought, ModelResponse(parts=[TextPart(ending)])]
+
+    def _brought(self, call: ToolCallPart) -> ToolReturnPart:
+        keys = [f"{kind}{self.turn}:{call.tool_call_id}" for kind in "tf"]
+        told = next((self.finished[key] for key in keys if key in self.finished), None)
+        unknown = "uncertain" if any(key in self.departed for key in keys) else "not carried out"
+        return ToolReturnPart(call.tool_name, told.content if told else unknown, call.tool_call_id)
 
     @property
     def turn(self) -> int:

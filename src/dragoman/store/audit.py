@@ -51,6 +51,8 @@ class SqlAudit:
         limit: int = 1000,
         user: str | None = None,
         action: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
         newest_first: bool = False,
     ) -> Sequence[AuditEntry]:
         order = _rows.c.number.desc() if newest_first else _rows.c.number
@@ -63,6 +65,10 @@ class SqlAudit:
             query = query.where(_rows.c.user == user)
         if action is not None:
             query = query.where(_rows.c.action == action)
+        if since is not None:
+            query = query.where(_rows.c.time >= since)
+        if until is not None:
+            query = query.where(_rows.c.time < until)
         async with self._database.read() as connection:
             return [AuditEntry(**row) for row in (await connection.execute(query)).mappings()]
 

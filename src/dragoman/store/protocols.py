@@ -365,6 +365,8 @@ class AuditRows(Protocol):
         limit: int = 1000,
         user: str | None = None,
         action: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
         newest_first: bool = False,
     ) -> Sequence[AuditEntry]: ...
 

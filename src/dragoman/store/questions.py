@@ -4,11 +4,12 @@ from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import RowMapping, and_, delete, exists, not_, select, update
+from sqlalchemy import RowMapping, Update, and_, delete, exists, not_, select, update
 
-from dragoman.run import Question
+from dragoman.run import Message, Question
 from dragoman.store import run_tables
 from dragoman.store.database import Database
+from dragoman.store.messages import add_messages, place_of, wait_for_threads
 from dragoman.store.undisturbed import undisturbed
 
 _rows = run_tables.questions
@@ -70,16 +71,19 @@ class SqlQuestions:
 
     @undisturbed
     async def answer(self, workspace: str, user: str, question: str, answer: Any, now: datetime) -> bool:
-        is_open = and_(
-            _rows.c.workspace == workspace,
-            _rows.c.user == user,
-            _rows.c.id == question,
-            _rows.c.status == "pending",
-            _rows.c.expires_at > now,
-        )
-        answered = update(_rows).where(is_open).values(status="answered", answer=answer, answered_at=now)
+        answered = _answered(workspace, user, question, now).values(answer=answer)
         async with self._database.write() as connection:
             return bool((await connection.execute(answered)).rowcount)
+
+    @undisturbed
+    async def answer_by(self, message: Message, question: str, now: datetime) -> Message | None:
+        answered = _answered(message.workspace, message.user, question, now).values(answer=message.text)
+        async with self._database.write() as connection:
+            await wait_for_threads(self._database, connection, {place_of(message)})
+            if not (await connection.execute(answered)).rowcount:
+                return None
+            (written,) = await add_messages(connection, [message])
+        return written
 
     @undisturbed
     async def settled(self, questions: Collection[str]) -> frozenset[str]:
@@ -102,6 +106,17 @@ class SqlQuestions:
         async with self._database.write() as connection:
             await connection.execute(update(_rows).where(is_over).values(status="expired"))
             await connection.execute(delete(_rows).where(is_left))
+
+
+def _answered(workspace: str, user: str, question: str, now: datetime) -> Update:
+    is_open = and_(
+        _rows.c.workspace == workspace,
+        _rows.c.user == user,
+        _rows.c.id == question,
+        _rows.c.status == "pending",
+        _rows.c.expires_at > now,
+    )
+    return update(_rows).where(is_open).values(status="answered", answered_at=now)
 
 
 def _question(row: RowMapping) -> Question:

@@ -245,6 +245,10 @@ class QuestionRows(Protocol):
         """Only an open one, and in time."""
         ...
 
+    async def answer_by(self, message: Message, question: str, now: datetime) -> Message | None:
+        """The same with what a person writes in the thread: both are written, or neither."""
+        ...
+
     async def settled(self, questions: Collection[str]) -> frozenset[str]:
         """Those of these ids that wait for nobody any more."""
         ...

@@ -1,7 +1,12 @@
-"""One span per call, in the GenAI conventions. Through the API only: without an SDK it is nearly free.
+"""Spans of runs, model requests and calls, in the GenAI conventions, each inside the one that led to it.
+
+Through the API only: without an SDK it is nearly free.
 
 Arguments and results never become attributes.
 """
+
+from collections.abc import Generator
+from contextlib import contextmanager
 
 from opentelemetry import context, trace
 from opentelemetry.trace import Span, Status, StatusCode, Tracer, TracerProvider
@@ -26,9 +31,46 @@ class CallSpan:
         self._span.end()
 
 
+class OpenSpan:
+    """A span around a block. Notes nothing where nobody records."""
+
+    __slots__ = ("_span",)
+
+    def __init__(self, span: Span) -> None:
+        self._span = span
+
+    def note(self, **attributes: str | int | float) -> None:
+        """Underscores stand for the dots of attribute names written as `a__b_c`: `a.b_c`."""
+        for name, value in attributes.items():
+            self._span.set_attribute(name.replace("__", "."), value)
+
+    def failed(self, error_type: str) -> None:
+        self._span.set_attribute("error.type", error_type)
+        self._span.set_status(Status(StatusCode.ERROR, error_type))
+
+
 class Spans:
     def __init__(self, provider: TracerProvider | None = None) -> None:
         self._tracer: Tracer = trace.get_tracer("dragoman", tracer_provider=provider)
+
+    @contextmanager
+    def within(self, operation: str, subject: str, **attributes: str) -> Generator[OpenSpan]:
+        """Around a run (`invoke_agent`) or a model request (`chat`): what happens inside is its child."""
+        span = self._tracer.start_span(f"{operation} {subject}")
+        if not span.is_recording():
+            yield OpenSpan(span)
+            return
+        opened = OpenSpan(span)
+        opened.note(gen_ai__operation__name=operation, **attributes)
+        token = context.attach(trace.set_span_in_context(span))
+        try:
+            yield opened
+        except BaseException as error:
+            opened.failed(type(error).__name__)
+            raise
+        finally:
+            context.detach(token)
+            span.end()
 
     def open(self, tool: str, call_id: str) -> CallSpan | None:
         """None when nobody records."""

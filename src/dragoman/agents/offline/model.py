@@ -62,7 +62,12 @@ def _shared() -> Mind:
 
 class OfflineModel(Model[Any]):
     def __init__(self, *, mind: Mind | None = None, settings: ModelSettings | None = None) -> None:
-        profile = ModelProfile(supports_json_schema_output=True, supports_json_object_output=True)
+        profile = ModelProfile(
+            supports_json_schema_output=True,
+            supports_json_object_output=True,
+            # Else pydantic-ai's own news, of tools that came meanwhile, would look like a person's words.
+            supports_inline_system_prompts=True,
+        )
         super().__init__(settings=settings, profile=profile)
         self._mind = mind or _shared()
 

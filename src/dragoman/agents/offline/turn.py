@@ -56,9 +56,10 @@ def read_turn(messages: Sequence[ModelMessage], instructions: str | None) -> Tur
     prompts = [_prompt_of(message) for message in messages[:last]]
     before = next((prompt for prompt in reversed(prompts) if prompt), "")
     replies = bool(said) and ASKING in said[-1]
+    # Those at the beginning: later ones are news of the loop itself, such as tools that came.
     system = [
         str(part.content)
-        for message in messages
+        for message in messages[:1]
         if isinstance(message, ModelRequest)
         for part in message.parts
         if isinstance(part, SystemPromptPart)

@@ -3,7 +3,7 @@
 const tick = () => {
   for (const time of document.querySelectorAll("[data-until]")) {
     const left = Math.round((Date.parse(time.dataset.until) - Date.now()) / 1000);
-    const text = left > 0 ? `in ${left} s` : "now";
+    const text = left > 0 ? `in ${left} s` : "is due";
     if (time.textContent !== text) time.textContent = text;
   }
 };

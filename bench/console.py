@@ -1,0 +1,200 @@
+"""What the console costs: first paint and weight of pages, from a word said to the word seen, many streams.
+
+Chromium is Debian's; the service runs in a process of its own, and the clock of both is that of the machine.
+"""
+
+import asyncio
+import json
+import sys
+import tempfile
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import psutil
+from playwright.async_api import Browser, Page, async_playwright
+
+import lab
+
+SERVICE = Path(__file__).with_name("console_service.py")
+CHROMIUM = "/usr/bin/chromium"
+FLAGS = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking")
+PAINT, WEIGHT, TOKEN = 500.0, 150.0, 50.0  # milliseconds, KB, milliseconds
+STREAMS = 200
+SPEAKING = 20
+TURNS = 8
+
+WATCH = """() => {
+  window.seen = [];
+  const heard = new Set();
+  new MutationObserver(() => requestAnimationFrame(() => {
+    const now = performance.timeOrigin + performance.now();
+    for (const words of document.querySelectorAll(".plain-words"))
+      for (const word of words.textContent.split(" ").slice(0, -1))
+        if (!heard.has(word)) { heard.add(word); window.seen.push(now - Number(word)); }
+  })).observe(document.getElementById("talk"), { subtree: true, childList: true, characterData: true });
+}"""
+COSTS = """() => {
+  const entries = [...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")];
+  return {
+    paint: performance.getEntriesByName("first-contentful-paint")[0]?.startTime ?? null,
+    bytes: entries.reduce((sum, entry) => sum + entry.transferSize, 0),
+  };
+}"""
+
+
+@dataclass(slots=True)
+class Service:
+    url: str
+    codes: list[str]
+    token: str
+    process: psutil.Process
+    http: aiohttp.ClientSession
+
+    async def post(self, text: str, thread: str | None = None, *, wait: bool = False) -> str:
+        """The thread that it went to."""
+        path = f"/api/threads/{thread}/messages" if thread else "/api/messages"
+        address = f"{self.url}{path}{'?wait=true' if wait else ''}"
+        headers = {"Authorization": f"Bearer {self.token}"}
+        async with self.http.post(address, json={"text": text}, headers=headers) as response:
+            return (await response.json())["run"]["thread"]
+
+    async def sign_in(self) -> None:
+        async with self.http.get(f"{self.url}/sign-in?code={self.codes.pop()}") as response:
+            assert response.status == 200
+
+
+@asynccontextmanager
+async def open_service() -> AsyncGenerator[Service]:
+    with tempfile.TemporaryDirectory() as home:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, str(SERVICE), home), stdout=asyncio.subprocess.PIPE, limit=1024 * 1024
+        )
+        assert process.stdout is not None
+        try:
+            async with asyncio.timeout(lab.PATIENCE):
+                facts = json.loads(await process.stdout.readline())
+            jar, connector = aiohttp.CookieJar(unsafe=True), aiohttp.TCPConnector(limit=0)
+            async with aiohttp.ClientSession(cookie_jar=jar, connector=connector) as http:
+                yield Service(**facts, process=psutil.Process(process.pid), http=http)
+        finally:
+            process.terminate()
+            await process.wait()
+
+
+async def open_page(browser: Browser, service: Service) -> Page:
+    context = await browser.new_context(viewport={"width": 1280, "height": 800})
+    page = await context.new_page()
+    await page.goto(f"{service.url}/sign-in?code={service.codes.pop()}")
+    return page
+
+
+async def first_paint(browser: Browser, page: Page, service: Service, path: str) -> tuple[float, float]:
+    """Milliseconds and KB of a browser that has seen nothing of the console yet, but is signed in."""
+    context = await browser.new_context(storage_state=await page.context.storage_state())
+    try:
+        fresh = await context.new_page()
+        await fresh.goto(service.url + path)
+        await fresh.wait_for_function("performance.getEntriesByName('first-contentful-paint').length > 0")
+        costs: dict[str, Any] = await fresh.evaluate(COSTS)
+        return costs["paint"], costs["bytes"] / 1024
+    finally:
+        await context.close()
+
+
+async def paints(report: lab.Report, browser: Browser, page: Page, service: Service, rounds: int) -> None:
+    thread = await service.post("hello", wait=True)
+    for _ in range(TURNS - 1):
+        await service.post("hello", thread, wait=True)
+    rows: list[list[object]] = []
+    for name, path in (("chat", f"/chat/{thread}"), ("connectors", "/connectors")):
+        found = [await first_paint(browser, page, service, path) for _ in range(rounds)]
+        times, weight = [one[0] for one in found], max(one[1] for one in found)
+        middle = lab.percentile(times, 50)
+        rows.append([name, middle, lab.percentile(times, 95), weight])
+        text = f"{middle:.0f} ms, {weight:.0f} KB"
+        report.verdict(
+            f"first paint of {name} under {PAINT:g} ms and {WEIGHT:g} KB",
+            text,
+            met=middle < PAINT and weight < WEIGHT,
+        )
+    report.table("First paint, nothing cached", ("page", "p50 ms", "p95 ms", "KB"), rows)
+
+
+async def tokens(report: lab.Report, page: Page, service: Service, words: int) -> None:
+    thread = await service.post("hello", wait=True)
+    await page.goto(f"{service.url}/chat/{thread}")
+    await page.wait_for_selector("#live[data-state=live]")
+    await page.evaluate(WATCH)
+    await service.post(f"say {words}", thread)
+    await page.wait_for_function(f"window.seen.length >= {words * 0.95}", timeout=lab.PATIENCE * 1000)
+    seen: list[float] = await page.evaluate("window.seen")
+    p50, p95 = lab.percentile(seen, 50), lab.percentile(seen, 95)
+    report.table(
+        "From a word said to the word on the screen", ("words", "p50 ms", "p95 ms"), [[len(seen), p50, p95]]
+    )
+    report.verdict(f"token to screen p95 under {TOKEN:g} ms", f"{p95:.0f} ms", met=p95 < TOKEN)
+
+
+async def streams(report: lab.Report, service: Service, seconds: float) -> None:
+    await service.sign_in()
+    threads = [await service.post("hello", wait=True) for _ in range(STREAMS)]
+    cpu = lab.cpu_of(service.process.pid)
+    empty = service.process.memory_info().rss
+    heard = 0
+
+    async def listen(thread: str) -> None:
+        nonlocal heard
+        async with service.http.get(f"{service.url}/chat/{thread}/events?after=-:0") as response:
+            async for line in response.content:
+                heard += line.startswith(b"data:")
+
+    async def share(length: float) -> float:
+        before = cpu()
+        await asyncio.sleep(length)
+        return (cpu() - before) / length * 100
+
+    async with asyncio.TaskGroup() as tasks:
+        listening = [tasks.create_task(listen(thread)) for thread in threads]
+        await asyncio.sleep(3)
+        full = service.process.memory_info().rss
+        idle = await share(seconds)
+        for thread in threads[:SPEAKING]:
+            await service.post(f"say {int(seconds / 0.02) + 50}", thread)
+        busy = await share(seconds)
+        for task in listening:
+            task.cancel()
+    per_stream = (full - empty) / STREAMS / 1024
+    rows = [[STREAMS, 0, idle, per_stream], [STREAMS, SPEAKING, busy, per_stream]]
+    columns = ("open streams", "of them speaking", "% of one core", "KB per stream")
+    report.table("Open chat streams on one process", columns, rows)
+    text = f"idle {idle:.0f} % of one core, {per_stream:.0f} KB each; {heard:,} events heard"
+    report.verdict(f"{STREAMS} open streams on one process", text, met=idle < 100 and heard > 0)
+
+
+async def measure(words: int, rounds: int, seconds: float) -> lab.Report:
+    report = lab.Report("console")
+    async with AsyncExitStack() as stack:
+        service = await stack.enter_async_context(open_service())
+        playwright = await stack.enter_async_context(async_playwright())
+        browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=[*FLAGS])
+        page = await open_page(browser, service)
+        await paints(report, browser, page, service, rounds)
+        await tokens(report, page, service, words)
+        await browser.close()
+        await streams(report, service, seconds)
+    report.notes.append(f"Load of the machine: {lab.load()}")
+    return report
+
+
+def main() -> None:
+    given = lab.options(__doc__ or "", words=(500, "words of one answer"), rounds=(11, "first paints"))
+    words, rounds, seconds = (100, 3, 3.0) if given.quick else (given.words, given.rounds, 10.0)
+    asyncio.run(measure(words, rounds, seconds)).show(as_json=given.json)
+
+
+if __name__ == "__main__":
+    main()
