@@ -16,9 +16,10 @@ from pathlib import Path
 TESTS = Path(__file__).parents[1] / "tests"
 sys.path += [str(TESTS / "runs"), str(TESTS)]
 
-import lab
-from killing import Lives, Scene
-from servers.processes import HttpProcess
+from killing import Lives, Scene  # noqa: E402  # pyright: ignore
+
+import lab  # noqa: E402
+from servers.processes import HttpProcess  # noqa: E402  # pyright: ignore
 
 
 def measure(kills: int) -> lab.Report:

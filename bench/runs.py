@@ -17,7 +17,7 @@ from typing import Any
 
 import psutil
 from pydantic_ai import Agent
-from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, UserPromptPart
+from pydantic_ai.messages import ModelMessage, ModelResponse, UserPromptPart
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
 
 import lab
@@ -41,7 +41,7 @@ async def script(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator
     for message in messages:
         if isinstance(message, ModelResponse):
             turn += 1
-        elif isinstance(message, ModelRequest):
+        else:
             for part in message.parts:
                 if isinstance(part, UserPromptPart):
                     asked, turn = str(part.content), 0

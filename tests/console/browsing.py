@@ -117,7 +117,7 @@ async def opened(browser: Browser, home: Path, **settings: Any) -> AsyncGenerato
     async with open_service(home, **facts) as live, AsyncExitStack() as stack:
         console = Console(live, browser, stack)
         yield console
-        assert console.left() == []
+        assert not console.left(), console.left()
 
 
 OpenConsole = Callable[..., AbstractAsyncContextManager[Console]]

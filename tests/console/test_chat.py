@@ -70,7 +70,7 @@ def speaking(console: Console) -> Speaker:
 async def test_a_whole_exchange_with_the_offline_model(open_console: OpenConsole, tmp_path: Path) -> None:
     async with open_console(tmp_path) as console:
         await console.hub.connectors.add("email", **sample("email", tmp_path))
-        page = await console.page("/chat")
+        page = await console.page("/chat", permissions=["clipboard-read", "clipboard-write"])
         await expect(page.get_by_text("No language model is set")).to_be_visible()
         await expect(page.get_by_text("OPENAI_API_KEY")).to_be_visible()
         await write(page, "check my 2 latest emails")
@@ -91,6 +91,9 @@ async def test_a_whole_exchange_with_the_offline_model(open_console: OpenConsole
         await expect(card.get_by_label("Result")).to_contain_text("Re: Budget table")
         await console.picture(page, "chat")
 
+        await turn.get_by_label("Copy the answer").click()
+        await expect(page.locator("#said")).to_have_text("Copied")
+        assert "**Re: Budget table**" in await page.evaluate("() => navigator.clipboard.readText()")
         await turn.get_by_label("Good answer").click()
         await expect(turn.get_by_label("Good answer")).to_have_attribute("aria-pressed", "true")
         before = await turn.locator(".prose").inner_text()
@@ -291,6 +294,32 @@ async def test_two_tabs_show_the_same(open_console: OpenConsole, tmp_path: Path)
         await is_over(first)
         await is_over(second)
         assert await first.locator("#talk").inner_text() == await second.locator("#talk").inner_text()
+
+
+async def test_earlier_messages_are_shown_when_asked_for(open_console: OpenConsole, tmp_path: Path) -> None:
+    async with open_console(tmp_path, model="speaker") as console:
+        speaking(console)
+        run = await console.hub.ask("message 0")
+        for number in range(1, 10):
+            await console.hub.ask(f"message {number}", thread=run.thread)
+        page = await console.page(f"/chat/{run.thread}")
+        await expect(page.locator(".said")).to_have_text([f"message {number}" for number in range(2, 10)])
+        await page.get_by_role("button", name="Show earlier messages").click()
+        await expect(page.locator(".said")).to_have_text([f"message {number}" for number in range(10)])
+        await expect(page.get_by_role("button", name="Show earlier messages")).to_have_count(0)
+
+
+async def test_a_key_without_the_right_to_approve_is_told_so(
+    open_console: OpenConsole, tmp_path: Path
+) -> None:
+    async with open_console(tmp_path, model="speaker", multi_user=True) as console:
+        speaking(console)
+        key = await console.add_user("eve", scopes=("read", "call"))
+        page = await console.page("/chat", key=key)
+        await write(page, 'call burn {"what": "it"}')
+        await last_turn(page).get_by_role("button", name="Allow once").click()
+        await expect(page.locator("#notes")).to_contain_text("this needs a key with the scope 'approve'")
+        await expect(last_turn(page)).to_have_attribute("data-state", "waiting")
 
 
 async def test_agents_are_mentioned_by_the_keyboard(open_console: OpenConsole, tmp_path: Path) -> None:

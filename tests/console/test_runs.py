@@ -1,15 +1,21 @@
 """The pages of runs in a real Chromium: what was done can be read, and stopped, while it goes on."""
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, get_args
 
 import pytest
 from playwright.async_api import Page, expect
+from starlette.requests import Request
 
 from console.browsing import Console, OpenConsole
 from console.speaking import Speaker
+from dragoman.console import runs
+from dragoman.console.pages import Pages
 from dragoman.run import Run
+from dragoman.runs.timeline import Moment, MomentKind, Timeline
 from dragoman.tool import Annotations
 
 pytestmark = pytest.mark.anyio
@@ -151,3 +157,38 @@ async def test_nobody_reads_the_run_of_another(open_console: OpenConsole, tmp_pa
         await expect(page.get_by_text("there is no run")).to_be_visible()
         await page.goto(f"{console.url}/runs")
         await expect(page.get_by_text("No agent has worked yet")).to_be_visible()
+
+
+FULL: dict[str, Any] = {
+    "request": "look", "text": "**so**", "reason": "wrong type", "tools": ["a", "b"], "added": ["b"],
+    "removed": ["c"], "steps": [{"tool": "a", "reason": "first"}, "then b"], "tool": "a", "title": "A",
+    "arguments": {"x": 1}, "preview": "found", "code": "timeout", "attempts": 2, "tokens_saved": 9,
+    "duration_ms": 1500.0, "input_tokens": 7, "output_tokens": 3, "cost": 0.01, "question": "q_1",
+    "approval": "app_1", "waited_ms": 900.0, "error": {"message": "no"}, "message": "half way",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("facts", [{}, FULL], ids=["bare", "full"])
+@pytest.mark.parametrize("status", ["running", "done", "failed", "uncertain", "pending", "answered"])
+def test_every_kind_of_moment_is_shown(facts: dict[str, Any], status: str) -> None:
+    now = datetime.now(UTC)
+    run = Run(id="run_1", workspace="w", user="u", thread="", root="run_1", agent="a", request="r")
+    inner = Timeline(run=run, moments=())
+    moments = tuple(
+        Moment(kind=kind, time=now, title=f"{kind} <i>", details={**facts, "status": status}, runs=(inner,))
+        for kind in get_args(MomentKind)
+    )
+    app = SimpleNamespace(state=SimpleNamespace(hub=None))
+    request = Request({"type": "http", "path": "/", "headers": [], "query_string": b"", "app": app})
+    shown = Pages().text(
+        request,
+        "runs/run.html",
+        run=run,
+        timeline=Timeline(run=run, moments=moments),
+        can_stop=False,
+        milliseconds=runs.milliseconds,
+        since=runs.since,
+        pretty=runs.pretty,
+    )
+    assert shown.count('class="runs-moment ') == len(moments)
+    assert "<i>" not in shown

@@ -14,6 +14,8 @@ from console.browsing import Console, OpenConsole
 from console.speaking import Speaker
 from dragoman.run import Run
 from dragoman.tool import Annotations
+from oauth import journey
+from servers.authorization_server import open_authorization_server, open_protected_server
 from servers.hubs import quick, until
 
 pytestmark = pytest.mark.anyio
@@ -178,6 +180,34 @@ async def test_credentials_go_in_and_never_come_out(open_console: OpenConsole, t
         await expect(crm.locator(".chip")).to_have_text("missing")
         (view,) = [one for one in await console.hub.credentials.list() if one.connector == "crm"]
         assert view.present == ()
+
+
+async def test_an_account_is_authorised_in_a_tab_of_its_own(
+    open_console: OpenConsole, tmp_path: Path
+) -> None:
+    async with (
+        open_console(tmp_path) as console,
+        open_authorization_server() as issuer,
+        open_protected_server(issuer) as server,
+    ):
+        await console.hub.connectors.add("notes", **journey.quick(server))
+        page = await console.page("/credentials")
+        card = page.locator("#credential-notes")
+        await expect(card.locator(".chip")).to_have_text("missing")
+        async with page.expect_popup() as opened:
+            await card.get_by_role("link", name="Authorise notes").click()
+        tab = await opened.value
+        await expect(tab.get_by_role("heading", name="Connect an account")).to_be_visible()
+        await tab.get_by_role("button", name="Continue").click()
+        await expect(tab.get_by_role("heading", name="Connected")).to_be_visible()
+        await expect(card.locator(".chip")).to_have_text("ready")
+        await expect(card.get_by_role("link", name="Authorise again")).to_be_visible()
+        await expect(card).to_contain_text(issuer.origin)
+
+        refused = await page.request.get(
+            f"{console.url}/credentials/notes/authorize", headers={"Sec-Fetch-Site": "cross-site"}
+        )
+        assert refused.status == 403
 
 
 async def test_the_operator_replaces_the_master_key(open_console: OpenConsole, tmp_path: Path) -> None:

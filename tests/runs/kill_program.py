@@ -15,10 +15,9 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, ToolReturnPart, UserPromptPart
+from pydantic_ai.messages import ModelMessage, ModelResponse, ToolReturnPart, UserPromptPart
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
 
-import dragoman.runs.dispatch  # noqa: F401 - heavy: once for all lives
 from dragoman import Hub
 from dragoman.run import Run
 from dragoman.settings import Settings
@@ -63,7 +62,7 @@ def _situation(messages: list[ModelMessage]) -> tuple[int, list[tuple[str, str]]
     for message in messages:
         if isinstance(message, ModelResponse):
             turn += 1
-        elif isinstance(message, ModelRequest):
+        else:
             if any(isinstance(part, UserPromptPart) for part in message.parts):
                 turn, told = 0, []
             told += [
@@ -151,7 +150,10 @@ def live(order: dict[str, Any]) -> int:
 def main() -> None:
     for line in sys.stdin:
         order = json.loads(line)
-        sys.stdout.flush()
+        if order.get("prepare"):
+            # Here and not in a fork: what is loaded on the way is loaded for all lives.
+            print(json.dumps({"ended": live(order)}), flush=True)
+            continue
         pid = os.fork()
         if pid == 0:
             os._exit(live(order))

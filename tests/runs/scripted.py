@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, ToolReturnPart, UserPromptPart
+from pydantic_ai.messages import ModelMessage, ModelResponse, ToolReturnPart, UserPromptPart
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
 
 from dragoman import Hub
@@ -41,7 +41,7 @@ def situation(messages: Sequence[ModelMessage]) -> tuple[int, list[str]]:
     for message in messages:
         if isinstance(message, ModelResponse):
             turn += 1
-        elif isinstance(message, ModelRequest):
+        else:
             if any(isinstance(part, UserPromptPart) for part in message.parts):
                 turn, told = 0, []
             told += [str(part.content) for part in message.parts if isinstance(part, ToolReturnPart)]

@@ -9,7 +9,7 @@ import pytest
 from dragoman import Hub
 from dragoman.errors import Conflict
 from runs.scripted import by_request, model_of, open_scripted
-from servers.hubs import QUICK, until
+from servers.hubs import quick, until
 from servers.processes import read_log, stdio
 
 pytestmark = pytest.mark.anyio
@@ -21,7 +21,7 @@ MODEL = by_request(sleep=SLEEPS, ask=ASKS, write=WRITES, talk=TALKS)
 
 
 async def with_server(hub: Hub, log: Path) -> None:
-    await hub.connectors.add("a", **stdio("--log", str(log)), **QUICK | {"request_timeout": 60})
+    await hub.connectors.add("a", **stdio("--log", str(log)), **quick(request_timeout=60))
 
 
 def events_of(log: Path, event: str) -> list[dict[str, object]]:

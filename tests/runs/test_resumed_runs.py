@@ -136,9 +136,10 @@ async def test_a_thread_has_one_run_at_a_time_in_order_and_its_own_answer_is_no_
         assert [(await hub.runs.get(run.id)).status for run in later] == ["queued", "queued"]
         await hub.messages.post("this", thread=first.thread)
         ended = [await hub.runs.finished(run) for run in (first, *later)]
-        times = [(run.started_at, run.finished_at) for run in ended]
-        assert times == sorted(times, key=lambda pair: pair[0] or datetime.max)
-        assert all((one[1] or 0) <= (two[0] or 0) for one, two in pairwise(times))
+        for one, two in pairwise(ended):
+            assert one.finished_at is not None
+            assert two.started_at is not None
+            assert one.finished_at <= two.started_at
 
 
 async def test_two_who_follow_hear_the_same(tmp_path: Path) -> None:
@@ -203,6 +204,7 @@ async def test_a_call_that_left_and_was_left_is_uncertain(tmp_path: Path, databa
         assert "did b" in (ended.answer or "")
 
 
+@pytest.mark.timeout(240)
 async def test_a_worker_process_takes_over_what_a_killed_one_left(tmp_path: Path, postgres_url: str) -> None:
     program = Path(__file__).parent / "worker_program.py"
 
@@ -212,22 +214,23 @@ async def test_a_worker_process_takes_over_what_a_killed_one_left(tmp_path: Path
 
     workers = [start("one"), start("two")]
     try:
-        await until(lambda: all((tmp_path / name).exists() for name in ("one", "two")), within=40)
+        await until(lambda: all((tmp_path / name).exists() for name in ("one", "two")), within=90)
         async with open_store(postgres_url) as store:
             for number in range(12):
                 await store.runs.accept(_of_nobody(f"r{number}", f"work {number}"))
-            await until(lambda: _all_begun(tmp_path), within=20)
+            await until(lambda: _all_begun(tmp_path), within=30)
             holder = next(iter(await store.runs.workers()))
             os.kill(int(holder.split(":")[1]), signal.SIGKILL)
-            await until(lambda: _all_done(store), within=15)
+            await until(lambda: _all_done(store), within=25)  # less than a lease: the dead are found
             for number in range(12):
                 run = await store.runs.find("local", f"r{number}")
                 assert run is not None
                 assert run.answer == f'["worked {number}"]'
-                lines = (tmp_path / f"work{number}").read_text().split()
-                assert lines.count("ended") == 1
+                executed = (tmp_path / f"work{number}").read_text().split()
                 kinds = [event.kind for event in await store.runs.events("local", run.id)]
                 assert (kinds.count("run.started"), kinds.count("run.finished")) == (1, 1)
+                # The call only reads: it is made again where its end was not on disk, and nowhere else.
+                assert executed.count("began") == 1 + kinds.count("run.resumed")
     finally:
         for worker in workers:
             worker.kill()
@@ -240,7 +243,7 @@ def _all_begun(folder: Path) -> bool:
 
 def _of_nobody(name: str, request: str) -> Run:
     """Accepted by a process that executes nothing."""
-    facts = {"workspace": "local", "user": "owner", "thread": "", "agent": "assistant"}
+    facts: dict[str, Any] = {"workspace": "local", "user": "owner", "thread": "", "agent": "assistant"}
     return Run(id=name, root=name, request=request, **facts)
 
 

@@ -12,27 +12,32 @@ from dragoman.agent import AgentNumbers
 from dragoman.settings import Settings
 from servers.hubs import until
 from servers.scenarios import Call, Reply, Script, Turn
-from servers.scripted_models import ScriptedServer, open_scripted_openai
+from servers.scripted_models import ScriptedServer, open_scripted_anthropic, open_scripted_openai
 
 MODEL = "openai-chat:gpt-5.4"
+CLAUDE = "anthropic:claude-sonnet-4-5"
 
 
 @asynccontextmanager
-async def scripted(script: Script | str) -> AsyncGenerator[ScriptedServer]:
-    """While it lasts, the models of OpenAI in this process are the scripted one."""
-    async with open_scripted_openai(script) as server:
+async def scripted(script: Script | str, model: str = MODEL) -> AsyncGenerator[ScriptedServer]:
+    """While it lasts, the models of OpenAI, or of Anthropic, in this process are the scripted one."""
+    is_claude = model == CLAUDE
+    prefix = "ANTHROPIC" if is_claude else "OPENAI"
+    async with (open_scripted_anthropic if is_claude else open_scripted_openai)(script) as server:
         with pytest.MonkeyPatch.context() as environment:
-            environment.setenv("OPENAI_API_KEY", "a-key")
-            environment.setenv("OPENAI_BASE_URL", server.base_url)
+            environment.setenv(f"{prefix}_API_KEY", "a-key")
+            environment.setenv(f"{prefix}_BASE_URL", server.base_url)
             yield server
 
 
 @asynccontextmanager
 async def open_scripted(
-    home: Path, script: Script | str, *, database_url: str | None = None
+    home: Path, script: Script | str, *, model: str = MODEL, **settings: Any
 ) -> AsyncGenerator[tuple[Hub, ScriptedServer]]:
-    settings = Settings(home=home, database_url=database_url, model=MODEL)
-    async with scripted(script) as server, Hub(settings) as hub:
+    async with (
+        scripted(script, model) as server,
+        Hub(Settings(home=home, model=model, **settings)) as hub,
+    ):
         yield hub, server
 
 

@@ -182,7 +182,7 @@ class AnthropicWire:
                     reading.tool(names[call_id], call_id, _text(block.get("content")))
             if message["role"] == "system":
                 reading.system.append(_text(blocks))
-            elif text := _text(blocks):
+            elif text := _text([block for block in blocks if not _is_news(block)]):
                 reading.person(text)
         return reading.turn([tool["name"] for tool in request.get("tools") or ()], request)
 
@@ -238,6 +238,11 @@ class AnthropicWire:
             "stop_reason": None,
             "stop_sequence": None,
         }
+
+
+def _is_news(block: Json) -> bool:
+    """What pydantic-ai tells the model itself in the middle of a conversation, such as tools that came."""
+    return str(block.get("text", "")).startswith("<system>")
 
 
 def _text(content: Any) -> str:

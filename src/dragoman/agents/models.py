@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Self
 
 import anyio.to_thread
 
+from dragoman.agents import library
 from dragoman.agents.model_clients import ModelClients, unknown_model
 from dragoman.agents.ollama import DEFAULT_URL, LocalModel, Ollama, ollama_url
 from dragoman.agents.providers import PROVIDERS, Provider, default_model, find_provider
@@ -106,6 +107,7 @@ class Models:
 
     def open(self, choice: Choice) -> "Model":
         """The model with its fallbacks behind it; `InvalidConfig` says what is wrong or missing."""
+        library.load()
         opened = [self._open(name) for name in choice.names]
         if len(opened) == 1:
             return opened[0]

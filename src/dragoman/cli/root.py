@@ -1,6 +1,5 @@
 """The tree of commands, and how the process ends: 0 it worked, 1 it failed, 2 it was asked wrongly."""
 
-import os
 import sys
 from typing import Annotated, Any
 
@@ -144,7 +143,6 @@ def main() -> None:
 
 def run(arguments: list[str]) -> int:
     """One command line. Data goes to stdout, errors to stderr."""
-    os.environ.setdefault("PYDANTIC_AI_NO_BANNER", "1")  # what is shown here is Dragoman's
     try:
         code = get_command(app).main(args=arguments, prog_name="dragoman", standalone_mode=False)
     except typer.TyperException as error:

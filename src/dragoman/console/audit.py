@@ -84,9 +84,7 @@ async def _listed(request: Request) -> dict[str, Any]:
 
 async def _lines(request: Request) -> AsyncGenerator[bytes]:
     after = 0
-    while page := await hub_of(request).audit.export(
-        after=after, limit=_AT_ONCE, caller=caller_of(request)
-    ):
+    while page := await hub_of(request).audit.export(after=after, limit=_AT_ONCE, caller=caller_of(request)):
         for entry in page:
             yield orjson.dumps(entry, default=dict) + b"\n"
         after = page[-1].number

@@ -51,6 +51,7 @@ async def show_chat(request: Request) -> Response:
 
 async def earlier_turns(request: Request) -> Response:
     """Those before the run `before`."""
+    check_scope(request, "read")
     hub, caller = hub_of(request), caller_of(request)
     thread = await hub.threads.get(request.path_params["thread"], caller)
     first = await hub.runs.get(request.query_params.get("before", ""), caller)
@@ -59,6 +60,7 @@ async def earlier_turns(request: Request) -> Response:
 
 
 async def show_turn(request: Request) -> Response:
+    check_scope(request, "read")
     hub, caller = hub_of(request), caller_of(request)
     run = await hub.runs.get(request.path_params["run"], caller)
     turn = await _turn(hub, caller, run, await _thumbs(hub, caller, run.thread))
@@ -136,6 +138,7 @@ async def choose_connectors(request: Request) -> Response:
 
 
 async def _page(request: Request, thread: ThreadView | None) -> Response:
+    check_scope(request, "read")
     hub, caller = hub_of(request), caller_of(request)
     threads = await hub.threads.list(_MOST_THREADS, caller)
     turns, more = await _turns(hub, caller, thread.thread.id) if thread else ([], False)

@@ -67,6 +67,7 @@ async def look_up(hub: Hub, caller: Caller, turn: Turn) -> None:
 
 
 async def show_approval(request: Request) -> Response:
+    check_scope(request, "read")
     asked = await hub_of(request).approvals.get(request.path_params["approval"], caller_of(request))
     return _approval(request, asked)
 
@@ -82,6 +83,7 @@ async def answer_approval(request: Request) -> Response:
 
 
 async def show_question(request: Request) -> Response:
+    check_scope(request, "read")
     question = await hub_of(request).runs.question(request.path_params["question"], caller_of(request))
     return _question(request, question)
 
@@ -147,9 +149,7 @@ def _approval_card(asked: AskedApproval) -> ApprovalCard:
 def _exact(arguments: Mapping[str, Any]) -> str:
     """As JSON in which every character can be seen: what hides or turns text round is written as its code."""
     text = json.dumps(dict(arguments), ensure_ascii=False, indent=2)
-    return "".join(
-        json.dumps(one)[1:-1] if one != "\n" and category(one) in _UNSEEN else one for one in text
-    )
+    return "".join(json.dumps(one)[1:-1] if one != "\n" and category(one) in _UNSEEN else one for one in text)
 
 
 def _question_card(question: Question) -> QuestionCard:

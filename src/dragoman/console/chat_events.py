@@ -14,7 +14,7 @@ from typing import cast
 from dragoman.console.streaming import framed
 from dragoman.run import RunEvent
 
-_FRAME = 0.03  # seconds
+_FRAME = 0.01  # seconds; the journal tells words about every 25 ms, and they are passed on at once
 
 
 class ThreadFrames:

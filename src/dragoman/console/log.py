@@ -34,7 +34,7 @@ async def show(request: Request) -> Response:
 
 
 async def show_calls(request: Request) -> Response:
-    facts = {
+    facts: dict[str, Any] = {
         "calls": await hub_of(request).calls(_MOST_CALLS, caller=caller_of(request)),
         "only_errors": bool(request.query_params.get("errors")),
         "pretty": pretty,

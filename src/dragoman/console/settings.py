@@ -1,5 +1,186 @@
-"""settings."""
+"""`/settings`: what holds here, tier by tier: the installation, the workspace, and what a user chooses."""
 
+from collections.abc import Mapping
+from typing import Any, cast, get_args
+
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.routing import Route
 
-routes: list[Route] = []
+from dragoman.connector import Policy
+from dragoman.console.filled import Filled, filled
+from dragoman.console.pages import caller_of, find_session, hub_of, pages_of
+from dragoman.console.rights import check_scope
+from dragoman.errors import InvalidArguments, NotFound
+from dragoman.hub.preferences import BOUNDS
+from dragoman.people import Bounds
+
+TABS = {"mine": "Mine", "workspace": "Workspace", "installation": "Installation"}
+WORDS = {
+    "calls_per_minute": "calls a minute",
+    "calls_per_hour": "calls an hour",
+    "tokens_per_day": "tokens a day",
+    "cost_per_day": "dollars a day",
+    "max_concurrency": "calls at once",
+    "max_connectors_per_thread": "connectors in a thread",
+}
+_POLICIES: tuple[Policy, ...] = get_args(Policy)
+POLICY_WORDS = {
+    "never": "never ask",
+    "default": "ask where something is changed or destroyed",
+    "always": "ask before every call",
+}
+DISCOVERY_WORDS = {
+    "off": "No registry is asked at all.",
+    "manual": "People may search the registry of MCP servers; agents may not.",
+    "automatic": "People and agents may search the registry; only a person adds a server.",
+}
+
+
+async def show(request: Request) -> Response:
+    tab = request.query_params.get("tab", "mine")
+    tabs = _tabs(request)
+    if tab not in tabs:
+        raise NotFound("there are no such settings", hint=f"there are: {', '.join(tabs)}")
+    facts = await {"mine": _mine, "workspace": _workspace, "installation": _installation}[tab](request)
+    return pages_of(request).page(
+        request, "settings.html", title="Settings", tab=tab, tabs=tabs, part=f"settings/{tab}.html", **facts
+    )
+
+
+async def save_mine(request: Request) -> Response:
+    check_scope(request, "manage")
+    form, caller = await filled(request), caller_of(request)
+    await hub_of(request).preferences.update(
+        connectors="all" if form.text("which") != "some" else form.chosen("connector"),
+        auto_load=bool(form.text("auto_load")),
+        bounds=_numbers(form),
+        caller=caller,
+    )
+    facts = await _mine(request)
+    return pages_of(request).part(
+        request, "settings/mine.html", told="Kept. It holds from the next call on.", **facts
+    )
+
+
+async def show_usage(request: Request) -> Response:
+    """One's own, or for admins that of any user."""
+    user = request.query_params.get("user") or None
+    if user is not None:
+        check_scope(request, "admin")
+    usage = await hub_of(request).usage.show(user, caller=caller_of(request))
+    return pages_of(request).part(request, "settings/usage.html", usage=usage, words=WORDS)
+
+
+async def save_workspace(request: Request) -> Response:
+    check_scope(request, "admin")
+    form, caller, people = await filled(request), caller_of(request), hub_of(request).people
+    approval = form.text("approval")
+    if approval not in _POLICIES:
+        raise InvalidArguments(f"there is no policy {approval[:40]!r}", hint="choose one of the list")
+    numbers = {name: value for name, value in _numbers(form).items() if value is not None}
+    await people.update_workspace(
+        caller.workspace,
+        approval=approval,
+        bounds=Bounds(**cast("Mapping[str, Any]", numbers)),
+        name=form.text("name") or None,
+        caller=caller,
+    )
+    return await _workspace_part(request, "Kept. It holds for everybody from the next call on.")
+
+
+async def add_workspace(request: Request) -> Response:
+    check_scope(request, "admin")
+    name = (await filled(request)).text("name")
+    made = await hub_of(request).people.add_workspace(name, caller=caller_of(request))
+    return await _workspace_part(request, f"{made.name} is there. Give it users: dragoman users add.")
+
+
+async def remove_workspace(request: Request) -> Response:
+    check_scope(request, "admin")
+    await hub_of(request).people.remove_workspace(request.path_params["workspace"], caller=caller_of(request))
+    return await _workspace_part(request, "Removed, with its users and all that was theirs.")
+
+
+async def show_models(request: Request) -> Response:
+    """By itself: the first look at models takes a second or two."""
+    found = await hub_of(request).models.survey()
+    return pages_of(request).part(request, "settings/models.html", models=found)
+
+
+# Parts
+
+
+def _tabs(request: Request) -> Mapping[str, str]:
+    return TABS if _leads(request) else {name: TABS[name] for name in ("mine", "installation")}
+
+
+def _leads(request: Request) -> bool:
+    session = find_session(request)
+    return session is not None and caller_of(request).is_admin and "admin" in session.admission.scopes
+
+
+async def _mine(request: Request) -> dict[str, Any]:
+    hub, caller = hub_of(request), caller_of(request)
+    views = await hub.connectors.list(caller)
+    return {
+        "view": await hub.preferences.get(caller),
+        "usage": await hub.usage.show(caller=caller),
+        "connectors": [view.connector.slug for view in views if view.connector.kind != "native"],
+        "users": await hub.people.users(caller=caller) if _leads(request) and hub.settings.multi_user else (),
+        "words": WORDS,
+        "tier_words": {
+            "app": "installation", "workspace": "workspace", "admin": "set for you", "user": "your own",
+        },
+    }  # fmt: skip
+
+
+async def _workspace(request: Request) -> dict[str, Any]:
+    hub, caller = hub_of(request), caller_of(request)
+    runs_all = caller.role == "operator" and hub.settings.multi_user
+    return {
+        "workspace": await hub.people.get_workspace(caller.workspace, caller=caller),
+        "workspaces": await hub.people.workspaces(caller) if runs_all else (),
+        "policies": {policy: POLICY_WORDS[policy] for policy in _POLICIES},
+        "words": WORDS,
+        "is_operator": caller.role == "operator",
+    }
+
+
+async def _workspace_part(request: Request, told: str) -> Response:
+    return pages_of(request).part(request, "settings/workspace.html", told=told, **await _workspace(request))
+
+
+async def _installation(request: Request) -> dict[str, Any]:
+    hub, caller = hub_of(request), caller_of(request)
+    return {
+        "is_operator": caller.role == "operator",
+        "discovery": DISCOVERY_WORDS[hub.discovery.mode],
+        "app_bounds": (await hub.preferences.get(caller)).tiers["app"],
+        "words": WORDS,
+    }
+
+
+def _numbers(form: Filled) -> dict[str, float | None]:
+    """Empty takes a bound away."""
+    given: dict[str, float | None] = {}
+    for name in BOUNDS:
+        text = form.text(name)
+        try:
+            number = float(text) if text else None
+        except ValueError:
+            raise InvalidArguments(f"{WORDS[name]}: {text[:40]!r} is no number") from None
+        whole = number is not None and number.is_integer() and name != "cost_per_day"
+        given[name] = int(number) if number is not None and whole else number
+    return given
+
+
+routes = [
+    Route("/settings", show),
+    Route("/settings/mine", save_mine, methods=["POST"]),
+    Route("/settings/usage", show_usage),
+    Route("/settings/workspace", save_workspace, methods=["POST"]),
+    Route("/settings/workspaces", add_workspace, methods=["POST"]),
+    Route("/settings/workspaces/{workspace}/remove", remove_workspace, methods=["POST"]),
+    Route("/settings/models", show_models),
+]

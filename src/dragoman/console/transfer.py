@@ -66,9 +66,7 @@ async def apply(request: Request) -> Response:
     async def work() -> None:
         try:
             told.put_nowait(
-                await hub.imports.apply(
-                    wish.texts, **wish.how, progress=told.put_nowait, caller=caller
-                )
+                await hub.imports.apply(wish.texts, **wish.how, progress=told.put_nowait, caller=caller)
             )
         except DragomanError as error:
             told.put_nowait(error)

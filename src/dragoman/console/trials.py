@@ -85,10 +85,15 @@ async def try_tool(request: Request) -> Response:
     )
 
 
-async def show_result(request: Request) -> Response:
-    """The whole of a result that was cut, as text: it was written by somebody else's server."""
+async def give_result(request: Request) -> Response:
+    """The whole of a result that was cut, as a file: it was written by somebody else's server."""
     kept = await hub_of(request).result(request.path_params["handle"], caller=caller_of(request))
-    return Response(kept.body, headers={"content-type": "text/plain; charset=utf-8"})
+    name = "result.json" if kept.content_type == "application/json" else "result.txt"
+    headers = {
+        "content-type": "application/octet-stream",
+        "content-disposition": f'attachment; filename="{name}"',
+    }
+    return Response(kept.body, headers=headers)
 
 
 def _info(request: Request) -> ToolInfo:
@@ -119,7 +124,7 @@ def _as_draft(schema: Mapping[str, Any], text: str) -> dict[str, str] | None:
 
 
 routes = [
-    Route("/tools/results/{handle}", show_result),
+    Route("/tools/results/{handle}", give_result),
     Route("/tools/{name}/form", change_form, methods=["POST"]),
     Route("/tools/{name}/try", try_tool, methods=["POST"]),
 ]

@@ -206,8 +206,8 @@ class Agents:
             )
         checked = self._checked(changes, before, caller)
         if checked.keys() & {"model", "fallbacks"}:
-            chosen = {"model": before.model, "fallbacks": before.fallbacks, **checked}
-            await self._models.verify(chosen["model"], chosen["fallbacks"])
+            model = checked.get("model", before.model)
+            await self._models.verify(model, checked.get("fallbacks", before.fallbacks))
         if before.kind == "connector":
             after = await self._change_of_connector(before, checked)
             await self._done(after, caller, "agent.updated", sorted(changes))

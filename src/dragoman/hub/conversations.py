@@ -79,9 +79,9 @@ class Conversations:
         options = await self._checked_options(options or {})
         known = {one.name: one for one in await self._agents.list(caller)}
         routing = route(text, known) if agent is None else Routing((agent,), text)
-        if agent is None and not routing.agents and thread is not None:
-            if answered := await self._as_answer(text, thread, caller):
-                return answered
+        question = None if agent or routing.agents else await self._open_question(thread, caller)
+        if question and (answered := await self._as_answer(text, question, caller)):
+            return answered
         target, facts = await self._target(routing, thread, agent, caller)
         if thread is None:  # not before all else is right: nobody wants an empty thread
             thread = (await self._threads.create(title=_title(text), caller=caller)).thread.id
@@ -149,19 +149,18 @@ class Conversations:
             checked_exposure(options["exposure"])
         return options
 
-    async def _as_answer(self, text: str, thread: str, caller: Caller) -> Accepted | None:
-        """While one question waits here, what the person writes is its answer; None: it is a new request."""
-        question = await self._open_question(thread, caller) if is_person(caller) else None
-        if question is None:
+    async def _open_question(self, thread: str | None, caller: Caller) -> Question | None:
+        """The one that a person's text answers here; with several, nobody could say which is meant."""
+        if thread is None or not is_person(caller):
             return None
-        message = replace(_written(text, thread, caller), details={"answers": question.id})
-        return await self._runs.answer_by(message, question, caller)
-
-    async def _open_question(self, thread: str, caller: Caller) -> Question | None:
-        """The one that a text can answer; None where there are several: nobody could say which is meant."""
         now = datetime.now(UTC)
         waiting = [one for one in await self._runs.questions(caller, thread=thread) if one.expires_at > now]
         return waiting[0] if len(waiting) == 1 and waiting[0].fields is None else None
+
+    async def _as_answer(self, text: str, question: Question, caller: Caller) -> Accepted | None:
+        """None when the question is over in this moment: then the text is a new request."""
+        message = replace(_written(text, question.thread, caller), details={"answers": question.id})
+        return await self._runs.answer_by(message, question, caller)
 
 
 def _written(text: str, thread: str, caller: Caller) -> Message:

@@ -16,7 +16,8 @@ from dragoman.errors import InvalidConfig
 if TYPE_CHECKING:
     from pydantic_ai.embeddings import EmbeddingModel
 
-    from dragoman.catalog.search.embeddings import Embeddings
+    from dragoman.agents import library
+from dragoman.catalog.search.embeddings import Embeddings
 
 # What the embedders of a provider need that Dragoman does not bring: the module, and the extra that has it.
 _NEEDED: dict[str, tuple[str, str]] = {
@@ -101,6 +102,7 @@ async def open_embeddings(name: str | None, home: Path) -> "AsyncGenerator[Embed
 
 def _made(name: str) -> "tuple[EmbeddingModel, list[Any]]":
     """The model, and the provider that it got: what an HTTP client belongs to."""
+    library.load()
     from pydantic_ai.embeddings import infer_embedding_model
     from pydantic_ai.exceptions import UserError
     from pydantic_ai.providers import infer_provider

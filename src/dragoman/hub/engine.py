@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from dragoman.agents import library
 from dragoman.agents.models import Models
 from dragoman.agents.staff import Staff
 from dragoman.agents.work import Toolbox
@@ -46,6 +47,8 @@ class Workshop:
 async def open_engine(workshop: Workshop) -> AsyncGenerator["Dispatch"]:
     # In a thread: whoever asks something else meanwhile gets an answer.
     await asyncio.to_thread(import_module, "dragoman.runs.dispatch")
+    # In a thread: the loop goes on meanwhile, and the first run is accepted at once.
+    await asyncio.to_thread(library.load)
     from dragoman.agents.composition import Composer
     from dragoman.runs.dispatch import open_dispatch
     from dragoman.runs.parts import Parts

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from dragoman.access.policies import is_person
+from dragoman.agents import library
 from dragoman.calls.audit import Auditor
 from dragoman.catalog.schemas import compiled
 from dragoman.errors import Conflict, Denied, InvalidArguments, NotFound
@@ -159,6 +160,7 @@ class Runs:
             last = page[-1].number
 
         def read() -> "Timeline":
+            library.load()
             from dragoman.runs.timeline import timeline_of
 
             return timeline_of(found, family, steps, events, self._workshop.previews.text)

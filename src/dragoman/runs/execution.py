@@ -166,6 +166,13 @@ class Execution:
         self.tell("approval.answered", {"approval": approval, "call": call})
         self.wait(False)
 
+    async def look_again(self, work: Work) -> None:
+        """What the agent was given or deprived of meanwhile counts from its next step on."""
+        agent = await self.parts.staff.find(self.run.agent, self.run.caller)
+        if agent is not None and agent.id == work.agent.id:
+            work.agent, work.caller = agent, caller_of(agent, self.run.caller)
+            self._grants = work.caller.grants
+
     def learned(self, **facts: Any) -> None:
         """What became known of the run on its way: model, exposure, arm."""
         self._set(**facts)
@@ -243,10 +250,13 @@ class Execution:
         caller = self.run.caller
         names: Sequence[str] = self.run.options.get("agents", ())
         found = [agent for name in names if (agent := await self.parts.staff.find(name, caller))]
+        wishes = {name: value for name, value in self.run.options.items() if name != "agents"}
         async with asyncio.TaskGroup() as tasks:
             for agent in found:
                 attempt = Attempt(f"mention:{agent.name}", _NOBODY)
-                tasks.create_task(self.delegate(agent, self.run.request, {"visible": True}, attempt))
+                tasks.create_task(
+                    self.delegate(agent, self.run.request, {**wishes, "visible": True}, attempt)
+                )
         return ""
 
     async def _end(self, status: RunStatus, answer: str | None = None, error: Any = None) -> Run:

@@ -1,25 +1,33 @@
 """Events of a run that nobody executes: it was accepted, or it was cancelled before anybody began."""
 
-from dragoman.run import Run, RunEvent
+from typing import Any
+
+from dragoman.run import Run, RunEvent, RunEventKind
 
 
 def queued(run: Run) -> RunEvent:
     """The first of every root run, written with it."""
-    facts = {"agent": run.agent, "request": run.request[:500]}
+    facts: dict[str, Any] = {"agent": run.agent, "request": run.request[:500]}
     return _event(run, "run.queued", 1, facts)
 
 
 def never_began(run: Run, number: int) -> RunEvent:
-    facts = {"status": run.status, "answer": None, "error": run.error, "model": None, "usage": {}}
-    return _event(run, "run.finished", number, facts)
+    facts: dict[str, Any] = {
+        "status": run.status,
+        "answer": None,
+        "error": run.error,
+        "model": None,
+        "usage": {},
+    }
+    return _event(run, "run.finished", number, {**facts, "usage": {}})
 
 
-def _event(run: Run, kind: str, number: int, data: dict[str, object]) -> RunEvent:
+def _event(run: Run, kind: RunEventKind, number: int, data: dict[str, Any]) -> RunEvent:
     return RunEvent(
         workspace=run.workspace,
         root=run.root,
         run=run.id,
-        kind=kind,  # pyright: ignore[reportArgumentType]
+        kind=kind,
         number=number,
         agent=run.agent,
         data=data,

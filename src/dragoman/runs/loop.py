@@ -96,6 +96,7 @@ class Loop:
             async for node in running:
                 if LoopAgent.is_model_request_node(node):
                     self._execution.family.check_request()
+                    await self._execution.look_again(self._work)
                     model = self._execution.run.model or ""
                     with self._parts.spans.within("chat", model, gen_ai__request__model=model):
                         async with node.stream(running.ctx) as stream:

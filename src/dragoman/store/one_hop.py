@@ -49,11 +49,12 @@ class _Cursor(AsyncAdapt_aiosqlite_cursor):
 
     def _hop(self, method: str, arguments: tuple[Any, ...]) -> None:
         connection: Any = self._connection
+        adapted: Any = self._adapt_connection
         try:
             await_only(connection._execute(self._work, connection._conn, method, arguments))
         except Exception as error:  # noqa: BLE001
             # boundary: the driver's error, as SQLAlchemy wants it
-            self._adapt_connection._handle_exception(error)
+            adapted._handle_exception(error)
 
     def _work(self, connection: Any, method: str, arguments: tuple[Any, ...]) -> None:
         """In the driver's thread."""

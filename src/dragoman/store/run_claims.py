@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import (
+    BindParameter,
     ColumnElement,
     FromClause,
     Select,
@@ -56,7 +57,7 @@ class SqlRunClaims:
     async def claim_one(
         self, workspace: str, run: str, worker: str, until: datetime, now: datetime
     ) -> Run | None:
-        facts = {"now": now, "dead": [], "gone": [], "workspace": workspace, "run": run}
+        facts: dict[str, Any] = {"now": now, "dead": [], "gone": [], "workspace": workspace, "run": run}
         async with self._database.write() as connection:
             return next(iter(await _take(connection, _CLAIMABLE_ONE, facts, worker, until)), None)
 
@@ -145,7 +146,8 @@ def _place(runs: FromClause) -> Tuple:
 
 _now = bindparam("now", type_=_runs.c.lease_until.type)
 # The same workers twice: of one parameter the database would be told only how it is used last.
-_dead, _gone = bindparam("dead", expanding=True), bindparam("gone", expanding=True)
+_dead: BindParameter[Any] = bindparam("dead", expanding=True)
+_gone: BindParameter[Any] = bindparam("gone", expanding=True)
 _free = (
     select(_runs.c.workspace, _runs.c.id)
     .where(_is_free(_now, _dead), _is_its_turn(_now, _gone))

@@ -294,6 +294,7 @@ stop.addEventListener("click", async () => {
 });
 
 talk.addEventListener("click", async (event) => {
+  if (event.target.closest("[data-copy]")) return announce("Copied"); // console.js has done it
   const button = event.target.closest("[data-retry]");
   if (!button) return;
   const { root } = await (await ask(`/chat/runs/${button.dataset.retry}/retry`, { method: "POST" })).json();
