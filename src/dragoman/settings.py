@@ -29,6 +29,7 @@ class Settings:
 
     `multi_user` opens the service to many: each comes with an API key, or with a JWT of `oidc_issuer` for
     `oidc_audience` (its users belong to `oidc_workspace`, or to the one that `oidc_workspace_claim` names).
+    With `oidc_client_id`, people sign in to the console there; its `oidc_client_secret`, where it has one.
     What people add then reaches public addresses only, and those in `allowed_networks`. `public_url` is how
     browsers reach this service. `programmatic_calling` lets code call what only reads, unless a tool says
     otherwise. The master key is in the home's file, in `key`, or printed by `key_command`.
@@ -57,6 +58,8 @@ class Settings:
     public_url: str | None = None
     oidc_issuer: str | None = None
     oidc_audience: str | None = None
+    oidc_client_id: str | None = None
+    oidc_client_secret: str | None = field(default=None, repr=False)
     oidc_workspace: str = LOCAL_WORKSPACE
     oidc_workspace_claim: str | None = None
     allowed_networks: tuple[str, ...] = ()

@@ -192,7 +192,10 @@ async def test_the_registry_is_searched_and_shows_the_exact_command(
         "Reads <script>files</script>",
         remotes=[{"type": "streamable-http", "url": "https://files.example/mcp"}],
     )
-    async with open_registry([record]) as registry, open_console(tmp_path, registry_url=registry.url) as console:
+    async with (
+        open_registry([record]) as registry,
+        open_console(tmp_path, registry_url=registry.url) as console,
+    ):
         page = await console.page("/transfer")
         await page.get_by_label("What should it do?").fill("files")
         await page.get_by_role("button", name="Search").click()
@@ -227,7 +230,9 @@ async def test_preferences_bounds_and_theme_are_kept(open_console: OpenConsole, 
 
         await page.get_by_role("link", name="Mine", exact=True).click()
         await expect(page.locator("#usage")).to_contain_text("the workspace")
-        await page.get_by_role("spinbutton", name="Calls an hour").evaluate("one => { one.max = ''; one.value = 60 }")
+        await page.get_by_role("spinbutton", name="Calls an hour").evaluate(
+            "one => { one.max = ''; one.value = 60 }"
+        )
         await page.get_by_role("button", name="Keep").click()
         await expect(page.get_by_role("alert")).to_contain_text("calls_per_hour may be at most 40 here")
         await page.get_by_label("light", exact=True).check()

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from urllib.parse import quote
 
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Mount
@@ -20,6 +21,7 @@ from dragoman.console import (
     credentials,
     keys,
     log,
+    oidc,
     overview,
     runs,
     settings,
@@ -29,13 +31,15 @@ from dragoman.console import (
 )
 from dragoman.console.faults import of_error, shown
 from dragoman.console.pages import HEADERS, PLACES, STATIC, Pages, is_part
+from dragoman.console.rights import check_request
 from dragoman.console.sessions import Admit, Seals, Sessions
-from dragoman.errors import DragomanError
+from dragoman.errors import Denied, DragomanError
 from dragoman.hub import Hub
+from dragoman.identity.admission import Admission
 from dragoman.telemetry.logs import get_logger
 
 _PARTS = (
-    signing_in, overview, chat, connectors, tools, agents, runs, approvals, credentials, keys, audit, log,
+    signing_in, oidc, overview, chat, connectors, tools, agents, runs, approvals, credentials, keys, audit, log,
     transfer, settings,
 )  # fmt: skip
 _OPEN = ("/sign-in", "/static/")
@@ -46,6 +50,8 @@ _FIRST = frozenset(place.path.strip("/").split("/")[0] for place in PLACES) | {
 }
 # Aliases of the REST door that people used before; see `api.agents` and `api.discovery`.
 _NOT_OURS = frozenset({"/agents/assign-action-server", "/agents/remove-action-server"})
+_MOST = 32 * 1024 * 1024
+_MOST_OF_STRANGERS = 64 * 1024
 _FOR_EVER = {"cache-control": "public, max-age=31536000, immutable"}
 
 
@@ -56,7 +62,11 @@ def is_console_path(path: str) -> bool:
 class Console:
     def __init__(self, hub: Hub, admit: Admit, *, is_secure: bool = False) -> None:
         self._stopping = asyncio.Event()
-        self.sessions = Sessions(lambda: Seals(hub.seal, hub.unseal), admit, is_secure)
+
+        async def admit_again(workspace: str, user: str) -> Admission:
+            return await hub.entrance.admit_again(workspace, user)  # looked up late: the hub may not be open
+
+        self.sessions = Sessions(lambda: Seals(hub.seal, hub.unseal), admit, admit_again, is_secure)
         routes = [route for part in _PARTS for route in part.routes]
         self._app = Starlette(routes=[*routes, Mount("/static", _Kept(StaticFiles(directory=STATIC)))])
         self._app.state.hub = hub
@@ -64,6 +74,7 @@ class Console:
         self._app.state.sessions = self.sessions
         self._app.state.stopping = self._stopping
         self._app.add_exception_handler(404, _not_found)
+        self._app.add_exception_handler(413, _too_large)
         self._app.add_exception_handler(DragomanError, _refused)  # type: ignore[arg-type]
 
     def stop(self) -> None:
@@ -73,8 +84,10 @@ class Console:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
+        scope["app"] = self._app
         request = Request(scope, receive)
         is_open = request.url.path.startswith(_OPEN)
+        receive = _capped(receive, _MOST_OF_STRANGERS if is_open else _MOST)
         if not is_open and (refused := await self._refused(request)):
             await refused(scope, receive, _with_headers(send))
             return
@@ -85,7 +98,7 @@ class Console:
             get_logger().exception("console.failed", path=scope["path"][:200])
 
     async def _refused(self, request: Request) -> Response | None:
-        """A stranger is asked to sign in; a change needs the session's own mark."""
+        """A stranger is asked to sign in; a change needs the session's own mark; a key needs its scope."""
         session = await self.sessions.find(request)
         if session is None:
             return _to_sign_in(request)
@@ -94,6 +107,10 @@ class Console:
             request.headers.get("x-csrf-token", "")
         ):
             return Response("This page is too old: load it again.", 403, media_type="text/plain")
+        try:
+            check_request(request)
+        except Denied as error:
+            return of_error(request, error)
         return None
 
 
@@ -105,6 +122,21 @@ class _Kept:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._app(scope, receive, _adding(send, _FOR_EVER) if scope.get("query_string") else send)
+
+
+def _capped(receive: Receive, limit: int) -> Receive:
+    """Nobody fills our memory; the text is said to whoever tries."""
+    seen = 0
+
+    async def capped() -> Message:
+        nonlocal seen
+        message = await receive()
+        seen += len(message.get("body", b""))
+        if seen > limit:
+            raise HTTPException(413, f"This is too large: at most {limit // 1024:,} KB can be sent.")
+        return message
+
+    return capped
 
 
 def _with_headers(send: Send) -> Send:
@@ -136,6 +168,10 @@ def _to_sign_in(request: Request) -> Response:
 
 async def _not_found(request: Request, error: Exception) -> Response:
     return shown(request, "There is no such page.", "The menu shows those there are.", 404)
+
+
+async def _too_large(request: Request, error: Exception) -> Response:
+    return shown(request, getattr(error, "detail", ""), "Send less at once.", 413)
 
 
 async def _refused(request: Request, error: DragomanError) -> Response:

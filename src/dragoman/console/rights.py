@@ -7,6 +7,32 @@ from dragoman.errors import Denied
 from dragoman.people import KeyScope
 
 
+# The first line that fits counts: how the path begins, how it ends, the scope. Pages ask for more themselves.
+_CHANGES: tuple[tuple[str, str, KeyScope | None], ...] = (
+    ("/sign-out", "/sign-out", None),
+    ("/tools/", "/try", "call"),
+    ("/tools/", "/form", "read"),
+    ("/chat", "", "read"),
+    ("/runs", "", "read"),
+    ("/approvals", "", "read"),
+    ("/audit", "", "read"),
+    ("/", "", "manage"),
+)
+
+
+def check_request(request: Request) -> None:
+    """What every request of its kind needs, whatever its page asks for; `Denied` says what is missing."""
+    if request.method in ("GET", "HEAD"):
+        check_scope(request, "read")
+        return
+    path = request.url.path
+    for beginning, ending, scope in _CHANGES:
+        if path.startswith(beginning) and path.endswith(ending):
+            if scope is not None:
+                check_scope(request, scope)
+            return
+
+
 def check_scope(request: Request, scope: KeyScope) -> None:
     """`Denied` says which one is missing. Whether the user may do it is the hub's to say."""
     session = find_session(request)

@@ -6,10 +6,11 @@ A key that is revoked ends its sessions. In one-person mode a link that works on
 import json
 import time
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from hmac import compare_digest
 from secrets import token_urlsafe
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -23,6 +24,7 @@ _LINK_LASTS = 3600
 _MOST_LINKS = 50
 _PLACE = ("console", "session")
 Admit = Callable[[str], Awaitable[Admission]]
+AdmitAgain = Callable[[str, str], Awaitable[Admission]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +48,15 @@ class Seals:
 
 
 class Sessions:
-    def __init__(self, seals: Callable[[], Seals], admit: Admit, is_secure: bool) -> None:
+    """`admit_again` finds those who came without a key: they signed in elsewhere."""
+
+    def __init__(
+        self, seals: Callable[[], Seals], admit: Admit, admit_again: AdmitAgain, is_secure: bool
+    ) -> None:
         self._seals = seals
         self._admit = admit
-        self._is_secure = is_secure
+        self._admit_again = admit_again
+        self.is_secure = is_secure
         self._links: dict[str, tuple[str, float]] = {}
 
     def make_link(self, token: str) -> str:
@@ -70,7 +77,14 @@ class Sessions:
     async def begin(self, response: Response, token: str) -> None:
         """`Unauthenticated` when the key opens nothing."""
         await self._admit(token)
-        facts = {"token": token, "until": int(time.time()) + LASTS, "csrf": token_urlsafe(24)}
+        self._give(response, {"token": token})
+
+    def begin_for(self, response: Response, admission: Admission) -> None:
+        """For somebody whom another has just signed in; there is no key to keep."""
+        self._give(response, {"user": [admission.caller.workspace, admission.caller.user]})
+
+    def _give(self, response: Response, who: Mapping[str, Any]) -> None:
+        facts = {**who, "until": int(time.time()) + LASTS, "csrf": token_urlsafe(24)}
         sealed = self._seals().seal(json.dumps(facts).encode(), *_PLACE)
         response.set_cookie(
             COOKIE,
@@ -78,12 +92,12 @@ class Sessions:
             max_age=LASTS,
             httponly=True,
             samesite="lax",
-            secure=self._is_secure,
+            secure=self.is_secure,
             path="/",
         )
 
     def end(self, response: Response) -> None:
-        response.delete_cookie(COOKIE, path="/", httponly=True, samesite="lax", secure=self._is_secure)
+        response.delete_cookie(COOKIE, path="/", httponly=True, samesite="lax", secure=self.is_secure)
 
     async def find(self, request: Request) -> Session | None:
         """None for a stranger, an old session, or one whose key opens nothing any more."""
@@ -94,6 +108,8 @@ class Sessions:
             facts = json.loads(self._seals().open(urlsafe_b64decode(cookie), *_PLACE))
             if facts["until"] < time.time():
                 return None
+            if "user" in facts:
+                return Session(await self._admit_again(*facts["user"]), facts["csrf"])
             return Session(await self._admit(facts["token"]), facts["csrf"])
         except (DragomanError, ValueError, KeyError, TypeError):
             return None

@@ -19,11 +19,11 @@ async def sign_in(request: Request) -> Response:
     """The form; with `code`, the link that works once."""
     code = request.query_params.get("code")
     if code is None:
-        return _form(request)
+        return show_form(request)
     token = _sessions(request).take_link(code)
     if token is None:
-        return _form(request, "This link was used already, or is too old.", status=401)
-    response = RedirectResponse(_next(request.query_params.get("next")), 303)
+        return show_form(request, "This link was used already, or is too old.", status=401)
+    response = RedirectResponse(next_of(request.query_params.get("next")), 303)
     await _sessions(request).begin(response, token)
     return response
 
@@ -32,11 +32,11 @@ async def take_key(request: Request) -> Response:
     """What was typed is looked at and kept sealed in the cookie; it is never shown again."""
     form = await request.form()
     token, where = str(form.get("key") or "").strip(), str(form.get("next") or "/")
-    response = RedirectResponse(_next(where), 303)
+    response = RedirectResponse(next_of(where), 303)
     try:
         await _sessions(request).begin(response, token)
     except Unauthenticated:
-        return _form(request, "This key is wrong, has expired, or was revoked.", status=401)
+        return show_form(request, "This key is wrong, has expired, or was revoked.", status=401)
     return response
 
 
@@ -54,20 +54,21 @@ async def make_link(request: Request) -> Response:
     return JSONResponse({"path": f"/sign-in?code={_sessions(request).make_link(token.strip())}"})
 
 
-def _form(request: Request, message: str = "", status: int = 200) -> Response:
-    settings = hub_of(request).settings
+def show_form(request: Request, message: str = "", status: int = 200) -> Response:
+    settings, elsewhere = hub_of(request).settings, hub_of(request).entrance.sign_in
     return pages_of(request).page(
         request,
         "sign_in.html",
         title="Sign in",
         status=status,
         message=message,
-        next=_next(request.query_params.get("next")),
+        next=next_of(request.query_params.get("next")),
         multi_user=settings.multi_user,
+        elsewhere=elsewhere.name if elsewhere else None,
     )
 
 
-def _next(where: str | None) -> str:
+def next_of(where: str | None) -> str:
     """A path of ours and nothing else: a link must not lead elsewhere."""
     parts = urlsplit(where or "/")
     is_ours = not parts.scheme and not parts.netloc and parts.path.startswith("/")

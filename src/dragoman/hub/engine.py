@@ -46,9 +46,7 @@ class Workshop:
 @asynccontextmanager
 async def open_engine(workshop: Workshop) -> AsyncGenerator["Dispatch"]:
     # In a thread: whoever asks something else meanwhile gets an answer.
-    await asyncio.to_thread(import_module, "dragoman.runs.dispatch")
-    # In a thread: the loop goes on meanwhile, and the first run is accepted at once.
-    await asyncio.to_thread(library.load)
+    await asyncio.to_thread(_load)
     from dragoman.agents.composition import Composer
     from dragoman.runs.dispatch import open_dispatch
     from dragoman.runs.parts import Parts
@@ -77,3 +75,8 @@ async def open_engine(workshop: Workshop) -> AsyncGenerator["Dispatch"]:
 
 def open_models(settings: Settings) -> Models:
     return Models(settings.model, settings.model_fallbacks, environment=os.environ)
+
+
+def _load() -> None:
+    library.load()
+    import_module("dragoman.runs.dispatch")

@@ -299,7 +299,7 @@ class Hub:
                 programmatic=self.settings.programmatic_calling,
             )
         )
-        await self._open_agents(stack, catalog, registry)
+        await self._open_agents(stack, catalog, registry, watcher)
         self._open_configuration(registry, vault)
         await self.folders.start(tasks)
         self._first_lists.wake(registry, catalog, tasks)
@@ -438,7 +438,9 @@ class Hub:
         budgets = Budgets(self._store.usage, directory)
         self.passthrough = Passthrough(registry, self._servers, self.threads, budgets, auditor)
 
-    async def _open_agents(self, stack: AsyncExitStack, catalog: Catalog, registry: Registry) -> None:
+    async def _open_agents(
+        self, stack: AsyncExitStack, catalog: Catalog, registry: Registry, watcher: Watcher
+    ) -> None:
         """Who decides, and the runs of their work. What executes them is opened by the first run."""
         caller, store, events = self.caller, self._store, self._events
         streams, questions = Streams(store.runs), Questions(store.questions)
@@ -461,6 +463,7 @@ class Hub:
             code=self.code,
             call=self._call_in_thread,
             narrowed=self.threads.narrowed,
+            up_to_date=lambda caller: watcher.read_announced(registry.list(caller)),
         )
         management = HubManagement(
             agents=self.agents,

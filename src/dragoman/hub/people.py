@@ -347,16 +347,19 @@ def _changed(before: User, after: User) -> list[str]:
 
 def issuer_of(settings: Settings) -> Issuer | None:
     """Whose tokens are accepted beside API keys; nobody's where there is one user only."""
-    if not settings.multi_user or not (settings.oidc_issuer or settings.oidc_audience):
+    audience = settings.oidc_audience or settings.oidc_client_id
+    if not settings.multi_user or not (settings.oidc_issuer or audience):
         return None
-    if not settings.oidc_issuer or not settings.oidc_audience:
+    if not settings.oidc_issuer or not audience:
         raise InvalidConfig(
             "tokens of an issuer need both its address and the audience that they must be for",
-            hint="set DRAGOMAN_OIDC_ISSUER and DRAGOMAN_OIDC_AUDIENCE",
+            hint="set DRAGOMAN_OIDC_ISSUER and DRAGOMAN_OIDC_AUDIENCE, or DRAGOMAN_OIDC_CLIENT_ID",
         )
     return Issuer(
         url=settings.oidc_issuer,
-        audience=settings.oidc_audience,
+        audience=audience,
+        client_id=settings.oidc_client_id,
+        client_secret=settings.oidc_client_secret,
         workspace=settings.oidc_workspace,
         workspace_claim=settings.oidc_workspace_claim,
     )

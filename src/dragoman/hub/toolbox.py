@@ -29,13 +29,16 @@ class HubToolbox:
         code: Code,
         call: Callable[[ToolCall, Caller], Awaitable[ToolOutput]],
         narrowed: Callable[[Caller], Awaitable[Caller]],
+        up_to_date: Callable[[Caller], Awaitable[None]],
     ) -> None:
+        """`up_to_date` returns when what servers told of their lists is read."""
         self._catalog = catalog
         self._connectors = connectors
         self._tools = tools
         self._code = code
         self._call = call
         self._narrowed = narrowed
+        self._up_to_date = up_to_date
         self._footprints = Footprints()
 
     async def tools(self, caller: Caller) -> Sequence[Tool]:
@@ -98,6 +101,7 @@ class HubToolbox:
         return self._catalog.connector_of(tool).kind == "native"
 
     async def _infos(self, caller: Caller) -> Sequence[ToolInfo]:
+        await self._up_to_date(caller)
         here = await self._narrowed(caller)
         found: list[ToolInfo] = []
         for tool in self._catalog.list(here):

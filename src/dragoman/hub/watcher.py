@@ -4,7 +4,9 @@ Refreshes run in the background, one at a time per connector: a server that anno
 is listed twice at most.
 """
 
-from collections.abc import Awaitable, Callable
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
 
 from dragoman.calls.records import Recorder
 from dragoman.catalog import Catalog
@@ -19,6 +21,8 @@ from dragoman.telemetry.logs import get_logger
 from dragoman.telemetry.redaction import Redactor
 
 log = get_logger()
+
+PATIENCE = 1.0  # seconds that somebody who is about to use tools waits for a list that has changed
 
 Relist = Callable[[Connector, str], Awaitable[object]]
 
@@ -38,6 +42,7 @@ class Watcher:
         self._relist: Relist | None = None
         self._running: set[str] = set()
         self._again: set[str] = set()
+        self._announced: dict[str, asyncio.Event] = {}
 
     def attach(self, tasks: Background, relist: Relist) -> None:
         self._tasks = tasks
@@ -75,6 +80,18 @@ class Watcher:
     def tools_changed(self, connector: Connector, identity: str) -> None:
         self._catalog.mark_stale(connector.id)
         self.refresh_soon(connector, identity)
+        if connector.id in self._running:
+            self._announced.setdefault(connector.id, asyncio.Event())
+
+    async def read_announced(self, connectors: Iterable[Connector]) -> None:
+        """Returns once lists that these servers said have changed are read; who is slow is not waited for."""
+        if not self._announced:
+            return
+        bells = [self._announced[one.id] for one in connectors if one.id in self._announced]
+        with suppress(TimeoutError):
+            async with asyncio.timeout(PATIENCE):
+                for bell in bells:
+                    await bell.wait()
 
     def connected(self, connector: Connector, identity: str, seconds: float, is_reconnect: bool) -> None:
         self._recorder.connected(connector, seconds, is_reconnect)
@@ -110,3 +127,5 @@ class Watcher:
                     return
         finally:
             self._running.discard(connector.id)
+            if bell := self._announced.pop(connector.id, None):
+                bell.set()

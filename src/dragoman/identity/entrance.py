@@ -6,14 +6,17 @@
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 
 import aiohttp
 
 from dragoman.errors import DragomanError, Unauthenticated
 from dragoman.identity.admission import Admission as Admission
+from dragoman.identity.admission import admitted
 from dragoman.identity.directory import Directory
 from dragoman.identity.issuer import Issuer, SigningKeys
 from dragoman.identity.keys import Keys
+from dragoman.identity.sign_in import SignIn
 from dragoman.identity.tokens import Tokens
 from dragoman.store.protocols import PeopleRows
 from dragoman.telemetry.logs import get_logger
@@ -26,10 +29,13 @@ log = get_logger()
 class Entrance:
     """Made by `open_entrance`, which also ends it."""
 
-    def __init__(self, directory: Directory, keys: Keys, tokens: Tokens | None) -> None:
+    def __init__(
+        self, directory: Directory, keys: Keys, tokens: Tokens | None, sign_in: SignIn | None = None
+    ) -> None:
         self._directory = directory
         self._keys = keys
         self._tokens = tokens
+        self.sign_in = sign_in
 
     async def admit(self, token: str) -> Admission:
         """`Unauthenticated`, with the same words whatever the reason, for what opens nothing."""
@@ -39,6 +45,13 @@ class Entrance:
         if admission is None:
             raise stranger()
         return admission
+
+    async def admit_again(self, workspace: str, user: str) -> Admission:
+        """Somebody who signed in before, as they are now; `Unauthenticated` once they are shut out."""
+        person = await self._directory.find(workspace, user)
+        if person is None or not person.user.is_active:
+            raise stranger()
+        return admitted(person)
 
     def forget(self, workspace: str, user: str | None = None) -> None:
         """Something of them changed: the next who comes is looked up anew."""
@@ -67,12 +80,16 @@ async def open_entrance(
     rows: PeopleRows, directory: Directory, issuer: Issuer | None = None
 ) -> AsyncGenerator[Entrance]:
     async with AsyncExitStack() as stack:
-        tokens = None
+        tokens = sign_in = None
         if issuer is not None:
             issuer.check()
             session = await stack.enter_async_context(aiohttp.ClientSession())
-            tokens = Tokens(rows, directory, issuer, SigningKeys(issuer, session))
-        entrance = Entrance(directory, Keys(rows, directory), tokens)
+            signing_keys = SigningKeys(issuer, session)
+            tokens = Tokens(rows, directory, issuer, signing_keys)
+            if issuer.client_id:
+                for_us = replace(issuer, audience=issuer.client_id)
+                sign_in = SignIn(issuer, session, Tokens(rows, directory, for_us, signing_keys))
+        entrance = Entrance(directory, Keys(rows, directory), tokens, sign_in)
         failure: Exception | None = None
         async with asyncio.TaskGroup() as tasks:
             writing = tasks.create_task(_write(entrance), name="write when keys were used")

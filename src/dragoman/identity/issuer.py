@@ -4,7 +4,8 @@ Keys once fetched are kept while the issuer is down. Knows no user. Who opens th
 """
 
 import asyncio
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any, cast
 from urllib.parse import urlsplit
@@ -32,7 +33,8 @@ log = get_logger()
 class Issuer:
     """`url` is compared with what the issuer says of itself and in its tokens, to the letter.
 
-    Its users belong to `workspace`, or to the one that their token names in `workspace_claim`. Seconds:
+    Its users belong to `workspace`, or to the one that their token names in `workspace_claim`. As
+    `client_id` we ask it to sign people in. Seconds:
     a key that is not known makes us ask again, but not within `patience`; known ones are checked each `age`.
     """
 
@@ -40,12 +42,14 @@ class Issuer:
     audience: str
     workspace: str = LOCAL_WORKSPACE
     workspace_claim: str | None = None
+    client_id: str | None = None
+    client_secret: str | None = field(default=None, repr=False)
     patience: float = 30.0
     age: float = 3600.0
     timeout: float = 5.0
 
     def check(self) -> None:
-        if not _is_safe(self.url):
+        if not is_safe(self.url):
             raise InvalidConfig(
                 f"the issuer {self.url[:200]!r} is no https address",
                 hint="set DRAGOMAN_OIDC_ISSUER to the address that its tokens have in 'iss'",
@@ -114,32 +118,49 @@ class SigningKeys:
         )
 
     async def _fetch(self) -> tuple[PublicKey, ...]:
-        facts = await self._get(self._issuer.url.rstrip("/") + "/.well-known/openid-configuration")
-        if facts.get("issuer") != self._issuer.url:
-            raise ValueError("the issuer's document names another issuer")
+        facts = await read_document(self._issuer, self._session)
         address = facts.get("jwks_uri")
-        if not isinstance(address, str) or not _is_safe(address):
+        if not isinstance(address, str) or not is_safe(address):
             raise ValueError("the issuer's document has no safe jwks_uri")
-        listed = (await self._get(address)).get("keys")
+        listed = (await ask(self._issuer, self._session, address)).get("keys")
         if not isinstance(listed, list):
             raise ValueError("the issuer's keys are no list")  # noqa: TRY004 - one kind for one fault
         found = [_imported(key) for key in cast("list[Any]", listed)[:_MOST_KEYS]]
         return tuple(key for key in found if key is not None)
 
-    async def _get(self, address: str) -> dict[str, Any]:
-        limit = aiohttp.ClientTimeout(total=self._issuer.timeout)
-        async with self._session.get(address, allow_redirects=False, timeout=limit) as response:
-            if response.status != 200:
-                raise ValueError(f"the issuer answered with status {response.status}")
-            body = bytearray()
-            async for part in response.content.iter_chunked(65536):
-                body += part
-                if len(body) > _MOST_BYTES:
-                    raise ValueError("the issuer's answer is too large")
-        facts = orjson.loads(body)
-        if not isinstance(facts, dict):
-            raise ValueError("the issuer's answer is no object")  # noqa: TRY004 - one kind for one fault
-        return cast("dict[str, Any]", facts)
+
+async def read_document(issuer: Issuer, session: aiohttp.ClientSession) -> dict[str, Any]:
+    """What the issuer says of itself (OIDC discovery); `ValueError` when it speaks for another."""
+    facts = await ask(issuer, session, issuer.url.rstrip("/") + "/.well-known/openid-configuration")
+    if facts.get("issuer") != issuer.url:
+        raise ValueError("the issuer's document names another issuer")
+    return facts
+
+
+async def ask(
+    issuer: Issuer,
+    session: aiohttp.ClientSession,
+    address: str,
+    form: Mapping[str, str] | None = None,
+    auth: aiohttp.BasicAuth | None = None,
+) -> dict[str, Any]:
+    """An object from the issuer, bounded in size and time; `form` is posted."""
+    limit = aiohttp.ClientTimeout(total=issuer.timeout)
+    method = "GET" if form is None else "POST"
+    async with session.request(
+        method, address, data=form, auth=auth, allow_redirects=False, timeout=limit
+    ) as response:
+        if response.status != 200:
+            raise ValueError(f"the issuer answered with status {response.status}")
+        body = bytearray()
+        async for part in response.content.iter_chunked(65536):
+            body += part
+            if len(body) > _MOST_BYTES:
+                raise ValueError("the issuer's answer is too large")
+    facts = orjson.loads(body)
+    if not isinstance(facts, dict):
+        raise ValueError("the issuer's answer is no object")  # noqa: TRY004 - one kind for one fault
+    return cast("dict[str, Any]", facts)
 
 
 def _imported(facts: Any) -> PublicKey | None:
@@ -151,7 +172,7 @@ def _imported(facts: Any) -> PublicKey | None:
     return key if isinstance(key, PublicKey) else None
 
 
-def _is_safe(address: str) -> bool:
+def is_safe(address: str) -> bool:
     """Encrypted on its way, or never on one."""
     try:
         parts = urlsplit(address)

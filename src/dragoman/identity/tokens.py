@@ -67,6 +67,16 @@ class Tokens:
         )
         self._verified: dict[str, _Verified] = {}
 
+    async def find_signed_in(self, token: str, nonce: str) -> Admission | None:
+        """Who has just signed in: an ID token for us alone, made for the request that carried `nonce`."""
+        verified = await self._verify(token) if len(token) <= _LONGEST else None
+        if verified is None or verified.claims.get("nonce") != nonce:
+            return None
+        if verified.claims.get("azp", self._issuer.audience) != self._issuer.audience:
+            return None
+        person = await self._person(verified)
+        return admitted(person) if person is not None and person.user.is_active else None
+
     async def find(self, token: str) -> Admission | None:
         """Who the token stands for, or None. `Denied` when it is good but its workspace is not."""
         if len(token) > _LONGEST:

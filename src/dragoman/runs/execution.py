@@ -167,7 +167,7 @@ class Execution:
         self.wait(False)
 
     async def look_again(self, work: Work) -> None:
-        """What the agent was given or deprived of meanwhile counts from its next step on."""
+        """What the agent was given or deprived of meanwhile counts for its next step, and for its calls."""
         agent = await self.parts.staff.find(self.run.agent, self.run.caller)
         if agent is not None and agent.id == work.agent.id:
             work.agent, work.caller = agent, caller_of(agent, self.run.caller)

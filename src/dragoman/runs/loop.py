@@ -103,6 +103,7 @@ class Loop:
                             async for event in stream:
                                 self._hear(event, performance.turn + 1)
                 elif LoopAgent.is_call_tools_node(node):
+                    await self._execution.look_again(self._work)
                     _tell_apart(node.model_response)
                     _note_saved(node.model_response, sum(self._work.hidden.values()))
                     self._heard(running.new_messages())
