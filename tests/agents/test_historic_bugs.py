@@ -70,8 +70,9 @@ async def test_an_at_sign_in_an_explanation_reaches_nobody(tmp_path: Path, datab
 
 
 TASKS = {
-    "create an issue in xyne titled Agent settings are lost": "mcp_tracker_create_issue",
-    "open a new issue in xyne: the agent stopped": "mcp_tracker_create_issue",
+    "create an issue in lantern/xyne titled Agent settings are lost": "mcp_tracker_create_issue",
+    "create an issue titled agents cannot be deleted": "ask_person",
+    "send an email to ann@example.com saying please create an agent": "mcp_email_send-email",
     "check my 2 latest emails": "mcp_email_read-emails",
     "create a task named start the agent": "mcp_tasks_create_task",
     "list the open issues in xyne": "mcp_tracker_list_issues",
@@ -96,20 +97,15 @@ async def test_tasks_are_not_taken_for_commands_nor_commands_for_tasks(tmp_path:
         await hub.agents.create("mailer")
 
         async def tools(text: str) -> list[str]:
-            """What is called first; whoever asks for a yes or a value gets none."""
+            """What is called; whoever asks for a yes or a value gets none."""
             accepted = await hub.messages.post(text)
             async for event in hub.runs.follow(accepted.run.id):
                 if event.kind in ("approval.requested", "question.asked"):
                     await hub.runs.cancel(accepted.run.id)
-            return [tool for tool in await called(hub, accepted.run) if tool != "ask_person"]
+            return await called(hub, accepted.run)
 
         taken = {text: await tools(text) for text in (*TASKS, *COMMANDS)}
-        assert {text: found[:1] for text, found in taken.items()} == {
-            text: [tool] for text, tool in (TASKS | COMMANDS).items()
-        }
-        managed = {name for text in TASKS for name in taken[text] if not name.startswith("mcp_")}
-        done = {name for text in COMMANDS for name in taken[text] if name.startswith("mcp_")}
-        assert (managed, done) == (set(), set())
+        assert taken == {text: [tool] for text, tool in (TASKS | COMMANDS).items()}
 
 
 @pytest.mark.parametrize("model", [MODEL, CLAUDE])

@@ -373,6 +373,9 @@ async def test_delegations_are_nested_and_connectors_chosen(
         speaker.say("from below")
         await expect(nested.locator(".words")).to_have_text("from below")
         await expect(page.locator("#typing")).to_have_text("assistant, helper are working")
+        await expect(page.locator("header.top p").first).to_have_text(
+            "assistant, helper · 2 agents in this chat"
+        )
         speaker.end()
         await is_over(page)
         await expect(last_turn(page).locator(".work.nested .prose")).to_have_text("from below")

@@ -172,6 +172,9 @@ class AnthropicWire:
         for message in request["messages"]:
             blocks = message["content"]
             blocks = [{"type": "text", "text": blocks}] if isinstance(blocks, str) else blocks
+            blocks = [block for block in blocks if not _is_news(block)]
+            if not blocks:
+                continue
             if message["role"] == "assistant":
                 names |= {block["id"]: block["name"] for block in blocks if block["type"] == "tool_use"}
                 reading.model()
@@ -182,7 +185,7 @@ class AnthropicWire:
                     reading.tool(names[call_id], call_id, _text(block.get("content")))
             if message["role"] == "system":
                 reading.system.append(_text(blocks))
-            elif text := _text([block for block in blocks if not _is_news(block)]):
+            elif text := _text(blocks):
                 reading.person(text)
         return reading.turn([tool["name"] for tool in request.get("tools") or ()], request)
 
@@ -241,8 +244,12 @@ class AnthropicWire:
 
 
 def _is_news(block: Json) -> bool:
-    """What pydantic-ai tells the model itself in the middle of a conversation, such as tools that came."""
-    return str(block.get("text", "")).startswith("<system>")
+    """What pydantic-ai itself tells the model in the middle of a conversation, of tools that came.
+
+    In words of its own, or as a search that the model never made.
+    """
+    call = block.get("tool_use_id") or block.get("id") or ""
+    return call.startswith("pyd_ai_") or str(block.get("text", "")).startswith("<system>")
 
 
 def _text(content: Any) -> str:

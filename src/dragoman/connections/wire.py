@@ -106,7 +106,7 @@ class Wire:
         self._ids = itertools.count(1)
         self._progress: dict[RequestId, Any] = {}
         self._about: dict[RequestId, RequestId] = {}
-        self._tasks: anyio.abc.TaskGroup | None = None
+        self._tasks: asyncio.TaskGroup | None = None
         self._on_request: OnRequest | None = None
         self._on_notify: OnNotify | None = None
         self._intercept: OnNotifyIntercept | None = None
@@ -187,7 +187,9 @@ class Wire:
         *,
         task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
     ) -> None:
-        async with anyio.create_task_group() as tasks:
+        # Not anyio's: what comes in is taken in callbacks of the loop, outside of any task, where anyio
+        # does not know which loop this is.
+        async with asyncio.TaskGroup() as tasks:
             self._tasks = tasks
             self._on_request, self._on_notify, self._intercept = on_request, on_notify, on_notify_intercept
             task_status.started()
@@ -233,11 +235,11 @@ class Wire:
             return
         params = message.get("params")
         if "id" in message:
-            self._tasks.start_soon(self._answer, message["id"], method, params, about)
+            self._tasks.create_task(self._answer(message["id"], method, params, about))
         elif method == "notifications/progress":
-            self._tasks.start_soon(self._progressed, params)
+            self._tasks.create_task(self._progressed(params))
         elif not run_notify_intercept(self._intercept, method, params):
-            self._tasks.start_soon(self._notified, method, params)
+            self._tasks.create_task(self._notified(method, params))
 
     async def _notified(self, method: str, params: Mapping[str, Any] | None) -> None:
         if self._on_notify is not None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 from urllib.parse import quote
 
 from starlette.applications import Starlette
@@ -39,8 +40,8 @@ from dragoman.identity.admission import Admission
 from dragoman.telemetry.logs import get_logger
 
 _PARTS = (
-    signing_in, oidc, overview, chat, connectors, tools, agents, runs, approvals, credentials, keys, audit, log,
-    transfer, settings,
+    signing_in, oidc, overview, chat, connectors, tools, agents, runs, approvals, credentials, keys, audit,
+    log, transfer, settings,
 )  # fmt: skip
 _OPEN = ("/sign-in", "/static/")
 _FIRST = frozenset(place.path.strip("/").split("/")[0] for place in PLACES) | {
@@ -61,6 +62,7 @@ def is_console_path(path: str) -> bool:
 
 class Console:
     def __init__(self, hub: Hub, admit: Admit, *, is_secure: bool = False) -> None:
+        self._hub = hub
         self._stopping = asyncio.Event()
 
         async def admit_again(workspace: str, user: str) -> Admission:
@@ -102,7 +104,9 @@ class Console:
         session = await self.sessions.find(request)
         if session is None:
             return _to_sign_in(request)
-        request.state.session = session
+        caller = session.admission.caller
+        name = await self._hub.people.name_of(caller.workspace, caller.user)
+        request.state.session = replace(session, name=name)
         if request.method not in ("GET", "HEAD") and not session.allows(
             request.headers.get("x-csrf-token", "")
         ):

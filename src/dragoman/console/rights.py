@@ -6,7 +6,6 @@ from dragoman.console.pages import find_session
 from dragoman.errors import Denied
 from dragoman.people import KeyScope
 
-
 # The first line that fits counts: how the path begins, how it ends, the scope. Pages ask for more themselves.
 _CHANGES: tuple[tuple[str, str, KeyScope | None], ...] = (
     ("/sign-out", "/sign-out", None),

@@ -36,7 +36,7 @@ async def take_key(request: Request) -> Response:
     try:
         await _sessions(request).begin(response, token)
     except Unauthenticated:
-        return show_form(request, "This key is wrong, has expired, or was revoked.", status=401)
+        return show_form(request, "This key is wrong, has expired, or was revoked.", 401, where)
     return response
 
 
@@ -54,7 +54,7 @@ async def make_link(request: Request) -> Response:
     return JSONResponse({"path": f"/sign-in?code={_sessions(request).make_link(token.strip())}"})
 
 
-def show_form(request: Request, message: str = "", status: int = 200) -> Response:
+def show_form(request: Request, message: str = "", status: int = 200, where: str | None = None) -> Response:
     settings, elsewhere = hub_of(request).settings, hub_of(request).entrance.sign_in
     return pages_of(request).page(
         request,
@@ -62,7 +62,7 @@ def show_form(request: Request, message: str = "", status: int = 200) -> Respons
         title="Sign in",
         status=status,
         message=message,
-        next=next_of(request.query_params.get("next")),
+        next=next_of(where or request.query_params.get("next")),
         multi_user=settings.multi_user,
         elsewhere=elsewhere.name if elsewhere else None,
     )

@@ -142,13 +142,13 @@ async def ask(
     session: aiohttp.ClientSession,
     address: str,
     form: Mapping[str, str] | None = None,
-    auth: aiohttp.BasicAuth | None = None,
+    headers: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """An object from the issuer, bounded in size and time; `form` is posted."""
     limit = aiohttp.ClientTimeout(total=issuer.timeout)
     method = "GET" if form is None else "POST"
     async with session.request(
-        method, address, data=form, auth=auth, allow_redirects=False, timeout=limit
+        method, address, data=form, headers=headers, allow_redirects=False, timeout=limit
     ) as response:
         if response.status != 200:
             raise ValueError(f"the issuer answered with status {response.status}")

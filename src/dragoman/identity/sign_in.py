@@ -92,12 +92,13 @@ class SignIn:
         return found
 
     async def _ask(self, address: str, form: dict[str, str]) -> dict[str, Any]:
-        auth = None
+        headers: dict[str, str] = {}
         if secret := self._issuer.client_secret:
             # As RFC 6749 2.3.1 wants it: both are encoded before they are joined.
-            auth = aiohttp.BasicAuth(quote(form["client_id"], safe=""), quote(secret, safe=""))
+            name, word = quote(form["client_id"], safe=""), quote(secret, safe="")
+            headers["Authorization"] = aiohttp.encode_basic_auth(name, word)
         try:
-            return await ask(self._issuer, self._session, address, form, auth)
+            return await ask(self._issuer, self._session, address, form, headers)
         except ValueError as error:
             log.warning("sign_in.refused", issuer=self._issuer.url, error=str(error)[:300])
             raise _not_let_in() from None

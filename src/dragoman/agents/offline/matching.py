@@ -3,6 +3,7 @@
 Basic matching: arithmetic over words, no language model. When in doubt, what only reads wins.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import log
@@ -46,6 +47,11 @@ _VAGUE = word_set(
 )
 
 
+_ANNOUNCES = re.compile(
+    r"\s(?:called|named|titled|entitled|labelled|labeled|saying|says|reading)\s|:\s", re.IGNORECASE
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """One clause as matching reads it."""
@@ -61,6 +67,7 @@ class Request:
         values = tuple(values_in(text))
         verb, deeds = opening(text)
         plain = _without(text, [value for value in values if value.kind in LITERAL | {"handle", "tag"}])
+        plain = _before_text(plain)
         named = {
             part for value in values if value.kind in ("name", "code") for part in parts(str(value.value))
         }
@@ -99,7 +106,7 @@ def ranked(request: Request, candidates: Sequence[Candidate], words: Embedder) -
     if not fit:
         return []
     rarity = _rarity(request, candidates)
-    vector = words.of(request.text[:600])
+    vector = words.of(_before_text(request.text[:600]))
     meanings = np.array([one.meaning for one in fit]) @ vector
     scopes = np.array([one.scope for one in fit]) @ vector
     matches = [
@@ -200,6 +207,18 @@ def named(request: Request, candidates: Sequence[Candidate]) -> Candidate | None
         ):
             return one
     return None
+
+
+def _before_text(text: str) -> str:
+    """Without what is announced as a text of its own: its words say nothing of what is to be done.
+
+    `create a task named start the agent` is about a task. Kept whole where nothing else would be left.
+    """
+    for announced in _ANNOUNCES.finditer(text):
+        head = text[: announced.end()]
+        if len(telling_words(text[: announced.start()])) > 1:
+            return head
+    return text
 
 
 def _without(text: str, values: Sequence[Value]) -> str:

@@ -11,6 +11,7 @@ const live = document.getElementById("live");
 const typing = document.getElementById("typing");
 const said = document.getElementById("said");
 const stop = document.getElementById("stop");
+const subtitle = document.querySelector(".top-text p");
 
 const OVER = ["done", "failed", "cancelled"];
 const HIDDEN = ["ask_person", "state_plan"];
@@ -248,6 +249,9 @@ const showState = () => {
   typing.hidden = names.length === 0;
   typing.lastElementChild.textContent = `${names.join(", ")} ${names.length > 1 ? "are" : "is"} working`;
   stop.hidden = open.length === 0;
+  const present = [...new Set([...talk.querySelectorAll("[data-run]")].map((work) => work.dataset.agent))].filter(Boolean);
+  const number = `${present.length} agent${present.length > 1 ? "s" : ""} in this chat`;
+  if (present.length) subtitle.textContent = `${present.join(", ")} · ${number}`;
 };
 
 // The stream

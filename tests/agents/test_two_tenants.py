@@ -1,0 +1,151 @@
+"""Two workspaces, and two people of one, whose agents have the same name: nothing crosses."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman import Caller, Hub
+from dragoman.errors import Conflict, Denied, NotFound
+from dragoman.run import Run
+from servers.hubs import quick
+from servers.processes import stdio
+from servers.scenarios import Reply, Turn
+from servers.scripted_hubs import calls, numbers, open_scripted
+
+pytestmark = pytest.mark.anyio
+
+ADA = Caller(workspace="acme", user="ada", role="admin")
+BOB = Caller(workspace="acme", user="bob", role="member")
+EVE = Caller(workspace="other", user="eve", role="admin")
+
+
+def script(turn: Turn) -> Reply:
+    """Says which of the secrets it was given it sees, and asks where it is told to."""
+    words = ("ada", "bob", "eve", "acme")
+    seen = sorted(word for word in words if f"secret-{word}" in str(turn.request))
+    tools = [name for name in turn.tools if name.endswith("_echo")]
+    if turn.number == 1 and "ask" in turn.user:
+        return calls(("ask_person", {"question": f"for {seen}?"}))
+    if turn.number == 1 and tools and "say" in turn.user:
+        return calls((tools[0], {"text": "said"}))
+    return Reply(text=f"{seen} {tools}")
+
+
+@asynccontextmanager
+async def team(home: Path, database_url: str) -> AsyncGenerator[Hub]:
+    """Each has a worker `helper` with a server of their own behind another name."""
+    async with open_scripted(home, script, database_url=database_url) as (hub, _):
+        for caller in (ADA, BOB, EVE):
+            with suppress(Conflict):
+                await hub.people.add_workspace(caller.workspace, id=caller.workspace)
+        for caller in (ADA, BOB, EVE):
+            slug = f"box-{caller.user}"
+            await hub.connectors.add(slug, **quick(**stdio()), caller=caller)
+            secret = f"secret-{caller.user}"
+            await hub.agents.create("helper", instructions=secret, connectors=[slug], caller=caller)
+        yield hub
+
+
+async def test_agents_of_one_name_have_their_own_tools_messages_and_numbers(
+    tmp_path: Path, database_url: str
+) -> None:
+    async with team(tmp_path, database_url) as hub:
+        runs: dict[str, Run] = {}
+        for caller in (ADA, BOB, EVE):
+            run = await hub.messages.ask("@helper say what you see", caller=caller)
+            assert run.answer == f"['{caller.user}'] ['mcp_box-{caller.user}_echo']", run.error
+            runs[caller.user] = run
+        for caller in (ADA, BOB, EVE):
+            own = runs[caller.user]
+            assert [run.id for run in await hub.runs.list(caller)] == [own.id]
+            assert len(await hub.messages.list(own.thread, caller=caller)) == 2
+            counted = await numbers(hub, "helper", caller=caller)
+            assert (counted.runs, counted.calls) == (1, 1)
+            for other in (ADA, BOB, EVE):
+                if other is not caller:
+                    await _sees_nothing_of(hub, own, other)
+
+
+async def _sees_nothing_of(hub: Hub, run: Run, stranger: Caller) -> None:
+    with pytest.raises(NotFound):
+        await hub.runs.get(run.id, stranger)
+    with pytest.raises(NotFound):
+        await hub.runs.cancel(run.id, stranger)
+    with pytest.raises(NotFound):
+        await hub.messages.list(run.thread, caller=stranger)
+    with pytest.raises(NotFound):
+        await hub.messages.post("hello", thread=run.thread, caller=stranger)
+    with pytest.raises(NotFound):
+        await anext(hub.runs.follow(run.id, caller=stranger))
+
+
+async def test_questions_and_what_follows_them_stay_with_who_was_asked(
+    tmp_path: Path, database_url: str
+) -> None:
+    async with team(tmp_path, database_url) as hub:
+        asked: dict[str, Any] = {}
+        for caller in (ADA, BOB, EVE):
+            accepted = await hub.messages.post("@helper ask me", caller=caller)
+            async for event in hub.runs.follow(accepted.run.id, caller=caller):
+                if event.kind == "question.asked":
+                    break
+            (asked[caller.user],) = await hub.runs.questions(caller)
+        for caller in (ADA, BOB, EVE):
+            assert asked[caller.user].text == f"for ['{caller.user}']?"
+            for other in (ADA, BOB, EVE):
+                if other is not caller:
+                    with pytest.raises(NotFound):
+                        await hub.runs.answer(asked[caller.user].id, "mine", other)
+        heard = await _heard_while_answering(hub, asked["ada"], ADA)
+        assert {(event.workspace, event.user) for event in heard} == {("acme", "ada")}
+        for caller in (BOB, EVE):
+            assert (await hub.runs.questions(caller))[0].status == "pending"
+            assert (await hub.runs.get(asked[caller.user].root, caller)).status == "waiting"
+
+
+async def _heard_while_answering(hub: Hub, question: Any, caller: Caller) -> list[Any]:
+    """All events of the installation until the run of the question has ended."""
+    heard: list[Any] = []
+    with hub._events.subscribe() as events:
+        await hub.messages.post("go on", thread=question.thread, caller=caller)
+        async with asyncio.timeout(20):
+            async for event in events:
+                heard.append(event)
+                if event.kind == "run.changed" and event.data["status"] == "done":
+                    return heard
+    return heard
+
+
+async def test_a_shared_agent_is_the_workspaces_and_an_own_one_of_that_name_comes_first(
+    tmp_path: Path, database_url: str
+) -> None:
+    async with team(tmp_path, database_url) as hub:
+        # Ada has one of her own: the shared one is a name that she does not have yet.
+        shared = await hub.agents.create("guide", instructions="secret-acme", shared=True, caller=ADA)
+        assert (await hub.agents.get("guide", BOB)).id == shared.id
+        with pytest.raises(NotFound):
+            await hub.agents.get("guide", EVE)
+        with pytest.raises(Conflict):
+            await hub.agents.create("Guide", caller=BOB)
+        with pytest.raises(Denied):
+            await hub.agents.update("guide", BOB, instructions="mine")
+        with pytest.raises(Denied):
+            await hub.agents.remove("guide", BOB)
+
+        # Bob had a `writer` before there was one for everybody.
+        own = await hub.agents.create("writer", instructions="secret-bob", caller=BOB)
+        everybodys = await hub.agents.create("writer", instructions="secret-acme", shared=True, caller=ADA)
+        assert (await hub.messages.ask("@writer hello", caller=BOB)).answer == "['bob'] []"
+        assert (await hub.messages.ask("@writer hello", caller=ADA)).answer == "['acme'] []"
+        assert (await numbers(hub, "writer", caller=BOB)).runs == 1
+        assert (await hub.agents.get("writer", BOB)).id == own.id
+        await hub.agents.remove("writer", BOB)
+        assert (await hub.agents.get("writer", BOB)).id == everybodys.id
+        assert (await hub.messages.ask("@writer hello", caller=BOB)).answer == "['acme'] []"
+        # What it did is counted for the workspace, whoever asked; what people said to it is theirs.
+        assert (await numbers(hub, "writer", caller=BOB, runs=2)).runs == 2
+        assert len(await hub.runs.list(ADA)) == 1
