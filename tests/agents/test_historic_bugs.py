@@ -44,9 +44,10 @@ async def test_the_first_message_after_a_start_reaches_a_worker_that_has_its_too
             return calls(("mcp_email-mcp_read-emails", {"limit": 1}))
         return Reply(text=f"read {turn.recent[0].value['count']}")
 
-    files = {"action_servers": servers, "agent_configs": agents, "database_url": database_url}
-    for home in ("first", "first"):
-        async with open_scripted(tmp_path / home, script, **files) as (hub, model):
+    files: dict[str, Any] = {"action_servers": servers, "agent_configs": agents}
+    for _ in ("first start", "second start"):
+        home = tmp_path / "home"
+        async with open_scripted(home, script, database_url=database_url, **files) as (hub, model):
             run = await hub.ask("@mailer what is new?")
             assert (run.agent, run.status) == ("mailer", "done"), run.error
             assert "mcp_email-mcp_read-emails" in model.turns[0].tools
@@ -119,8 +120,11 @@ async def test_a_tool_that_a_server_brings_in_the_middle_is_usable_at_once(
             return calls(("mcp_box_fresh", {}))
         return Reply(text=f"{len(turn.recent)} calls for {turn.user}")
 
+    # One that tells of it before it answers: whoever tells later is heard at the step after.
+    program = str(Path(stdio()["args"][2]).with_name("sdk_server.py"))
     async with open_scripted(tmp_path, script, model=model) as (hub, scripted):
-        await hub.connectors.add("box", **server())
+        facts: dict[str, Any] = {**server(), "args": [program], "connect_timeout": 20}
+        await hub.connectors.add("box", **facts)
         run = await hub.ask("make it and use it")
         assert run.answer == "2 calls for make it and use it", run.error
         assert "mcp_box_fresh" not in scripted.turns[0].tools

@@ -1,16 +1,16 @@
 """Two workspaces, and two people of one, whose agents have the same name: nothing crosses."""
 
 import asyncio
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from dragoman import Caller, Hub
 from dragoman.errors import Conflict, Denied, NotFound
-from dragoman.run import Run
+from dragoman.events import Event
+from dragoman.run import Question, Run
 from servers.hubs import quick
 from servers.processes import stdio
 from servers.scenarios import Reply, Turn
@@ -39,9 +39,6 @@ def script(turn: Turn) -> Reply:
 async def team(home: Path, database_url: str) -> AsyncGenerator[Hub]:
     """Each has a worker `helper` with a server of their own behind another name."""
     async with open_scripted(home, script, database_url=database_url) as (hub, _):
-        for caller in (ADA, BOB, EVE):
-            with suppress(Conflict):
-                await hub.people.add_workspace(caller.workspace, id=caller.workspace)
         for caller in (ADA, BOB, EVE):
             slug = f"box-{caller.user}"
             await hub.connectors.add(slug, **quick(**stdio()), caller=caller)
@@ -87,7 +84,7 @@ async def test_questions_and_what_follows_them_stay_with_who_was_asked(
     tmp_path: Path, database_url: str
 ) -> None:
     async with team(tmp_path, database_url) as hub:
-        asked: dict[str, Any] = {}
+        asked: dict[str, Question] = {}
         for caller in (ADA, BOB, EVE):
             accepted = await hub.messages.post("@helper ask me", caller=caller)
             async for event in hub.runs.follow(accepted.run.id, caller=caller):
@@ -100,23 +97,34 @@ async def test_questions_and_what_follows_them_stay_with_who_was_asked(
                 if other is not caller:
                     with pytest.raises(NotFound):
                         await hub.runs.answer(asked[caller.user].id, "mine", other)
-        heard = await _heard_while_answering(hub, asked["ada"], ADA)
-        assert {(event.workspace, event.user) for event in heard} == {("acme", "ada")}
+        heard = await _heard_while_answered(hub, asked["ada"], ADA, (ADA, BOB, EVE))
+        assert {"question.answered", "message.added", "run.changed"} <= {event.kind for event in heard["ada"]}
+        assert (heard["bob"], heard["eve"]) == ([], [])
         for caller in (BOB, EVE):
             assert (await hub.runs.questions(caller))[0].status == "pending"
             assert (await hub.runs.get(asked[caller.user].root, caller)).status == "waiting"
 
 
-async def _heard_while_answering(hub: Hub, question: Any, caller: Caller) -> list[Any]:
-    """All events of the installation until the run of the question has ended."""
-    heard: list[Any] = []
-    with hub._events.subscribe() as events:
-        await hub.messages.post("go on", thread=question.thread, caller=caller)
-        async with asyncio.timeout(20):
-            async for event in events:
-                heard.append(event)
-                if event.kind == "run.changed" and event.data["status"] == "done":
-                    return heard
+async def _heard_while_answered(
+    hub: Hub, question: Question, who: Caller, listeners: Sequence[Caller]
+) -> dict[str, list[Event]]:
+    """What each listener is told from the answer to the end of the run."""
+    heard: dict[str, list[Event]] = {caller.user: [] for caller in listeners}
+    ended = asyncio.Event()
+
+    async def listen(caller: Caller) -> None:
+        async for event in hub.events(caller=caller):
+            heard[caller.user].append(event)
+            if event.kind == "run.changed" and event.data["status"] == "done":
+                ended.set()
+
+    async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
+        listening = [tasks.create_task(listen(caller)) for caller in listeners]
+        await asyncio.sleep(0)
+        await hub.messages.post("go on", thread=question.thread, caller=who)
+        await ended.wait()
+        for task in listening:
+            task.cancel()
     return heard
 
 
@@ -124,7 +132,6 @@ async def test_a_shared_agent_is_the_workspaces_and_an_own_one_of_that_name_come
     tmp_path: Path, database_url: str
 ) -> None:
     async with team(tmp_path, database_url) as hub:
-        # Ada has one of her own: the shared one is a name that she does not have yet.
         shared = await hub.agents.create("guide", instructions="secret-acme", shared=True, caller=ADA)
         assert (await hub.agents.get("guide", BOB)).id == shared.id
         with pytest.raises(NotFound):

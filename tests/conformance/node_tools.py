@@ -1,4 +1,4 @@
-"""Node and the npm packages that the tests of the MCP door use, fetched once into `.cache/node`.
+"""Node and the npm packages that the tests of the MCP door and the console use, fetched into `.cache/node`.
 
 Run by itself (`scripts/conformance`) it fetches and says where. Tests skip when it cannot be done.
 """
@@ -22,6 +22,7 @@ PACKAGES = {
     "@modelcontextprotocol/sdk": "1.32.2",
     "@modelcontextprotocol/client": "2.4.0",
     "@modelcontextprotocol/inspector": "2.12.0",
+    "axe-core": "4.14.0",
 }
 LIMIT = 240
 

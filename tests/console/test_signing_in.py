@@ -159,7 +159,7 @@ async def test_a_key_that_only_reads_changes_nothing(tmp_path: Path) -> None:
         for path in (
             "/connectors/new", "/connectors/new/test", "/tools/x/try", "/tools/x/settings", "/tools/x/switch",
             "/transfer/plan", "/transfer/apply", "/transfer/export", "/transfer/offers", "/settings/mine",
-            "/settings/workspace", "/agents", "/keys", "/keys/users", "/chat", "/audit/verify",
+            "/settings/workspace", "/agents", "/keys", "/keys/users", "/chat",
             "/credentials/x", "/agents/-/rollout", "/approvals/x/answer", "/runs/x/cancel",
         ):  # fmt: skip
             status, _, text = await asked(

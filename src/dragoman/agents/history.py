@@ -47,10 +47,10 @@ def history_of(
         if journal and id(journal) in told:
             continue
         part = _without_news(journal)
-        cost = _cost(part)
+        cost = size_of(part)
         if not part or cost > left:
             part = _of_text(message, agent)
-            cost = _cost(part)
+            cost = size_of(part)
         else:
             told.add(id(journal))
         if cost > left:
@@ -60,8 +60,9 @@ def history_of(
     return [message for part in reversed(chosen) for message in part]
 
 
-def _cost(part: list[ModelMessage]) -> int:
-    return count_tokens(ModelMessagesTypeAdapter.dump_json(part)) if part else 0
+def size_of(part: Sequence[ModelMessage]) -> int:
+    """In tokens."""
+    return count_tokens(ModelMessagesTypeAdapter.dump_json([*part])) if part else 0
 
 
 def _without_news(journal: Sequence[ModelMessage]) -> list[ModelMessage]:

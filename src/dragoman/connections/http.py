@@ -80,7 +80,7 @@ class HttpWire(Wire):
         except asyncio.CancelledError:
             # In the 2026 era closing the POST is the signal; in the 2025 era a notification is.
             if self._session_id is not None and method != "initialize" and self._tasks is not None:
-                self._tasks.start_soon(self._say_cancelled, request_id)
+                self._tasks.create_task(self._say_cancelled(request_id))
             raise
         return result_of(reply, method)
 
@@ -126,7 +126,7 @@ class HttpWire(Wire):
         if self._tasks is None:
             response.close()
         else:
-            self._tasks.start_soon(self._read_to_end, response)
+            self._tasks.create_task(self._read_to_end(response))
 
     async def _read_to_end(self, response: aiohttp.ClientResponse) -> None:
         try:

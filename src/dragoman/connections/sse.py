@@ -107,7 +107,7 @@ class SseWire(DuplexWire):
 
     def _forget_request(self, request_id: RequestId) -> None:
         if self._tasks is not None and self._fault is None:
-            self._tasks.start_soon(self._say_cancelled, request_id)
+            self._tasks.create_task(self._say_cancelled(request_id))
 
     async def _say_cancelled(self, request_id: RequestId) -> None:
         try:

@@ -16,7 +16,7 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.usage import UsageLimits
 
-from dragoman.agents.history import budget_for, history_of
+from dragoman.agents.history import budget_for, history_of, size_of
 from dragoman.agents.provider_errors import explained
 from dragoman.agents.work import Work
 from dragoman.errors import ContextTooLong
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from dragoman.runs.execution import Execution
 
 _EARLIER_RUNS = 8  # whose tool results an agent still has before it
-_TRIMMED = 8  # of what came before, one part of so many is kept when it was too long
+_TRIMMED = 4  # of what came before, one part of so many is kept when it was too long
 
 
 class Loop:
@@ -72,8 +72,7 @@ class Loop:
 
     async def _run(self, agent: "LoopAgent[Work, str]", performance: Performance) -> str:
         models = (self._execution.run.model or "").split(",")
-        budget = budget_for(models, self._parts.history_budget)
-        before = await self._history(budget)
+        before = await self._history(budget_for(models, self._parts.history_budget))
         try:
             return await self._converse(agent, performance, before)
         except Exception as error:
@@ -81,7 +80,7 @@ class Loop:
                 raise
         # Once more with less of what came before: this run's own steps are in the journal, and go on.
         self._written = 0
-        return await self._converse(agent, performance, await self._history(budget // _TRIMMED))
+        return await self._converse(agent, performance, await self._history(size_of(before) // _TRIMMED))
 
     async def _converse(
         self, agent: "LoopAgent[Work, str]", performance: Performance, before: Sequence[ModelMessage]

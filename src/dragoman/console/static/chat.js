@@ -200,9 +200,9 @@ const handle = async (event) => {
     turnOf(event.root).dataset.number = Math.max(event.number, turnOf(event.root).dataset.number);
     return;
   }
+  await askPerson(turn, event); // first: what can fail is done again for an event that is not counted yet
   keepingPlace(() => apply(turn, event));
   turn.dataset.number = event.number;
-  await askPerson(turn, event);
   showState();
   if (event.kind === "run.waiting") await showWordsAsMeant(turn);
 };
