@@ -75,7 +75,8 @@ async def test_an_agent_that_cannot_be_is_refused_before_anything_is_written(
             with pytest.raises(kind) as refused:
                 await hub.agents.create(**facts)
             assert refused.value.hint, facts
-        for changes in ({"model": "gpt"}, {"fallbacks": ["gpt"]}, {"fallbacks": ["offline"]}):
+        bad: list[dict[str, Any]] = [{"model": "gpt"}, {"fallbacks": ["gpt"]}, {"fallbacks": ["offline"]}]
+        for changes in bad:
             with pytest.raises(InvalidConfig):
                 await hub.agents.update("mailer", **changes)
         assert [agent.name for agent in await hub.agents.list()] == ["assistant", "mailer"]

@@ -18,6 +18,7 @@ from pydantic_ai.messages import (
     PartDeltaEvent,
     PartStartEvent,
     TextPart,
+    ToolAvailabilityDeltaPart,
     ToolCallPart,
     ToolReturnPart,
     UserPromptPart,
@@ -28,7 +29,7 @@ from pydantic_ai.tools import ToolDefinition
 from dragoman.agents.offline import OfflineModel
 from dragoman.agents.offline.answers import NOTE
 from dragoman.agents.offline.model import Mind
-from dragoman.agents.offline.turn import Done, Turn
+from dragoman.agents.offline.turn import Done, Turn, read_turn
 
 pytestmark = pytest.mark.anyio
 
@@ -68,6 +69,16 @@ def returned(response: ModelResponse, *contents: Any, outcome: Any = "success") 
         for call, content in zip(calls, contents, strict=True)
     ]
     return [response, ModelRequest(parts=parts)]
+
+
+async def test_news_of_tools_in_the_middle_of_a_turn_are_nobodys_request() -> None:
+    first = await respond([asked("check my 2 latest emails")], MAIL)
+    called, results = returned(first, INBOX)
+    news = ModelRequest(parts=[*results.parts, ToolAvailabilityDeltaPart(tools_added=[SEND])])  # type: ignore[list-item]
+    messages = OfflineModel().prepare_messages([asked("check my 2 latest emails"), called, news])
+    turn = read_turn(messages, "")
+    assert (turn.text, turn.instructions, len(turn.done)) == ("check my 2 latest emails", "", 1)
+    assert text_in(await respond(messages, MAIL)).startswith("2 emails:")
 
 
 async def test_a_list_becomes_short_lines_with_its_telling_fields_and_says_what_this_is() -> None:
@@ -124,6 +135,15 @@ async def test_one_of_the_earlier_rows_is_pointed_at() -> None:
     assert calls_in(await respond(turn, [*MAIL, reply])) == [
         ("reply", {"email_id": "m2", "body": "Thanks, paid."})
     ]
+
+
+async def test_words_in_quotes_are_a_value_and_point_at_nothing() -> None:
+    turn: list[ModelMessage] = [asked("check my emails")]
+    turn += returned(await respond(turn, MAIL), INBOX)
+    request = "send an email to ann@example.com with subject Tea and body 'Looking into it'"
+    turn += [await respond(turn, MAIL), asked(request)]
+    ((_, arguments),) = calls_in(await respond(turn, MAIL))
+    assert arguments["body"] == "Looking into it"
 
 
 async def test_a_missing_value_is_asked_for_and_the_answer_is_used() -> None:

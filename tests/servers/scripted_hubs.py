@@ -15,7 +15,7 @@ from servers.scenarios import Call, Reply, Script, Turn
 from servers.scripted_models import ScriptedServer, open_scripted_anthropic, open_scripted_openai
 
 MODEL = "openai-chat:gpt-5.4"
-CLAUDE = "anthropic:claude-sonnet-4-5"
+CLAUDE = "anthropic:claude-sonnet-5-5"
 
 
 @asynccontextmanager

@@ -443,7 +443,9 @@ class Hub:
     ) -> None:
         """Who decides, and the runs of their work. What executes them is opened by the first run."""
         caller, store, events = self.caller, self._store, self._events
-        streams, questions = Streams(store.runs), Questions(store.questions)
+        has_company = not self.settings.store_url.startswith("sqlite")
+        streams = Streams(store.runs, has_company=has_company)
+        questions = Questions(store.questions)
         journal = await stack.enter_async_context(open_journal(store.runs, streams.publish))
         self.models = await stack.enter_async_context(open_models(self.settings))
         self.agents = Agents(

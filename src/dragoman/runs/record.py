@@ -73,10 +73,11 @@ class Record:
         last = self.messages[-1] if self.messages else None
         if not isinstance(last, ModelResponse):
             return []
+        unanswered = ModelResponse(parts=[TextPart(ending)])
         if not last.tool_calls:
-            return [*self.messages]
+            return [*self.messages] if last.text else [*self.messages[:-1], unanswered]
         brought = ModelRequest(parts=[self._brought(call) for call in last.tool_calls])
-        return [*self.messages, brought, ModelResponse(parts=[TextPart(ending)])]
+        return [*self.messages, brought, unanswered]
 
     def _brought(self, call: ToolCallPart) -> ToolReturnPart:
         keys = [f"{kind}{self.turn}:{call.tool_call_id}" for kind in "tf"]

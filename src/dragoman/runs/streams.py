@@ -15,6 +15,7 @@ from dragoman.store.run_protocols import RunRows
 
 _LOOK_EVERY = 0.5  # seconds until what another process wrote is noticed
 _LOOK_OWN = 5.0  # the same where the run is executed here and rings
+_LOOK_ALONE = 3.0  # for a new run in a thread where no other process is expected
 _MOST_RECENT = 4_000
 
 
@@ -38,7 +39,9 @@ class _Bell:
 
 
 class Streams:
-    def __init__(self, rows: RunRows) -> None:
+    def __init__(self, rows: RunRows, *, has_company: bool = True) -> None:
+        """`has_company`: other processes may work on the same threads."""
+        self._look_for_runs = _LOOK_EVERY if has_company else _LOOK_ALONE
         self._rows = rows
         self._live: dict[str, _Live] = {}
         self._bells: defaultdict[str, set[_Bell]] = defaultdict(set)
@@ -110,7 +113,7 @@ class Streams:
                         yield event
                     message, number = root.message or message, 0
                 if not roots:
-                    await _wait(bell, _LOOK_EVERY)
+                    await _wait(bell, self._look_for_runs)
 
     def close(self) -> None:
         """Ends every stream."""

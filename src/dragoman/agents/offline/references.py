@@ -40,6 +40,7 @@ _ONE = re.compile(
     re.IGNORECASE,
 )
 _IT = re.compile(r"\b(?:it|that one|this one|that|this)\b", re.IGNORECASE)
+_QUOTED = re.compile(r"(?<!\w)'[^'\n]+'(?!\w)|\"[^\"\n]+\"|“[^”\n]+”|`[^`\n]+`")
 _FROM = frozenset({"from", "author", "by", "owner", "user", "creator", "contact"})
 
 
@@ -60,7 +61,9 @@ class Reference:
         rows = [cast("Mapping[str, Any]", row) for row in reading.rows or () if isinstance(row, dict)]
         if reading.record is not None:
             rows = [reading.record]
-        one = _ONE.search(sentence.text)
+        # What stands in quotes is a value, whatever words it holds; the places stay the same.
+        text = _QUOTED.sub(lambda quoted: " " * len(quoted[0]), sentence.text)
+        one = _ONE.search(text)
         if one and rows:
             place = _ORDINALS.get(
                 one.group(1).lower(), 0 if one.group(1).lower() != "last" else len(rows) - 1
@@ -68,10 +71,10 @@ class Reference:
             if place < len(rows) and _ends_here(sentence, one):
                 sentence.use(*one.span())
                 return cls(reading, rows[place])
-        pointing = _ALL.search(sentence.text)
+        pointing = _ALL.search(text)
         if pointing is None:
             return None
-        single = rows[0] if len(rows) == 1 and _IT.search(sentence.text) else None
+        single = rows[0] if len(rows) == 1 and _IT.search(text) else None
         sentence.use(*pointing.span())
         return cls(reading, single, is_all=True)
 
