@@ -61,7 +61,7 @@ def _behind(thread: str, run: str) -> dict[str, str]:
         "connector_broken": "/connectors/broken",
         "connector_edit": "/connectors/tracker/edit",
         "tools_found": "/tools?q=send+an+email",
-        "tool": "/tools/mcp_email_send_email",
+        "tool": "/tools/mcp_email_send-email",
         "tool_native": "/tools/plan_trip",
         "agents_new": "/agents/new",
         "agent": "/agents/triager",

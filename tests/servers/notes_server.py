@@ -9,7 +9,7 @@ from mcp_types import ToolAnnotations
 server = MCPServer("notes")
 
 
-@server.tool(annotations=ToolAnnotations(readOnlyHint=True))
+@server.tool(annotations=ToolAnnotations(read_only_hint=True))
 def read_notes() -> str:
     """The person's notes."""
     return Path(sys.argv[1]).read_text()

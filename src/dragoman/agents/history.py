@@ -4,6 +4,7 @@ An agent's own earlier runs come whole, with what their tools brought ("reply to
 said comes as text. Pure: given the messages and the journals.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -62,7 +63,11 @@ def history_of(
 
 def size_of(part: Sequence[ModelMessage]) -> int:
     """In tokens."""
-    return count_tokens(ModelMessagesTypeAdapter.dump_json([*part])) if part else 0
+    if not part:
+        return 0
+    facts = ModelMessagesTypeAdapter.dump_python([*part], mode="json")
+    # What a tool brought may hold half of a character, which no strict writer takes.
+    return count_tokens(json.dumps(facts, ensure_ascii=False).encode("utf-8", "replace"))
 
 
 def _without_news(journal: Sequence[ModelMessage]) -> list[ModelMessage]:

@@ -44,6 +44,10 @@ class FoundTools:
 class Toolbox(Protocol):
     """The road, the catalog and the sandbox, as far as agents know them. Decides what a caller sees."""
 
+    async def present(self, caller: Caller) -> Caller:
+        """The caller with what their user still has now; `Denied` when they are no longer active."""
+        ...
+
     async def tools(self, caller: Caller) -> Sequence[Tool]:
         """Those that the caller can call now in their thread: enabled, open to agents, not unavailable."""
         ...

@@ -43,4 +43,11 @@ def shown(request: Request, message: str, hint: str, status: int) -> Response:
         response.headers["hx-reswap"] = "beforeend"
         return response
     template = "fault.html" if find_session(request) else "fault_outside.html"
-    return pages.page(request, template, title="Not done", status=status, message=message, hint=hint)
+    return pages.page(
+        request,
+        template,
+        title="Not found" if status == 404 else "Not done",
+        status=status,
+        message=message,
+        hint=hint,
+    )

@@ -10,6 +10,8 @@ from dragoman.console.pages import caller_of, hub_of, pages_of
 
 _LAST_HOUR = timedelta(hours=1)
 _MOST_CALLS = 1000
+_MOST_RUNS = 500
+_SHOWN = 6
 
 
 async def overview(request: Request) -> Response:
@@ -18,6 +20,8 @@ async def overview(request: Request) -> Response:
     calls = [call for call in await hub.calls(_MOST_CALLS, caller=caller) if call.started_at >= since]
     connectors = [view for view in await hub.connectors.list(caller) if view.connector.kind != "native"]
     tools = hub.tools.list(caller=caller)
+    runs = await hub.runs.list(caller, limit=_MOST_RUNS)
+    midnight = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     return pages_of(request).page(
         request,
         "overview.html",
@@ -28,7 +32,8 @@ async def overview(request: Request) -> Response:
         tools=len(tools),
         approvals=await hub.approvals.list(caller=caller),
         questions=await hub.runs.questions(caller),
-        runs=await hub.runs.list(caller, limit=6),
+        runs=runs[:_SHOWN],
+        spent=sum(run.usage.cost for run in runs if run.created_at >= midnight),
         agents=[agent for agent in await hub.agents.list(caller) if agent.kind == "worker"],
         models=await hub.models.choose(),
     )

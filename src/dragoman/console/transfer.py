@@ -24,7 +24,7 @@ from dragoman.hub.imports import Step
 
 _ANSWER = "answer:"
 _MOST_FILES = 50
-_FORMS = {"dragoman": "Dragoman's own form", "mcpServers": "mcpServers"}
+_FORMS = {"dragoman": "for Dragoman", "mcpServers": "as mcpServers"}
 
 
 @dataclass(frozen=True, slots=True)

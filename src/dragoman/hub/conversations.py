@@ -175,7 +175,7 @@ def _checked(text: str) -> str:
             f"the message has {len(text):,} characters, and may have at most {LONGEST_MESSAGE:,}",
             hint="give long material as a file or by a tool",
         )
-    return text
+    return text.encode("utf-8", "replace").decode()  # half of a character would break who reads it later
 
 
 def _title(text: str) -> str:

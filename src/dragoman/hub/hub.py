@@ -460,6 +460,7 @@ class Hub:
         self.connectors.attach(self.agents.of_connectors)
         toolbox = HubToolbox(
             catalog=catalog,
+            directory=self._directory,
             connectors=self.connectors,
             tools=self.tools,
             code=self.code,

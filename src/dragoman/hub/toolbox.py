@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from dragoman.agents.offers import Attempt, Told
@@ -9,10 +10,11 @@ from dragoman.agents.work import ConnectorCard, ConnectorState, FoundTools
 from dragoman.catalog import Catalog, ToolInfo
 from dragoman.catalog.footprints import Footprints
 from dragoman.connections.needs import credential_hint
-from dragoman.errors import DragomanError, NotFound
+from dragoman.errors import Denied, DragomanError, NotFound
 from dragoman.hub.code import Code
 from dragoman.hub.connectors import Connectors, ConnectorView
 from dragoman.hub.tools import Tools
+from dragoman.identity.directory import Directory
 from dragoman.scope import Caller
 from dragoman.tool import Tool, ToolCall, ToolOutput
 
@@ -24,6 +26,7 @@ class HubToolbox:
         self,
         *,
         catalog: Catalog,
+        directory: Directory,
         connectors: Connectors,
         tools: Tools,
         code: Code,
@@ -33,6 +36,7 @@ class HubToolbox:
     ) -> None:
         """`up_to_date` returns when what servers told of their lists is read."""
         self._catalog = catalog
+        self._directory = directory
         self._connectors = connectors
         self._tools = tools
         self._code = code
@@ -40,6 +44,17 @@ class HubToolbox:
         self._narrowed = narrowed
         self._up_to_date = up_to_date
         self._footprints = Footprints()
+
+    async def present(self, caller: Caller) -> Caller:
+        person = await self._directory.find(caller.workspace, caller.user)
+        if person is None or caller.role == "operator":
+            return caller
+        user = person.user
+        if not user.is_active:
+            raise Denied("the person whom this was for is no longer active", hint="ask an admin")
+        if user.role == "admin":
+            return caller
+        return replace(caller, role="member", grants=(*caller.grants, user.capabilities))
 
     async def tools(self, caller: Caller) -> Sequence[Tool]:
         return [info.tool for info in await self._infos(caller)]

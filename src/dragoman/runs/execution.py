@@ -168,9 +168,10 @@ class Execution:
 
     async def look_again(self, work: Work) -> None:
         """What the agent was given or deprived of meanwhile counts for its next step, and for its calls."""
-        agent = await self.parts.staff.find(self.run.agent, self.run.caller)
+        caller = await self.parts.toolbox.present(self.run.caller)
+        agent = await self.parts.staff.find(self.run.agent, caller)
         if agent is not None and agent.id == work.agent.id:
-            work.agent, work.caller = agent, caller_of(agent, self.run.caller)
+            work.agent, work.caller = agent, caller_of(agent, caller)
             self._grants = work.caller.grants
 
     def learned(self, **facts: Any) -> None:
@@ -220,7 +221,7 @@ class Execution:
             return self.run.options["reply"]
         if not self.run.agent:
             return await self._hand_out()
-        caller = self.run.caller
+        caller = await self.parts.toolbox.present(self.run.caller)
         agent = await self.parts.staff.find(self.run.agent, caller)
         if agent is None or agent.status == "stopped":
             raise NotFound(
