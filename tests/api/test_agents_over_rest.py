@@ -23,7 +23,12 @@ async def added(live: Live, name: str) -> None:
 async def test_a_worker_lives_from_creation_to_removal(tmp_path: Path, database_url: str) -> None:
     async with open_conversations(tmp_path, database_url=database_url) as (live, _):
         await added(live, "email_mcp")
-        new = {"name": "Mailer", "instructions": "Reads mail.", "model": "scripted", "fallbacks": ["scripted"]}
+        new = {
+            "name": "Mailer",
+            "instructions": "Reads mail.",
+            "model": "scripted",
+            "fallbacks": ["scripted"],
+        }
         made = await live.ask("POST", "/api/agents", new)
         assert (made.status, made.headers["Location"]) == (201, "/api/agents/Mailer")
         assert (made.value["kind"], made.value["status"], made.value["connectors"]) == (

@@ -142,12 +142,13 @@ async def test_discovery_says_what_is_spoken_here(tmp_path: Path) -> None:
 async def test_headers_must_agree_with_the_body(tmp_path: Path) -> None:
     async with open_door(tmp_path) as door:
         call = {"name": "mcp_box_echo", "arguments": {}}
-        for wrong in (
+        headers: list[dict[str, Any]] = [
             {"Mcp_Method": "tools/list"},
             {"Mcp_Name": "another"},
             {"MCP_Protocol_Version": "2025-11-25"},
             {"MCP_Protocol_Version": ""},
-        ):
+        ]
+        for wrong in headers:
             reply = await door.ask("tools/call", call, **wrong)
             assert (reply.status, reply.value["error"]["code"]) == (400, -32020), wrong
         body = request(
