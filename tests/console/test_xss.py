@@ -139,7 +139,10 @@ async def _asked(console: Console) -> bool:
     return bool(await console.hub.runs.questions())
 
 
-@pytest.mark.parametrize("payload", [ONE, PAYLOADS[0], "<xss7></xss7>", "<p style=color:red>", "{{7*7}}xss7"])
+@pytest.mark.parametrize(
+    "payload",
+    [ONE, "<p><script>alert('xss7')</script>", "<xss7></xss7>", "<p style=color:red>", "{{7*7}}xss7"],
+)
 async def test_what_is_not_escaped_leaves_traces(browser: Browser, payload: str) -> None:
     page = await browser.new_page(java_script_enabled=True, bypass_csp=True)
     page.on("dialog", lambda dialog: dialog.dismiss())

@@ -275,35 +275,37 @@ class Execution:
             finished_at=now,
             started_at=self.run.started_at or now,
         )
-        entries: list[Any] = [self.run]
+        left = await self._end_family(status) if self.run.is_root else []
+        worked = await self._worked_as(own)
+        # From here on nothing waits: events go into the journal in the order of their numbers.
+        entries: list[Any] = [self.run, *worked]
         if message := self._message(status, answer, error):
             entries.append(message)
             facts = {"author": message.author, "agent": message.agent, "text": message.text}
             entries.append(self.family.event(self.run, "message.added", facts))
-        if self.run.is_root:
-            entries += await self._end_family(status)
+        for child in left:
+            entries += [child, self.family.event(child, "run.finished", _summary(child))]
         entries.append(self.family.event(self.run, "run.finished", _summary(self.run)))
         # Not to be interrupted: what was done must be told.
-        await asyncio.shield(self.parts.journal.write(*entries, *await self._worked_as(own)))
+        await asyncio.shield(self.parts.journal.put(*entries))
         if self.run.is_root and self.run.arm and self.parts.tally is not None:
             await self.parts.tally.finished(self.run, self.family.clock.worked * 1000)
         self._publish("run.changed", {"id": self.run.id, "status": status})
         return self.run
 
-    async def _end_family(self, status: RunStatus) -> list[Any]:
-        """Nobody waits any more for child runs and questions that are still open."""
+    async def _end_family(self, status: RunStatus) -> list[Run]:
+        """Nobody waits any more for child runs and questions that are still open: those runs, ended."""
         root = self.run
         if self.family.has_asked or status != "done":
             await self.parts.questions.close(root)
         if len(self.family.members) == 1 and status == "done":  # the usual end costs no query
             return []
-        entries: list[Any] = []
-        for child in await self.parts.runs.family(root.workspace, root.id):
-            if not child.is_root and not child.is_finished:
-                error = {"code": "cancelled", "message": "the run that it belongs to has ended"}
-                ended = replace(child, status="cancelled", error=error, finished_at=root.finished_at)
-                entries += [ended, self.family.event(ended, "run.finished", _summary(ended))]
-        return entries
+        error = {"code": "cancelled", "message": "the run that it belongs to has ended"}
+        return [
+            replace(child, status="cancelled", error=error, finished_at=root.finished_at)
+            for child in await self.parts.runs.family(root.workspace, root.id)
+            if not child.is_root and not child.is_finished
+        ]
 
     def _message(self, status: RunStatus, answer: str | None, error: Any) -> Message | None:
         is_shown = self.run.is_root or self.run.options.get("visible")

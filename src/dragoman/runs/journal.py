@@ -68,13 +68,17 @@ class Journal:
 
         `StoreUnavailable` when that lasts too long; cancelled when another process holds the run.
         """
+        await self.put(*entries)
+
+    def put(self, *entries: Entry) -> "asyncio.Future[None]":
+        """The same for who must not be interrupted: in its place at once, done when it is on disk."""
         if self._closing:
             raise ShuttingDown("the journal is closed", hint="the run goes on after the next start")
-        kept = asyncio.get_running_loop().create_future()
+        kept: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._noted += [_Noted(entry, kept) for entry in entries]
         self._something.set()
         self._urgent.set()
-        await kept
+        return kept
 
     def _joined(self, entry: Entry) -> bool:
         last = self._noted[-1] if self._noted else None

@@ -92,7 +92,7 @@ class Performance(AbstractToolset[Work]):
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[Work], tool: ToolsetTool[Work]
     ) -> Any:
         offer = self._offers[name]
-        key = f"{offer.kind[0]}{self.turn}:{ctx.tool_call_id}"
+        key = f"{offer.kind[0]}{self.turn}:{ctx.tool_call_id}".replace("\0", "")  # no column takes it
         told = self._record.finished.get(key) or self._record.finished.get(f"t{self.turn}:{ctx.tool_call_id}")
         if told is None:
             told = await self._performed(offer, tool_args, key)
