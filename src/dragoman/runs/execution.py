@@ -277,6 +277,9 @@ class Execution:
         )
         left = await self._end_family(status) if self.run.is_root else []
         worked = await self._worked_as(own)
+        if self.run.is_root and self.run.arm and self.parts.tally is not None:
+            # Before the end is told: whoever hears of it finds it counted. Counted twice it counts once.
+            await self.parts.tally.finished(self.run, self.family.clock.worked * 1000)
         # From here on nothing waits: events go into the journal in the order of their numbers.
         entries: list[Any] = [self.run, *worked]
         if message := self._message(status, answer, error):
@@ -288,8 +291,6 @@ class Execution:
         entries.append(self.family.event(self.run, "run.finished", _summary(self.run)))
         # Not to be interrupted: what was done must be told.
         await asyncio.shield(self.parts.journal.put(*entries))
-        if self.run.is_root and self.run.arm and self.parts.tally is not None:
-            await self.parts.tally.finished(self.run, self.family.clock.worked * 1000)
         self._publish("run.changed", {"id": self.run.id, "status": status})
         return self.run
 
