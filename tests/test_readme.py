@@ -109,7 +109,7 @@ def test_every_command_shown_exists(line: str) -> None:
     if not line.startswith("dragoman"):
         pytest.skip("not ours")
     words = [word for word in shlex.split(line.split("#")[0])[1:] if re.fullmatch(r"[a-z]+", word)][:2]
-    groups = ("connectors", "tools", "workspaces", "users", "keys")
+    groups = ("agents", "connectors", "tools", "workspaces", "users", "keys")
     path = words if words[0] in groups else words[:1]
     shown = subprocess.run(
         [COMMAND, *path, "--help"], capture_output=True, text=True, env={**os.environ, "COLUMNS": "200"}
