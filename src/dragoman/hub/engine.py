@@ -6,10 +6,12 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from dragoman.agent import AgentKind
 from dragoman.agents import library
 from dragoman.agents.models import Models
+from dragoman.agents.offers import Offers
 from dragoman.agents.staff import Staff
 from dragoman.agents.work import Toolbox
 from dragoman.events import Events
@@ -40,7 +42,7 @@ class Workshop:
     previews: Previews
     events: Events
     rollout: Rollout
-    functions: Mapping[Any, Sequence[Any]]
+    functions: Mapping[AgentKind, Sequence[Offers]]
 
 
 @asynccontextmanager

@@ -12,15 +12,12 @@ from dragoman.agents import library
 from dragoman.calls.audit import Auditor
 from dragoman.catalog.schemas import compiled
 from dragoman.errors import Conflict, Denied, InvalidArguments, NotFound
-from dragoman.events import Event, Events
+from dragoman.events import Event
 from dragoman.hub.background import Background
 from dragoman.hub.engine import Workshop, open_engine
 from dragoman.run import Message, Question, Run, RunEvent, RunStatus, Step
 from dragoman.runs.first_events import never_began, queued
-from dragoman.runs.questions import Questions
-from dragoman.runs.streams import Streams
 from dragoman.scope import Caller
-from dragoman.store import Store
 from dragoman.store.run_protocols import Accepted, Batch
 
 if TYPE_CHECKING:
@@ -48,19 +45,15 @@ class Runs:
         self,
         *,
         caller: Caller,
-        store: Store,
-        streams: Streams,
-        questions: Questions,
         auditor: Auditor,
-        events: Events,
         workshop: Workshop,
     ) -> None:
         self._caller = caller
-        self._store = store
-        self._streams = streams
-        self._questions = questions
+        self._store = workshop.store
+        self._streams = workshop.streams
+        self._questions = workshop.questions
         self._auditor = auditor
-        self._events = events
+        self._events = workshop.events
         self._workshop = workshop
         self._stack = AsyncExitStack()
         self._opening = asyncio.Lock()
