@@ -10,7 +10,7 @@ from dragoman.calls.records import Finished, Recorder, open_recorder
 from dragoman.errors import StoreUnavailable
 from dragoman.scope import LOCAL_CALLER
 from dragoman.store import open_store
-from dragoman.store.protocols import CallRecord
+from dragoman.store.records import CallRecord
 from dragoman.tool import RawResult
 
 pytestmark = pytest.mark.anyio

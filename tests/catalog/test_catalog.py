@@ -12,7 +12,7 @@ from dragoman.events import Events
 from dragoman.names import public_name
 from dragoman.scope import LOCAL_CALLER, Caller, identity_of
 from dragoman.store import open_store
-from dragoman.store.protocols import ToolVersion
+from dragoman.store.records import ToolVersion
 from dragoman.tool import Definition, Tool
 
 pytestmark = pytest.mark.anyio

@@ -53,8 +53,11 @@ def dragoman_process(*words: str, **options: Any) -> Generator[subprocess.Popen[
 
 @dataclass(frozen=True)
 class Service:
+    """`console` is the link that signs in once."""
+
     process: subprocess.Popen[str]
     url: str
+    console: str
 
     @property
     def pid(self) -> int:
@@ -73,7 +76,8 @@ def running_service(*options: str) -> Generator[Service]:
         try:
             line = output_of(process).readline()
             assert line, f"the service did not start: {errors_of(process).read()}"
-            yield Service(process, json.loads(line)["url"])
+            facts = json.loads(line)
+            yield Service(process, facts["url"], facts["console"])
         finally:
             if process.poll() is None:
                 process.kill()

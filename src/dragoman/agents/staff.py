@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from dragoman.agent import Agent, AgentNumbers
+from dragoman.agent import Agent
 from dragoman.scope import Caller
 
 
@@ -18,10 +18,6 @@ class Staff(Protocol):
 
     async def find_for(self, connector_id: str, caller: Caller) -> Agent | None:
         """The agent of a connector, whatever name it goes by."""
-        ...
-
-    async def worked(self, agent: Agent, workspace: str, numbers: AgentNumbers) -> None:
-        """Adds to what the agent has done."""
         ...
 
 

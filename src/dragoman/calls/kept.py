@@ -5,7 +5,8 @@ from secrets import token_urlsafe
 
 from dragoman.calls.outputs import Shaped, cut_note
 from dragoman.scope import Caller
-from dragoman.store.protocols import KeptResult, ResultRows
+from dragoman.store.protocols import ResultRows
+from dragoman.store.records import KeptResult
 from dragoman.telemetry.logs import get_logger
 from dragoman.tool import Tool
 

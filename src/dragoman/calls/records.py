@@ -15,7 +15,8 @@ from dragoman.calls.rhythm import Rhythm, kept
 from dragoman.connector import Connector
 from dragoman.errors import DragomanError
 from dragoman.scope import Caller
-from dragoman.store.protocols import CallRecord, Store
+from dragoman.store.protocols import Store
+from dragoman.store.records import CallRecord
 from dragoman.telemetry.logs import get_logger
 from dragoman.telemetry.metrics import ConnectorMetrics, Tally
 

@@ -20,7 +20,8 @@ from dragoman.errors import NotFound
 from dragoman.events import Event, Events
 from dragoman.names import alias_name
 from dragoman.scope import APP, Caller
-from dragoman.store.protocols import Store, ToolRows, ToolVersion
+from dragoman.store.protocols import Store, ToolRows
+from dragoman.store.records import ToolVersion
 from dragoman.tool import Definition, Tool, ToolState
 
 

@@ -12,7 +12,7 @@ from dragoman.catalog.naming import Naming
 from dragoman.catalog.schemas import problem_with
 from dragoman.catalog.shelf import Shelf
 from dragoman.connections.source import Listing
-from dragoman.store.protocols import ToolVersion
+from dragoman.store.records import ToolVersion
 from dragoman.tool import Definition, Tool
 
 _SLICE = 0.01  # seconds of work between two looks at what else waits

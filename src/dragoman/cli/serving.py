@@ -18,7 +18,7 @@ def serve(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Serve the REST API of this home until Ctrl-C or SIGTERM.
+    """Serve console, REST API and MCP endpoint of this home until Ctrl-C or SIGTERM.
 
     \b
     dragoman serve

@@ -1,7 +1,6 @@
 """`/agents`: who works here. Make, start, stop and remove agents; give them connectors by drag or choice."""
 
-import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -53,7 +52,6 @@ async def create(request: Request) -> Response:
     check_scope(request, "manage")
     hub, caller, form = hub_of(request), caller_of(request), await filled(request)
     facts = _settings(form)
-    await _check_models(hub, facts)
     agent = await hub.agents.create(
         form.text("name"),
         **facts,
@@ -80,7 +78,6 @@ async def save(request: Request) -> Response:
     facts = _settings(form)
     if agent.kind == "worker":
         facts |= {"description": form.text("description"), "capabilities": _capabilities(form)}
-    await _check_models(hub, facts)
     await hub.agents.update(agent.name, caller, **facts)
     return await _shown(request, agent.name, "Saved. It holds from the agent's next step.")
 
@@ -186,13 +183,6 @@ def _settings(form: Filled) -> dict[str, Any]:
 
 def _capabilities(form: Filled) -> list[str] | None:
     return form.words("capabilities") if form.text("reach") == "some" else None
-
-
-async def _check_models(hub: Hub, facts: Mapping[str, Any]) -> None:
-    """Before anything is written. In a thread: the first look at a model string imports much."""
-    for name in (facts["model"], *facts["fallbacks"]):
-        if name:
-            await asyncio.to_thread(hub.models.check, name)
 
 
 def is_fixed(agent: Agent, caller: Caller) -> bool:

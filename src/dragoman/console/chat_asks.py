@@ -1,27 +1,21 @@
 """What agents want of a person in a chat: a yes to a call, or the answer to a question."""
 
-import json
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
-from unicodedata import category
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from dragoman.console.filled import filled
 from dragoman.console.pages import caller_of, hub_of, pages_of
+from dragoman.console.questions import answer_in, exact, form_for
 from dragoman.console.rights import check_scope
-from dragoman.console.schema_forms import Form, form_of, read_json
+from dragoman.console.schema_forms import Form
 from dragoman.console.transcript import Turn, pretty
-from dragoman.errors import Conflict, InvalidArguments, NotFound
+from dragoman.errors import Conflict, NotFound
 from dragoman.hub import Hub
 from dragoman.hub.approvals import Question as AskedApproval
 from dragoman.run import Question
 from dragoman.scope import Caller
-
-_UNSEEN = ("Cc", "Cf", "Co", "Cs", "Zl", "Zp")
-_SIMPLE = ("text", "long", "number", "integer", "date", "moment", "choice", "fixed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,33 +86,8 @@ async def answer_question(request: Request) -> Response:
     check_scope(request, "approve")
     hub, caller, given = hub_of(request), caller_of(request), await filled(request)
     question = await hub.runs.question(request.path_params["question"], caller)
-    answered = await hub.runs.answer(question.id, _read(question, given.draft()), caller)
+    answered = await hub.runs.answer(question.id, answer_in(question, given.draft()), caller)
     return _question(request, answered)
-
-
-def _read(question: Question, draft: Mapping[str, str]) -> Any:
-    if question.fields is None:
-        return draft.get("answer", "").strip()
-    if _form_of(question) is None:
-        try:
-            return read_json(draft.get("answer", ""))
-        except ValueError as error:
-            raise InvalidArguments(
-                f"this is not valid JSON: {error}", hint="mend it and send again"
-            ) from None
-    form = form_of(question.fields, draft)
-    if form.problems:
-        words = "; ".join(f"{field.name}: {field.problem}" for field in form.problems)
-        raise InvalidArguments(words, hint="fill these in and send again")
-    return form.arguments
-
-
-def _form_of(question: Question) -> Form | None:
-    if question.fields is None:
-        return None
-    form = form_of(question.fields, {})
-    is_simple = form.fields and all(field.kind in _SIMPLE for field in form.fields)
-    return form if is_simple else None
 
 
 def _approval(request: Request, asked: AskedApproval) -> Response:
@@ -138,7 +107,7 @@ def _approval_card(asked: AskedApproval) -> ApprovalCard:
         connector=approval.slug,
         title=asked.asked.title or approval.binding.tool,
         reason=approval.reason,
-        arguments=_exact(asked.asked.arguments),
+        arguments=exact(asked.asked.arguments),
         mark=approval.binding.arguments_hash,
         answers=asked.answers,
         answer=approval.answer or "",
@@ -146,14 +115,8 @@ def _approval_card(asked: AskedApproval) -> ApprovalCard:
     )
 
 
-def _exact(arguments: Mapping[str, Any]) -> str:
-    """As JSON in which every character can be seen: what hides or turns text round is written as its code."""
-    text = json.dumps(dict(arguments), ensure_ascii=False, indent=2)
-    return "".join(json.dumps(one)[1:-1] if one != "\n" and category(one) in _UNSEEN else one for one in text)
-
-
 def _question_card(question: Question) -> QuestionCard:
-    form = _form_of(question)
+    form = form_for(question)
     return QuestionCard(
         id=question.id,
         status=question.status,

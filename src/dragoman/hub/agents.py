@@ -4,31 +4,37 @@ Effective at once, in the middle of a conversation too: an agent is put together
 tools for every step. Knows no model and no run.
 """
 
-import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from secrets import token_hex
-from time import monotonic
 from typing import Any, Protocol
 
 from dragoman.agent import ASSISTANT, Agent, AgentNumbers, Exposure
 from dragoman.agents.exposure import checked_exposure
 from dragoman.agents.models import Models
 from dragoman.calls.audit import Auditor
-from dragoman.errors import Conflict, Denied, InvalidArguments, InvalidName, NotFound
+from dragoman.errors import Conflict, Denied, InvalidArguments, NotFound
 from dragoman.events import Event, Events
 from dragoman.formats import FoundAgent
+from dragoman.hub.agent_records import AgentRecords
+from dragoman.hub.agent_rules import (
+    RESERVED,
+    as_chosen,
+    assistant_of,
+    changeable,
+    checked_changes,
+    checked_name,
+    checked_text,
+    is_of_files,
+    key,
+)
 from dragoman.hub.connector_agents import ConnectorAgents, agent_of, other_name
 from dragoman.hub.registry import Registry
 from dragoman.names import did_you_mean
 from dragoman.scope import APP, Caller
 from dragoman.store import Store
 
-FRESH = 2.0  # seconds until a change made in another process is seen
-RESERVED = frozenset({ASSISTANT, "person", "system", "dragoman", "all", "everyone", "here", "channel", "me"})
-_NAME = re.compile(r"[^\W\d_](?:[\w .-]{0,38}\w)?")
-_LONGEST = 20_000
 _MOST = 500
 
 
@@ -73,8 +79,7 @@ class Agents:
         self._models = models
         self._auditor = auditor
         self._events = events
-        self._kept: dict[str, tuple[float, Sequence[Agent]]] = {}
-        self._changes = 0
+        self._records = AgentRecords(store.agents)
         self.of_connectors = ConnectorAgents(store, self._tell)
         self._of_files: Callable[[], Sequence[Agent]] = tuple
         self._files: AgentFiles | None = None
@@ -93,9 +98,9 @@ class Agents:
         caller = caller or self._caller
         agents = await self.list(caller)
         for agent in agents:
-            if _key(agent.name) == _key(name):
+            if key(agent.name) == key(name):
                 return agent
-        connector = self._registry.find(_key(name).removeprefix(other_name("")), caller)
+        connector = self._registry.find(key(name).removeprefix(other_name("")), caller)
         connector = connector or self._registry.find(name, caller)
         return next((one for one in agents if connector and one.connector_id == connector.id), None)
 
@@ -118,12 +123,15 @@ class Agents:
         An agent of a connector has its slug for a name, unless somebody else goes by that.
         """
         caller = caller or self._caller
-        stored = [agent for agent in await self._stored(caller.workspace) if _sees(agent, caller)]
-        workers = {_key(agent.name): agent for agent in await self._app_workers()}
-        workers |= {_key(agent.name): agent for agent in stored if agent.kind == "worker" and not agent.owner}
-        workers |= {_key(agent.name): agent for agent in stored if agent.kind == "worker" and agent.owner}
-        found = [self._assistant(stored, caller), *sorted(workers.values(), key=lambda one: _key(one.name))]
-        records = await self._records(caller)
+        stored = await self._records.seen_by(caller)
+        workers = {key(agent.name): agent for agent in await self._app_workers()}
+        workers |= {key(agent.name): agent for agent in stored if agent.kind == "worker" and not agent.owner}
+        workers |= {key(agent.name): agent for agent in stored if agent.kind == "worker" and agent.owner}
+        found = [
+            assistant_of(stored, caller.workspace),
+            *sorted(workers.values(), key=lambda one: key(one.name)),
+        ]
+        records = await self._records.of_connectors(caller)
         for connector in self._registry.list(caller):
             if connector.kind != "native":
                 slug = connector.slug
@@ -138,9 +146,6 @@ class Agents:
     async def views(self, caller: Caller | None = None) -> Sequence[AgentView]:
         caller = caller or self._caller
         return await self._views(await self.list(caller), caller)
-
-    async def worked(self, agent: Agent, workspace: str, numbers: AgentNumbers) -> None:
-        await self._rows.add_numbers(workspace, agent.id, numbers)
 
     # Changing
 
@@ -163,7 +168,7 @@ class Agents:
             raise Denied("only an admin makes an agent for everybody", hint="leave out shared")
         name = checked_name(name)
         known = await self.list(caller)
-        if any(_key(agent.name) == _key(name) for agent in known):
+        if any(key(agent.name) == key(name) for agent in known):
             raise Conflict(f"there is an agent {name!r} already", hint="choose another name")
         if len(known) > _MOST:
             raise Conflict(f"there are {_MOST} agents already", hint="remove one that nobody needs")
@@ -173,8 +178,8 @@ class Agents:
             owner="" if shared else caller.user,
             name=name,
             kind="worker",
-            description=_short("description", description),
-            instructions=_short("instructions", instructions),
+            description=checked_text("description", description),
+            instructions=checked_text("instructions", instructions),
             model=model or None,
             fallbacks=tuple(fallbacks),
             connectors=self._slugs(connectors, caller),
@@ -191,20 +196,10 @@ class Agents:
         Of a worker also description, connectors and capabilities.
         """
         caller = caller or self._caller
-        before = self._changeable(await self.get(name, caller), caller)
-        allowed = {"instructions", "model", "fallbacks", "exposure", "status"}
-        if self._is_of_files(before):
-            allowed = {"status"}
-        elif before.kind == "worker":
-            allowed |= {"description", "connectors", "capabilities"}
-        if unknown := changes.keys() - allowed:
-            raise InvalidArguments(
-                f"{', '.join(sorted(unknown))} of {before.name!r} cannot be changed",
-                hint=f"there are: {', '.join(sorted(allowed - {'status'}))}"
-                if len(allowed) > 1
-                else "change its file in the app's folder",
-            )
-        checked = self._checked(changes, before, caller)
+        before = changeable(await self.get(name, caller), caller)
+        checked = checked_changes(before, changes)
+        if checked.get("connectors") is not None:
+            checked["connectors"] = self._slugs(checked["connectors"], caller, before.connectors or ())
         if checked.keys() & {"model", "fallbacks"}:
             model = checked.get("model", before.model)
             await self._models.verify(model, checked.get("fallbacks", before.fallbacks))
@@ -221,14 +216,14 @@ class Agents:
 
     async def stop(self, name: str, caller: Caller | None = None) -> Agent:
         """It keeps all it has and takes no new message; what it works on now it finishes."""
-        if _key(name) == ASSISTANT:
+        if key(name) == ASSISTANT:
             raise InvalidArguments("the assistant cannot be stopped", hint="stop a worker instead")
         return await self.update(name, caller, status="stopped")
 
     async def remove(self, name: str, caller: Caller | None = None) -> None:
         caller = caller or self._caller
-        agent = self._changeable(await self.get(name, caller), caller)
-        if self._is_of_files(agent):
+        agent = changeable(await self.get(name, caller), caller)
+        if is_of_files(agent):
             raise Conflict(
                 f"{agent.name!r} is one of the app's folder", hint="take its file out of the folder"
             )
@@ -246,16 +241,16 @@ class Agents:
         caller = caller or self._caller
         agent = await self.get(name, caller)
         slugs = self._slugs(connectors, caller)
-        if self._is_of_files(agent):
+        if is_of_files(agent):
             return await self._rewritten(agent, slugs, (), caller)
         chosen = dict.fromkeys((*(agent.connectors or ()), *slugs))
         return await self.update(name, caller, connectors=tuple(chosen))
 
     async def describe(self, name: str, caller: Caller, **facts: Any) -> Agent:
         """As a file says: a connector or a model that is not there yet is kept, and used once it is."""
-        before = self._changeable(await self.get(name, caller), caller)
+        before = changeable(await self.get(name, caller), caller)
         for text in ("description", "instructions"):
-            facts[text] = _short(text, facts[text])
+            facts[text] = checked_text(text, facts[text])
         after = replace(before, **facts, updated_at=datetime.now(UTC))
         await self._put(after, caller, "agent.updated", sorted(facts))
         return after
@@ -266,7 +261,7 @@ class Agents:
         held = agent.connectors or ()
         # What has been removed since can be taken away by the name that it had.
         gone = {one if one in held else self._registry.get(one, caller).slug for one in connectors}
-        if self._is_of_files(agent):
+        if is_of_files(agent):
             return await self._rewritten(agent, (), tuple(gone), caller)
         return await self.update(name, caller, connectors=tuple(slug for slug in held if slug not in gone))
 
@@ -274,11 +269,8 @@ class Agents:
 
     async def _app_workers(self) -> Sequence[Agent]:
         """Those of the folder, with what the operator chose for them since (stopped, another model)."""
-        chosen = {agent.id: agent for agent in await self._stored(APP)}
-        return [_chosen(agent, chosen.get(agent.id)) for agent in self._of_files()]
-
-    def _is_of_files(self, agent: Agent) -> bool:
-        return agent.workspace == APP and agent.kind == "worker"
+        chosen = {agent.id: agent for agent in await self._records.of(APP)}
+        return [as_chosen(agent, chosen.get(agent.id)) for agent in self._of_files()]
 
     async def _rewritten(
         self, agent: Agent, given: Sequence[str], taken: Sequence[str], caller: Caller
@@ -307,46 +299,10 @@ class Agents:
             )
         return agent_of(connector, await self.of_connectors.change(connector, **changes), before.name)
 
-    def _checked(self, changes: dict[str, Any], before: Agent, caller: Caller) -> dict[str, Any]:
-        checked = dict(changes)
-        for text in ("description", "instructions"):
-            if text in checked:
-                checked[text] = _short(text, checked[text] or "")
-        if "connectors" in checked and checked["connectors"] is not None:
-            checked["connectors"] = self._slugs(checked["connectors"], caller, before.connectors or ())
-        if "fallbacks" in checked:
-            checked["fallbacks"] = tuple(checked["fallbacks"] or ())
-        if checked.get("capabilities") is not None:
-            checked["capabilities"] = frozenset(checked["capabilities"])
-        if "exposure" in checked:
-            checked["exposure"] = checked_exposure(checked["exposure"])
-        if "model" in checked:
-            checked["model"] = checked["model"] or None
-        return checked
-
     def _slugs(self, names: Sequence[str], caller: Caller, held: Sequence[str] = ()) -> tuple[str, ...]:
         """What an agent has already it keeps, though the connector may be gone meanwhile."""
         slugs = (name if name in held else self._registry.get(name, caller).slug for name in names)
         return tuple(dict.fromkeys(slugs))
-
-    def _changeable(self, agent: Agent, caller: Caller) -> Agent:
-        is_own = agent.owner == caller.user and agent.workspace == caller.workspace
-        is_run = caller.is_admin and agent.workspace == caller.workspace
-        if is_own or is_run or caller.role == "operator":
-            return agent
-        raise Denied(f"the agent {agent.name!r} belongs to everybody", hint="ask an admin to change it")
-
-    def _assistant(self, stored: Iterable[Agent], caller: Caller) -> Agent:
-        own = [agent for agent in stored if agent.kind == "assistant"]
-        if own:
-            return own[0]
-        return Agent(
-            id=f"agt_assistant_{caller.workspace}",
-            workspace=caller.workspace,
-            name=ASSISTANT,
-            kind="assistant",
-            description="answers, delegates and manages agents and connectors",
-        )
 
     async def _views(self, agents: Sequence[Agent], caller: Caller) -> Sequence[AgentView]:
         numbers = await self._rows.numbers(caller.workspace)
@@ -367,21 +323,6 @@ class Agents:
         seen = {connector.slug for connector in self._registry.list(caller)}
         return tuple(f"{slug} is gone" for slug in agent.connectors or () if slug not in seen)
 
-    async def _records(self, caller: Caller) -> dict[str | None, Agent]:
-        """What is kept of connector agents, by connector: the app's, then the workspace's and the user's."""
-        stored = [*await self._stored(APP), *await self._stored(caller.workspace)]
-        return {one.connector_id: one for one in stored if one.kind == "connector" and _sees(one, caller)}
-
-    async def _stored(self, workspace: str) -> Sequence[Agent]:
-        kept = self._kept.get(workspace)
-        if kept is not None and monotonic() - kept[0] < FRESH:
-            return kept[1]
-        changes = self._changes
-        agents = [*await self._rows.list(workspace)]
-        if changes == self._changes:  # else this may be how it was before
-            self._kept[workspace] = (monotonic(), agents)
-        return agents
-
     async def _put(self, agent: Agent, caller: Caller, action: str, what: Sequence[str] = ()) -> None:
         await self._rows.put(agent)
         await self._done(agent, caller, action, what)
@@ -392,40 +333,8 @@ class Agents:
         await self._auditor.done(caller, action, agent.name, details=details)
 
     def _tell(self, agent: Agent, what: str) -> None:
-        self._changes += 1
-        self._kept.pop(agent.workspace, None)
+        self._records.changed(agent.workspace)
         facts = {"name": agent.name, "what": what, "status": agent.status}
         self._events.publish(
             Event(kind="agent.changed", workspace=agent.workspace, user=agent.owner, data=facts)
         )
-
-
-def checked_name(name: str) -> str:
-    name = name.strip().removeprefix("@")
-    if not _NAME.fullmatch(name):
-        raise InvalidName(
-            f"{name[:80]!r} cannot be the name of an agent",
-            hint="use a letter, then letters, digits, spaces, dots and hyphens, at most 40 in all",
-        )
-    if _key(name) in RESERVED or _key(name).startswith(other_name("")):
-        raise InvalidName(f"{name!r} is reserved", hint="choose another name")
-    return name
-
-
-def _sees(agent: Agent, caller: Caller) -> bool:
-    return not agent.owner or agent.owner == caller.user
-
-
-def _chosen(agent: Agent, kept: Agent | None) -> Agent:
-    """An agent of the folder, stopped if somebody stopped it; all else is in its file."""
-    return agent if kept is None else replace(agent, status=kept.status, updated_at=kept.updated_at)
-
-
-def _key(name: str) -> str:
-    return name.casefold()
-
-
-def _short(what: str, text: str) -> str:
-    if len(text) <= _LONGEST:
-        return text
-    raise InvalidArguments(f"{what} may have at most {_LONGEST:,} characters", hint="make it shorter")

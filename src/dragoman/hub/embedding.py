@@ -11,13 +11,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
+from dragoman.agents import library
 from dragoman.errors import InvalidConfig
 
 if TYPE_CHECKING:
     from pydantic_ai.embeddings import EmbeddingModel
 
-    from dragoman.agents import library
-from dragoman.catalog.search.embeddings import Embeddings
+    from dragoman.catalog.search.embeddings import Embeddings
 
 # What the embedders of a provider need that Dragoman does not bring: the module, and the extra that has it.
 _NEEDED: dict[str, tuple[str, str]] = {

@@ -10,16 +10,17 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from dragoman.agent import Agent, AgentNumbers
+from dragoman.agent import Agent
 from dragoman.agents.contexts import last_number, with_known_citations
 from dragoman.agents.offers import Attempt
-from dragoman.agents.outcomes import all_failed, outcome_of
+from dragoman.agents.outcomes import outcome_of
 from dragoman.agents.provider_errors import explained
 from dragoman.agents.staff import caller_of
 from dragoman.agents.work import Delegated, Work
 from dragoman.errors import DragomanError, LimitReached, NotFound, ShuttingDown, StoreUnavailable
 from dragoman.events import Event
 from dragoman.run import Message, Run, RunEventKind, RunStatus, RunUsage, Step, new_run_id
+from dragoman.runs.endings import error_facts, finished_facts, last_message, numbers_of, said
 from dragoman.runs.family import Family
 from dragoman.runs.loop import Loop
 from dragoman.runs.parts import Parts
@@ -74,10 +75,12 @@ class Execution:
         except (StoreUnavailable, ShuttingDown):
             raise  # not the run's fault: it goes on when the store is back
         except DragomanError as error:
-            return await self._end("failed", error=_facts(error))
+            return await self._end("failed", error=error_facts(error))
         except Exception as error:  # noqa: BLE001
             # boundary: whatever a model, its provider or pydantic-ai does wrong is the end of this run only
-            return await self._end("failed", error=_facts(explained(error, self.run.model or "the model")))
+            return await self._end(
+                "failed", error=error_facts(explained(error, self.run.model or "the model"))
+            )
         return await self._end("done", answer=answer)
 
     # The desk
@@ -282,13 +285,13 @@ class Execution:
             await self.parts.tally.finished(self.run, self.family.clock.worked * 1000)
         # From here on nothing waits: events go into the journal in the order of their numbers.
         entries: list[Any] = [self.run, *worked]
-        if message := self._message(status, answer, error):
+        if message := last_message(self.run):
             entries.append(message)
             facts = {"author": message.author, "agent": message.agent, "text": message.text}
             entries.append(self.family.event(self.run, "message.added", facts))
         for child in left:
-            entries += [child, self.family.event(child, "run.finished", _summary(child))]
-        entries.append(self.family.event(self.run, "run.finished", _summary(self.run)))
+            entries += [child, self.family.event(child, "run.finished", finished_facts(child))]
+        entries.append(self.family.event(self.run, "run.finished", finished_facts(self.run)))
         # Not to be interrupted: what was done must be told.
         await asyncio.shield(self.parts.journal.put(*entries))
         self._publish("run.changed", {"id": self.run.id, "status": status})
@@ -308,58 +311,19 @@ class Execution:
             if not child.is_root and not child.is_finished
         ]
 
-    def _message(self, status: RunStatus, answer: str | None, error: Any) -> Message | None:
-        is_shown = self.run.is_root or self.run.options.get("visible")
-        if not is_shown or not self.run.thread:
-            return None
-        facts: dict[str, Any] = {"status": status}
-        if self.run.options.get("outcome"):
-            facts["outcome"] = self.run.options["outcome"]
-        if status == "done":
-            if not answer:
-                return None
-            is_reply = "reply" in self.run.options
-            return self._said("system" if is_reply else "agent", answer, facts)
-        hint = f" {error['hint']}" if error and error.get("hint") else ""
-        return self._said("system", f"{error['message'] if error else status}.{hint}", facts)
-
     def _mention(self, agent: Agent, request: str) -> Message | None:
         """A delegation as people see it in the thread; what a person wrote to several is there already."""
         if not self.run.agent or not self.run.thread:
             return None
-        return self._said("agent", f"@{agent.name} {request}", {"delegates_to": agent.name})
-
-    def _said(self, author: Any, text: str, details: Mapping[str, Any]) -> Message:
-        run = self.run
-        return Message(
-            workspace=run.workspace,
-            user=run.user,
-            thread=run.thread,
-            author=author,
-            agent=run.agent or None,
-            text=text,
-            run=run.id,
-            details=details,
-        )
+        return said(self.run, "agent", f"@{agent.name} {request}", {"delegates_to": agent.name})
 
     async def _worked_as(self, own: RunUsage) -> list[Worked]:
         """What it adds to the numbers of its agent."""
         agent = await self.parts.staff.find(self.run.agent, self.run.caller) if self.run.agent else None
-        if agent is None or self.run.started_at is None or self.run.finished_at is None:
+        numbers = numbers_of(self.run, own, self._outcome)
+        if agent is None or numbers is None:
             return []
-        elapsed = (self.run.finished_at - self.run.started_at).total_seconds() * 1000
-        numbers = AgentNumbers(
-            runs=1,
-            errors=int(self.run.status == "failed" or all_failed(self._outcome)),
-            calls=own.calls,
-            milliseconds=elapsed,
-            input_tokens=own.input_tokens,
-            output_tokens=own.output_tokens,
-            cost=own.cost,
-            last_used=self.run.finished_at,
-        )
-        worked = Worked(workspace=self.run.workspace, run=self.run.id, agent=agent.id, numbers=numbers)
-        return [worked]
+        return [Worked(workspace=self.run.workspace, run=self.run.id, agent=agent.id, numbers=numbers)]
 
     def _set(self, **facts: Any) -> None:
         self.run = replace(self.run, **facts)
@@ -377,28 +341,6 @@ class Execution:
             run = self.run
             facts = {"thread": run.thread, "agent": run.agent, "root": run.root, **data}
             self.parts.events.publish(Event(kind=kind, workspace=run.workspace, user=run.user, data=facts))
-
-
-def _facts(error: DragomanError) -> dict[str, Any]:
-    return {"code": error.code, "message": error.message, "hint": error.hint, "cause": error.cause}
-
-
-def _summary(run: Run) -> dict[str, Any]:
-    usage = run.usage
-    return {
-        "status": run.status,
-        "answer": run.answer,
-        "error": run.error,
-        "model": run.model,
-        "usage": {
-            "requests": usage.requests,
-            "calls": usage.calls,
-            "input_tokens": usage.input_tokens,
-            "output_tokens": usage.output_tokens,
-            "cost": usage.cost,
-            "tokens_saved": usage.tokens_saved,
-        },
-    }
 
 
 class _Nobody:

@@ -3,6 +3,7 @@
 from typing import Any
 
 from dragoman.run import Run, RunEvent, RunEventKind
+from dragoman.runs.endings import finished_facts
 
 
 def queued(run: Run) -> RunEvent:
@@ -12,14 +13,7 @@ def queued(run: Run) -> RunEvent:
 
 
 def never_began(run: Run, number: int) -> RunEvent:
-    facts: dict[str, Any] = {
-        "status": run.status,
-        "answer": None,
-        "error": run.error,
-        "model": None,
-        "usage": {},
-    }
-    return _event(run, "run.finished", number, {**facts, "usage": {}})
+    return _event(run, "run.finished", number, finished_facts(run))
 
 
 def _event(run: Run, kind: RunEventKind, number: int, data: dict[str, Any]) -> RunEvent:

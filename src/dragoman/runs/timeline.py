@@ -171,8 +171,7 @@ class _Heard:
         }
         self._moments: list[Moment] = []
         self._calls: dict[str, int] = {}
-        self._questions: dict[str, int] = {}
-        self._approvals: list[int] = []
+        self._asked: dict[str, int] = {}
 
     def of(self, events: Iterable[RunEvent]) -> list[Moment]:
         for event in events:
@@ -239,20 +238,20 @@ class _Heard:
         data = dict(event.data)
         match event.kind:
             case "question.asked":
-                self._questions[str(data.get("question"))] = len(self._moments)
+                self._asked[str(data.get("question"))] = len(self._moments)
                 status = "unanswered" if self._run.is_finished else "pending"
                 self._add("question", event, f"asks: {data.get('text')}", {**data, "status": status})
             case "approval.requested":
-                self._approvals.append(len(self._moments))
+                self._asked[str(data.get("approval"))] = len(self._moments)
                 status = "unanswered" if self._run.is_finished else "pending"
                 self._add("approval", event, "waits for an approval", {**data, "status": status})
             case "question.answered":
-                self._answered(self._questions.pop(str(data.get("question")), None), event)
+                self._answered(str(data.get("question")), event)
             case _:
-                # The events do not say which: approvals of one run are answered in turn.
-                self._answered(self._approvals.pop(0) if self._approvals else None, event)
+                self._answered(str(data.get("approval")), event)
 
-    def _answered(self, at: int | None, event: RunEvent) -> None:
+    def _answered(self, asked: str, event: RunEvent) -> None:
+        at = self._asked.pop(asked, None)
         if at is not None:
             moment = self._moments[at]
             waited = _milliseconds(moment.time, event.time)

@@ -9,22 +9,19 @@ from contextlib import asynccontextmanager
 from dragoman.store.protocols import (
     ApprovalRows,
     AuditRows,
-    CallRecord,
     CallRows,
     ConnectorRows,
     FlowRows,
-    KeptResult,
     LoadedToolRows,
     MetricRows,
     PeopleRows,
     ResultRows,
-    SealedSecret,
     Store,
     ThreadRows,
     ToolRows,
-    ToolVersion,
     UsageRows,
 )
+from dragoman.store.records import CallRecord, KeptResult, SealedSecret, ToolVersion
 from dragoman.store.run_protocols import (
     Accepted,
     AgentRows,

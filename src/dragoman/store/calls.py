@@ -9,7 +9,7 @@ from sqlalchemy import delete, func, select
 from dragoman.store import tables
 from dragoman.store.bulk import Bulk
 from dragoman.store.database import Database
-from dragoman.store.protocols import CallRecord
+from dragoman.store.records import CallRecord
 from dragoman.store.undisturbed import undisturbed
 
 _rows = tables.calls

@@ -12,7 +12,7 @@ from dragoman.errors import Conflict, NotFound
 from dragoman.scope import APP
 from dragoman.store import tables
 from dragoman.store.database import Database
-from dragoman.store.protocols import SealedSecret
+from dragoman.store.records import SealedSecret
 from dragoman.store.undisturbed import undisturbed
 
 _rows = tables.connectors

@@ -1,12 +1,74 @@
-"""Facts about what people allowed, what was used and what was done: frozen values for the store."""
+"""Facts about what was kept, called, allowed, used and done: frozen values for the store."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
+from dragoman.tool import Definition
+
 ApprovalStatus = Literal["pending", "approved", "refused", "expired", "used"]
 Answer = Literal["once", "thread", "always", "no"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SealedSecret:
+    """One encrypted value. What it is bound to is authenticated, not only stored beside it."""
+
+    workspace: str
+    user: str
+    connector_id: str
+    name: str
+    key_id: str
+    nonce: bytes
+    ciphertext: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolVersion:
+    """One definition that a tool has had. `diff` tells a person what changed since the one before."""
+
+    tool: str
+    version: int
+    fingerprint: str
+    definition: Definition
+    diff: str
+    seen_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptResult:
+    """A result too large for its caller, kept whole. Only the user who made the call reads it."""
+
+    handle: str
+    workspace: str
+    user: str
+    tool: str
+    content_type: str
+    body: bytes
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallRecord:
+    """One finished call as it is remembered: no arguments, no result."""
+
+    id: str
+    workspace: str
+    user: str
+    thread: str | None
+    agent: str | None
+    way: str
+    tool: str
+    connector_id: str | None
+    slug: str | None
+    ok: bool
+    code: str | None
+    message: str | None
+    duration_ms: float
+    attempts: int
+    started_at: datetime
+    trace: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ from sqlalchemy import delete, insert, select
 
 from dragoman.store import tables
 from dragoman.store.database import Database
-from dragoman.store.protocols import KeptResult
+from dragoman.store.records import KeptResult
 from dragoman.store.undisturbed import undisturbed
 
 _rows = tables.results

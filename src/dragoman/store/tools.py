@@ -8,7 +8,7 @@ from sqlalchemy import RowMapping, bindparam, delete, select
 
 from dragoman.store import tables
 from dragoman.store.database import Database
-from dragoman.store.protocols import ToolVersion
+from dragoman.store.records import ToolVersion
 from dragoman.store.undisturbed import undisturbed
 from dragoman.tool import Annotations, Definition, Tool
 

@@ -12,7 +12,8 @@ from pydantic import SecretStr
 
 from dragoman.connector import Connector
 from dragoman.errors import KeyFault
-from dragoman.store.protocols import ConnectorRows, SealedSecret
+from dragoman.store.protocols import ConnectorRows
+from dragoman.store.records import SealedSecret
 from dragoman.vault.keys import Key, KeyRing
 from dragoman.vault.supply import KeySupply
 

@@ -1,0 +1,103 @@
+"""What an agent may be called, hold and have changed, and by whom. Asks nothing and keeps nothing."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from dragoman.agent import ASSISTANT, Agent
+from dragoman.agents.exposure import checked_exposure
+from dragoman.errors import Denied, InvalidArguments, InvalidName
+from dragoman.hub.connector_agents import other_name
+from dragoman.scope import APP, Caller
+
+RESERVED = frozenset({ASSISTANT, "person", "system", "dragoman", "all", "everyone", "here", "channel", "me"})
+_NAME = re.compile(r"[^\W\d_](?:[\w .-]{0,38}\w)?")
+_LONGEST = 20_000
+
+
+def key(name: str) -> str:
+    """Names that differ in nothing but case are one."""
+    return name.casefold()
+
+
+def checked_name(name: str) -> str:
+    name = name.strip().removeprefix("@")
+    if not _NAME.fullmatch(name):
+        raise InvalidName(
+            f"{name[:80]!r} cannot be the name of an agent",
+            hint="use a letter, then letters, digits, spaces, dots and hyphens, at most 40 in all",
+        )
+    if key(name) in RESERVED or key(name).startswith(other_name("")):
+        raise InvalidName(f"{name!r} is reserved", hint="choose another name")
+    return name
+
+
+def checked_text(what: str, text: str) -> str:
+    if len(text) <= _LONGEST:
+        return text
+    raise InvalidArguments(f"{what} may have at most {_LONGEST:,} characters", hint="make it shorter")
+
+
+def checked_changes(agent: Agent, changes: dict[str, Any]) -> dict[str, Any]:
+    """As an agent holds them. `InvalidArguments` for what nobody changes of this one."""
+    allowed = {"instructions", "model", "fallbacks", "exposure", "status"}
+    if is_of_files(agent):
+        allowed = {"status"}
+    elif agent.kind == "worker":
+        allowed |= {"description", "connectors", "capabilities"}
+    if unknown := changes.keys() - allowed:
+        raise InvalidArguments(
+            f"{', '.join(sorted(unknown))} of {agent.name!r} cannot be changed",
+            hint=f"there are: {', '.join(sorted(allowed - {'status'}))}"
+            if len(allowed) > 1
+            else "change its file in the app's folder",
+        )
+    checked = dict(changes)
+    for text in ("description", "instructions"):
+        if text in checked:
+            checked[text] = checked_text(text, checked[text] or "")
+    if "fallbacks" in checked:
+        checked["fallbacks"] = tuple(checked["fallbacks"] or ())
+    if checked.get("capabilities") is not None:
+        checked["capabilities"] = frozenset(checked["capabilities"])
+    if "exposure" in checked:
+        checked["exposure"] = checked_exposure(checked["exposure"])
+    if "model" in checked:
+        checked["model"] = checked["model"] or None
+    return checked
+
+
+def changeable(agent: Agent, caller: Caller) -> Agent:
+    is_own = agent.owner == caller.user and agent.workspace == caller.workspace
+    is_run = caller.is_admin and agent.workspace == caller.workspace
+    if is_own or is_run or caller.role == "operator":
+        return agent
+    raise Denied(f"the agent {agent.name!r} belongs to everybody", hint="ask an admin to change it")
+
+
+def sees(agent: Agent, caller: Caller) -> bool:
+    return not agent.owner or agent.owner == caller.user
+
+
+def is_of_files(agent: Agent) -> bool:
+    return agent.workspace == APP and agent.kind == "worker"
+
+
+def as_chosen(agent: Agent, kept: Agent | None) -> Agent:
+    """An agent of the folder, stopped if somebody stopped it; all else is in its file."""
+    return agent if kept is None else replace(agent, status=kept.status, updated_at=kept.updated_at)
+
+
+def assistant_of(stored: Iterable[Agent], workspace: str) -> Agent:
+    """The workspace's own, or as it is before anybody changed it."""
+    own = [agent for agent in stored if agent.kind == "assistant"]
+    if own:
+        return own[0]
+    return Agent(
+        id=f"agt_assistant_{workspace}",
+        workspace=workspace,
+        name=ASSISTANT,
+        kind="assistant",
+        description="answers, delegates and manages agents and connectors",
+    )
