@@ -15,6 +15,7 @@ import statistics
 import string
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
@@ -35,6 +36,7 @@ from dragoman.tool import Definition, Tool
 
 Ranking = Callable[[str], Awaitable[Sequence[str]]]
 BEST = 10
+_PATIENCE = 900.0  # seconds for an embedder to read a whole set of tools
 
 
 class PlainCatalog:
@@ -111,7 +113,8 @@ def ours(folder: Folder, embeddings: Embeddings | None = None) -> Ranking:
         question = Question.checked(text[:4000], "hybrid", BEST)
         found = await search.find(question, LOCAL_CALLER)
         if embeddings and not found.embedder:
-            await embeddings.settled()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(embeddings.settled(), _PATIENCE)
             found = await search.find(question, LOCAL_CALLER)
             if not found.embedder:
                 raise SystemExit(f"{embeddings.name} does not answer")

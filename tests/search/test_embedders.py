@@ -272,7 +272,12 @@ async def test_the_benchmark_runs_an_embedder_beside_the_default(
     bench = Path(__file__).parents[2] / "bench" / "search.py"
     words = [sys.executable, str(bench), str(tmp_path), "--embedder", MODEL]
     process = await asyncio.create_subprocess_exec(*words, stdout=asyncio.subprocess.PIPE)
-    said, _ = await process.communicate()
+    try:
+        async with asyncio.timeout(90):
+            said, _ = await process.communicate()
+    finally:
+        if process.returncode is None:
+            process.kill()
     assert process.returncode == 0
     means = [row for row in map(json.loads, said.splitlines()) if row["set"] == "mean"]
     assert [row["engine"] for row in means] == ["dragoman", f"dragoman {MODEL}"]
