@@ -263,10 +263,34 @@ async def test_the_operator_makes_and_removes_workspaces(open_console: OpenConso
         await page.get_by_label("Name of a new one").fill("acme")
         await page.get_by_role("button", name="Add", exact=True).click()
         await expect(page.get_by_role("cell", name="acme", exact=True)).to_be_visible()
+        await _peopled(page)
+        await page.goto(console.url + "/settings?tab=workspace")
         await page.get_by_role("button", name="Remove acme").click()
         await agree(page)
         await expect(page.get_by_text("Removed, with its users")).to_be_visible()
         assert [one.id for one in await console.hub.people.workspaces()] == ["local"]
+
+
+async def _peopled(page: Page) -> None:
+    """Users, keys and limits of a workspace that is not the operator's own."""
+    await page.locator("#side").get_by_role("link", name="API keys").click()
+    await page.get_by_role("navigation", name="Workspaces").get_by_role("link", name="acme").click()
+    await page.get_by_label("New user").fill("zoe")
+    await page.get_by_role("button", name="Add", exact=True).click()
+    await page.get_by_role("link", name="zoe").click()
+    await expect(page.locator("header.top p").first).to_contain_text("member of acme")
+    await page.get_by_label("Capabilities").fill("mcp_email greet")
+    await page.get_by_label("Calls an hour").fill("50")
+    await page.get_by_role("button", name="Keep").click()
+    await expect(page.get_by_text("Kept.")).to_be_visible()
+    await page.reload()
+    await expect(page.get_by_label("Capabilities")).to_have_value("greet mcp_email")
+    await expect(page.get_by_label("Calls an hour")).to_have_value("50")
+    await page.get_by_role("link", name="All users").click()
+    await page.get_by_label("Name", exact=True).fill("of-zoe")
+    await page.get_by_label("For", exact=True).select_option("zoe")
+    await page.get_by_role("button", name="Make it").click()
+    await expect(page.get_by_role("region", name="API keys")).to_contain_text("of-zoe")
 
 
 async def test_members_see_what_is_theirs_to_see(open_console: OpenConsole, tmp_path: Path) -> None:

@@ -210,3 +210,24 @@ async def test_a_changed_tool_is_accepted_and_settings_are_kept(
         assert (tool.cost, tool.approval, tool.allowed_callers) == (0.25, "never", {"direct", "mcp"})
         await page.reload()
         await expect(page.get_by_label("agents")).not_to_be_checked()
+
+
+async def test_code_is_run_and_its_faults_are_shown(open_console: OpenConsole, tmp_path: Path) -> None:
+    async with open_console(tmp_path) as console:
+        await _add_servers(console.hub)
+        page = await console.page("/code")
+        await page.get_by_role("button", name="Run it").click()
+        await expect(page.get_by_label("Result", exact=True)).not_to_have_text("0")
+        code = page.get_by_label("Python that calls tools")
+        await code.fill(
+            "words = [await faults.echo(text=f'<b>{n}</b>') for n in range(3)]\nprint(words[0])\nlen(words)"
+        )
+        await page.get_by_role("button", name="Run it").click()
+        await expect(page.get_by_label("Printed")).to_have_text("<b>0</b>")
+        await expect(page.get_by_label("Result", exact=True)).to_have_text("3")
+        await expect(page.locator("#ran .figure").first).to_contain_text("3")
+        await console.picture(page, "code")
+        await code.fill("a = 1\nnone_such(a)")
+        await page.get_by_role("button", name="Run it").click()
+        await expect(page.locator("#ran")).to_contain_text("It did not work")
+        await expect(page.locator("#ran")).to_contain_text("in line 2")

@@ -18,6 +18,7 @@ from dragoman.console import (
     approvals,
     audit,
     chat,
+    code,
     connectors,
     credentials,
     keys,
@@ -29,6 +30,7 @@ from dragoman.console import (
     signing_in,
     tools,
     transfer,
+    users,
 )
 from dragoman.console.faults import of_error, shown
 from dragoman.console.pages import HEADERS, PLACES, STATIC, Pages, is_part
@@ -40,8 +42,8 @@ from dragoman.identity.admission import Admission
 from dragoman.telemetry.logs import get_logger
 
 _PARTS = (
-    signing_in, oidc, overview, chat, connectors, tools, agents, runs, approvals, credentials, keys, audit,
-    log, transfer, settings,
+    signing_in, oidc, overview, chat, connectors, tools, code, agents, runs, approvals, credentials,
+    keys, users, audit, log, transfer, settings,
 )  # fmt: skip
 _OPEN = ("/sign-in", "/static/")
 _FIRST = frozenset(place.path.strip("/").split("/")[0] for place in PLACES) | {

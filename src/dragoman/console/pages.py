@@ -12,6 +12,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoes
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
+from dragoman.console.hints import linked
 from dragoman.console.markdown import rendered
 from dragoman.console.sessions import Session
 from dragoman.hub import Hub
@@ -45,6 +46,7 @@ PLACES = (
     Place("/chat", "Chat", "chat"),
     Place("/connectors", "Connectors", "plug"),
     Place("/tools", "Tools", "tool"),
+    Place("/code", "Code", "code"),
     Place("/agents", "Agents", "robot"),
     Place("/runs", "Runs", "steps"),
     Place("/approvals", "Approvals", "check", "trust"),
@@ -79,6 +81,7 @@ class Pages:
             "money": money,
             "markdown": rendered,
             "initials": initials,
+            "linked": linked,
         }
 
     def page(

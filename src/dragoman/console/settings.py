@@ -8,22 +8,14 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from dragoman.connector import Policy
-from dragoman.console.filled import Filled, filled
+from dragoman.console.bounds import WORDS, read_bounds
+from dragoman.console.filled import filled
 from dragoman.console.pages import caller_of, find_session, hub_of, pages_of
 from dragoman.console.rights import check_scope
 from dragoman.errors import InvalidArguments, NotFound
-from dragoman.hub.preferences import BOUNDS
 from dragoman.people import Bounds
 
 TABS = {"mine": "Mine", "workspace": "Workspace", "installation": "Installation"}
-WORDS = {
-    "calls_per_minute": "calls a minute",
-    "calls_per_hour": "calls an hour",
-    "tokens_per_day": "tokens a day",
-    "cost_per_day": "dollars a day",
-    "max_concurrency": "calls at once",
-    "max_connectors_per_thread": "connectors in a thread",
-}
 _POLICIES: tuple[Policy, ...] = get_args(Policy)
 POLICY_WORDS = {
     "never": "never ask",
@@ -54,7 +46,7 @@ async def save_mine(request: Request) -> Response:
     await hub_of(request).preferences.update(
         connectors="all" if form.text("which") != "some" else form.chosen("connector"),
         auto_load=bool(form.text("auto_load")),
-        bounds=_numbers(form),
+        bounds=read_bounds(form),
         caller=caller,
     )
     facts = await _mine(request)
@@ -78,7 +70,7 @@ async def save_workspace(request: Request) -> Response:
     approval = form.text("approval")
     if approval not in _POLICIES:
         raise InvalidArguments(f"there is no policy {approval[:40]!r}", hint="choose one of the list")
-    numbers = {name: value for name, value in _numbers(form).items() if value is not None}
+    numbers = {name: value for name, value in read_bounds(form).items() if value is not None}
     await people.update_workspace(
         caller.workspace,
         approval=approval,
@@ -93,7 +85,7 @@ async def add_workspace(request: Request) -> Response:
     check_scope(request, "admin")
     name = (await filled(request)).text("name")
     made = await hub_of(request).people.add_workspace(name, caller=caller_of(request))
-    return await _workspace_part(request, f"{made.name} is there. Give it users: dragoman users add.")
+    return await _workspace_part(request, f"{made.name} is there. Give it users under API keys.")
 
 
 async def remove_workspace(request: Request) -> Response:
@@ -159,20 +151,6 @@ async def _installation(request: Request) -> dict[str, Any]:
         "app_bounds": (await hub.preferences.get(caller)).tiers["app"],
         "words": WORDS,
     }
-
-
-def _numbers(form: Filled) -> dict[str, float | None]:
-    """Empty takes a bound away."""
-    given: dict[str, float | None] = {}
-    for name in BOUNDS:
-        text = form.text(name)
-        try:
-            number = float(text) if text else None
-        except ValueError:
-            raise InvalidArguments(f"{WORDS[name]}: {text[:40]!r} is no number") from None
-        whole = number is not None and number.is_integer() and name != "cost_per_day"
-        given[name] = int(number) if number is not None and whole else number
-    return given
 
 
 routes = [

@@ -1,0 +1,104 @@
+"""`/keys/users`: who may come in, with what, and how much. For admins of a workspace."""
+
+from collections.abc import Mapping
+from typing import Any, cast, get_args
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from dragoman.console.bounds import WORDS, read_bounds
+from dragoman.console.filled import filled
+from dragoman.console.keys import listed, place_of
+from dragoman.console.pages import caller_of, hub_of, pages_of
+from dragoman.console.rights import check_scope
+from dragoman.errors import InvalidArguments
+from dragoman.people import Bounds, User, UserRole
+
+_ROLES: tuple[UserRole, ...] = get_args(UserRole)
+
+
+async def show(request: Request) -> Response:
+    check_scope(request, "admin")
+    user = await _user(request)
+    return pages_of(request).page(request, "keys/user.html", title=user.name, **await _facts(request, user))
+
+
+async def add(request: Request) -> Response:
+    check_scope(request, "admin")
+    form = await filled(request)
+    user = await hub_of(request).people.add_user(
+        form.text("name"),
+        role=_role(form.text("role")),
+        workspace=place_of(request),
+        caller=caller_of(request),
+    )
+    return await listed(request, told=f"{user.name} is a user now. Make them a key to sign in with.")
+
+
+async def change(request: Request) -> Response:
+    """From the list: role, and whether they come in at all."""
+    check_scope(request, "admin")
+    form = await filled(request)
+    role, active = form.text("role"), form.text("active")
+    user = await hub_of(request).people.update_user(
+        request.path_params["user"],
+        role=_role(role) if role else None,
+        is_active=active == "yes" if active else None,
+        workspace=place_of(request),
+        caller=caller_of(request),
+    )
+    return await listed(request, told=f"{user.name} is {user.role if user.is_active else 'shut out'} now.")
+
+
+async def save(request: Request) -> Response:
+    """From the user's own page: what they reach, and how much of it."""
+    check_scope(request, "admin")
+    form = await filled(request)
+    numbers = {name: value for name, value in read_bounds(form).items() if value is not None}
+    user = await hub_of(request).people.update_user(
+        request.path_params["user"],
+        capabilities=form.words("capabilities"),
+        bounds=Bounds(**cast("Mapping[str, Any]", numbers)),
+        workspace=place_of(request),
+        caller=caller_of(request),
+    )
+    facts = await _facts(request, user)
+    return pages_of(request).part(
+        request, "keys/limits.html", told="Kept. It holds from the next call on.", **facts
+    )
+
+
+async def remove(request: Request) -> Response:
+    check_scope(request, "admin")
+    people, caller = hub_of(request).people, caller_of(request)
+    await people.remove_user(request.path_params["user"], place_of(request), caller=caller)
+    return await listed(request, told="Removed, with all that was theirs.")
+
+
+async def _user(request: Request) -> User:
+    return await hub_of(request).people.get_user(
+        request.path_params["user"], place_of(request), caller=caller_of(request)
+    )
+
+
+async def _facts(request: Request, user: User) -> dict[str, Any]:
+    workspace = await hub_of(request).people.get_workspace(user.workspace, caller=caller_of(request))
+    at = f"?{request.url.query}" if request.url.query else ""
+    return {"user": user, "workspace": workspace, "words": WORDS, "at": at}
+
+
+def _role(text: str) -> UserRole:
+    for role in _ROLES:
+        if text == role:
+            return role
+    raise InvalidArguments(f"{text[:40]!r} is no role", hint=f"there are: {', '.join(_ROLES)}")
+
+
+routes = [
+    Route("/keys/users", add, methods=["POST"]),
+    Route("/keys/users/{user}", show),
+    Route("/keys/users/{user}", change, methods=["POST"]),
+    Route("/keys/users/{user}/limits", save, methods=["POST"]),
+    Route("/keys/users/{user}/remove", remove, methods=["POST"]),
+]
