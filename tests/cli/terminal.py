@@ -47,6 +47,8 @@ class Terminal:
         os.write(self._master, text.encode())
 
     def press_interrupt(self) -> None:
+        """As quick as a person: between its prompt and its reading, `input` hears nothing for an instant."""
+        time.sleep(0.3)
         self.type("\x03")
 
     def press_end(self) -> None:

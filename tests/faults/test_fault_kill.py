@@ -145,9 +145,10 @@ async def test_a_kill_during_the_handshake_does_not_lose_the_call(tmp_path: Path
         words = stdio("--era", era, "--log", str(log), "--start-delay", "0.4")
         await hub.connectors.add("a", **words, **QUICK)
         await hub.connectors.disconnect("a")
+        before = children()
         call = asyncio.ensure_future(hub.call("mcp_a_echo", {"text": "through"}))
-        await until(lambda: len(children()) == 1)
-        os.kill(children().pop(), signal.SIGKILL)
+        await until(lambda: len(children() - before) == 1)
+        os.kill((children() - before).pop(), signal.SIGKILL)
         output = await call
         assert output.ok, output.error
 

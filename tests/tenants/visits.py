@@ -99,7 +99,8 @@ class Visits:
             {"title": visitor.private},
             {"name": f"n{self._random.getrandbits(16):x}", "user": pick(ids("user"))},
             {"name": "x", "workspace": pick(ids("workspace")), "role": "admin"},
-            {"description": visitor.private, "connect": False},
+            # All of the workspace see what an admin writes on a shared connector.
+            {"description": visitor.common if visitor.role == "admin" else visitor.private, "connect": False},
             {"values": {"auth": visitor.private}},
             {"enabled": True, "cost": 0.01, "approval": "default"},
             {"code": "await own.whoami()", "thread": thread},
