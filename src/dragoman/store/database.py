@@ -16,7 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_en
 from dragoman.store.columns import from_json, to_json
 from dragoman.store.faults import translated
 from dragoman.store.location import Location
-from dragoman.store.one_hop import make_lean
+from dragoman.store.one_hop import BEGIN, make_lean
 
 
 class Database:
@@ -107,4 +107,4 @@ def _prepare(connection: Any, _record: Any) -> None:
 def _begin(connection: Connection) -> None:
     # Python's own BEGIN is deferred: two writers would both read first and one of them then fail.
     if connection.get_execution_options().get("writes"):
-        connection.exec_driver_sql("BEGIN IMMEDIATE")
+        connection.exec_driver_sql(BEGIN)
