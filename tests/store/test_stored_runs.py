@@ -9,6 +9,7 @@ from store_values import NOON
 from dragoman.errors import Conflict, NotFound
 from dragoman.run import RunLimits, RunUsage
 from dragoman.store import Batch, Store
+from dragoman.store.run_protocols import NewRun
 
 pytestmark = pytest.mark.anyio
 
@@ -217,3 +218,35 @@ async def test_families_that_ended_long_ago_are_forgotten_and_messages_stay(stor
     assert await store.runs.events("local", "run_1") == []
     assert len(await store.runs.steps("local", "run_2")) == 1
     assert len(await store.messages.list("local", "owner", "t1")) == 1
+
+
+async def test_many_runs_are_accepted_together_one_begins_in_each_thread(store: Store) -> None:
+    await store.messages.add(a_message("before", thread="t1"))
+    places = ["t1", "t2", "t1"]
+    new = [
+        NewRun(
+            a_run(f"run_{at}", thread=place),
+            a_message(f"m{at}", run=f"run_{at}", thread=place),
+            (),
+            "w",
+            LATER,
+        )
+        for at, place in enumerate(places)
+    ]
+    accepted = await store.runs.accept_all([*new, NewRun(a_run("run_9"), worker="w", until=LATER)])
+    assert [one.run.message for one in accepted] == [2, 1, 3, None]
+    assert [one.run.worker for one in accepted] == ["w", "w", None, "w"]
+    for one in accepted:
+        assert await store.runs.find("local", one.run.id) == one.run
+    later = await store.runs.accept(
+        a_run("run_5", thread="t2"), a_message(thread="t2"), worker="w", until=LATER
+    )
+    assert later.run.worker is None
+
+
+async def test_of_many_runs_all_are_written_or_none(store: Store) -> None:
+    await store.runs.accept(a_run("run_2"))
+    with pytest.raises(Conflict):
+        await store.runs.accept_all([NewRun(a_run("run_1"), a_message()), NewRun(a_run("run_2"))])
+    assert await store.runs.find("local", "run_1") is None
+    assert await store.messages.list("local", "owner", "t1") == []

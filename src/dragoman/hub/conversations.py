@@ -72,17 +72,29 @@ class Conversations:
         Without a thread a new one is begun. `agent` sends it to one agent, whatever it mentions. While the
         thread's run waits for the answer to a question, a message that mentions nobody is that answer.
         """
-        caller = caller or self._caller
+        with self._runs.hearing():
+            return await self._posted(text, thread, agent, options or {}, limits, caller or self._caller)
+
+    async def _posted(
+        self,
+        text: str,
+        thread: str | None,
+        agent: str | None,
+        options: Mapping[str, Any],
+        limits: RunLimits | None,
+        caller: Caller,
+    ) -> Accepted:
         if thread is not None:
             await self._threads.get(thread, caller)
         text = _checked(text)
-        options = await self._checked_options(options or {})
+        options = await self._checked_options(options)
         known = {one.name: one for one in await self._agents.list(caller)}
         routing = route(text, known) if agent is None else Routing((agent,), text)
-        question = None if agent or routing.agents else await self._open_question(thread, caller)
+        last = None if thread is None or agent or routing.agents else await self._last_run(thread, caller)
+        question = await self._open_question(last, caller)
         if question and (answered := await self._as_answer(text, question, caller)):
             return answered
-        target, facts = await self._target(routing, thread, agent, caller)
+        target, facts = await self._target(routing, last, agent, caller)
         if thread is None:  # not before all else is right: nobody wants an empty thread
             thread = (await self._threads.create(title=_title(text), caller=caller)).thread.id
         run_id = new_run_id()
@@ -107,9 +119,9 @@ class Conversations:
         return await self._runs.finished(accepted.run)
 
     async def _target(
-        self, routing: Routing, thread: str | None, agent: str | None, caller: Caller
+        self, routing: Routing, last: Run | None, agent: str | None, caller: Caller
     ) -> tuple[str, dict[str, Any]]:
-        """The agent's name and what the run must know; "" for none or for several. No thread: a new one."""
+        """The agent's name and what the run must know; "" for none or for several."""
         if routing.unknown is not None and not routing.agents:
             hint = routing.suggestion or "Write without @ to talk to the assistant."
             return "", {"reply": f"There is no agent {routing.unknown!r}. {hint}"}
@@ -117,7 +129,7 @@ class Conversations:
         if agent is not None:
             names = [(await self._agents.get(agent, caller)).name]
         if not names:
-            names = [ASSISTANT if thread is None else await self._current(thread, caller)]
+            names = [await self._current(last, caller)]
         active = [
             name
             for name in names
@@ -132,15 +144,16 @@ class Conversations:
             }
         return (active[0], {}) if len(active) == 1 else ("", {"agents": active})
 
-    async def _current(self, thread: str, caller: Caller) -> str:
-        """Who spoke last with the person here, else the assistant."""
-        for run in await self._store.runs.list(
+    async def _last_run(self, thread: str, caller: Caller) -> Run | None:
+        found = await self._store.runs.list(
             caller.workspace, caller.user, thread=thread, roots_only=True, limit=1
-        ):
-            agent = await self._agents.find(run.agent, caller) if run.agent else None
-            if agent is not None and agent.status == "active":
-                return agent.name
-        return ASSISTANT
+        )
+        return found[0] if found else None
+
+    async def _current(self, last: Run | None, caller: Caller) -> str:
+        """Who spoke last with the person here, else the assistant."""
+        agent = await self._agents.find(last.agent, caller) if last and last.agent else None
+        return agent.name if agent is not None and agent.status == "active" else ASSISTANT
 
     async def _checked_options(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
         """What would fail once the run begins is told to who asks for it."""
@@ -149,12 +162,15 @@ class Conversations:
             checked_exposure(options["exposure"])
         return options
 
-    async def _open_question(self, thread: str | None, caller: Caller) -> Question | None:
-        """The one that a person's text answers here; with several, nobody could say which is meant."""
-        if thread is None or not is_person(caller):
+    async def _open_question(self, last: Run | None, caller: Caller) -> Question | None:
+        """The one that a person's text answers here; with several, nobody could say which is meant.
+
+        Runs of a thread follow each other: after the end of the last one nobody waits.
+        """
+        if last is None or last.is_finished or not is_person(caller):
             return None
-        now = datetime.now(UTC)
-        waiting = [one for one in await self._runs.questions(caller, thread=thread) if one.expires_at > now]
+        now, asked = datetime.now(UTC), await self._runs.questions(caller, thread=last.thread)
+        waiting = [one for one in asked if one.expires_at > now]
         return waiting[0] if len(waiting) == 1 and waiting[0].fields is None else None
 
     async def _as_answer(self, text: str, question: Question, caller: Caller) -> Accepted | None:

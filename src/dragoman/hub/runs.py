@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AbstractContextManager, AsyncExitStack, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -75,6 +75,10 @@ class Runs:
                 if self._dispatch is None:
                     self._dispatch = await self._stack.enter_async_context(open_engine(self._workshop))
         return self._dispatch
+
+    def hearing(self) -> AbstractContextManager[None]:
+        """While somebody says something: runs that are about to begin let them be heard first."""
+        return nullcontext() if self._dispatch is None else self._dispatch.hearing()
 
     async def accept(self, run: Run, message: Message | None) -> Accepted:
         """Once this returns the run is on disk and will be executed, whatever happens."""

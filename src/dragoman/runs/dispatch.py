@@ -5,18 +5,20 @@ could not renew, loses it to whoever looks next. The same on SQLite and PostgreS
 """
 
 import asyncio
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from dragoman.errors import DragomanError
 from dragoman.run import Message, Run
+from dragoman.runs.acceptances import Acceptances
 from dragoman.runs.execution import Execution
 from dragoman.runs.family import Family
 from dragoman.runs.first_events import queued
 from dragoman.runs.parts import Parts
 from dragoman.runs.workers import dead_among
-from dragoman.store.run_protocols import Accepted
+from dragoman.store.run_protocols import Accepted, NewRun
 from dragoman.telemetry.logs import get_logger
 
 LEASE = timedelta(seconds=30)
@@ -41,6 +43,7 @@ class Dispatch:
         self._renewed = self._now()
         self._next_claim = 0.0
         self._left = False  # a run was accepted here that must wait for its turn
+        self._acceptances = Acceptances(parts.runs, tasks)
         self._accepting = 0
         self._heard = asyncio.Event()
         self._heard.set()
@@ -48,25 +51,28 @@ class Dispatch:
 
     async def accept(self, run: Run, message: Message | None) -> Accepted:
         """Writes it down, and begins it if it is its turn and there is room."""
-        rows, first = self._parts.runs, [queued(run)]
-        self._accepting += 1
-        self._heard.clear()
-        try:
-            if self._room() > 0:
-                until = datetime.now(UTC) + LEASE
-                accepted = await rows.accept(run, message, first, worker=self.worker, until=until)
-            else:
-                accepted = await rows.accept(run, message, first)
-        finally:
-            self._accepting -= 1
-            if not self._accepting:
-                self._heard.set()
+        new = NewRun(run, message, [queued(run)])
+        if self._room() > 0:
+            new = replace(new, worker=self.worker, until=datetime.now(UTC) + LEASE)
+        accepted = await self._acceptances.accept(new)
         if accepted.run.worker == self.worker:
             self._start(accepted.run)
         else:
             self._left = True
         self._parts.streams.ring_thread(accepted.run)
         return accepted
+
+    @contextmanager
+    def hearing(self) -> Generator[None]:
+        """Somebody says something: no run begins before they are told that they were heard."""
+        self._accepting += 1
+        self._heard.clear()
+        try:
+            yield
+        finally:
+            self._accepting -= 1
+            if not self._accepting:
+                self._heard.set()
 
     def cancel(self, root: str) -> bool:
         """Stops a run that is executed here, with all that is under it. False when it is not."""

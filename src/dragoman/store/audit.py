@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from operator import attrgetter
 
-from sqlalchemy import delete, func, select
+from sqlalchemy import bindparam, delete, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from dragoman.store import tables
@@ -22,6 +22,8 @@ from dragoman.store.undisturbed import undisturbed
 _rows = tables.audit
 _heads = tables.audit_heads
 _facts = attrgetter(*(column.name for column in _rows.columns if column.name != "hash"))
+# Made once: to put it together costs more than to execute it.
+_HEAD = select(_heads).where(_heads.c.workspace == bindparam("of_workspace"))
 
 
 class SqlAudit:
@@ -131,8 +133,8 @@ class SqlAudit:
         if not self._database.location.is_sqlite:
             key = func.hashtextextended(f"dragoman audit {workspace}", 0)
             await connection.execute(select(func.pg_advisory_xact_lock(key)))
-        query = select(_heads).where(_heads.c.workspace == workspace)
-        row = (await connection.execute(query)).mappings().one_or_none()
+        found = await connection.execute(_HEAD, {"of_workspace": workspace})
+        row = found.mappings().one_or_none()
         if row is None:
             return (0, "", 0, "")
         return (row["number"], row["hash"], row["forgotten_number"], row["forgotten_hash"])

@@ -3,11 +3,12 @@
 Those who add to a thread wait for each other: numbers have no gap and are never given twice.
 """
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import RowMapping, func, insert, select, update
+from sqlalchemy import RowMapping, bindparam, func, insert, select, tuple_, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from dragoman.run import Message
@@ -18,6 +19,14 @@ from dragoman.store.undisturbed import undisturbed
 _rows = run_tables.messages
 Place = tuple[str, str, str]
 """Workspace, user, thread."""
+
+# Made once: to put them together costs more than to execute them.
+_HIGHEST = (
+    select(_rows.c.workspace, _rows.c.user, _rows.c.thread, func.max(_rows.c.number))
+    .where(tuple_(_rows.c.workspace, _rows.c.user, _rows.c.thread).in_(bindparam("places", expanding=True)))
+    .group_by(_rows.c.workspace, _rows.c.user, _rows.c.thread)
+)
+_NEW = insert(_rows)
 
 
 class SqlMessages:
@@ -86,24 +95,17 @@ async def add_messages(connection: AsyncConnection, messages: Sequence[Message])
     """Within a transaction that has waited for their threads. Returns them with their numbers."""
     if not messages:
         return []
-    highest: dict[Place, int] = {}
+    places = {"places": sorted(set(map(place_of, messages)))}
+    highest: defaultdict[Place, int] = defaultdict(int)
+    for workspace, user, thread, number in await connection.execute(_HIGHEST, places):
+        highest[workspace, user, thread] = number
     numbered: list[Message] = []
     for message in messages:
         place = place_of(message)
-        if place not in highest:
-            highest[place] = await _highest(connection, place)
         highest[place] += 1
         numbered.append(replace(message, number=highest[place]))
-    await connection.execute(insert(_rows), [_row(message) for message in numbered])
+    await connection.execute(_NEW, [_row(message) for message in numbered])
     return numbered
-
-
-async def _highest(connection: AsyncConnection, place: Place) -> int:
-    workspace, user, thread = place
-    query = select(func.max(_rows.c.number)).where(
-        _rows.c.workspace == workspace, _rows.c.user == user, _rows.c.thread == thread
-    )
-    return await connection.scalar(query) or 0
 
 
 def _row(message: Message) -> dict[str, Any]:

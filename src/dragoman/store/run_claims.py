@@ -158,27 +158,31 @@ _CLAIMABLE = _free.order_by(_runs.c.created_at, _runs.c.id).limit(bindparam("mos
 _CLAIMABLE_ONE = _free.where(_runs.c.workspace == bindparam("workspace"), _runs.c.id == bindparam("run"))
 
 
-_UNFINISHED_THERE = (
-    select(_runs.c.id)
+_BUSY_THREADS = (
+    select(_runs.c.workspace, _runs.c.user, _runs.c.thread)
     .where(
-        _runs.c.workspace == bindparam("workspace"),
-        _runs.c.user == bindparam("user"),
-        _runs.c.thread == bindparam("thread"),
+        tuple_(_runs.c.workspace, _runs.c.user, _runs.c.thread).in_(bindparam("places", expanding=True)),
         is_root,
         _is_unfinished,
     )
-    .limit(1)
+    .distinct()
 )
 
 
-async def has_turn(connection: AsyncConnection, run: Run) -> bool:
-    """Whether a run that is about to be written may begin at once. Within the transaction that writes it."""
-    if not run.thread:
-        return True
-    if run.message is None:
-        return False  # only who adds a message waits for others of the thread
-    place = {"workspace": run.workspace, "user": run.user, "thread": run.thread}
-    return (await connection.execute(_UNFINISHED_THERE, place)).first() is None
+async def with_turn(connection: AsyncConnection, runs: Sequence[Run]) -> frozenset[str]:
+    """Which of these may begin at once: one in a thread. Within the transaction that writes them."""
+    # Only who adds a message waits for others of the thread.
+    placed = {run.id: (run.workspace, run.user, run.thread) for run in runs if run.thread and run.message}
+    busy: set[tuple[str, ...]] = set()
+    if placed:
+        places = sorted(set(placed.values()))
+        busy = {tuple(row) for row in await connection.execute(_BUSY_THREADS, {"places": places})}
+    begin = {run.id for run in runs if not run.thread}
+    for run, place in placed.items():
+        if place not in busy:
+            busy.add(place)
+            begin.add(run)
+    return frozenset(begin)
 
 
 async def _take(

@@ -28,9 +28,20 @@ _highest_step = (
     .scalar_subquery()
 )
 
-# Made once: to put it together costs more than to execute it.
+# Made once: to put them together costs more than to execute them.
 _LAST_STEPS = select(_runs.c.workspace, _runs.c.id, _highest_step).where(
     run_key.in_(bindparam("keys", expanding=True))
+)
+
+_EVENTS = (
+    select(_events)
+    .where(
+        _events.c.workspace == bindparam("of_workspace"),
+        _events.c.root == bindparam("of_root"),
+        _events.c.number > bindparam("after"),
+    )
+    .order_by(_events.c.number)
+    .limit(bindparam("most"))
 )
 
 
@@ -104,14 +115,9 @@ class SqlRunJournal:
     async def events(
         self, workspace: str, root: str, *, after: int = 0, limit: int = 1000
     ) -> Sequence[RunEvent]:
-        query = (
-            select(_events)
-            .where(_events.c.workspace == workspace, _events.c.root == root, _events.c.number > after)
-            .order_by(_events.c.number)
-            .limit(limit)
-        )
+        facts = {"of_workspace": workspace, "of_root": root, "after": after, "most": limit}
         async with self._database.read() as connection:
-            return [_event(row) for row in (await connection.execute(query)).mappings()]
+            return [_event(row) for row in (await connection.execute(_EVENTS, facts)).mappings()]
 
     @undisturbed
     async def last_event(self, workspace: str, root: str) -> int:

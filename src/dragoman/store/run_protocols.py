@@ -102,6 +102,20 @@ class Batch:
     worked: Sequence[Worked] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class NewRun:
+    """A run to be written, with its message and first events.
+
+    With a `worker` that could begin at once: it holds the run `until` then, if it is its turn.
+    """
+
+    run: Run
+    message: Message | None = None
+    events: Sequence[RunEvent] = ()
+    worker: str | None = None
+    until: datetime | None = None
+
+
 class RunRows(Protocol):
     async def accept(
         self,
@@ -112,10 +126,11 @@ class RunRows(Protocol):
         worker: str | None = None,
         until: datetime | None = None,
     ) -> Accepted:
-        """Writes all or nothing; the message gets its number, and the run the number of its message.
+        """One `NewRun`, in a transaction of its own."""
+        ...
 
-        With a `worker` that could begin at once: it holds the run if it is its turn.
-        """
+    async def accept_all(self, new: Sequence[NewRun]) -> Sequence[Accepted]:
+        """Writes all of them or none; messages get their numbers, and runs the numbers of their messages."""
         ...
 
     async def find(self, workspace: str, run: str) -> Run | None: ...

@@ -1,23 +1,28 @@
 """Runs as rows: accepted, found, listed, and forgotten when they ended long ago."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Select, insert, select
+from sqlalchemy import Select, bindparam, insert, select
 
 from dragoman.errors import NotFound
 from dragoman.run import FINISHED, Message, Run, RunEvent, RunStatus
 from dragoman.store import run_tables
 from dragoman.store.messages import add_messages, place_of, wait_for_threads
-from dragoman.store.run_claims import SqlRunClaims, has_turn
+from dragoman.store.run_claims import SqlRunClaims, with_turn
 from dragoman.store.run_families import is_root, lock_families, remove_families, row_of, run_of
 from dragoman.store.run_journal import SqlRunJournal
-from dragoman.store.run_protocols import Accepted
+from dragoman.store.run_protocols import Accepted, NewRun
 from dragoman.store.undisturbed import undisturbed
 
 _rows = run_tables.runs
+# Made once: to put them together costs more than to execute them.
+_NEW = insert(_rows)
+_FOUND = select(_rows).where(
+    _rows.c.workspace == bindparam("of_workspace"), _rows.c.id == bindparam("of_run")
+)
 
 
 class SqlRuns(SqlRunJournal, SqlRunClaims):
@@ -33,22 +38,35 @@ class SqlRuns(SqlRunJournal, SqlRunClaims):
         worker: str | None = None,
         until: datetime | None = None,
     ) -> Accepted:
+        return (await self.accept_all([NewRun(run, message, events, worker, until)]))[0]
+
+    @undisturbed
+    async def accept_all(self, new: Sequence[NewRun]) -> Sequence[Accepted]:
         async with self._database.write() as connection:
-            if message is not None:
-                await wait_for_threads(self._database, connection, {place_of(message)})
-                (message,) = await add_messages(connection, [message])
-                run = replace(run, message=message.number)
-            if not run.is_root and not await lock_families(connection, {(run.workspace, run.root)}):
+            messages = [one.message for one in new if one.message is not None]
+            await wait_for_threads(self._database, connection, set(map(place_of, messages)))
+            numbered = iter(await add_messages(connection, messages))
+            written = [None if one.message is None else next(numbered) for one in new]
+            runs = [
+                one.run if message is None else replace(one.run, message=message.number)
+                for one, message in zip(new, written, strict=True)
+            ]
+            roots = {(run.workspace, run.root) for run in runs if not run.is_root}
+            if await lock_families(connection, roots) != roots:
                 raise NotFound("the run that this one belongs to is gone")
-            if worker is not None and await has_turn(connection, run):
-                run = replace(run, worker=worker, lease_until=until)
-            await connection.execute(insert(_rows), [row_of(run)])
-            await self._add_events(connection, events)
-        return Accepted(run=run, message=message)
+            wanted = [run for run, one in zip(runs, new, strict=True) if one.worker is not None]
+            begins = await with_turn(connection, wanted)
+            runs = [
+                replace(run, worker=one.worker, lease_until=one.until) if run.id in begins else run
+                for run, one in zip(runs, new, strict=True)
+            ]
+            await connection.execute(_NEW, [row_of(run) for run in runs])
+            await self._add_events(connection, [event for one in new for event in one.events])
+        return [Accepted(run=run, message=message) for run, message in zip(runs, written, strict=True)]
 
     @undisturbed
     async def find(self, workspace: str, run: str) -> Run | None:
-        found = await self._runs(select(_rows).where(_rows.c.workspace == workspace, _rows.c.id == run))
+        found = await self._runs(_FOUND, {"of_workspace": workspace, "of_run": run})
         return found[0] if found else None
 
     @undisturbed
@@ -102,6 +120,8 @@ class SqlRuns(SqlRunJournal, SqlRunClaims):
         async with self._database.write() as connection:
             return await remove_families(connection, is_old)
 
-    async def _runs(self, query: Select[*tuple[Any, ...]]) -> Sequence[Run]:
+    async def _runs(
+        self, query: Select[*tuple[Any, ...]], facts: Mapping[str, Any] | None = None
+    ) -> Sequence[Run]:
         async with self._database.read() as connection:
-            return [run_of(row) for row in (await connection.execute(query)).mappings()]
+            return [run_of(row) for row in (await connection.execute(query, facts)).mappings()]

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from sqlalchemy import ColumnElement, RowMapping, Table, delete, select
+from sqlalchemy import ColumnElement, RowMapping, Table, bindparam, delete, select
 
 from dragoman.people import Thread
 from dragoman.store import run_tables, tables
@@ -15,6 +15,12 @@ _rows = tables.threads
 _loaded = tables.loaded_tools
 _messages = run_tables.messages
 _runs = run_tables.runs
+# Made once: to put it together costs more than to execute it.
+_FOUND = select(_rows).where(
+    _rows.c.workspace == bindparam("of_workspace"),
+    _rows.c.user == bindparam("of_user"),
+    _rows.c.id == bindparam("of_thread"),
+)
 
 
 class SqlThreads:
@@ -36,9 +42,9 @@ class SqlThreads:
 
     @undisturbed
     async def find(self, workspace: str, user: str, thread: str) -> Thread | None:
-        query = select(_rows).where(_is(workspace, user, thread))
+        facts = {"of_workspace": workspace, "of_user": user, "of_thread": thread}
         async with self._database.read() as connection:
-            row = (await connection.execute(query)).mappings().one_or_none()
+            row = (await connection.execute(_FOUND, facts)).mappings().one_or_none()
         return _thread(row) if row else None
 
     @undisturbed

@@ -1,0 +1,53 @@
+"""Runs that come at the same time are written together, and nobody pays for another's fault."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from dragoman.errors import Conflict
+from dragoman.run import Run, new_run_id
+from dragoman.runs.acceptances import Acceptances
+from dragoman.store import open_store
+from dragoman.store.run_protocols import NewRun
+from dragoman.store.sql import SqlStore
+
+pytestmark = pytest.mark.anyio
+
+
+def _new(run_id: str | None = None) -> NewRun:
+    run_id = run_id or new_run_id()
+    return NewRun(
+        Run(
+            id=run_id, root=run_id, workspace="local", user="owner", thread="", agent="assistant", request="x"
+        )
+    )
+
+
+async def test_who_comes_together_is_written_together_and_a_fault_is_told_to_its_own(
+    database_url: str, tmp_path: Path
+) -> None:
+    async with open_store(database_url) as store, asyncio.TaskGroup() as tasks:
+        assert isinstance(store, SqlStore)
+        sizes: list[int] = []
+        written = store.runs.accept_all
+
+        async def counted(new: list[NewRun]) -> object:
+            sizes.append(len(new))
+            return await written(new)
+
+        store.runs.accept_all = counted  # pyright: ignore[reportAttributeAccessIssue]
+        acceptances = Acceptances(store.runs, tasks)
+        there = (await acceptances.accept(_new())).run.id
+        found = await asyncio.gather(
+            *(acceptances.accept(_new()) for _ in range(20)),
+            acceptances.accept(_new(there)),
+            return_exceptions=True,
+        )
+        assert isinstance(found[-1], Conflict)
+        accepted = [one for one in found if not isinstance(one, BaseException)]
+        assert len(accepted) == 20
+        for one in accepted:
+            assert await store.runs.find("local", one.run.id)
+        assert sizes[:2] == [1, 21], "written one by one"
+        await acceptances.accept(_new())
