@@ -56,6 +56,7 @@ class Dispatch:
             new = replace(new, worker=self.worker, until=datetime.now(UTC) + LEASE)
         accepted = await self._acceptances.accept(new)
         if accepted.run.worker == self.worker:
+            self._parts.streams.begin(accepted.run, len(new.events))
             self._start(accepted.run)
         else:
             self._left = True
