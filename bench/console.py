@@ -5,8 +5,10 @@ Chromium is Debian's; the service runs in a process of its own, and the clock of
 
 import asyncio
 import json
+import re
 import sys
 import tempfile
+import time
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -23,6 +25,8 @@ SERVICE = Path(__file__).with_name("console_service.py")
 CHROMIUM = "/usr/bin/chromium"
 FLAGS = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking")
 PAINT, WEIGHT, TOKEN = 500.0, 150.0, 50.0  # milliseconds, KB, milliseconds
+FIRST_PAGE = 5.0  # seconds
+DEMO = Path(__file__).parents[1] / "scripts" / "demo"
 STREAMS = 200
 SPEAKING = 20
 TURNS = 8
@@ -189,8 +193,34 @@ async def measure(words: int, rounds: int, seconds: float) -> lab.Report:
         await tokens(report, page, service, words)
         await browser.close()
         await streams(report, service, seconds)
+    await demo(report)
     report.notes.append(f"Load of the machine: {lab.load()}")
     return report
+
+
+async def demo(report: lab.Report) -> None:
+    """From the command to the page behind its link, when everything is installed."""
+    started = time.perf_counter()
+    process = await asyncio.create_subprocess_exec(
+        str(DEMO), stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT, start_new_session=True
+    )
+    try:
+        assert process.stdout is not None
+        jar = aiohttp.CookieJar(unsafe=True)  # cookies of an address, too
+        async with asyncio.timeout(120), aiohttp.ClientSession(cookie_jar=jar) as http:
+            link = None
+            while link is None:
+                line = await process.stdout.readline()
+                assert line, "the demo ended before it said where the console is"
+                link = re.search(rb"http://\S+/sign-in\?code=\S+", line)
+            async with http.get(link[0].decode()) as page:
+                assert "Connectors" in await page.text()
+        seconds = time.perf_counter() - started
+    finally:
+        process.terminate()
+        await process.communicate()
+    report.table("scripts/demo", ["until", "seconds"], [["its first page has been read", seconds]])
+    report.verdict(f"first useful page under {FIRST_PAGE:g} s", f"{seconds:.1f} s", met=seconds < FIRST_PAGE)
 
 
 def main() -> None:
