@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import Dialect, Table
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-AT_ONCE = 100  # rows are made ready on the event loop: more between two awaits would be felt by calls
+AT_ONCE = 64  # rows are made ready on the event loop: more between two awaits would be felt by calls
 
 
 class Bulk:
@@ -28,8 +28,11 @@ class Bulk:
     async def insert(self, connection: AsyncConnection, rows: Sequence[Sequence[Any]]) -> None:
         if not self._head:
             self._prepare(connection.dialect)
-        for start in range(0, len(rows), AT_ONCE):
-            part = rows[start : start + AT_ONCE]
+        start = 0
+        while left := len(rows) - start:
+            # Powers of two: drivers keep every statement that they have met, and each number of rows is one.
+            part = rows[start : start + min(AT_ONCE, 1 << left.bit_length() - 1)]
+            start += len(part)
             statement = self._head + ",".join([self._one] * len(part)) + self._tail
             await connection.exec_driver_sql(statement, self._values(part))
 
