@@ -145,6 +145,14 @@ async def test_fallbacks_help_the_configured_model_but_not_one_asked_for_by_name
     assert (await models.choose("ollama:a, ollama:b")).names == ("ollama:a", "ollama:b")
 
 
+async def test_fallbacks_of_an_agent_help_whatever_model_it_gets() -> None:
+    models = Models("openai:gpt-5", environment={}, ollama="")
+    assert (await models.choose(None, ["ollama:a"])).names == ("openai:gpt-5", "ollama:a")
+    assert (await models.choose("ollama:b", ["ollama:a"])).names == ("ollama:b", "ollama:a")
+    none = await Models(environment={}, ollama="").choose(None, ["ollama:a"])
+    assert (none.names, none.is_offline) == (("ollama:a",), False)
+
+
 async def test_the_offline_model_is_nobodys_fallback() -> None:
     models = Models("openai:gpt-5", ["offline"], environment={"OPENAI_API_KEY": KEY}, ollama="")
     for wanted in (None, "openai:gpt-5,offline"):

@@ -51,7 +51,12 @@ class Composer:
         self._arms = arms
 
     async def compose(self, work: Work) -> Composed:
-        choice = await self._models.choose(work.run.options.get("model") or _model_of(work.agent))
+        wished = work.run.options.get("model")
+        choice = await (
+            self._models.choose(wished)
+            if wished
+            else self._models.choose(work.agent.model, work.agent.fallbacks)
+        )
         forced = checked_exposure(work.run.options.get("exposure") or work.agent.exposure)
         chosen = await self._chosen(work, choice, forced)
         sources = self._sources(work, chosen, forced)
@@ -104,7 +109,3 @@ class Composer:
 
 def _arm(run: Run) -> Arm | None:
     return run.arm if run.arm in ("agents", "direct") else None
-
-
-def _model_of(agent: Agent) -> str | None:
-    return ",".join((agent.model, *agent.fallbacks)) if agent.model else None

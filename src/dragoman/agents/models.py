@@ -90,8 +90,17 @@ class Models:
             )
         self._registered[name] = model
 
-    async def choose(self, wanted: str | None = None) -> Choice:
-        """The first of: `wanted`, the configured one, a provider's key, a local Ollama, `offline`."""
+    async def choose(self, wanted: str | None = None, fallbacks: Sequence[str] = ()) -> Choice:
+        """The first of: `wanted`, the configured one, a provider's key, a local Ollama, `offline`.
+
+        `fallbacks` help whichever it is; where there is none but `offline`, they are the models.
+        """
+        choice = await self._choose(wanted)
+        if not fallbacks:
+            return choice
+        return _chosen((*(() if choice.is_offline else choice.names), *fallbacks), choice.reason)
+
+    async def _choose(self, wanted: str | None) -> Choice:
         if asked := _split(wanted or ""):
             return _chosen(asked, "it was asked for")
         if self._configured:
