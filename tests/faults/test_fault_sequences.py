@@ -127,7 +127,7 @@ class World:
         """At most one process per connector, once everything has come to rest."""
         views = await listed(self._hub)
         # A frozen server that is being asked for its health is given 5 s, and 2 more to end.
-        await until(lambda: len(carrying(self._canary)) <= len(views), within=12)
+        await until(lambda: len(carrying(self._canary)) <= len(views), within=25)
 
 
 @settings(

@@ -46,6 +46,12 @@ async def test_a_question_survives_a_restart_and_is_asked_once(tmp_path: Path, d
         run = (await hub.messages.post("ask")).run
         await until(lambda: asked(hub), within=15)
         (question,) = await hub.runs.questions()
+    async with open_store(database_url) as store:
+        left = await store.runs.find(run.workspace, run.id)
+        assert left is not None
+        assert (left.status, left.worker) == ("waiting", None)
+        told_before = await store.runs.events(run.workspace, run.id)
+        assert told_before[-1].kind == "run.waiting"
     async with open_scripted(tmp_path, MODEL, database_url) as hub:
         follower = asyncio.ensure_future(told(hub, run))
         await until(lambda: _is(hub, run, "waiting"), within=15)
@@ -55,7 +61,7 @@ async def test_a_question_survives_a_restart_and_is_asked_once(tmp_path: Path, d
         assert [one.id for one in await hub.runs.questions(status=None)] == [question.id]
         events = await follower
         kinds = [event.kind for event in events]
-        assert kinds.count("run.resumed") == 1
+        assert kinds.count("run.resumed") == 1, kinds
         assert kinds.count("run.finished") == 1
         # From any number on the rest is the same, live or from disk.
         for event in events[:-1]:

@@ -96,6 +96,11 @@ class Dispatch:
         """How many of them do not wait for a person."""
         return sum(not family.clock.is_waiting for family, _ in self._families.values())
 
+    def leave(self) -> None:
+        """The process stops: whoever takes the runs up finds them as they are now."""
+        for family, _ in self._families.values():
+            family.left = True
+
     def wake(self) -> None:
         """There may be something to take, or a wish to hear."""
         self._next_claim = 0.0
@@ -225,7 +230,9 @@ async def open_dispatch(parts: Parts, most: int = _MOST) -> AsyncGenerator[Dispa
     try:
         yield dispatch
     finally:
+        dispatch.leave()
         keeper.cancel()
         await asyncio.gather(keeper, return_exceptions=True)
+        await parts.journal.settle()
         with suppress(DragomanError):
             await parts.runs.release(dispatch.worker)

@@ -157,7 +157,7 @@ class Execution:
             self.family.clock.pause()
         else:
             self.family.clock.go_on()
-        if self._waits == (1 if begins else 0):
+        if self._waits == (1 if begins else 0) and not self.family.left:  # else it waits still, for the next
             self._set(status="waiting" if begins else "running")
             self.tell("run.waiting" if begins else "run.continued", {})
 
@@ -166,7 +166,8 @@ class Execution:
         self.wait(True)
 
     def has_approval(self, approval: str, call: str) -> None:
-        self.tell("approval.answered", {"approval": approval, "call": call})
+        if not self.family.left:
+            self.tell("approval.answered", {"approval": approval, "call": call})
         self.wait(False)
 
     async def look_again(self, work: Work) -> None:

@@ -61,7 +61,10 @@ class Clock:
 
 @dataclass(slots=True)
 class Family:
-    """`cancelled`: a person wants its end. `lost`: another process has it. `begun`: calls so far."""
+    """`cancelled`: a person wants its end. `lost`: another process has it. `left`: this process stops.
+
+    `begun`: calls so far.
+    """
 
     root: Run
     number: int = 0
@@ -69,6 +72,7 @@ class Family:
     begun: int = 0
     cancelled: bool = False
     lost: bool = False
+    left: bool = False
     has_asked: bool = False
     is_ready: bool = False
     clock: Clock = field(default_factory=Clock)

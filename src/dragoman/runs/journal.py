@@ -51,6 +51,7 @@ class Journal:
         self._noted: list[_Noted] = []
         self._something = asyncio.Event()
         self._urgent = asyncio.Event()
+        self._flushing = asyncio.Lock()
         self._away_since: float | None = None
         self._closing = False
 
@@ -102,12 +103,21 @@ class Journal:
                         await self._urgent.wait()
             await self._flush()
 
+    async def settle(self) -> None:
+        """Writes what was noted: before runs are given back, for then nothing more is written of them."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_LAST_WORDS):
+                await self._flush()
+
     async def _flush(self) -> None:
-        noted, self._noted = self._noted, []
-        self._something.clear()
-        self._urgent.clear()
-        if not noted:
-            return
+        async with self._flushing:  # in order
+            noted, self._noted = self._noted, []
+            self._something.clear()
+            self._urgent.clear()
+            if noted:
+                await self._write(noted)
+
+    async def _write(self, noted: list[_Noted]) -> None:
         try:
             lost = await self._rows.write_held(_batch(noted), self.worker)
         except StoreUnavailable as error:
