@@ -30,3 +30,9 @@ def test_other_hints_stay_text(hint: str | None) -> None:
 
 def test_a_hint_brings_no_markup_of_its_own() -> None:
     assert "<script>" not in linked("<script>dragoman tools show x</script>")
+
+
+def test_only_the_command_is_shown_as_one() -> None:
+    listed = linked("dragoman agents list shows those there are")
+    assert listed.startswith("<code>dragoman agents list</code> shows those")
+    assert linked("dragoman whoami shows yours").startswith("<code>dragoman whoami</code> shows")

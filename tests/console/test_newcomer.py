@@ -36,7 +36,7 @@ async def test_a_newcomer_gets_from_the_printed_link_to_a_run_that_is_read(
         context.on("weberror", lambda error: complaints.append(str(error.error)))
         try:
             page = await context.new_page()
-            await _signs_in(page, service)
+            await _signs_in(page, browser, service)
             await _adds_a_server(page, folder)
             await _tries_a_tool(page, folder)
             await _chats_and_approves(page, folder)
@@ -50,10 +50,10 @@ async def test_a_newcomer_gets_from_the_printed_link_to_a_run_that_is_read(
         assert service.stop() == 0
 
 
-async def _signs_in(page: Page, service: Service) -> None:
+async def _signs_in(page: Page, browser: Browser, service: Service) -> None:
     await page.goto(service.console)
     await expect(page.get_by_role("heading", name="First steps")).to_be_visible()
-    stranger = await page.context.browser.new_page() if page.context.browser else page
+    stranger = await browser.new_page()
     await stranger.goto(service.console)
     await expect(stranger.get_by_text("This link was used already")).to_be_visible()
     await stranger.close()

@@ -288,6 +288,7 @@ async def _peopled(page: Page) -> None:
     await expect(page.get_by_label("Calls an hour")).to_have_value("50")
     await page.get_by_role("link", name="All users").click()
     await page.get_by_label("Name", exact=True).fill("of-zoe")
+    await expect(page.get_by_label("For", exact=True).get_by_role("option")).to_have_text(["zoe"])
     await page.get_by_label("For", exact=True).select_option("zoe")
     await page.get_by_role("button", name="Make it").click()
     await expect(page.get_by_role("region", name="API keys")).to_contain_text("of-zoe")

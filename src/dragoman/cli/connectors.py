@@ -56,7 +56,21 @@ def _facts(
     return {name: value for name, value in facts.items() if value is not None}
 
 
-@app.command("add")
+_ADD = """Add a connector and connect once, to show that it works and to learn its tools.
+
+\b
+dragoman connectors add time -- uvx mcp-server-time
+dragoman connectors add files -- npx -y @modelcontextprotocol/server-filesystem ~/Documents
+dragoman connectors add tickets --url https://mcp.example.com/mcp --bearer-env TICKETS_TOKEN
+dragoman connectors add mail --secret-env PASSWORD=… -- python mail_server.py
+dragoman connectors add shop --openapi http://127.0.0.1:8000
+dragoman connectors add --from-registry io.github.owner/server
+
+A server that cannot be reached now is kept, with its cause, and tried again.
+"""
+
+
+@app.command("add", help=_ADD)
 def add(
     name: options.NewName = None,
     command: options.Command = None,
@@ -109,18 +123,6 @@ def add(
     connect: options.Connect = True,
     as_json: AsJson = False,
 ) -> None:
-    """Add a connector and connect once, to show that it works and to learn its tools.
-
-    \b
-    dragoman connectors add time -- uvx mcp-server-time
-    dragoman connectors add files -- npx -y @modelcontextprotocol/server-filesystem ~/Documents
-    dragoman connectors add tickets --url https://mcp.example.com/mcp --bearer-env TICKETS_TOKEN
-    dragoman connectors add mail --secret-env PASSWORD=… -- python mail_server.py
-    dragoman connectors add shop --openapi http://127.0.0.1:8000
-    dragoman connectors add --from-registry io.github.owner/server
-
-    A server that cannot be reached now is kept, with its cause, and tried again.
-    """
     given = _given(locals(), "from_registry", "way", "inputs", "yes")
     choice = _choice(name, from_registry, way, inputs, yes, given)
     with session(as_json) as (door, screen):

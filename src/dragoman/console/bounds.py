@@ -1,8 +1,12 @@
 """Bounds of a tier as a form has them: what they are called, and what was filled in."""
 
+from collections.abc import Mapping
+from typing import Any, cast
+
 from dragoman.console.filled import Filled
 from dragoman.errors import InvalidArguments
 from dragoman.hub.preferences import BOUNDS
+from dragoman.people import Bounds
 
 WORDS = {
     "calls_per_minute": "calls a minute",
@@ -26,3 +30,9 @@ def read_bounds(form: Filled) -> dict[str, float | None]:
         whole = number is not None and number.is_integer() and name != "cost_per_day"
         given[name] = int(number) if number is not None and whole else number
     return given
+
+
+def bounds_in(form: Filled) -> Bounds:
+    """The same as a tier keeps them."""
+    numbers = {name: value for name, value in read_bounds(form).items() if value is not None}
+    return Bounds(**cast("Mapping[str, Any]", numbers))

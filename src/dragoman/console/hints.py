@@ -5,7 +5,9 @@ from urllib.parse import quote
 
 from markupsafe import Markup, escape
 
-_COMMAND = re.compile(r"dragoman (?P<group>[a-z]+)(?: (?P<verb>[a-z]+))?(?: (?P<name>[\w.@-]+))?")
+_COMMAND = re.compile(
+    r"dragoman (?P<group>[a-z]+)(?: (?!shows)(?P<verb>[a-z]+))?(?: (?!shows)(?P<name>[\w.@-]+))?"
+)
 _PAGES = {
     "connectors": ("/connectors", "Connectors"),
     "tools": ("/tools", "Tools"),

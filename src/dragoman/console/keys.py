@@ -75,6 +75,12 @@ def place_of(request: Request) -> str | None:
     return request.query_params.get("workspace") or None
 
 
+def at_of(request: Request) -> str:
+    """What keeps an address in that workspace."""
+    place = place_of(request)
+    return f"?{urlencode({'workspace': place})}" if place else ""
+
+
 async def _facts(request: Request) -> dict[str, Any]:
     hub, caller, session = hub_of(request), caller_of(request), find_session(request)
     assert session is not None
@@ -88,7 +94,8 @@ async def _facts(request: Request) -> dict[str, Any]:
         "leads": leads,
         "workspaces": workspaces if len(workspaces) > 1 else (),
         "place": place or caller.workspace,
-        "at": f"?{urlencode({'workspace': place})}" if place else "",
+        "is_own": place in (None, caller.workspace),
+        "at": at_of(request),
         "names": {user.id: user.name for user in users},
         "scopes": {one: SCOPES[one] for one in _known(session.admission.scopes)},
         "ways": WAYS if caller.way == "direct" else {caller.way: WAYS.get(caller.way, caller.way)},

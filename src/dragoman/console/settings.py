@@ -1,19 +1,18 @@
 """`/settings`: what holds here, tier by tier: the installation, the workspace, and what a user chooses."""
 
 from collections.abc import Mapping
-from typing import Any, cast, get_args
+from typing import Any, get_args
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from dragoman.connector import Policy
-from dragoman.console.bounds import WORDS, read_bounds
+from dragoman.console.bounds import WORDS, bounds_in, read_bounds
 from dragoman.console.filled import filled
 from dragoman.console.pages import caller_of, find_session, hub_of, pages_of
 from dragoman.console.rights import check_scope
 from dragoman.errors import InvalidArguments, NotFound
-from dragoman.people import Bounds
 
 TABS = {"mine": "Mine", "workspace": "Workspace", "installation": "Installation"}
 _POLICIES: tuple[Policy, ...] = get_args(Policy)
@@ -70,11 +69,10 @@ async def save_workspace(request: Request) -> Response:
     approval = form.text("approval")
     if approval not in _POLICIES:
         raise InvalidArguments(f"there is no policy {approval[:40]!r}", hint="choose one of the list")
-    numbers = {name: value for name, value in read_bounds(form).items() if value is not None}
     await people.update_workspace(
         caller.workspace,
         approval=approval,
-        bounds=Bounds(**cast("Mapping[str, Any]", numbers)),
+        bounds=bounds_in(form),
         name=form.text("name") or None,
         caller=caller,
     )

@@ -1,21 +1,17 @@
 """`/keys/users`: who may come in, with what, and how much. For admins of a workspace."""
 
-from collections.abc import Mapping
-from typing import Any, cast, get_args
+from typing import Any, cast
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from dragoman.console.bounds import WORDS, read_bounds
+from dragoman.console.bounds import WORDS, bounds_in
 from dragoman.console.filled import filled
-from dragoman.console.keys import listed, place_of
+from dragoman.console.keys import at_of, listed, place_of
 from dragoman.console.pages import caller_of, hub_of, pages_of
 from dragoman.console.rights import check_scope
-from dragoman.errors import InvalidArguments
-from dragoman.people import Bounds, User, UserRole
-
-_ROLES: tuple[UserRole, ...] = get_args(UserRole)
+from dragoman.people import User, UserRole
 
 
 async def show(request: Request) -> Response:
@@ -29,7 +25,7 @@ async def add(request: Request) -> Response:
     form = await filled(request)
     user = await hub_of(request).people.add_user(
         form.text("name"),
-        role=_role(form.text("role")),
+        role=cast("UserRole", form.text("role")),
         workspace=place_of(request),
         caller=caller_of(request),
     )
@@ -43,7 +39,7 @@ async def change(request: Request) -> Response:
     role, active = form.text("role"), form.text("active")
     user = await hub_of(request).people.update_user(
         request.path_params["user"],
-        role=_role(role) if role else None,
+        role=cast("UserRole", role) if role else None,
         is_active=active == "yes" if active else None,
         workspace=place_of(request),
         caller=caller_of(request),
@@ -55,11 +51,10 @@ async def save(request: Request) -> Response:
     """From the user's own page: what they reach, and how much of it."""
     check_scope(request, "admin")
     form = await filled(request)
-    numbers = {name: value for name, value in read_bounds(form).items() if value is not None}
     user = await hub_of(request).people.update_user(
         request.path_params["user"],
         capabilities=form.words("capabilities"),
-        bounds=Bounds(**cast("Mapping[str, Any]", numbers)),
+        bounds=bounds_in(form),
         workspace=place_of(request),
         caller=caller_of(request),
     )
@@ -84,15 +79,7 @@ async def _user(request: Request) -> User:
 
 async def _facts(request: Request, user: User) -> dict[str, Any]:
     workspace = await hub_of(request).people.get_workspace(user.workspace, caller=caller_of(request))
-    at = f"?{request.url.query}" if request.url.query else ""
-    return {"user": user, "workspace": workspace, "words": WORDS, "at": at}
-
-
-def _role(text: str) -> UserRole:
-    for role in _ROLES:
-        if text == role:
-            return role
-    raise InvalidArguments(f"{text[:40]!r} is no role", hint=f"there are: {', '.join(_ROLES)}")
+    return {"user": user, "workspace": workspace, "words": WORDS, "at": at_of(request)}
 
 
 routes = [
