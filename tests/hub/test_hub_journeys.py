@@ -12,6 +12,7 @@ from dragoman import Annotations, Caller, Hub, Settings
 from dragoman.errors import Conflict, InvalidConfig, InvalidName, KeyFault, NotFound
 from dragoman.events import Event
 from dragoman.scope import LOCAL_USER
+from dragoman.store import open_store
 
 pytestmark = pytest.mark.anyio
 SERVER = Path(__file__).parents[1] / "servers" / "stdio_server.py"
@@ -40,6 +41,17 @@ async def test_a_connector_is_added_called_and_there_after_a_restart(settings: S
         assert view.metrics.calls == 1
         assert (await hub.call("test__echo", {"text": "again"})).result == "again"
         assert (await hub.connectors.get("test")).metrics.calls == 2
+
+
+async def test_a_given_store_is_used_and_left_open(tmp_path: Path, database_url: str) -> None:
+    settings = Settings(home=tmp_path / "home")
+    async with open_store(database_url) as store:
+        async with Hub(settings, store=store) as hub:
+            added = (await hub.connectors.add("test", **server())).connector
+        assert [connector.id for connector in await store.connectors.list()] == [added.id]
+        async with Hub(settings, store=store) as hub:
+            assert (await hub.call("test__echo", {"text": "again"})).result == "again"
+    assert not [*settings.home.glob("*.db")], "the database that the settings name is never made"
 
 
 async def test_names_with_underscores_become_slugs_and_stay_aliases(settings: Settings) -> None:

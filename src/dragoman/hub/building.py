@@ -99,13 +99,16 @@ class Building(ABC):
         *,
         caller: Caller = LOCAL_CALLER,
         redactor: Redactor | None = None,
+        store: Store | None = None,
     ) -> None:
+        """`store` is used instead of the database that the settings name; whoever opened it closes it."""
         self.settings = settings or Settings.load()
         self.caller = caller
         self._native = NativeTools()
         self._native_connector = native_connector()
         self._events = Events()
         self._redactor = redactor or Redactor()  # the one of the log, where there is one
+        self._given_store = store
         self._catalog: Catalog | None = None
         self._stack = AsyncExitStack()
 
@@ -145,7 +148,9 @@ class Building(ABC):
 
     async def _open(self, stack: AsyncExitStack) -> None:
         settings = self.settings
-        self._store: Store = await stack.enter_async_context(open_store(settings.store_url))
+        self._store: Store = self._given_store or await stack.enter_async_context(
+            open_store(settings.store_url)
+        )
         supply = KeySupply(settings.key_file, settings.key, settings.key_command)
         vault = self._vault = Vault(
             self._store.connectors, await supply.ring(await self._store.connectors.key_ids()), supply
