@@ -5,15 +5,17 @@ from pathlib import Path
 
 from command_line import Command
 
+from servers.samples import SERVERS
+
 
 def add_email(dragoman: Command, data: Path) -> None:
-    server = ["--", sys.executable, "-m", "dragoman.samples.email", "--mailbox", str(data / "mailbox.json")]
+    server = ["--", sys.executable, str(SERVERS / "email_server.py"), "--mailbox", str(data / "mailbox.json")]
     added = dragoman("connectors", "add", "email", *server)
     assert added.code == 0, added.err
 
 
 def add_tracker(dragoman: Command, data: Path) -> None:
-    server = ["--", sys.executable, "-m", "dragoman.samples.tracker", "--data", str(data)]
+    server = ["--", sys.executable, str(SERVERS / "tracker_server.py"), "--data", str(data)]
     added = dragoman("connectors", "add", "tracker", *server)
     assert added.code == 0, added.err
 

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.samples.mailbox import Mailbox
+from mailboxes import Mailbox
 from servers.hubs import open_hub, quick
+from servers.samples import SERVERS
 
 pytestmark = pytest.mark.anyio
 
@@ -18,7 +19,7 @@ pytestmark = pytest.mark.anyio
 async def open_service(mailbox: Path, port_file: Path) -> AsyncGenerator[str]:
     """The URL that it prints when it is ready."""
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "dragoman.samples.email_service", "--port", "0"),
+        *(sys.executable, str(SERVERS / "email_service.py"), "--port", "0"),
         *("--port-file", str(port_file), "--mailbox", str(mailbox)),
         stdout=asyncio.subprocess.PIPE,
     )

@@ -11,20 +11,25 @@ from pathlib import Path
 from typing import Any
 
 from dragoman import Hub
+from dragoman.examples import examples
 from servers.hubs import quick
+
+SERVERS = examples() / "servers"
 
 
 def sample(name: str, data: Path) -> dict[str, Any]:
     """The stdio samples: `tracker`, `chat` and `email`."""
     where = ["--mailbox", str(data / "mailbox.json")] if name == "email" else ["--data", str(data)]
-    return quick(command=sys.executable, args=["-m", f"dragoman.samples.{name}", *where], connect_timeout=20)
+    return quick(
+        command=sys.executable, args=[str(SERVERS / f"{name}_server.py"), *where], connect_timeout=20
+    )
 
 
 @asynccontextmanager
 async def open_tasks(data: Path) -> AsyncGenerator[tuple[str, asyncio.subprocess.Process]]:
     """The URL that it prints when it is ready, and its process."""
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "dragoman.samples.tasks", "--data", str(data), "--port", "0"),
+        *(sys.executable, str(SERVERS / "tasks_service.py"), "--data", str(data), "--port", "0"),
         stdout=asyncio.subprocess.PIPE,
     )
     assert process.stdout is not None

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.samples.state import State, moment, weekday
+from servers.samples import SERVERS
+from state import State, moment, weekday
 
 WRITER = """
 import sys
 from pathlib import Path
-from dragoman.samples.state import State
+from state import State
 state = State(Path(sys.argv[1]), lambda: {"numbers": [], "padding": "x" * 200_000})
 while True:
     with state.changing() as document:
@@ -27,7 +28,7 @@ def test_a_writer_that_is_killed_leaves_a_whole_document_with_all_it_told_of(tmp
     told = 0
     for kill in range(8):
         writer = subprocess.Popen(
-            [sys.executable, "-c", WRITER, str(path)], stdout=subprocess.PIPE, text=True
+            [sys.executable, "-c", WRITER, str(path)], cwd=SERVERS, stdout=subprocess.PIPE, text=True
         )
         assert writer.stdout is not None
         told = int(writer.stdout.readline())

@@ -12,7 +12,7 @@ import pytest
 
 from dragoman import Hub, ToolOutput
 from servers.hubs import open_hub
-from servers.samples import sample
+from servers.samples import SERVERS, sample
 
 pytestmark = pytest.mark.anyio
 
@@ -75,7 +75,9 @@ async def test_what_is_changed_outlives_a_kill_and_a_restart(tmp_path: Path) -> 
             assignee="me",
         )
         await called(hub, "comment_issue", repository="xyne", number=made["number"], body="Seen in 4.2.1.")
-        [server] = [one for one in psutil.Process().children() if "dragoman.samples.tracker" in one.cmdline()]
+        [server] = [
+            one for one in psutil.Process().children() if str(SERVERS / "tracker_server.py") in one.cmdline()
+        ]
         os.kill(server.pid, signal.SIGKILL)
         after_kill = await called(hub, "get_issue", repository="xyne", number=made["number"])
         closed = await called(hub, "close_issue", repository="xyne", number=made["number"])

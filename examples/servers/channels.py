@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
-from dragoman.samples.people import ME, person
-from dragoman.samples.state import Document, State, ago, moment, now
+from account import ME, person
+from state import Document, State, ago, moment, now
 
 
 @dataclass(frozen=True, kw_only=True)  # no slots: the SDK takes their descriptors for defaults

@@ -12,7 +12,7 @@ from mcp import Client, StdioServerParameters
 
 from dragoman import Hub
 from servers.hubs import open_hub
-from servers.samples import sample
+from servers.samples import SERVERS, sample
 
 pytestmark = pytest.mark.anyio
 
@@ -42,7 +42,9 @@ async def test_what_is_posted_outlives_a_kill_and_a_restart(tmp_path: Path) -> N
     async with open_hub(tmp_path / "home") as hub:
         await hub.connectors.add("chat", **sample("chat", data))
         posted = await called(hub, "post_message", channel="#alerts", text="I look at it.", reply_to="m9")
-        [server] = [one for one in psutil.Process().children() if "dragoman.samples.chat" in one.cmdline()]
+        [server] = [
+            one for one in psutil.Process().children() if str(SERVERS / "chat_server.py") in one.cmdline()
+        ]
         os.kill(server.pid, signal.SIGKILL)
         after_kill = await called(hub, "read_messages", channel="alerts", limit=1)
         second = await called(hub, "post_message", channel="general", text="Solved.")
@@ -78,7 +80,7 @@ async def test_channels_and_people_are_listed_and_unknown_ones_named(tmp_path: P
 
 
 async def test_messages_come_with_links_that_can_be_read_and_contexts_to_cite(tmp_path: Path) -> None:
-    arguments = ["-m", "dragoman.samples.chat"]
+    arguments = [str(SERVERS / "chat_server.py")]
     environment = {"DRAGOMAN_SAMPLES_DATA": str(tmp_path)}
     server = StdioServerParameters(command=sys.executable, args=arguments, env=environment)
     async with Client(server) as client:

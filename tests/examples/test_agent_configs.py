@@ -1,11 +1,9 @@
 """The sample agents are read as any `agent_configs/` folder, and use connectors that the samples are."""
 
-from pathlib import Path
-
-import dragoman.samples
+from dragoman.examples import examples
 from dragoman.formats.files import files_in, read_file
 
-FOLDER = Path(dragoman.samples.__file__).parent / "agent_configs"
+FOLDER = examples() / "agent_configs"
 
 
 def test_the_sample_agents_use_the_sample_connectors() -> None:

@@ -1,6 +1,6 @@
 """A sample service for tasks with due dates: plain HTTP, an OpenAPI document, state in `DIR/tasks.json`.
 
-python -m dragoman.samples.tasks --data DIR --port 0 --port-file PORT
+python tasks_service.py --data DIR --port 0 --port-file PORT
 """
 
 import argparse
@@ -11,9 +11,9 @@ from typing import Annotated, Any, Literal
 from fastapi import FastAPI, HTTPException, Query
 from pydantic import BaseModel, Field
 
-from dragoman.samples.listening import serve
-from dragoman.samples.people import ME, person
-from dragoman.samples.state import Document, State, add_data_option, weekday
+from account import ME, person
+from listening import serve
+from state import Document, State, add_data_option, weekday
 
 Status = Literal["open", "done"]
 Title = Annotated[str, Field(min_length=1, max_length=200, description="what is to be done")]
@@ -158,9 +158,7 @@ def seeded() -> Document:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        prog="python -m dragoman.samples.tasks", description="A sample service for tasks."
-    )
+    parser = argparse.ArgumentParser(prog="tasks_service.py", description="A sample service for tasks.")
     add_data_option(parser)
     parser.add_argument("--port", type=int, default=0, help="0 takes a free one")
     parser.add_argument("--port-file", type=Path, metavar="FILE", help="written once it listens")

@@ -6,7 +6,7 @@ from typing import Any
 
 import uvicorn
 
-from dragoman.samples.state import write_atomically
+from state import write_atomically
 
 
 class _AnnouncingServer(uvicorn.Server):

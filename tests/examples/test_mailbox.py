@@ -5,7 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from dragoman.samples.mailbox import OWNER, Mailbox
+from mailboxes import OWNER, Mailbox
+from servers.samples import SERVERS
 
 
 def test_a_new_mailbox_begins_with_six_messages_newest_first(tmp_path: Path) -> None:
@@ -29,12 +30,15 @@ def test_what_is_sent_is_kept_and_what_is_sent_to_the_owner_arrives(tmp_path: Pa
 def test_two_processes_lose_no_message(tmp_path: Path) -> None:
     path = tmp_path / "mail.json"
     script = (
-        "import sys; from pathlib import Path; from dragoman.samples.mailbox import Mailbox;"
+        "import sys; from pathlib import Path; from mailboxes import Mailbox;"
         "box = Mailbox(Path(sys.argv[1]));"
         "to = ['a@example.com'];"
         "[box.send(to=to, subject=f'{sys.argv[2]}-{n}', body='', cc=[], bcc=[]) for n in range(25)]"
     )
-    senders = [subprocess.Popen([sys.executable, "-c", script, str(path), name]) for name in ("a", "b", "c")]
+    senders = [
+        subprocess.Popen([sys.executable, "-c", script, str(path), name], cwd=SERVERS)
+        for name in ("a", "b", "c")
+    ]
     assert [sender.wait(60) for sender in senders] == [0, 0, 0]
     subjects = {message.subject for message in Mailbox(path).list_sent()}
     assert subjects == {f"{name}-{number}" for name in ("a", "b", "c") for number in range(25)}

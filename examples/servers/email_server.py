@@ -1,7 +1,7 @@
 """A sample MCP server with two tools over a mailbox on disk, by stdio or by streamable HTTP.
 
-    python -m dragoman.samples.email --mailbox FILE
-    python -m dragoman.samples.email --mailbox FILE --http --port 0 --port-file PORT
+    python email_server.py --mailbox FILE
+    python email_server.py --mailbox FILE --http --port 0 --port-file PORT
 
 It sends nothing anywhere: what is sent is kept in the mailbox.
 """
@@ -16,8 +16,8 @@ from mcp.server.mcpserver.exceptions import ToolError
 from mcp_types import ToolAnnotations
 from pydantic import Field
 
-from dragoman.samples.listening import serve
-from dragoman.samples.mailbox import Mailbox, Message, listed_addresses
+from listening import serve
+from mailboxes import Mailbox, Message, listed_addresses
 
 Address = Annotated[str, Field(json_schema_extra={"format": "email"})]
 Addresses = Address | list[Address]
@@ -98,9 +98,7 @@ def checked(addresses: str | list[str] | None) -> list[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        prog="python -m dragoman.samples.email", description="A sample e-mail server."
-    )
+    parser = argparse.ArgumentParser(prog="email_server.py", description="A sample e-mail server.")
     parser.add_argument("--mailbox", type=Path, required=True, metavar="FILE", help="made if it is missing")
     parser.add_argument("--http", action="store_true", help="listen on 127.0.0.1 instead of stdio")
     parser.add_argument("--port", type=int, default=0, help="0 takes a free one")

@@ -1,6 +1,6 @@
 """The sample e-mail service with an OpenAPI document: the same mailbox as the MCP sample, over plain HTTP.
 
-    python -m dragoman.samples.email_service --mailbox FILE --port 0 --port-file PORT
+    python email_service.py --mailbox FILE --port 0 --port-file PORT
 
 It sends nothing anywhere: what is sent is kept in the mailbox.
 """
@@ -13,8 +13,8 @@ from typing import Annotated
 from fastapi import FastAPI, HTTPException, Query
 from pydantic import BaseModel, Field
 
-from dragoman.samples.listening import serve
-from dragoman.samples.mailbox import Mailbox, listed_addresses
+from listening import serve
+from mailboxes import Mailbox, listed_addresses
 
 Address = Annotated[str, Field(json_schema_extra={"format": "email"})]
 Addresses = Address | list[Address]
@@ -105,9 +105,7 @@ def _checked(addresses: str | list[str] | None) -> list[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        prog="python -m dragoman.samples.email_service", description="A sample e-mail service."
-    )
+    parser = argparse.ArgumentParser(prog="email_service.py", description="A sample e-mail service.")
     parser.add_argument("--mailbox", type=Path, required=True, metavar="FILE", help="made if it is missing")
     parser.add_argument("--port", type=int, default=0, help="0 takes a free one")
     parser.add_argument("--port-file", type=Path, metavar="FILE", help="written once it listens")

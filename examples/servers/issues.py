@@ -9,8 +9,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
 
-from dragoman.samples.people import ME, person
-from dragoman.samples.state import Document, State, ago, moment, now, weekday
+from account import ME, person
+from state import Document, State, ago, moment, now, weekday
 
 StateOfIssue = Literal["open", "closed"]
 

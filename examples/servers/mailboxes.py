@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal
 from uuid import uuid4
 
-from dragoman.samples.state import Document, State
+from state import Document, State
 
 OWNER = "you@example.com"
 

@@ -10,7 +10,8 @@ from typing import Any, Literal
 import pytest
 from mcp import Client, StdioServerParameters
 
-from dragoman.samples.mailbox import Mailbox
+from mailboxes import Mailbox
+from servers.samples import SERVERS
 
 pytestmark = pytest.mark.anyio
 WAYS = ["stdio-legacy", "stdio-2026-07-28", "http-legacy", "http-2026-07-28"]
@@ -21,7 +22,15 @@ Mode = Literal["legacy", "2026-07-28"]
 async def open_http_server(mailbox: Path, *more: str) -> AsyncGenerator[str]:
     """The URL that a real server prints when it is ready."""
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "dragoman.samples.email", "--http", "--port", "0", "--mailbox", str(mailbox)),
+        *(
+            sys.executable,
+            str(SERVERS / "email_server.py"),
+            "--http",
+            "--port",
+            "0",
+            "--mailbox",
+            str(mailbox),
+        ),
         *more,
         stdout=asyncio.subprocess.PIPE,
     )
@@ -40,7 +49,7 @@ async def open_client(way: str, mailbox: Path) -> AsyncGenerator[Client]:
     transport, _, era = way.partition("-")
     mode: Mode = "legacy" if era == "legacy" else "2026-07-28"
     if transport == "stdio":
-        arguments = ["-m", "dragoman.samples.email", "--mailbox", str(mailbox)]
+        arguments = [str(SERVERS / "email_server.py"), "--mailbox", str(mailbox)]
         async with Client(StdioServerParameters(command=sys.executable, args=arguments), mode=mode) as client:
             yield client
     else:

@@ -1,6 +1,6 @@
 """A sample issue tracker as an MCP server over stdio, with its state in `DIR/tracker.json`.
 
-python -m dragoman.samples.tracker --data DIR
+python tracker_server.py --data DIR
 """
 
 import argparse
@@ -14,9 +14,9 @@ from mcp.server.mcpserver import MCPServer
 from mcp_types import CallToolResult, ResourceLink, ToolAnnotations
 from pydantic import Field
 
-from dragoman.samples.answers import answered, said
-from dragoman.samples.issues import Issue, Issues, Question, Repository
-from dragoman.samples.state import add_data_option
+from answers import answered, said
+from issues import Issue, Issues, Question, Repository
+from state import add_data_option
 
 READS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 ADDS = ToolAnnotations(
@@ -172,9 +172,7 @@ def linked(result: dict[str, Any], issues: Sequence[Issue]) -> CallToolResult:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        prog="python -m dragoman.samples.tracker", description="A sample issue tracker."
-    )
+    parser = argparse.ArgumentParser(prog="tracker_server.py", description="A sample issue tracker.")
     add_data_option(parser)
     directory: Path = parser.parse_args().data
     build_server(Issues(directory / "tracker.json")).run("stdio")

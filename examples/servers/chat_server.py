@@ -1,6 +1,6 @@
 """A sample team chat as an MCP server over stdio, with its state in `DIR/chat.json`.
 
-python -m dragoman.samples.chat --data DIR
+python chat_server.py --data DIR
 """
 
 import argparse
@@ -14,9 +14,9 @@ from mcp.server.mcpserver import MCPServer
 from mcp_types import CallToolResult, ResourceLink, ToolAnnotations
 from pydantic import Field
 
-from dragoman.samples.answers import answered, said
-from dragoman.samples.channels import Channel, Channels, Member, Message
-from dragoman.samples.state import add_data_option
+from answers import answered, said
+from channels import Channel, Channels, Member, Message
+from state import add_data_option
 
 READS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 POSTS = ToolAnnotations(
@@ -140,9 +140,7 @@ def shown(found: Sequence[Message], limit: int) -> CallToolResult:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        prog="python -m dragoman.samples.chat", description="A sample team chat."
-    )
+    parser = argparse.ArgumentParser(prog="chat_server.py", description="A sample team chat.")
     add_data_option(parser)
     directory: Path = parser.parse_args().data
     build_server(Channels(directory / "chat.json")).run("stdio")

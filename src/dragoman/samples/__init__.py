@@ -1,1 +1,0 @@
-"""Servers to try Dragoman with. Nothing of Dragoman imports them."""
