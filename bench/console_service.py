@@ -13,8 +13,8 @@ from pydantic_ai.messages import ModelMessage, ModelRequest, UserPromptPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from dragoman import Hub, Settings
-from dragoman.api import get_or_make_token
 from dragoman.server import Doors, build_app
+from dragoman.web.service_token import get_or_make_token
 
 GAP = 0.02  # seconds between two words
 

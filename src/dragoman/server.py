@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 import uvicorn
 from starlette.types import Receive, Scope, Send
 
-from dragoman.api import Api, Guard, get_or_make_token
+from dragoman.api import Api
 from dragoman.console import Console, is_console_path
 from dragoman.errors import Conflict, InvalidConfig
 from dragoman.hub import Hub
@@ -28,6 +28,8 @@ from dragoman.identity.entrance import Admission
 from dragoman.mcp_endpoint import McpEndpoint
 from dragoman.settings import Settings
 from dragoman.telemetry.redaction import Redactor
+from dragoman.web.guard import Guard
+from dragoman.web.service_token import get_or_make_token
 
 # Requests under way get this long to finish; the hub then has the rest of its ten seconds.
 LAST_REQUESTS = 3.0

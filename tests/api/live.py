@@ -14,8 +14,9 @@ import aiohttp
 import uvicorn
 
 from dragoman import Hub
-from dragoman.api import Api, get_or_make_token
+from dragoman.api import Api
 from dragoman.server import Doors, build_app
+from dragoman.web.service_token import get_or_make_token
 from servers.hubs import open_hub
 
 

@@ -7,7 +7,7 @@ import pytest
 from live import Live, Reply
 from scripted import open_conversations
 
-from dragoman.api.scopes import needed_scope
+from dragoman.web.scopes import needed_scope
 from servers.hubs import QUICK
 from servers.processes import stdio
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from live import open_service
 
-from dragoman.api import get_or_make_token
 from dragoman.errors import KeyFault
+from dragoman.web.service_token import get_or_make_token
 
 pytestmark = pytest.mark.anyio
 

@@ -10,8 +10,8 @@ from live import Live, open_service
 
 from dragoman import Hub
 from dragoman.api import Api
-from dragoman.api.encoding import encode
 from dragoman.settings import Settings
+from dragoman.web.encoding import encode
 from servers.hubs import QUICK, until
 from servers.processes import stdio
 
@@ -143,7 +143,8 @@ async def test_events_are_streamed_with_ids(tmp_path: Path) -> None:
 
 
 async def test_an_idle_stream_is_kept_alive_and_ends_with_its_reader(tmp_path: Path) -> None:
-    from dragoman.api.events import EventStream
+    from dragoman.api.events import hub_frames
+    from dragoman.web.server_sent_events import EventStream
 
     async with Hub(Settings(home=tmp_path)) as hub:
         sent: list[bytes] = []
@@ -159,7 +160,7 @@ async def test_an_idle_stream_is_kept_alive_and_ends_with_its_reader(tmp_path: P
             if sent.count(b": still here\n\n") == 3:
                 beats.set()
 
-        stream = EventStream(hub, hub.caller, asyncio.Event(), keep_alive=0.01)
+        stream = EventStream(hub_frames(hub, hub.caller), asyncio.Event(), keep_alive=0.01)
         async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
             tasks.create_task(stream({"type": "http"}, receive, send))
             await beats.wait()

@@ -8,8 +8,9 @@ import pytest
 from fastapi import FastAPI
 from live import open_service
 
-from dragoman.api.problems import TABLE, add_problems, problem
+from dragoman.api.problems import add_problems
 from dragoman.errors import DragomanError, RateLimited
+from dragoman.web.problems import TABLE, problem
 from servers.processes import stdio
 
 pytestmark = pytest.mark.anyio

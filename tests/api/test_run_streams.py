@@ -143,7 +143,7 @@ async def test_a_reader_that_leaves_frees_everything(tmp_path: Path) -> None:
 async def test_a_key_that_is_revoked_ends_its_streams(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dragoman.api.events.LOOK_EVERY", 0.05)
+    monkeypatch.setattr("dragoman.web.server_sent_events.CHECK_EVERY", 0.05)
     async with open_conversations(tmp_path) as (live, script):
         key = (await live.ask("POST", "/api/keys", {"name": "k", "scopes": ["read"]})).value
         run = await post(live, "hold")

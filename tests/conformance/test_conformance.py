@@ -14,8 +14,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from conformance import node_tools
 from conformance.expectations import NOT_OURS
-from dragoman.api import Guard
 from dragoman.mcp_endpoint import McpEndpoint
+from dragoman.web.guard import Guard
 from mcp_endpoint.doors import TOKEN, serving
 from servers.hubs import open_hub
 from servers.processes import HttpProcess

@@ -9,7 +9,7 @@ import pytest
 
 from api.live import open_service
 from cli.command_line import dragoman_process
-from dragoman.api.scopes import needed_scope
+from dragoman.web.scopes import needed_scope
 from mcp_endpoint.doors import open_door, subscribed
 from servers.hubs import quick
 from servers.processes import stdio

@@ -2,8 +2,8 @@
 
 import pytest
 
-from dragoman.api.scopes import check_scope, needed_scope
 from dragoman.errors import Denied
+from dragoman.web.scopes import check_scope, needed_scope
 
 
 @pytest.mark.parametrize(

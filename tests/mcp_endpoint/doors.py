@@ -18,9 +18,9 @@ from mcp.client.streamable_http import streamable_http_client
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dragoman import Hub
-from dragoman.api import Guard
 from dragoman.mcp_endpoint import McpEndpoint
 from dragoman.scope import Caller
+from dragoman.web.guard import Guard
 from servers.hubs import open_hub
 
 TOKEN = "drg_test"

@@ -19,12 +19,12 @@ from upstream import open_upstream
 from visits import TOOLS, Visits
 
 from api.live import open_service
-from dragoman.api.encoding import encode
 from dragoman.events import Event
 from dragoman.people import Thread
 from dragoman.scope import Caller
 from dragoman.store import tables
 from dragoman.store.threads import SqlThreads
+from dragoman.web.encoding import encode
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(300)]
 

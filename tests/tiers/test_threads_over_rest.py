@@ -10,8 +10,8 @@ import pytest
 
 from dragoman import Caller
 from dragoman.api import Api
-from dragoman.api.requests import CALLER
 from dragoman.people import Bounds
+from dragoman.web.guard import CALLER
 from servers.account_server import AccountServer, tool
 from tiers.people import ADA, BOB, NORA, open_team
 

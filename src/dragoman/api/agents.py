@@ -9,11 +9,11 @@ from starlette.responses import Response
 from typing_extensions import TypedDict
 
 from dragoman.agent import AgentKind, AgentNumbers, AgentStatus, Exposure
-from dragoman.api.encoding import json_response
 from dragoman.api.requests import PROBLEMS, TheCaller, TheHub
 from dragoman.hub import Hub
 from dragoman.hub.agents import AgentView
 from dragoman.scope import Caller
+from dragoman.web.encoding import json_response
 
 routes = APIRouter(prefix="/api/agents", tags=["agents"], responses=PROBLEMS)
 aliases = APIRouter(prefix="/agents", tags=["agents"], responses=PROBLEMS)

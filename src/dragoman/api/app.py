@@ -7,8 +7,7 @@ import asyncio
 from importlib.metadata import version
 
 from fastapi import FastAPI
-from starlette.exceptions import HTTPException
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from dragoman.api import (
     agents,
@@ -34,13 +33,14 @@ from dragoman.api import (
     usage,
 )
 from dragoman.api.calls import make_call
-from dragoman.api.problems import TooLarge, add_problems, internal, problem
-from dragoman.api.requests import CALLER
-from dragoman.errors import CallerFault, DragomanError
+from dragoman.api.problems import add_problems
+from dragoman.errors import DragomanError
 from dragoman.hub import Hub
 from dragoman.telemetry.logs import get_logger
+from dragoman.web.bodies import MAX_BODY, limited, read_body
+from dragoman.web.guard import caller_in
+from dragoman.web.problems import internal, problem
 
-MAX_BODY = 16 * 1024 * 1024
 _TEXT = "Tools of every connected server, behind one address. Errors are RFC 9457 problems."
 _JSON = (b"content-type", b"application/json")
 
@@ -84,15 +84,15 @@ class Api:
             await self._call(scope, receive, send)
             return
         try:
-            await self._app(scope, _capped(receive, self._max_body), send)
+            await self._app(scope, limited(receive, self._max_body), send)
         except Exception:  # noqa: BLE001
             # boundary: the answer has been sent by the problem table; the log has the rest
             get_logger().exception("api.failed", path=scope["path"][:200])
 
     async def _call(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            caller = scope.get(CALLER) or self._hub.caller
-            answer = await make_call(self._hub, await _read(receive, self._max_body), caller)
+            caller = caller_in(scope, self._hub)
+            answer = await make_call(self._hub, await read_body(receive, self._max_body), caller)
         except DragomanError as error:
             await problem(error)(scope, receive, send)
             return
@@ -104,42 +104,3 @@ class Api:
         length = (b"content-length", b"%d" % len(answer))
         await send({"type": "http.response.start", "status": 200, "headers": [_JSON, length]})
         await send({"type": "http.response.body", "body": answer})
-
-
-async def _read(receive: Receive, limit: int) -> bytes:
-    message = await receive()
-    if not message.get("more_body"):
-        body: bytes = message.get("body", b"")
-    else:
-        parts = bytearray(message["body"])
-        while message.get("more_body") and len(parts) <= limit:
-            message = await receive()
-            parts += message.get("body", b"")
-        body = bytes(parts)
-    if message["type"] == "http.disconnect":
-        raise CallerFault("the request ended before its body did")
-    if len(body) > limit:
-        raise _too_large(limit)
-    return body
-
-
-def _capped(receive: Receive, limit: int) -> Receive:
-    seen = 0
-
-    async def capped() -> Message:
-        nonlocal seen
-        message = await receive()
-        seen += len(message.get("body", b""))
-        if seen > limit:
-            # FastAPI lets only this kind of error through while it reads a body.
-            raise HTTPException(413, _too_large(limit).message)
-        return message
-
-    return capped
-
-
-def _too_large(limit: int) -> TooLarge:
-    return TooLarge(
-        f"the body of a request may have at most {limit:,} bytes",
-        hint="write large data to a file that the tool can read, and pass its name",
-    )

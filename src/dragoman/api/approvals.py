@@ -7,13 +7,13 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 from typing_extensions import TypedDict
 
-from dragoman.api.encoding import json_response
 from dragoman.api.requests import PROBLEMS, TheCaller, TheHub
 from dragoman.api.shapes import AnnotationsShape
 from dragoman.hub import Hub
 from dragoman.hub.approvals import Question
 from dragoman.store.records import Allowance, Answer, ApprovalStatus
 from dragoman.tool import Annotations
+from dragoman.web.encoding import json_response
 
 routes = APIRouter(prefix="/api", tags=["approvals"], responses=PROBLEMS)
 

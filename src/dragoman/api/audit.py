@@ -7,8 +7,8 @@ from pydantic import AwareDatetime
 from starlette.responses import Response
 from typing_extensions import TypedDict
 
-from dragoman.api.encoding import encode, json_response
 from dragoman.api.requests import PROBLEMS, TheCaller, TheHub
+from dragoman.web.encoding import encode, json_response
 
 routes = APIRouter(prefix="/api", tags=["audit"], responses=PROBLEMS)
 LINES = "application/x-ndjson"

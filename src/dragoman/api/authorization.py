@@ -12,12 +12,12 @@ from urllib.parse import parse_qs, urlsplit
 from fastapi import APIRouter, Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from dragoman.api.encoding import json_response
-from dragoman.api.problems import TABLE
 from dragoman.api.requests import TheHub
 from dragoman.connections.oauth import Callback
 from dragoman.connections.oauth.clients import client_document
 from dragoman.errors import CallerFault, DragomanError, NotFound
+from dragoman.web.encoding import json_response
+from dragoman.web.problems import status_of
 
 pages = APIRouter(prefix="/oauth", include_in_schema=False)
 
@@ -130,8 +130,7 @@ def _origin(address: str) -> str:
 
 def _failure(error: DragomanError) -> Response:
     hint = f"<p><small>{escape(error.hint)}</small></p>" if error.hint else ""
-    status = TABLE.get(error.code, TABLE["error"])[0]
-    return _page("It did not work", f"<p>{escape(error.message)}</p>{hint}", status=status)
+    return _page("It did not work", f"<p>{escape(error.message)}</p>{hint}", status=status_of(error))
 
 
 def _page(title: str, body: str, *, status: int = 200, sends_to: str = "") -> Response:

@@ -9,12 +9,12 @@ from typing import Any, cast
 
 import orjson
 
-from dragoman.api.encoding import encode
-from dragoman.api.problems import InvalidRequest
 from dragoman.errors import CallerFault
 from dragoman.hub import Hub
 from dragoman.names import did_you_mean
 from dragoman.scope import Caller
+from dragoman.web.encoding import encode
+from dragoman.web.problems import InvalidRequest
 
 _FIELDS = ("tool", "arguments", "timeout", "thread", "agent", "tools", "cost_limit")
 _MOST_TOOLS = 1000

@@ -11,9 +11,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 from typing_extensions import TypedDict
 
-from dragoman.api.encoding import json_response
 from dragoman.api.requests import PROBLEMS, TheCaller, TheHub
 from dragoman.sandbox.outcome import CodeFault
+from dragoman.web.encoding import json_response
 
 routes = APIRouter(prefix="/api", tags=["code"], responses=PROBLEMS)
 

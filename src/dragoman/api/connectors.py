@@ -3,10 +3,10 @@
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from dragoman.api.encoding import json_response
 from dragoman.api.requests import PROBLEMS, ConnectorChanges, NewConnector, TheCaller, TheHub
 from dragoman.api.shapes import ChangesShape, ConnectorShape, ConnectorsShape
 from dragoman.api.views import changes_view, connector_view
+from dragoman.web.encoding import json_response
 
 routes = APIRouter(prefix="/api/connectors", tags=["connectors"], responses=PROBLEMS)
 _ONE: dict[int | str, dict[str, object]] = {200: {"model": ConnectorShape}}

@@ -10,9 +10,9 @@ from starlette.responses import Response
 from typing_extensions import TypedDict
 
 from dragoman.api import authorization
-from dragoman.api.encoding import json_response
 from dragoman.api.requests import PROBLEMS, TheCaller, TheHub
 from dragoman.hub.credentials import CredentialState, CredentialView
+from dragoman.web.encoding import json_response
 
 routes = APIRouter(tags=["credentials"], responses=PROBLEMS)
 routes.include_router(authorization.pages)

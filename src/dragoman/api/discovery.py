@@ -7,13 +7,13 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr
 from starlette.responses import Response
 from typing_extensions import TypedDict
 
-from dragoman.api.encoding import json_response
 from dragoman.api.imports import NeedShape, need_view
 from dragoman.api.requests import PROBLEMS, TheCaller, TheHub
 from dragoman.api.shapes import ConnectorShape
 from dragoman.api.views import connector_view
 from dragoman.discovery import Offer, Way
 from dragoman.hub import ConnectorView
+from dragoman.web.encoding import json_response
 
 routes = APIRouter(prefix="/api/discover", tags=["discovery"], responses=PROBLEMS)
 aliases = APIRouter(tags=["connectors"], responses=PROBLEMS)

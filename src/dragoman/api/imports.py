@@ -7,7 +7,6 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 from typing_extensions import TypedDict
 
-from dragoman.api.encoding import JSON, json_response
 from dragoman.api.requests import PROBLEMS, TheCaller, TheHub
 from dragoman.api.shapes import ConnectorShape
 from dragoman.api.views import connector_view
@@ -15,6 +14,7 @@ from dragoman.discovery.inputs import Input
 from dragoman.formats import Need, Places
 from dragoman.formats.files import ImportText
 from dragoman.hub.imports import Action, Step
+from dragoman.web.encoding import JSON, json_response
 
 routes = APIRouter(prefix="/api", tags=["configuration"], responses=PROBLEMS)
 

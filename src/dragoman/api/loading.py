@@ -11,12 +11,12 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 from typing_extensions import TypedDict
 
-from dragoman.api.encoding import json_response
 from dragoman.api.requests import PROBLEMS, TheCaller, TheHub
 from dragoman.api.search import HitShape
 from dragoman.api.views import tool_view
 from dragoman.hub.loading import Footprint, ToolFootprint
 from dragoman.tokens import Counter
+from dragoman.web.encoding import json_response
 
 routes = APIRouter(prefix="/api", tags=["tools"], responses=PROBLEMS)
 _Thread = Annotated[str, Field(min_length=1, max_length=200)]

@@ -12,13 +12,13 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
 from dragoman.agent import Exposure
-from dragoman.api.encoding import json_response
 from dragoman.api.requests import PROBLEMS, TheCaller, TheHub
 from dragoman.api.run_shapes import AcceptedShape, MessagesShape, message_view, run_view
 from dragoman.hub import Hub
 from dragoman.run import Run, RunEvent, RunLimits
 from dragoman.scope import Caller
 from dragoman.store.run_protocols import Accepted
+from dragoman.web.encoding import json_response
 
 routes = APIRouter(prefix="/api", tags=["messages"], responses=PROBLEMS)
 LONGEST_WAIT = 300.0

@@ -5,8 +5,8 @@ from starlette.responses import Response
 from typing_extensions import TypedDict
 
 from dragoman.agents.models import FoundModel
-from dragoman.api.encoding import json_response
 from dragoman.api.requests import PROBLEMS, TheCaller, TheHub
+from dragoman.web.encoding import json_response
 
 routes = APIRouter(prefix="/api", tags=["agents"], responses=PROBLEMS)
 

@@ -6,14 +6,14 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from dragoman.api.encoding import json_response
-from dragoman.api.events import EventStream, admission_of
-from dragoman.api.problems import WrongRange, problem
+from dragoman.api.events import event_stream, hub_frames
 from dragoman.api.requests import PROBLEMS, TheCaller, TheHub
 from dragoman.api.shapes import CallsShape, HealthShape
 from dragoman.api.views import call_view
 from dragoman.errors import DragomanError, NotFound, StoreUnavailable
 from dragoman.telemetry.prometheus import CONTENT_TYPE, ConnectorState, Exposition
+from dragoman.web.encoding import json_response
+from dragoman.web.problems import WrongRange, problem
 
 READY_LIMIT = 3.0
 
@@ -54,8 +54,7 @@ async def get_result(
 @routes.get("/events", responses={200: {"content": {"text/event-stream": {}}}})
 async def follow_events(request: Request, hub: TheHub, caller: TheCaller) -> Response:
     """What happens from now on, as server-sent events."""
-    stopping = request.app.state.stopping
-    return EventStream(hub, caller, stopping, is_admitted=admission_of(request, hub))
+    return event_stream(request, hub, hub_frames(hub, caller))
 
 
 @probes.get("/metrics", responses={200: {"content": {"text/plain": {}}}})

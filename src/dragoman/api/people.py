@@ -7,12 +7,12 @@ from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import Response
 
 from dragoman.api import people_shapes as shapes
-from dragoman.api.encoding import json_response
 from dragoman.api.people_shapes import key_view, me_view, user_view, workspace_view
 from dragoman.api.requests import PROBLEMS, TheCaller, TheHub
-from dragoman.api.scopes import SCOPES
 from dragoman.identity.admission import ALL_SCOPES
 from dragoman.people import Bounds, KeyScope
+from dragoman.web.encoding import json_response
+from dragoman.web.scopes import SCOPES
 
 routes = APIRouter(prefix="/api", tags=["people"], responses=PROBLEMS)
 

@@ -12,8 +12,8 @@ from starlette.responses import Response
 from typing_extensions import TypedDict
 
 from dragoman.agents.connector_query import MOST_TOOLS, ConnectorQuery, ErrorCode
-from dragoman.api.encoding import json_response
 from dragoman.api.requests import PROBLEMS, TheCaller, TheHub
+from dragoman.web.encoding import json_response
 
 routes = APIRouter(prefix="/api", tags=["agents"], responses=PROBLEMS)
 

@@ -6,10 +6,10 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
-from dragoman.api.encoding import json_response
 from dragoman.api.requests import PROBLEMS, TheCaller, TheHub
 from dragoman.api.run_shapes import QuestionShape, QuestionsShape, question_view
 from dragoman.run import QuestionStatus
+from dragoman.web.encoding import json_response
 
 routes = APIRouter(prefix="/api", tags=["questions"], responses=PROBLEMS)
 _ONE: dict[int | str, dict[str, Any]] = {200: {"model": QuestionShape}}

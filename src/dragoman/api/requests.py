@@ -20,8 +20,8 @@ from dragoman.connector import Configuration
 from dragoman.hub import Hub
 from dragoman.names import did_you_mean
 from dragoman.scope import Caller
+from dragoman.web.guard import caller_in
 
-CALLER = "dragoman.caller"  # where the guard leaves it in a request's scope
 _CONFIGURATION = sorted(set(Configuration.model_fields) - {"secrets"})
 _PROBLEM = {"application/problem+json": {"schema": TypeAdapter(ProblemShape).json_schema()}}
 PROBLEMS: dict[int | str, dict[str, Any]] = {
@@ -35,8 +35,7 @@ async def hub_of(request: Request) -> Hub:
 
 
 async def caller_of(request: Request) -> Caller:
-    """Who the guard let in; without a guard, whom the hub acts for."""
-    return request.scope.get(CALLER) or request.app.state.hub.caller
+    return caller_in(request.scope, request.app.state.hub)
 
 
 TheHub = Annotated[Hub, Depends(hub_of)]

@@ -10,9 +10,9 @@ from starlette.responses import Response
 from typing_extensions import TypedDict
 
 from dragoman.agents.rollout import Figures
-from dragoman.api.encoding import json_response
 from dragoman.api.requests import PROBLEMS, TheCaller, TheHub
 from dragoman.hub.rollout import RolloutStatus
+from dragoman.web.encoding import json_response
 
 routes = APIRouter(prefix="/api", tags=["rollout"], responses=PROBLEMS)
 

@@ -9,9 +9,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter
 from starlette.responses import Response
 from typing_extensions import TypedDict
 
-from dragoman.api.encoding import json_response
-from dragoman.api.events import Stream, admission_of, run_frames
-from dragoman.api.problems import InvalidRequest
+from dragoman.api.events import event_stream, run_frames
 from dragoman.api.requests import PROBLEMS, TheCaller, TheHub
 from dragoman.api.run_shapes import (
     FamilyShape,
@@ -24,6 +22,8 @@ from dragoman.api.run_shapes import (
     timeline_view,
 )
 from dragoman.run import RunStatus
+from dragoman.web.encoding import json_response
+from dragoman.web.problems import InvalidRequest
 
 routes = APIRouter(prefix="/api", tags=["runs"], responses=PROBLEMS)
 _ID_IN_RUN = re.compile(r"\d{1,9}")
@@ -122,7 +122,7 @@ async def follow_run(
         return Response(status_code=204)
     await hub.runs.get(run, caller)
     frames = run_frames(hub.runs.follow(run, after, caller))
-    return Stream(frames, request.app.state.stopping, is_admitted=admission_of(request, hub))
+    return event_stream(request, hub, frames)
 
 
 @routes.get("/threads/{thread}/events", responses=_STREAM)
@@ -144,7 +144,7 @@ async def follow_thread(
     frames = run_frames(
         hub.runs.follow_thread(thread, _place(last_event_id or after), caller), of_thread=True
     )
-    return Stream(frames, request.app.state.stopping, is_admitted=admission_of(request, hub))
+    return event_stream(request, hub, frames)
 
 
 def _number(last_event_id: str | None, after: int) -> int:

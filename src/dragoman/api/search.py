@@ -8,7 +8,6 @@ from fastapi import APIRouter, Query
 from starlette.responses import Response
 from typing_extensions import TypedDict
 
-from dragoman.api.encoding import json_response
 from dragoman.api.requests import PROBLEMS, TheHub
 from dragoman.api.shapes import ToolShape
 from dragoman.api.threads import ThreadCaller
@@ -17,6 +16,7 @@ from dragoman.catalog.search import Found
 from dragoman.errors import NotFound
 from dragoman.hub import Hub
 from dragoman.scope import Caller
+from dragoman.web.encoding import json_response
 
 routes = APIRouter(prefix="/api", tags=["tools"], responses=PROBLEMS)
 

@@ -8,7 +8,6 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 from typing_extensions import TypedDict
 
-from dragoman.api.encoding import json_response
 from dragoman.api.requests import PROBLEMS, TheCaller, TheHub
 from dragoman.api.shapes import ToolShape
 from dragoman.api.views import tool_view
@@ -16,6 +15,7 @@ from dragoman.hub.preferences import PreferencesView
 from dragoman.hub.thread_tools import Missing, ThreadTools, Why
 from dragoman.hub.threads import ThreadView
 from dragoman.scope import Caller
+from dragoman.web.encoding import json_response
 
 routes = APIRouter(prefix="/api", tags=["threads"], responses=PROBLEMS)
 _MOST_NAMES = 1000

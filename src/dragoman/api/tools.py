@@ -7,7 +7,6 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
 from dragoman.api.calls import make_call
-from dragoman.api.encoding import JSON, json_response
 from dragoman.api.requests import PROBLEMS, CallRequest, TheCaller, TheHub, ToolCallRequest
 from dragoman.api.shapes import OutputShape, ToolDetailShape, ToolsShape
 from dragoman.api.threads import ThreadCaller
@@ -15,6 +14,7 @@ from dragoman.api.views import tool_detail, tool_view
 from dragoman.connector import Policy
 from dragoman.hub import Hub
 from dragoman.scope import Caller
+from dragoman.web.encoding import JSON, json_response
 
 routes = APIRouter(prefix="/api", tags=["tools"], responses=PROBLEMS)
 _ONE: dict[int | str, dict[str, Any]] = {200: {"model": ToolDetailShape}}

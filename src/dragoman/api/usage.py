@@ -6,8 +6,8 @@ from fastapi import APIRouter, Query
 from starlette.responses import Response
 from typing_extensions import TypedDict
 
-from dragoman.api.encoding import json_response
 from dragoman.api.requests import PROBLEMS, TheCaller, TheHub
+from dragoman.web.encoding import json_response
 
 routes = APIRouter(prefix="/api", tags=["usage"], responses=PROBLEMS)
 

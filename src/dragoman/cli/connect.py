@@ -103,7 +103,7 @@ def _token(settings: Settings, service: Service | None, client: Client) -> str:
         except Refused as refused:
             if refused.problem.get("code") != "not_found":
                 raise
-    from dragoman.api.token import get_or_make_token
+    from dragoman.web.service_token import get_or_make_token
 
     return service.token if service else get_or_make_token(settings.token_file)
 

@@ -59,7 +59,7 @@ def token(as_json: AsJson = False) -> None:
     \b
     curl -H "Authorization: Bearer $(dragoman token)" http://127.0.0.1:8765/api/tools
     """
-    from dragoman.api.token import get_or_make_token
+    from dragoman.web.service_token import get_or_make_token
 
     screen = Screen(as_json)
     with failures_on(screen):

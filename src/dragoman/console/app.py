@@ -6,7 +6,6 @@ from dataclasses import replace
 from urllib.parse import quote
 
 from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Mount
@@ -40,6 +39,7 @@ from dragoman.errors import Denied, DragomanError
 from dragoman.hub import Hub
 from dragoman.identity.admission import Admission
 from dragoman.telemetry.logs import get_logger
+from dragoman.web.bodies import limited
 
 _PARTS = (
     signing_in, oidc, overview, chat, connectors, tools, code, agents, runs, approvals, credentials,
@@ -90,9 +90,8 @@ class Console:
             return
         scope["app"] = self._app
         request = Request(scope, receive)
-        is_open = request.url.path.startswith(_OPEN)
-        receive = _capped(receive, _MOST_OF_STRANGERS if is_open else _MOST)
-        if not is_open and (refused := await self._refused(request)):
+        receive = limited(receive, _limit_of(request))
+        if not _is_open(request) and (refused := await self._refused(request)):
             await refused(scope, receive, _with_headers(send))
             return
         try:
@@ -130,19 +129,13 @@ class _Kept:
         await self._app(scope, receive, _adding(send, _FOR_EVER) if scope.get("query_string") else send)
 
 
-def _capped(receive: Receive, limit: int) -> Receive:
-    """Nobody fills our memory; the text is said to whoever tries."""
-    seen = 0
+def _is_open(request: Request) -> bool:
+    return request.url.path.startswith(_OPEN)
 
-    async def capped() -> Message:
-        nonlocal seen
-        message = await receive()
-        seen += len(message.get("body", b""))
-        if seen > limit:
-            raise HTTPException(413, f"This is too large: at most {limit // 1024:,} KB can be sent.")
-        return message
 
-    return capped
+def _limit_of(request: Request) -> int:
+    """In bytes of a body."""
+    return _MOST_OF_STRANGERS if _is_open(request) else _MOST
 
 
 def _with_headers(send: Send) -> Send:
@@ -177,7 +170,8 @@ async def _not_found(request: Request, error: Exception) -> Response:
 
 
 async def _too_large(request: Request, error: Exception) -> Response:
-    return shown(request, getattr(error, "detail", ""), "Send less at once.", 413)
+    text = f"This is too large: at most {_limit_of(request) // 1024:,} KB can be sent."
+    return shown(request, text, "Send less at once.", 413)
 
 
 async def _refused(request: Request, error: DragomanError) -> Response:

@@ -17,9 +17,8 @@ from dragoman.agent import Agent
 from dragoman.console.chat_asks import answer_approval, answer_question, look_up, show_approval, show_question
 from dragoman.console.chat_events import ThreadFrames
 from dragoman.console.filled import filled
-from dragoman.console.pages import caller_of, hub_of, pages_of
+from dragoman.console.pages import caller_of, event_stream, hub_of, pages_of
 from dragoman.console.rights import check_scope
-from dragoman.console.streaming import Stream
 from dragoman.console.transcript import Turn, turn_of
 from dragoman.errors import InvalidArguments
 from dragoman.hub import Hub
@@ -78,7 +77,7 @@ async def follow(request: Request) -> Response:
         raise InvalidArguments("after is <run>:<number>", hint="load the page again")
     events = hub.runs.follow_thread(thread.thread.id, (mark.group(1), int(mark.group(2))), caller)
     frames = ThreadFrames(events)
-    return Stream(request, frames.tell(), beside=frames.hear)
+    return event_stream(request, frames.tell(), beside=frames.hear)
 
 
 async def write(request: Request) -> Response:

@@ -11,8 +11,8 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import cast
 
-from dragoman.console.streaming import framed
 from dragoman.run import RunEvent
+from dragoman.web.server_sent_events import event_frame
 
 _FRAME = 0.01  # seconds; the journal tells words about every 25 ms, and they are passed on at once
 
@@ -65,4 +65,4 @@ def _framed(event: RunEvent) -> bytes:
         "data": dict(event.data),
     }
     data = json.dumps(facts, ensure_ascii=False, separators=(",", ":"), default=str).encode()
-    return framed(f"{event.root}:{event.number}", data)
+    return event_frame(data, mark=f"{event.root}:{event.number}")

@@ -4,34 +4,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from dragoman.console.pages import find_session, is_part, pages_of
-from dragoman.errors import (
-    Conflict,
-    Denied,
-    DragomanError,
-    InvalidArguments,
-    InvalidConfig,
-    InvalidName,
-    LimitReached,
-    NotFound,
-    Unauthenticated,
-)
-
-_STATUSES: dict[type[DragomanError], int] = {
-    NotFound: 404,
-    Unauthenticated: 401,
-    Denied: 403,
-    Conflict: 409,
-    LimitReached: 429,
-    InvalidArguments: 422,
-    InvalidConfig: 422,
-    InvalidName: 422,
-}
+from dragoman.errors import DragomanError
+from dragoman.web.problems import status_of
 
 
 def of_error(request: Request, error: DragomanError) -> Response:
     clean = request.app.state.hub.without_secrets
-    status = next((status for kind, status in _STATUSES.items() if isinstance(error, kind)), 502)
-    return shown(request, clean(error.message), clean(error.hint or ""), status)
+    return shown(request, clean(error.message), clean(error.hint or ""), status_of(error))
 
 
 def shown(request: Request, message: str, hint: str, status: int) -> Response:

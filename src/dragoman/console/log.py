@@ -9,11 +9,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from dragoman.console.pages import caller_of, duration, hub_of, is_part, pages_of
+from dragoman.console.pages import caller_of, duration, event_stream, hub_of, is_part, pages_of
 from dragoman.console.rights import check_scope
-from dragoman.console.streaming import Stream, framed
 from dragoman.console.texts import pretty
 from dragoman.events import Event
+from dragoman.web.server_sent_events import event_frame
 
 _MOST_CALLS = 100
 GROUPS = {
@@ -46,7 +46,7 @@ async def show_calls(request: Request) -> Response:
 
 async def follow(request: Request) -> Response:
     check_scope(request, "read")
-    return Stream(request, _frames(request))
+    return event_stream(request, _frames(request))
 
 
 async def _frames(request: Request) -> AsyncIterator[bytes]:
@@ -55,7 +55,7 @@ async def _frames(request: Request) -> AsyncIterator[bytes]:
     async with aclosing(cast("AsyncGenerator[Event]", events)) as told:
         async for event in told:
             number += 1
-            yield framed(str(number), orjson.dumps(line_of(event)))
+            yield event_frame(orjson.dumps(line_of(event)), mark=str(number))
 
 
 def line_of(event: Event) -> Mapping[str, Any]:

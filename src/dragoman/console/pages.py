@@ -1,6 +1,6 @@
 """How pages are made: templates with escaping always on, the session at hand, headers against strangers."""
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -17,7 +17,9 @@ from dragoman.console.markdown import rendered
 from dragoman.console.sessions import Session
 from dragoman.hub import Hub
 from dragoman.scope import Caller
+from dragoman.web.server_sent_events import EventStream, Work
 
+_KEEP_ALIVE = 10.0  # seconds; a page that hears nothing for longer comes again
 HERE = Path(__file__).parent
 STATIC = HERE / "static"
 HEADERS = {
@@ -136,6 +138,16 @@ def caller_of(request: Request) -> Caller:
 def is_part(request: Request) -> bool:
     """Whether htmx asks for a piece and not a person for a page."""
     return request.headers.get("hx-request") == "true"
+
+
+def event_stream(request: Request, frames: AsyncIterator[bytes], beside: Work | None = None) -> Response:
+    """Server-sent events to one page: until it is left, its session ends, or the service stops."""
+    state = request.app.state
+
+    async def is_admitted() -> bool:
+        return await state.sessions.find(request) is not None
+
+    return EventStream(frames, state.stopping, keep_alive=_KEEP_ALIVE, is_admitted=is_admitted, beside=beside)
 
 
 # What templates say

@@ -13,9 +13,8 @@ from starlette.routing import Route
 
 from dragoman.console import offers
 from dragoman.console.filled import Filled
-from dragoman.console.pages import caller_of, hub_of, pages_of
+from dragoman.console.pages import caller_of, event_stream, hub_of, pages_of
 from dragoman.console.rights import check_scope
-from dragoman.console.streaming import Stream
 from dragoman.console.texts import said
 from dragoman.errors import DragomanError, InvalidConfig
 from dragoman.formats.documents import MAX_TEXT
@@ -72,7 +71,7 @@ async def apply(request: Request) -> Response:
             told.put_nowait(error)
         await asyncio.Event().wait()  # the frames end the stream once all of them are told
 
-    return Stream(request, _frames(request, len(expected), told), beside=work)
+    return event_stream(request, _frames(request, len(expected), told), beside=work)
 
 
 async def export(request: Request) -> Response:

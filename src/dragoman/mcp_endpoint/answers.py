@@ -20,7 +20,7 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, LATEST_HANDSHAKE_VERS
 from dragoman.errors import DragomanError
 from dragoman.hub import Hub
 from dragoman.mcp_endpoint.asking import Asker
-from dragoman.mcp_endpoint.messages import Params, Request, RpcError, encode
+from dragoman.mcp_endpoint.messages import Params, Request, RpcError
 from dragoman.mcp_endpoint.offerings import Offerings
 from dragoman.mcp_endpoint.results import call_result, unknown
 from dragoman.mcp_endpoint.search_tools import use
@@ -29,6 +29,7 @@ from dragoman.mcp_endpoint.views import Shown, Views
 from dragoman.names import alias_name, did_you_mean
 from dragoman.scope import Caller
 from dragoman.tool import Admission, Tool
+from dragoman.web.encoding import encode
 
 SERVER_INFO = {"name": "dragoman", "title": "Dragoman", "version": version("dragoman")}
 SERVER_INFO_STAMP = {SERVER_INFO_META_KEY: SERVER_INFO}

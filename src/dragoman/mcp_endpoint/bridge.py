@@ -17,11 +17,11 @@ from dragoman.mcp_endpoint.messages import (
     Notification,
     Request,
     RpcError,
-    encode,
     error_message,
     parsed,
     read,
 )
+from dragoman.web.encoding import encode
 
 _FAILED = -32000
 _LAST_ANSWERS = 5.0

@@ -34,7 +34,6 @@ from dragoman.mcp_endpoint.messages import (
     Notification,
     Request,
     RpcError,
-    encode,
     error_message,
     notification_message,
     parsed,
@@ -43,14 +42,16 @@ from dragoman.mcp_endpoint.messages import (
 )
 from dragoman.mcp_endpoint.requests import Headers, WrongRequest, body_of, headers_of, query_of, target_of
 from dragoman.mcp_endpoint.sessions import Session, Sessions
-from dragoman.mcp_endpoint.streams import Reply, Stream, Vigil, framed, until_gone
+from dragoman.mcp_endpoint.streams import Reply, Stream, Vigil, framed
 from dragoman.mcp_endpoint.talks import Talks
 from dragoman.mcp_endpoint.views import Target, Views
 from dragoman.scope import Caller
 from dragoman.telemetry.logs import get_logger
+from dragoman.web.bodies import MAX_BODY
+from dragoman.web.encoding import encode
+from dragoman.web.guard import caller_in
+from dragoman.web.server_sent_events import until_first_ends, until_gone
 
-CALLER = "dragoman.caller"  # where the guard leaves it in a request's scope
-MAX_BODY = 16 * 1024 * 1024
 MOST_STREAMS = 1_000
 _SESSION = b"mcp-session-id"
 _VERSION = "mcp-protocol-version"
@@ -103,7 +104,7 @@ class McpEndpoint:
             raise WrongRequest(405, "Method not allowed", [(b"allow", b"GET, POST, DELETE")])
 
     def _caller(self, scope: Scope) -> Caller:
-        caller: Caller = scope.get(CALLER) or self._hub.caller
+        caller = caller_in(scope, self._hub)
         thread = query_of(scope, "thread")
         return replace(caller, way="mcp", thread=thread if thread else caller.thread)
 
@@ -293,19 +294,11 @@ class McpEndpoint:
             raise WrongRequest(503, "Too many open streams")
         self._streams.add(stream)
         try:
-            async with asyncio.TaskGroup() as tasks:
-                # In this order: who reads the first words may rely on hearing all that happens from then on.
-                listening = asyncio.Event()
-                parts = [tasks.create_task(follow(listening))]
-                await listening.wait()
-                await stream.open(first)
-                parts += [
-                    tasks.create_task(one)
-                    for one in (stream.stay_awake(), until_gone(receive), stream.ended())
-                ]
-                await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
-                for part in parts:
-                    part.cancel()
+            # Who reads the first words may rely on hearing all that happens from then on.
+            listening = asyncio.Event()
+            await until_first_ends(
+                follow(listening), stream.open(first, listening), until_gone(receive), stream.ended()
+            )
         finally:
             self._streams.discard(stream)
         await stream.close(last)

@@ -1,12 +1,13 @@
 """JSON-RPC as this door reads and writes it: bytes in, values out, and back. Knows no method and no HTTP."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
 import orjson
 from mcp_types import INVALID_REQUEST, PARSE_ERROR, RequestId
+
+from dragoman.web.encoding import encode
 
 Json = Any
 Params = Mapping[str, Any]
@@ -89,14 +90,6 @@ def shaped(value: Json) -> Message:
     return Request(request_id, method, cast("Params", params))
 
 
-def encode(value: Json) -> bytes:
-    """orjson, and for what it cannot write (whole numbers over 64 bits, lone surrogates) the slow way."""
-    try:
-        return orjson.dumps(value, default=_plain, option=orjson.OPT_NON_STR_KEYS)
-    except TypeError:
-        return json.dumps(value, default=_plain).encode()
-
-
 def result_message(request_id: RequestId, result: bytes) -> bytes:
     """`result` is JSON already: a list of hundreds of tools is never written twice."""
     return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (orjson.dumps(request_id), result)
@@ -137,9 +130,3 @@ def _is_nested_deeper(value: Json, limit: int) -> bool:
             return False
         level = inner
     return True
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return dict(cast("Mapping[Any, Any]", value))
-    return str(value)

@@ -8,10 +8,10 @@ from typing import Any
 
 from dragoman.agents.connector_query import MOST_TOOLS, NAME, ConnectorQuery
 from dragoman.hub import Hub
-from dragoman.mcp_endpoint.messages import encode
 from dragoman.run import RunEvent
 from dragoman.scope import Caller
 from dragoman.tool import Line
+from dragoman.web.encoding import encode
 
 _TEXT = {"type": "string"}
 _LONGEST = 200

@@ -6,8 +6,11 @@ from urllib.parse import parse_qs, unquote
 from mcp_types import INVALID_REQUEST
 from starlette.types import Receive, Scope
 
+from dragoman.errors import CallerFault
 from dragoman.mcp_endpoint.messages import RpcError
 from dragoman.mcp_endpoint.views import Target, View
+from dragoman.web.bodies import read_body
+from dragoman.web.problems import status_of
 
 Headers = dict[str, str]
 
@@ -48,22 +51,7 @@ def target_of(scope: Scope) -> Target:
 
 
 async def body_of(receive: Receive, headers: Headers, limit: int) -> bytes:
-    length = headers.get("content-length", "")
-    if length.isdigit() and int(length) > limit:
-        raise _too_large(limit)
-    message = await receive()
-    if not message.get("more_body"):
-        body: bytes = message.get("body", b"")
-    else:
-        parts = bytearray(message["body"])
-        while message.get("more_body") and len(parts) <= limit:
-            message = await receive()
-            parts += message.get("body", b"")
-        body = bytes(parts)
-    if len(body) > limit:
-        raise _too_large(limit)
-    return body
-
-
-def _too_large(limit: int) -> WrongRequest:
-    return WrongRequest(413, f"The body of a request may have at most {limit:,} bytes")
+    try:
+        return await read_body(receive, limit, headers.get("content-length", ""))
+    except CallerFault as error:
+        raise WrongRequest(status_of(error), f"{error.message[:1].upper()}{error.message[1:]}") from None

@@ -5,8 +5,9 @@ from typing import Any
 
 from mcp_types import INVALID_PARAMS
 
-from dragoman.mcp_endpoint.messages import RpcError, encode
+from dragoman.mcp_endpoint.messages import RpcError
 from dragoman.tool import CallError, Schema, Tool, ToolOutput
+from dragoman.web.encoding import encode
 
 RESULTS = "dragoman://results/"
 """A result that was cut is a resource: this with its handle."""

@@ -6,10 +6,10 @@ from typing import Any, cast
 from dragoman.errors import DragomanError, InvalidArguments
 from dragoman.hub import Hub
 from dragoman.mcp_endpoint import queries
-from dragoman.mcp_endpoint.messages import encode
 from dragoman.mcp_endpoint.results import call_result, failed
 from dragoman.scope import Caller
 from dragoman.tool import CallError, Line, Tool
+from dragoman.web.encoding import encode
 
 _MOST_NAMED = 40
 _NATIVE = "native"  # has no agent

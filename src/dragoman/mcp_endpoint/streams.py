@@ -5,21 +5,15 @@ from collections.abc import Iterable
 
 from starlette.types import Receive, Send
 
+from dragoman.web.server_sent_events import KEEP_ALIVE, STILL_HERE, EventWriter, Header, event_frame
+
 JSON = b"application/json"
-EVENTS = b"text/event-stream"
-KEEP_ALIVE = 15.0
 PATIENCE = 0.05
 """Seconds before a request is watched for its client going away: most are answered by then."""
-Header = tuple[bytes, bytes]
-_STREAM_HEADERS: list[Header] = [
-    (b"content-type", EVENTS),
-    (b"cache-control", b"no-cache, no-transform"),
-    (b"x-accel-buffering", b"no"),
-]
 
 
 def framed(message: bytes) -> bytes:
-    return b"event: message\ndata: %b\n\n" % message
+    return event_frame(message, kind="message")
 
 
 class Reply:
@@ -29,18 +23,18 @@ class Reply:
         self.send = self._send = send
         self.headers: list[Header] = [*headers]
         self.can_stream = can_stream
-        self.has_begun = False
+        self._events: EventWriter | None = None
 
     async def tell(self, message: bytes) -> bool:
         """False when the client takes no stream."""
         return await self._put(framed(message))
 
     async def stay_awake(self) -> None:
-        await self._put(b": still here\n\n")
+        await self._put(STILL_HERE)
 
     async def finish(self, message: bytes, status: int = 200) -> None:
-        if self.has_begun:
-            await self._send({"type": "http.response.body", "body": framed(message), "more_body": False})
+        if self._events is not None:
+            await self._events.finish(framed(message))
             return
         headers = [(b"content-type", JSON), (b"content-length", b"%d" % len(message)), *self.headers]
         await self._send({"type": "http.response.start", "status": status, "headers": headers})
@@ -54,12 +48,9 @@ class Reply:
     async def _put(self, data: bytes) -> bool:
         if not self.can_stream:
             return False
-        if not self.has_begun:
-            self.has_begun = True
-            await self._send(
-                {"type": "http.response.start", "status": 200, "headers": [*_STREAM_HEADERS, *self.headers]}
-            )
-        await self._send({"type": "http.response.body", "body": data, "more_body": True})
+        if self._events is None:
+            self._events = EventWriter(self._send, self.headers)
+        await self._events.write(data)
         return True
 
 
@@ -114,38 +105,30 @@ class Stream:
     """A standing stream to one client: it takes messages from anywhere and writes them in order."""
 
     def __init__(self, send: Send, headers: Iterable[Header] = ()) -> None:
-        self._send = send
-        self._headers = [*_STREAM_HEADERS, *headers]
+        self._events = EventWriter(send, headers)
         self._opened = asyncio.Event()
         self._ended = asyncio.Event()
 
-    async def open(self, first: bytes) -> None:
-        await self._send({"type": "http.response.start", "status": 200, "headers": self._headers})
-        await self._send({"type": "http.response.body", "body": first, "more_body": True})
+    async def open(self, first: bytes, listening: asyncio.Event) -> None:
+        """Says the first words once it is listened for news, then keeps the line awake."""
+        await listening.wait()
+        await self._events.write(first)
         self._opened.set()
+        await self._events.stay_awake()
 
     async def tell(self, message: bytes) -> None:
         """What comes before the first words waits for them."""
         await self._opened.wait()
         if not self._ended.is_set():
-            await self._send({"type": "http.response.body", "body": framed(message), "more_body": True})
-
-    async def stay_awake(self) -> None:
-        while True:
-            await asyncio.sleep(KEEP_ALIVE)
-            await self._send({"type": "http.response.body", "body": b": still here\n\n", "more_body": True})
+            await self._events.write(framed(message))
 
     def end(self) -> None:
         self._ended.set()
 
     async def ended(self) -> None:
+        """Not before it was opened: a client is always answered."""
+        await self._opened.wait()
         await self._ended.wait()
 
     async def close(self, last: bytes = b"") -> None:
-        if self._opened.is_set():
-            await self._send({"type": "http.response.body", "body": last, "more_body": False})
-
-
-async def until_gone(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
+        await self._events.finish(last)

@@ -16,9 +16,10 @@ from dragoman.errors import InputRequired
 from dragoman.mcp_endpoint.answers import Answers, stamped
 from dragoman.mcp_endpoint.asking import Asker
 from dragoman.mcp_endpoint.lines import ModernLine
-from dragoman.mcp_endpoint.messages import Params, Request, RpcError, encode
+from dragoman.mcp_endpoint.messages import Params, Request, RpcError
 from dragoman.mcp_endpoint.sessions import CANCELLED
 from dragoman.mcp_endpoint.tickets import Mark, Tickets
+from dragoman.web.encoding import encode
 
 MAY_ASK = frozenset({"tools/call", "resources/read", "prompts/get"})
 _QUESTION = "question"

@@ -10,17 +10,23 @@ from urllib.parse import urlsplit
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from dragoman.api.problems import WrongHost, WrongOrigin, problem
-from dragoman.api.requests import CALLER
-from dragoman.api.scopes import OPEN_PATHS, SCOPES, check_scope
 from dragoman.errors import DragomanError, Unauthenticated
+from dragoman.hub import Hub
 from dragoman.identity.entrance import Admission, stranger
 from dragoman.scope import LOCAL_CALLER, Caller
+from dragoman.web.problems import WrongHost, WrongOrigin, problem
+from dragoman.web.scopes import OPEN_PATHS, SCOPES, check_scope
 
+CALLER = "dragoman.caller"  # where the guard leaves it in a request's scope
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 # Who asks where no credential is needed: in no workspace, with no right to anything.
 NOBODY = Caller(workspace="-", user="-", grants=(frozenset(),))
 Admit = Callable[[str], Awaitable[Admission]]
+
+
+def caller_in(scope: Scope, hub: Hub) -> Caller:
+    """Who the guard let in; without a guard, whom the hub acts for."""
+    return scope.get(CALLER) or hub.caller
 
 
 class Guard:

@@ -1,0 +1,130 @@
+"""Server-sent events: how they are written, and a response that ends when its reader or its right does."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Iterable
+from contextlib import aclosing
+from typing import Any, cast
+
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+KEEP_ALIVE = 15.0
+CHECK_EVERY = 2.0  # seconds until a key that was revoked, or a session that has ended, ends its streams
+STILL_HERE = b": still here\n\n"
+Header = tuple[bytes, bytes]
+_HEADERS: list[Header] = [(b"cache-control", b"no-store, no-transform"), (b"x-accel-buffering", b"no")]
+_EVENTS = b"text/event-stream"
+_EVENTS_AS_TEXT = b"text/event-stream; charset=utf-8"
+"""For readers that take text for Latin-1 unless told; some MCP clients know only the plain type."""
+_LISTENING = b": listening\n\n"
+Work = Callable[[], Coroutine[Any, Any, None]]
+IsAdmitted = Callable[[], Awaitable[bool]]
+
+
+async def always() -> bool:
+    return True
+
+
+def event_frame(data: bytes, *, kind: str = "", mark: str = "") -> bytes:
+    """One event of one line of data; a reader that comes again says the `mark` it heard last."""
+    head = f"id: {mark}\n" if mark else ""
+    head += f"event: {kind}\n" if kind else ""
+    return b"%bdata: %b\n\n" % (head.encode(), data)
+
+
+async def until_gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def until_first_ends(*works: Coroutine[Any, Any, object]) -> None:
+    """Runs them beside each other, begun in this order; when one has ended, the others are cancelled."""
+    async with asyncio.TaskGroup() as tasks:
+        parts = [tasks.create_task(work) for work in works]
+        await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
+        for part in parts:
+            part.cancel()
+
+
+class EventWriter:
+    """One response of events. Its head goes out with `begin`, else with the first frame."""
+
+    __slots__ = ("_headers", "_send", "has_begun")
+
+    def __init__(self, send: Send, headers: Iterable[Header] = (), content_type: bytes = _EVENTS) -> None:
+        self._send = send
+        self._headers = [(b"content-type", content_type), *_HEADERS, *headers]
+        self.has_begun = False
+
+    async def begin(self) -> None:
+        self.has_begun = True
+        await self._send({"type": "http.response.start", "status": 200, "headers": self._headers})
+
+    async def write(self, frame: bytes) -> None:
+        if not self.has_begun:
+            await self.begin()
+        await self._send({"type": "http.response.body", "body": frame, "more_body": True})
+
+    async def stay_awake(self, pause: float = KEEP_ALIVE) -> None:
+        """A comment now and then: proxies and readers give up a line that is silent for long."""
+        while True:
+            await asyncio.sleep(pause)
+            await self.write(STILL_HERE)
+
+    async def finish(self, last: bytes = b"") -> None:
+        """What has not begun stays unanswered."""
+        if self.has_begun:
+            await self._send({"type": "http.response.body", "body": last, "more_body": False})
+
+
+class EventStream(Response):
+    """One reader of `frames`, which it closes.
+
+    It ends with whichever comes first: the frames, the reader, `stopping`, or the right to read. `beside` is
+    what has to run meanwhile; it ends with the stream, and the stream with it.
+    """
+
+    def __init__(
+        self,
+        frames: AsyncIterator[bytes],
+        stopping: asyncio.Event,
+        *,
+        keep_alive: float = KEEP_ALIVE,
+        is_admitted: IsAdmitted = always,
+        beside: Work | None = None,
+    ) -> None:
+        super().__init__()
+        self._frames = cast("AsyncGenerator[bytes]", frames)
+        self._stopping = stopping
+        self._keep_alive = keep_alive
+        self._is_admitted = is_admitted
+        self._beside = beside
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        writer = EventWriter(send, content_type=_EVENTS_AS_TEXT)
+        await writer.begin()
+        # In this order: who reads the first comment may rely on hearing all that happens from then on.
+        await until_first_ends(
+            self._tell(writer),
+            self._stay_awake(writer),
+            until_gone(receive),
+            self._stopping.wait(),
+            self._until_refused(),
+            *([self._beside()] if self._beside is not None else ()),
+        )
+        await writer.finish()
+
+    async def _tell(self, writer: EventWriter) -> None:
+        async with aclosing(self._frames) as frames:
+            async for frame in frames:
+                await writer.write(frame)
+
+    async def _stay_awake(self, writer: EventWriter) -> None:
+        await writer.write(_LISTENING)
+        await writer.stay_awake(self._keep_alive)
+
+    async def _until_refused(self) -> None:
+        while True:
+            await asyncio.sleep(CHECK_EVERY)
+            if not await self._is_admitted():
+                return
