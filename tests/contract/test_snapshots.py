@@ -19,13 +19,12 @@ from prometheus_client.parser import text_string_to_metric_families
 
 import dragoman
 from dragoman import errors
-from dragoman.api.problems import problem
 from dragoman.connector import Configuration
-from dragoman.console import faults
 from dragoman.events import Event, EventKind
 from dragoman.mcp_endpoint.answers import as_rpc
 from dragoman.run import RunEvent, RunEventKind
 from dragoman.settings import Settings
+from dragoman.web.problems import problem, status_of
 from servers.processes import stdio
 
 Compare = Callable[[str, str], None]
@@ -243,12 +242,11 @@ def all_below(kind: type[errors.DragomanError]) -> list[type[errors.DragomanErro
 def of_error(error: type[errors.DragomanError]) -> dict[str, Any]:
     made = error("what happened")
     answer = problem(made)
-    console = next((status for kind, status in faults._STATUSES.items() if issubclass(error, kind)), 502)
     return {
         "retryable": error.retryable,
         "status": answer.status_code,
         "title": json.loads(bytes(answer.body))["title"],
-        "status in the console": console,
+        "status in the console": status_of(made),  # tests/web shows that a page has it
         "code of JSON-RPC": as_rpc(made).code,
     }
 
