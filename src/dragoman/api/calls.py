@@ -34,14 +34,12 @@ async def make_call(hub: Hub, body: bytes, caller: Caller, tool: str | None = No
     arguments = request.get("arguments")
     if arguments is not None and not isinstance(arguments, dict):
         raise InvalidRequest("'arguments' must be an object", hint='{"tool": "…", "arguments": {…}}')
-    if len(request) > 2:
-        caller = _nearer(caller, request)
     output = await hub.call(
         name,
         cast("dict[str, Any] | None", arguments),
         timeout=_number(request, "timeout", "seconds"),
         cost_limit=_number(request, "cost_limit", "dollars"),
-        caller=caller,
+        caller=_nearer(caller, request),
     )
     return encode(output)
 
