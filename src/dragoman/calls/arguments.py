@@ -27,12 +27,16 @@ _OPEN_ENDED = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class _Rules:
-    """One tool's schema, ready to use. `known` is None where any name may be right."""
+    """One schema, ready to use. `known` is None where any name may be right.
+
+    Tools of several workspaces that are defined alike share it: nothing of one call, nor the name of
+    a tool, may be in it. `outside` is the address that the schema points to, when it leaves itself.
+    """
 
     validator: Validator | None
     known: frozenset[str] | None
     warnings: tuple[str, ...] = ()
-    fault: str | None = None
+    outside: str | None = None
 
 
 class Arguments:
@@ -45,11 +49,15 @@ class Arguments:
         """The arguments as they may be sent, and warnings. `InvalidArguments` says what to change."""
         plain = _as_dict(arguments)
         self._check_json(plain)
-        rules = self._rules.get(tool.fingerprint) or self._compile(tool)
-        if rules.fault:
-            raise ProtocolFault(rules.fault, hint="the tool's server must mend its schema")
+        schema = tool.definition.input_schema
+        rules = self._rules.get(tool.fingerprint) or self._compile(tool.fingerprint, schema)
+        if rules.outside is not None:
+            raise ProtocolFault(
+                f"the schema of {tool.name!r} points outside itself, to {rules.outside!r};"
+                " such references are never followed, so its arguments cannot be checked",
+                hint="the tool's server must mend its schema",
+            )
         if rules.validator is not None and not rules.validator.is_valid(plain):
-            schema = tool.definition.input_schema
             raise InvalidArguments(
                 complaint(rules.validator.iter_errors(plain)), hint=hint_for(plain, schema, tool.name)
             )
@@ -82,22 +90,16 @@ class Arguments:
             hint="send less, or give the tool a path or address to read from",
         )
 
-    def _compile(self, tool: Tool) -> _Rules:
-        schema = tool.definition.input_schema
+    def _compile(self, fingerprint: str, schema: Mapping[str, Any]) -> _Rules:
         result = compiled(schema)
-        fault = None
+        outside = result.reason if result.fault == "external" else None
         warnings: tuple[str, ...] = ()
-        if result.fault == "external":
-            fault = (
-                f"the schema of {tool.name!r} points outside itself, to {result.reason!r};"
-                " such references are never followed, so its arguments cannot be checked"
-            )
-        elif result.fault:
+        if result.fault and outside is None:
             warnings = (f"the arguments were not checked: the tool's schema is unusable: {result.reason}",)
-        rules = _Rules(result.validator, _known(schema), warnings, fault)
+        rules = _Rules(result.validator, _known(schema), warnings, outside)
         if len(self._rules) >= self._max_schemas:
             del self._rules[next(iter(self._rules))]
-        self._rules[tool.fingerprint] = rules
+        self._rules[fingerprint] = rules
         return rules
 
 
