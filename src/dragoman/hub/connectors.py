@@ -185,9 +185,6 @@ class Connectors:
     ) -> Connector:
         configuration, secrets = configured(facts, kept)
         given = {name: value for name, value in secrets.items() if kept.get(name) is not value}
-        description = beside.get("description", before.description)
-        self.permissions.check_change(caller, before, description, configuration, given)
-        check_program(configuration)
         after = replace(
             before,
             configuration=configuration,
@@ -196,6 +193,8 @@ class Connectors:
             updated_at=datetime.now(UTC),
             **beside,
         )
+        self.permissions.check_change(caller, before, after, given)
+        check_program(configuration)
         if not before.owner and _target(before) != _target(after):
             # What users gave for one server is not for whoever an admin puts in its place.
             await self._store.connectors.forget_personal(before)
@@ -321,6 +320,7 @@ class Connectors:
             after = replace(
                 before, enabled=enabled, revision=before.revision + 1, updated_at=datetime.now(UTC)
             )
+            self.permissions.check_fields(caller, before, after)
             await self._store.connectors.update(after)
             await self._take_in(after, "connector.updated")
             action = "connector.enabled" if enabled else "connector.disabled"

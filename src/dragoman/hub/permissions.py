@@ -1,17 +1,18 @@
-"""What people may add in multi-user mode, and how much of it. Pure rules.
+"""What people may add and change in multi-user mode, and how much of it. Pure rules.
 
 What the operator or the app's files give is trusted, as is everything where there is one user only.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any, Literal
 
 from pydantic import SecretStr
 
 from dragoman.access.policies import is_person
 from dragoman.connections.environment import has_reference
 from dragoman.connections.openapi.reading import is_address
-from dragoman.connector import Configuration, Connector, Origin, Policy
+from dragoman.connector import Configuration, Connector, Origin, Pin, Policy
 from dragoman.errors import Denied, InvalidConfig, LimitReached
 from dragoman.scope import Caller
 
@@ -22,11 +23,106 @@ _LONGEST_URL = 2_000
 _LONGEST_VALUE = 8 * 1024
 _MOST_ARGS = 200
 _MOST_VALUES = 100
-# Where a connector leads and what it brings along: whoever may change these has its secrets.
-_LEADING = (
-    "kind", "transport", "command", "args", "env", "cwd", "url", "headers", "auth", "openapi", "server",
-    "secrets", "personal",
-)  # fmt: skip
+
+
+Stricter = Callable[[Any, Any], bool]
+"""Whether the second of two values allows no more than the first."""
+
+
+@dataclass(frozen=True, slots=True)
+class FieldRule:
+    """Who changes a field of a connector, beside the operator, who changes all of them.
+
+    `operator`: nobody. `owner`: whoever it belongs to. `narrow`: its owner too, and what the operator
+    gave, people may make stricter.
+    """
+
+    who: Literal["operator", "owner", "narrow"]
+    is_stricter: Stricter | None = None
+
+
+def _is_lower(before: float | None, after: float | None) -> bool:
+    """None is no limit at all."""
+    return after is not None and (before is None or after < before)
+
+
+def _asks_more(before: Policy | None, after: Policy | None) -> bool:
+    """None is the policy of the workspace: more than `never` asks and less than `always`, else unknown."""
+    return before == "never" or after == "always"
+
+
+def _pins_more(before: Pin, after: Pin) -> bool:
+    return before == "off" or after == "block"
+
+
+def _is_turned_off(before: bool, after: bool) -> bool:
+    return before and not after
+
+
+def _always(before: Any, after: Any) -> bool:
+    return True
+
+
+_OPERATOR = FieldRule("operator")
+_OWNER = FieldRule("owner")
+_LOWER = FieldRule("narrow", _is_lower)
+FIELD_RULES: dict[str, FieldRule] = {
+    # The connector itself. What it is called and whether it is there; a description opens nothing.
+    "description": FieldRule("narrow", _always),
+    "aliases": _OWNER,
+    "enabled": FieldRule("narrow", _is_turned_off),
+    # Where it leads and what it brings along: whoever may change these has its secrets.
+    "kind": _OWNER,
+    "transport": _OWNER,
+    "command": _OWNER,
+    "args": _OWNER,
+    "env": _OWNER,
+    "cwd": _OWNER,
+    "url": _OWNER,
+    "headers": _OWNER,
+    "auth": _OWNER,
+    "openapi": _OWNER,
+    "server": _OWNER,
+    "secrets": _OWNER,
+    "personal": _OWNER,
+    # What of it can be used, by whom, and who is asked.
+    "select": _OWNER,
+    "approval": FieldRule("narrow", _asks_more),
+    "pin": FieldRule("narrow", _pins_more),
+    "isolation": _OWNER,
+    "deferred": _OWNER,
+    # How much.
+    "connect_timeout": _LOWER,
+    "request_timeout": _LOWER,
+    "max_servers": _LOWER,
+    "max_concurrency": _LOWER,
+    "shared_concurrency": _LOWER,
+    "calls_per_minute": _LOWER,
+    "max_result_bytes": _LOWER,
+    "max_message_bytes": _LOWER,
+    # How it is kept going.
+    "retry": _OWNER,
+    "document_ttl": _OWNER,
+    "idle_ttl": _OWNER,
+    "cache_ttl": _OWNER,
+    "health_interval": _OWNER,
+    "auto_reconnect": _OWNER,
+    "auto_discover": _OWNER,
+    "eager": _OWNER,
+}
+"""Every field. One that has no line is the operator's alone."""
+
+
+def rule_of(field: str) -> FieldRule:
+    return FIELD_RULES.get(field, _OPERATOR)
+
+
+def may_change(field: str, before: object, after: object, *, is_own: bool) -> bool:
+    """Whether people change a field so: of what belongs to them, or of what the operator gave."""
+    rule = rule_of(field)
+    if is_own:
+        return rule.who != "operator"
+    return rule.is_stricter is not None and rule.is_stricter(before, after)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,43 +149,64 @@ class Permissions:
         _check_consent(caller, None, configuration)
         if self.multi_user and origin == "people":
             _check_sizes(names, description, configuration, secrets)
+            for field in configuration.model_fields_set:
+                if rule_of(field).who == "operator":
+                    raise Denied(f"only the operator sets {field}", hint=f"leave {field} out")
             _check_rights(caller, configuration, secrets)
         return origin
 
     def check_change(
-        self,
-        caller: Caller,
-        before: Connector,
-        description: str,
-        configuration: Configuration,
-        given: Mapping[str, SecretStr],
+        self, caller: Caller, before: Connector, after: Connector, given: Mapping[str, SecretStr]
     ) -> None:
         """The same for a change. `given` are the secrets of this change; what was kept had its check.
 
         Changed by the operator, what people gave stays theirs: it was not all written by the operator.
         """
-        _check_consent(caller, before.configuration.approval, configuration)
+        _check_consent(caller, before.configuration.approval, after.configuration)
+        self.check_fields(caller, before, after)
         if not self.multi_user:
             return
         if before.origin == "people":
-            _check_sizes((), description, configuration, given)
-            _check_rights(caller, configuration, given)
+            _check_sizes((), after.description, after.configuration, given)
+            _check_rights(caller, after.configuration, given)
         elif caller.role != "operator":
-            _check_sizes((), description, configuration, {})
-            leads_elsewhere = any(
-                getattr(before.configuration, field) != getattr(configuration, field) for field in _LEADING
+            _check_sizes((), after.description, after.configuration, {})
+            if given:
+                raise _given_by_operator(before, "its secrets are theirs to change")
+
+    def check_fields(self, caller: Caller, before: Connector, after: Connector) -> None:
+        """Whether the caller, who sees it and runs its tier, may change the fields that differ."""
+        if not self.multi_user or caller.role == "operator":
+            return
+        is_own, wanted = before.origin == "people", _values(after)
+        for field, value in _values(before).items():
+            if value == wanted[field] or may_change(field, value, wanted[field], is_own=is_own):
+                continue
+            if is_own:
+                raise Denied(f"only the operator changes {field}", hint="ask the operator")
+            is_narrow = rule_of(field).who == "narrow"
+            raise _given_by_operator(
+                before, f"{field} can only be made stricter" if is_narrow else f"{field} is theirs to change"
             )
-            if leads_elsewhere or given:
-                raise Denied(
-                    f"the operator gave {before.slug!r}: where it leads and its secrets are theirs to change",
-                    hint="add a connector of your own, or ask the operator",
-                )
 
 
 def origin_of(caller: Caller) -> Origin:
     if not caller.user:
         return "files"
     return "operator" if caller.role == "operator" else "people"
+
+
+def _values(connector: Connector) -> dict[str, Any]:
+    """All that can be changed of a connector, by the names in the table."""
+    own = {"description": connector.description, "aliases": connector.aliases, "enabled": connector.enabled}
+    return own | dict(connector.configuration)
+
+
+def _given_by_operator(connector: Connector, what: str) -> Denied:
+    return Denied(
+        f"the operator gave {connector.slug!r}: {what}",
+        hint="add a connector of your own, or ask the operator",
+    )
 
 
 def _check_consent(caller: Caller, before: Policy | None, configuration: Configuration) -> None:

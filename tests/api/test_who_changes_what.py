@@ -1,0 +1,224 @@
+"""Who may change which field of a connector, by REST: the operator, an admin, a member, its owner."""
+
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+from live import Live, open_service
+
+from dragoman.connector import Configuration
+from dragoman.errors import Denied
+from dragoman.hub.permissions import FIELD_RULES, may_change
+from dragoman.scope import LOCAL_CALLER
+
+pytestmark = pytest.mark.anyio
+OF_THE_CONNECTOR = {"description", "aliases", "enabled"}
+BASES: dict[str, dict[str, Any]] = {
+    "far": {"url": "https://tools.example.com/mcp"},
+    "run": {"command": sys.executable, "args": ["server.py"]},
+    "api": {"openapi": "https://api.example.com/openapi.json"},
+}
+MIDDLE: dict[str, Any] = {
+    "approval": "default",
+    "pin": "warn",
+    "connect_timeout": 30,
+    "request_timeout": 30,
+    "max_servers": 5,
+    "max_concurrency": 5,
+    "shared_concurrency": 5,
+    "calls_per_minute": 5,
+    "max_result_bytes": 5000,
+    "max_message_bytes": 5000,
+}
+# Of every field: the base on which it can be changed, and the change.
+CHANGES: dict[str, tuple[str, dict[str, Any]]] = {
+    "kind": ("far", {"kind": "openapi", "openapi": "https://api.example.com"}),
+    "transport": ("far", {"transport": "sse"}),
+    "command": ("run", {"command": "/bin/sh"}),
+    "args": ("run", {"args": ["other.py"]}),
+    "env": ("run", {"env": {"PYTHONPATH": "/tmp"}}),
+    "cwd": ("run", {"cwd": "/"}),
+    "url": ("far", {"url": "https://elsewhere.example.com/mcp"}),
+    "headers": ("far", {"headers": {"X-Tenant": "7"}}),
+    "auth": ("far", {"auth": {"kind": "apikey"}}),
+    "openapi": ("api", {"openapi": "https://api.example.com/other.json"}),
+    "server": ("api", {"server": "https://elsewhere.example.com"}),
+    "secrets": ("far", {"bearer": "another"}),
+    "personal": ("far", {"personal": ["header:X-Key"]}),
+    "select": ("api", {"select": {"methods": ["DELETE"]}}),
+    "isolation": ("far", {"isolation": "thread"}),
+    "deferred": ("far", {"deferred": True}),
+    "retry": ("far", {"retry": {"tries": 1}}),
+    "document_ttl": ("api", {"document_ttl": 9}),
+    "idle_ttl": ("far", {"idle_ttl": 9}),
+    "cache_ttl": ("far", {"cache_ttl": 9}),
+    "health_interval": ("far", {"health_interval": 9}),
+    "auto_reconnect": ("far", {"auto_reconnect": False}),
+    "auto_discover": ("far", {"auto_discover": False}),
+    "eager": ("far", {"eager": True}),
+}
+STRICTER: dict[str, Any] = {
+    "approval": "always",
+    "pin": "block",
+    **dict.fromkeys(("connect_timeout", "request_timeout"), 20),
+    **dict.fromkeys(("max_servers", "max_concurrency", "shared_concurrency", "calls_per_minute"), 4),
+    **dict.fromkeys(("max_result_bytes", "max_message_bytes"), 4000),
+}
+LAXER: dict[str, Any] = {
+    "approval": "never",
+    "pin": "off",
+    **dict.fromkeys(("connect_timeout", "request_timeout"), 40),
+    **dict.fromkeys(("max_servers", "max_concurrency", "shared_concurrency", "calls_per_minute"), 6),
+    **dict.fromkeys(("max_result_bytes", "max_message_bytes"), 6000),
+}
+Whose = Literal["operator", "admin", "member"]
+
+
+class Town:
+    """A service with an operator, an admin and a member; each has given a connector of every kind."""
+
+    def __init__(self, live: Live, keys: dict[str, str]) -> None:
+        self.live = live
+        self.keys = keys
+
+    async def change(self, who: Whose, slug: str, change: dict[str, Any]) -> int:
+        return await self.ask(who, "PATCH", f"/api/connectors/{slug}", {**change, "connect": False})
+
+    async def ask(self, who: Whose, method: str, path: str, body: Any = None) -> int:
+        reply = await self.live.ask(method, path, body, Authorization=f"Bearer {self.keys[who]}")
+        return reply.status
+
+
+@asynccontextmanager
+async def open_town(home: Path) -> AsyncGenerator[Town]:
+    async with open_service(home, multi_user=True) as live:
+        keys = {"operator": live.token}
+        for name in ("admin", "member"):
+            added = await live.ask("POST", "/api/users", {"name": name, "role": name})
+            assert added.status == 201, added.body
+            scopes = ["read", "call", "manage", "approve", "admin"]
+            key = await live.ask("POST", "/api/keys", {"name": "k", "user": name, "scopes": scopes})
+            keys[name] = key.value["key"]
+        town = Town(live, keys)
+        for who in ("operator", "admin", "member"):
+            for base, facts in BASES.items():
+                if (who, base) == ("member", "run"):
+                    continue
+                new = {"name": f"{who}-{base}", "connect": False, **facts, **MIDDLE}
+                if who != "member":
+                    new["shared"] = True
+                assert await town.ask(who, "POST", "/api/connectors", new) == 201, (who, base)
+        yield town
+
+
+def test_every_field_has_a_line_and_no_line_is_of_no_field() -> None:
+    assert set(FIELD_RULES) == set(Configuration.model_fields) | OF_THE_CONNECTOR
+    assert {field for field, rule in FIELD_RULES.items() if rule.who == "narrow"} == {
+        *STRICTER,
+        "description",
+        "enabled",
+    }
+    assert all((rule.who == "narrow") == (rule.is_stricter is not None) for rule in FIELD_RULES.values())
+    assert CHANGES.keys() | STRICTER.keys() == set(Configuration.model_fields)
+
+
+@pytest.mark.parametrize("is_own", [True, False])
+def test_a_field_in_no_line_is_the_operators_alone(is_own: bool) -> None:
+    assert not may_change("region", "here", "there", is_own=is_own)
+
+
+async def test_of_what_the_operator_gave_people_change_nothing_but_make_it_stricter(tmp_path: Path) -> None:
+    async with open_town(tmp_path) as town:
+        for field, (base, change) in CHANGES.items():
+            for who in ("admin", "member"):
+                assert await town.change(who, f"operator-{base}", change) == 403, (who, field)
+        for field in STRICTER:
+            assert await town.change("admin", "operator-far", {field: LAXER[field]}) == 403, field
+            assert await town.change("member", "operator-far", {field: STRICTER[field]}) == 403, field
+        connectors = town.live.hub.connectors
+        for base in BASES:
+            assert (await connectors.get(f"operator-{base}")).connector.revision == 1, "nothing was written"
+        for field in STRICTER:
+            assert await town.change("admin", "operator-far", {field: STRICTER[field]}) == 200, field
+            assert await town.change("admin", "operator-far", {field: MIDDLE[field]}) == 403, "never back"
+        assert await town.change("admin", "operator-far", {"description": "ours"}) == 200
+        found = (await connectors.get("operator-far")).connector
+        assert found.configuration.model_dump(include=set(STRICTER)) == STRICTER
+        assert (found.origin, found.description) == ("operator", "ours")
+
+
+async def test_the_operator_changes_every_field_of_what_they_gave(tmp_path: Path) -> None:
+    async with open_town(tmp_path) as town:
+        for field, (base, change) in CHANGES.items():
+            if field == "kind":
+                continue  # it becomes something else; the last of all
+            assert await town.change("operator", f"operator-{base}", change) == 200, field
+        for field in STRICTER:
+            for values in (STRICTER, LAXER):
+                assert await town.change("operator", "operator-far", {field: values[field]}) == 200, field
+        assert await town.change("operator", "operator-far", {**CHANGES["kind"][1], "personal": []}) == 200
+
+
+@pytest.mark.parametrize("owner", ["admin", "member"])
+async def test_people_change_every_field_of_what_is_their_own(tmp_path: Path, owner: Whose) -> None:
+    """An admin what is the workspace's; commands are for admins, as ever."""
+    async with open_town(tmp_path) as town:
+        for field, (base, change) in CHANGES.items():
+            slug = f"{owner}-{base}"
+            if field == "kind" or (owner, base) == ("member", "run"):
+                continue
+            assert await town.change(owner, slug, change) == 200, field
+            other = "admin" if owner == "member" else "member"
+            assert await town.change(other, slug, change) == (404 if owner == "member" else 403), field
+        for field in STRICTER:
+            for values in (STRICTER, LAXER):
+                assert await town.change(owner, f"{owner}-far", {field: values[field]}) == 200, field
+        assert await town.change(owner, f"{owner}-far", {**CHANGES["kind"][1], "personal": []}) == 200
+        assert await town.change(owner, f"{owner}-api", BASES["run"]) == (403 if owner == "member" else 200)
+
+
+async def test_what_the_operator_turned_off_stays_off(tmp_path: Path) -> None:
+    async with open_town(tmp_path) as town:
+        path = "/api/connectors/operator-far"
+        assert await town.ask("member", "POST", f"{path}/disable") == 403
+        assert await town.ask("admin", "POST", f"{path}/disable") == 200
+        assert await town.ask("admin", "POST", f"{path}/enable") == 403
+        assert await town.ask("operator", "POST", f"{path}/enable") == 200
+        for switch in ("disable", "enable"):
+            assert await town.ask("admin", "POST", f"/api/connectors/admin-far/{switch}") == 200
+
+
+async def test_a_field_that_somebody_forgot_is_refused_on_what_is_ones_own_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_town(tmp_path) as town:
+        monkeypatch.delitem(FIELD_RULES, "deferred")
+        for who in ("admin", "member"):
+            assert await town.change(who, f"{who}-far", {"deferred": True}) == 403
+            new = {"name": "new", "connect": False, "url": "https://x.example.com", "deferred": True}
+            assert await town.ask(who, "POST", "/api/connectors", new) == 403
+        assert await town.change("operator", "operator-far", {"deferred": True}) == 200
+
+
+async def test_a_replacement_follows_the_same_rules(tmp_path: Path) -> None:
+    """Names, switch and fields at once, as an import writes them."""
+    admin = replace(LOCAL_CALLER, user="ada", role="admin")
+    async with open_town(tmp_path) as town:
+        connectors = town.live.hub.connectors
+        same: dict[str, Any] = {**BASES["far"], **MIDDLE}
+        refused: list[dict[str, Any]] = [
+            {**same, "aliases": ("another",)},
+            {**same, "isolation": "shared"},
+            BASES["far"],
+        ]
+        for facts in refused:
+            with pytest.raises(Denied):
+                await connectors.replace("operator-far", connect=False, caller=admin, **facts)
+        view = await connectors.replace("operator-far", enabled=False, connect=False, caller=admin, **same)
+        assert not view.connector.enabled
+        with pytest.raises(Denied):
+            await connectors.replace("operator-far", connect=False, caller=admin, **same)
