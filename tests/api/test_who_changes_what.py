@@ -12,7 +12,7 @@ from live import Live, open_service
 
 from dragoman.connector import Configuration
 from dragoman.errors import Denied
-from dragoman.hub.permissions import FIELD_RULES, may_change
+from dragoman.hub.permissions import FIELD_RULES, may_change, rule_of
 from dragoman.scope import LOCAL_CALLER
 
 pytestmark = pytest.mark.anyio
@@ -124,6 +124,12 @@ def test_every_field_has_a_line_and_no_line_is_of_no_field() -> None:
     }
     assert all((rule.who == "narrow") == (rule.is_stricter is not None) for rule in FIELD_RULES.values())
     assert CHANGES.keys() | STRICTER.keys() == set(Configuration.model_fields)
+
+
+def test_what_decides_who_gets_the_secrets_is_marked() -> None:
+    leading = "kind transport command args env cwd url headers auth openapi server"
+    assert {field for field, rule in FIELD_RULES.items() if rule.leads} == set(leading.split())
+    assert rule_of("region").leads, "a field in no line may lead anywhere"
 
 
 @pytest.mark.parametrize("is_own", [True, False])

@@ -20,7 +20,7 @@ from dragoman.errors import Denied, DragomanError, InvalidConfig
 from dragoman.events import Event, EventKind, Events
 from dragoman.hub.connector_agents import ConnectorAgents
 from dragoman.hub.facts import check_program, configured, merged, named
-from dragoman.hub.permissions import Permissions
+from dragoman.hub.permissions import Permissions, leads_elsewhere
 from dragoman.hub.registry import Registry
 from dragoman.scope import Caller, holder_of, identity_of
 from dragoman.store import Store
@@ -195,7 +195,8 @@ class Connectors:
         )
         self.permissions.check_change(caller, before, after, given)
         check_program(configuration)
-        if not before.owner and _target(before) != _target(after):
+        is_shared = not before.owner
+        if is_shared and leads_elsewhere((before, await self._vault.reveal(before)), (after, secrets)):
             # What users gave for one server is not for whoever an admin puts in its place.
             await self._store.connectors.forget_personal(before)
         await self._store.connectors.update(after, self._sealed(after, secrets))
@@ -389,11 +390,3 @@ class Connectors:
             self._vault.seal(connector.workspace, "", connector.id, name, value)
             for name, value in secrets.items()
         ]
-
-
-def _target(connector: Connector) -> tuple[str | None, ...]:
-    """Where a connector leads: the program, or the origin of its addresses."""
-    configuration = connector.configuration
-    addresses = (configuration.url, configuration.openapi, configuration.server)
-    origins = [one and "/".join(one.split("/", 3)[:3]) for one in addresses]
-    return (configuration.command, *origins)

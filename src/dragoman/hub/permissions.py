@@ -34,11 +34,12 @@ class FieldRule:
     """Who changes a field of a connector, beside the operator, who changes all of them.
 
     `operator`: nobody. `owner`: whoever it belongs to. `narrow`: its owner too, and what the operator
-    gave, people may make stricter.
+    gave, people may make stricter. `leads`: it decides which program or host gets the secrets.
     """
 
     who: Literal["operator", "owner", "narrow"]
     is_stricter: Stricter | None = None
+    leads: bool = False
 
 
 def _is_lower(before: float | None, after: float | None) -> bool:
@@ -63,26 +64,28 @@ def _always(before: Any, after: Any) -> bool:
     return True
 
 
-_OPERATOR = FieldRule("operator")
+_UNLISTED = FieldRule("operator", leads=True)
 _OWNER = FieldRule("owner")
+_LEADS = FieldRule("owner", leads=True)
 _LOWER = FieldRule("narrow", _is_lower)
 FIELD_RULES: dict[str, FieldRule] = {
     # The connector itself. What it is called and whether it is there; a description opens nothing.
     "description": FieldRule("narrow", _always),
     "aliases": _OWNER,
     "enabled": FieldRule("narrow", _is_turned_off),
-    # Where it leads and what it brings along: whoever may change these has its secrets.
-    "kind": _OWNER,
-    "transport": _OWNER,
-    "command": _OWNER,
-    "args": _OWNER,
-    "env": _OWNER,
-    "cwd": _OWNER,
-    "url": _OWNER,
-    "headers": _OWNER,
-    "auth": _OWNER,
-    "openapi": _OWNER,
-    "server": _OWNER,
+    # Where it leads: whoever may change these has its secrets.
+    "kind": _LEADS,
+    "transport": _LEADS,
+    "command": _LEADS,
+    "args": _LEADS,
+    "env": _LEADS,
+    "cwd": _LEADS,
+    "url": _LEADS,
+    "headers": _LEADS,
+    "auth": _LEADS,
+    "openapi": _LEADS,
+    "server": _LEADS,
+    # What it brings along.
     "secrets": _OWNER,
     "personal": _OWNER,
     # What of it can be used, by whom, and who is asked.
@@ -110,11 +113,11 @@ FIELD_RULES: dict[str, FieldRule] = {
     "auto_discover": _OWNER,
     "eager": _OWNER,
 }
-"""Every field. One that has no line is the operator's alone."""
+"""Every field. One that has no line is the operator's alone, and may lead anywhere."""
 
 
 def rule_of(field: str) -> FieldRule:
-    return FIELD_RULES.get(field, _OPERATOR)
+    return FIELD_RULES.get(field, _UNLISTED)
 
 
 def may_change(field: str, before: object, after: object, *, is_own: bool) -> bool:
@@ -123,6 +126,26 @@ def may_change(field: str, before: object, after: object, *, is_own: bool) -> bo
     if is_own:
         return rule.who != "operator"
     return rule.is_stricter is not None and rule.is_stricter(before, after)
+
+
+Kept = tuple[Connector, Mapping[str, SecretStr]]
+"""A connector with its shared secrets."""
+
+
+def leads_elsewhere(before: Kept, after: Kept) -> bool:
+    """Whether another program or host may get the secrets now: what users brought was not for that one.
+
+    Variables and headers decide it as much when they are secret.
+    """
+    (was, had), (is_now, has) = before, after
+    wanted = _values(is_now)
+    if any(value != wanted[field] and rule_of(field).leads for field, value in _values(was).items()):
+        return True
+    return _variables_and_headers(had) != _variables_and_headers(has)
+
+
+def _variables_and_headers(secrets: Mapping[str, SecretStr]) -> dict[str, SecretStr]:
+    return {name: value for name, value in secrets.items() if name.startswith(("env:", "header:"))}
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,112 @@
+"""What a member brought for one program or host is not handed to what an admin puts in its place."""
+
+import sys
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from lures import document, open_lure
+from pydantic import SecretStr
+
+from dragoman import Hub
+from dragoman.scope import Caller
+from servers.hubs import carrying, open_hub, quick, until
+from servers.processes import HERE, stdio
+
+pytestmark = pytest.mark.anyio
+MEMBER = Caller(workspace="acme", user="mia")
+ADMIN = Caller(workspace="acme", user="ada", role="admin")
+TOKEN = f"canary-of-the-member-{uuid4().hex}"
+RAW: dict[str, Any] = {**quick(), **stdio("--label", "good")}
+PROGRAM: dict[str, dict[str, Any]] = {
+    "command": {"command": str(Path(sys.executable).parent / "python3")},
+    "args": {"args": [*RAW["args"][:-1], "evil"]},
+    "env": {"env": {"PYTHONPATH": "/evil"}},
+    "a variable taken away": {"env": {"MODE": None}},
+    "a secret variable": {"env": {"PYTHONPATH": "/evil"}, "secret": ["env:PYTHONPATH"]},
+    "another value of a secret variable": {"env": {"API_KEY": "another"}},
+    "cwd": {"cwd": str(HERE)},
+}
+
+
+async def brings(hub: Hub, name: str) -> None:
+    view = await hub.credentials.set("tools", {name: SecretStr(TOKEN)}, MEMBER)
+    assert view.state == "ready", view
+
+
+@pytest.mark.parametrize("change", PROGRAM)
+async def test_another_program_is_not_given_it(tmp_path: Path, change: str) -> None:
+    env = {"MODE": "a", "API_KEY": "of all"}
+    async with open_hub(tmp_path) as hub:
+        await hub.connectors.add(
+            "tools", caller=ADMIN, shared=True, connect=False, personal=["env:TOKEN"], env=env, **RAW
+        )
+        await brings(hub, "env:TOKEN")
+        assert (await hub.call("mcp_tools_environment", caller=MEMBER)).result["env"]["TOKEN"] == TOKEN
+        await hub.connectors.update("tools", caller=ADMIN, **PROGRAM[change])
+        output = await hub.call("mcp_tools_environment", caller=MEMBER)
+        assert output.error is not None
+        assert output.error.code == "needs_auth"
+        await until(lambda: carrying(TOKEN) == set())
+        assert (await hub.credentials.get("tools", MEMBER)).present == ()
+        await brings(hub, "env:TOKEN")
+        assert (await hub.call("mcp_tools_environment", caller=MEMBER)).ok, "brought again, it serves"
+
+
+@pytest.mark.parametrize("field", ["url", "transport", "headers", "auth", "a secret header"])
+async def test_another_server_is_not_sent_it(tmp_path: Path, field: str) -> None:
+    async with open_lure() as (_, lure), open_hub(tmp_path) as hub:
+        changes: dict[str, dict[str, Any]] = {
+            "url": {"url": f"{lure.url}/evil/mcp"},
+            "transport": {"transport": "sse"},
+            "headers": {"headers": {"Host": "evil"}},
+            "auth": {"auth": {"kind": "apikey", "header": "X-Evil"}},
+            "a secret header": {"headers": {"X-Token": "another"}},
+        }
+        await hub.connectors.add(
+            "tools", caller=ADMIN, shared=True, connect=False, personal=["auth"],
+            url=f"{lure.url}/mcp", headers={"X-Token": "of all"}, **quick(),
+        )  # fmt: skip
+        await brings(hub, "auth")
+        assert TOKEN in str(lure.seen)
+        lure.seen.clear()
+        await hub.connectors.update("tools", caller=ADMIN, **changes[field])
+        view = await hub.connectors.connect("tools", caller=MEMBER)
+        assert view.status.state == "needs_auth"
+        assert TOKEN not in str(lure.seen)
+
+
+@pytest.mark.parametrize("field", ["openapi", "server"])
+async def test_another_service_is_not_sent_it(tmp_path: Path, field: str) -> None:
+    async with open_lure() as (_, lure), open_hub(tmp_path) as hub:
+        lure.documents = {"/good.json": document(lure.url), "/evil.json": document(f"{lure.url}/evil")}
+        changes: dict[str, dict[str, Any]] = {
+            "openapi": {"openapi": f"{lure.url}/evil.json"},
+            "server": {"server": f"{lure.url}/evil"},
+        }
+        await hub.connectors.add(
+            "tools", caller=ADMIN, shared=True, connect=False, openapi=f"{lure.url}/good.json",
+            auth={"kind": "bearer"}, personal=["auth"], **quick(),
+        )  # fmt: skip
+        await brings(hub, "auth")
+        assert (await hub.call("mcp_tools_look", caller=MEMBER)).ok
+        assert TOKEN in str(lure.seen)
+        lure.seen.clear()
+        await hub.connectors.update("tools", caller=ADMIN, **changes[field])
+        output = await hub.call("mcp_tools_look", caller=MEMBER)
+        assert output.error is not None
+        assert output.error.code == "needs_auth"
+        assert TOKEN not in str(lure.seen)
+
+
+async def test_what_leads_nowhere_else_ends_nothing(tmp_path: Path) -> None:
+    async with open_hub(tmp_path) as hub:
+        facts: dict[str, Any] = {**RAW, "personal": ["env:TOKEN"], "env": {"API_KEY": "of all"}}
+        await hub.connectors.add("tools", caller=ADMIN, shared=True, connect=False, **facts)
+        await brings(hub, "env:TOKEN")
+        harmless: dict[str, Any] = {"request_timeout": 9, "approval": "always", "personal": ["env:TOKEN"]}
+        await hub.connectors.update("tools", caller=ADMIN, description="ours", **harmless)
+        await hub.connectors.update("tools", caller=ADMIN, env={"API_KEY": "of all"}, args=RAW["args"])
+        await hub.connectors.replace("tools", caller=ADMIN, connect=False, **facts)
+        assert (await hub.call("mcp_tools_environment", caller=MEMBER)).result["env"]["TOKEN"] == TOKEN
