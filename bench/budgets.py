@@ -14,12 +14,12 @@ import peers
 from dragoman import Caller
 from dragoman.access import Budgets
 from dragoman.calls import Auditor
-from dragoman.calls.records import Finished
+from dragoman.calls.records import FinishedCall
 from dragoman.connector import Configuration, Connector
 from dragoman.identity.directory import Directory
 from dragoman.people import Bounds, User, Workspace
 from dragoman.store import open_store
-from dragoman.tool import Definition, Tool, ToolCall
+from dragoman.tool import Tool, ToolCall, ToolDefinition
 
 MANY = 10**9
 FREE, HOURLY, ALL = "no bound", "calls per hour", "every bound"
@@ -78,10 +78,10 @@ async def steps(hub: peers.Hub) -> dict[str, float]:
     caller = Caller(workspace="bench", user=FREE)
     configuration = Configuration(kind="native")
     connector = Connector(id="b", workspace="", owner="", slug="b", configuration=configuration)
-    definition = Definition(original_name="echo")
+    definition = ToolDefinition(original_name="echo")
     tool = Tool(name="echo", workspace="", connector_id="b", slug="b", definition=definition)
     call, arguments = ToolCall(tool="echo"), {"text": peers.TEXT, "limit": 5}
-    finished = Finished("call_0", caller, "echo", connector, True, True, None, None, 1.0, 1, time.time())
+    finished = FinishedCall("call_0", caller, "echo", connector, True, True, None, None, 1.0, 1, time.time())
     async with open_store(hub.settings.store_url) as store:
         budgets = Budgets(store.usage, Directory(store.people))
         auditor = Auditor(store.audit)

@@ -17,8 +17,8 @@ from mcp import Client, StdioServerParameters
 
 import lab
 import peers
-from dragoman.connections.guarding import Reach
-from dragoman.connections.session import Session, open_session
+from dragoman.connections.http_clients import Reach
+from dragoman.connections.session import McpSession, open_session
 from dragoman.connector import Configuration, Connector
 
 CALLERS = (1, 10, 50)
@@ -51,7 +51,7 @@ async def raw_dispatcher(stack: AsyncExitStack, target: Mapping[str, Any]) -> la
     connector = Connector(
         id="bench", workspace="bench", owner="", slug="bench", configuration=Configuration.checked(target)
     )
-    session: Session = await stack.enter_async_context(
+    session: McpSession = await stack.enter_async_context(
         open_session(connector, {}, Reach(client, {}), lambda notice: None, lambda wire: None)
     )
     params: dict[str, Any] = {"name": "echo", "arguments": {"text": peers.TEXT}}

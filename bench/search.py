@@ -28,11 +28,11 @@ from typing import Any
 import psutil
 
 from dragoman import Caller
-from dragoman.catalog.search import Question, Search
+from dragoman.catalog.search import Search, SearchQuery
 from dragoman.catalog.search.embeddings import Embeddings
 from dragoman.hub.embedding import open_embeddings
 from dragoman.scope import LOCAL_CALLER
-from dragoman.tool import Definition, Tool
+from dragoman.tool import Tool, ToolDefinition
 
 Ranking = Callable[[str], Awaitable[Sequence[str]]]
 BEST = 10
@@ -81,7 +81,7 @@ class Folder:
 
 def made_tool(fact: Mapping[str, Any]) -> Tool:
     """The public name is the id of the set, to know it again among the hits."""
-    definition = Definition(
+    definition = ToolDefinition(
         original_name=fact["name"], description=fact.get("description") or "", input_schema=fact["schema"]
     )
     return Tool(
@@ -110,7 +110,7 @@ def ours(folder: Folder, embeddings: Embeddings | None = None) -> Ranking:
     _, search = opened(folder.tools, embeddings)
 
     async def rank(text: str) -> Sequence[str]:
-        question = Question.checked(text[:4000], "hybrid", BEST)
+        question = SearchQuery.checked(text[:4000], "hybrid", BEST)
         found = await search.find(question, LOCAL_CALLER)
         if embeddings and not found.embedder:
             with suppress(TimeoutError):
@@ -305,7 +305,7 @@ async def _cost(facts: Sequence[Mapping[str, Any]], questions: Sequence[str]) ->
 
     async def asked(text: str) -> float:
         since = time.process_time()
-        await search.find(Question.checked(text[:4000], "hybrid", BEST), LOCAL_CALLER)
+        await search.find(SearchQuery.checked(text[:4000], "hybrid", BEST), LOCAL_CALLER)
         return (time.process_time() - since) * 1000
 
     before = process.memory_info().rss

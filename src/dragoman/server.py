@@ -23,8 +23,8 @@ from dragoman.api import Api
 from dragoman.console import Console, is_console_path
 from dragoman.errors import Conflict, InvalidConfig
 from dragoman.hub import Hub
-from dragoman.identity.admission import ALL_SCOPES
-from dragoman.identity.entrance import Admission
+from dragoman.identity.authenticated import ALL_SCOPES
+from dragoman.identity.authenticator import AuthenticatedCaller
 from dragoman.mcp_endpoint import McpEndpoint
 from dragoman.settings import Settings
 from dragoman.telemetry.redaction import Redactor
@@ -55,12 +55,12 @@ class Doors:
         """Works once, and signs in who runs the service."""
         return self.console.sessions.make_link(get_or_make_token(self._hub.settings.token_file))
 
-    async def _admit(self, token: str) -> Admission:
+    async def _admit(self, token: str) -> AuthenticatedCaller:
         """The service's own token stands for who runs it; any other is a key or a token of its user."""
         own = get_or_make_token(self._hub.settings.token_file)
         if compare_digest(token.encode(), own.encode()):
-            return Admission(self._hub.caller, ALL_SCOPES)
-        return await self._hub.entrance.admit(token)
+            return AuthenticatedCaller(self._hub.caller, ALL_SCOPES)
+        return await self._hub.authenticator.admit(token)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope.get("path", "")
@@ -75,8 +75,8 @@ def build_app(hub: Hub, doors: Doors | None = None) -> Guard:
     """The doors of an open hub behind their guard."""
     settings = hub.settings
 
-    async def admit(token: str) -> Admission:
-        return await hub.entrance.admit(token)  # looked up late: the hub may not be open yet
+    async def admit(token: str) -> AuthenticatedCaller:
+        return await hub.authenticator.admit(token)  # looked up late: the hub may not be open yet
 
     return Guard(
         doors or Doors(hub),

@@ -51,7 +51,7 @@ class Annotations:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Definition:
+class ToolDefinition:
     """A tool as its server declares it; its fingerprint is what a version stands for."""
 
     original_name: str
@@ -94,7 +94,7 @@ class Tool:
     workspace: str
     connector_id: str
     slug: str
-    definition: Definition
+    definition: ToolDefinition
     version: int = 1
     accepted_version: int = 1
     fingerprint: str = ""
@@ -126,21 +126,21 @@ class Tool:
 
 
 @dataclass(frozen=True, slots=True)
-class Admission:
+class AdmittedCall:
     """What a call was let through for: exactly this tool, with exactly these arguments."""
 
     fingerprint: str
     arguments_hash: str
 
     def covers(self, tool: Tool, arguments: Mapping[str, Any]) -> bool:
-        return self == Admission.of(tool, arguments)
+        return self == AdmittedCall.of(tool, arguments)
 
     @classmethod
-    def of(cls, tool: Tool, arguments: Mapping[str, Any]) -> "Admission":
+    def of(cls, tool: Tool, arguments: Mapping[str, Any]) -> "AdmittedCall":
         return cls(tool.fingerprint, arguments_hash(arguments))
 
 
-class Line(Protocol):
+class ClientChannel(Protocol):
     """The way back to the client whose call this is: to tell it of progress, and to ask it.
 
     `inputs` are its answers where it `retries` a request that asked for input; `pending` is then what the
@@ -155,8 +155,8 @@ class Line(Protocol):
     wants_progress: bool
     pending: Mapping[str, Any] | None
     refused: tuple[int, str, Any] | None
-    admitted: Admission | None
-    continues: Admission | None
+    admitted: AdmittedCall | None
+    continues: AdmittedCall | None
 
     async def progress(self, progress: float, total: float | None, message: str | None) -> None: ...
 
@@ -165,7 +165,7 @@ class Line(Protocol):
         ...
 
 
-class Witness(Protocol):
+class CallObserver(Protocol):
     """Who follows a call for somebody that must remember how far it came: the journal of a run.
 
     `name` is that of the call, the same when it is entered again after a crash; once it `is_over` it will not
@@ -204,8 +204,8 @@ class ToolCall:
     timeout: float | None = None
     cost_limit: float | None = None
     patience: float | None = None
-    line: Line | None = field(default=None, compare=False, repr=False)
-    witness: Witness | None = field(default=None, compare=False, repr=False)
+    channel: ClientChannel | None = field(default=None, compare=False, repr=False)
+    witness: CallObserver | None = field(default=None, compare=False, repr=False)
 
 
 def json_bytes(value: Json) -> bytes:

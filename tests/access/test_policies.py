@@ -4,10 +4,10 @@ from itertools import product
 
 import pytest
 
-from dragoman.access.policies import need_of, policy_of
+from dragoman.access.approval_policies import need_of, policy_of
 from dragoman.connector import Configuration, Connector, Origin, Policy
 from dragoman.scope import Caller, Way
-from dragoman.tool import Annotations, Definition, Tool
+from dragoman.tool import Annotations, Tool, ToolDefinition
 
 READS = Annotations(read_only=True)
 SAYS_NOTHING = Annotations()
@@ -68,7 +68,7 @@ def made(
             workspace="w",
             connector_id="c",
             slug="a",
-            definition=Definition(original_name="b"),
+            definition=ToolDefinition(original_name="b"),
             approval=tool,
         ),
         Connector(id="c", workspace="w", owner=owner, slug="a", configuration=configuration, origin=origin),

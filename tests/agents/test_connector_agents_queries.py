@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from dragoman import Caller
+from dragoman.agents.citations import with_known_citations
 from dragoman.agents.connector_query import ConnectorQuery
-from dragoman.agents.contexts import with_known_citations
 from dragoman.errors import InvalidArguments
 from dragoman.scope import LOCAL_CALLER
 from servers.authorization_server import open_authorization_server, open_protected_server

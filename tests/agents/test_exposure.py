@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from exposed import Call, Listening, Seen, in_turn, open_exposed
 
-from dragoman.agents.exposure import ROOM, Chosen, Situation, checked_exposure, choose
+from dragoman.agents.exposure import ROOM, ExposureChoice, ExposureInputs, checked_exposure, choose
 from dragoman.errors import InvalidArguments
 from dragoman.hub import Hub
 from dragoman.run import Run
@@ -15,52 +15,61 @@ from servers.processes import journal
 
 pytestmark = pytest.mark.anyio
 
-FEW = Situation(tokens=500)
-MANY = Situation(tokens=30_000, is_deferred=True)
+FEW = ExposureInputs(tokens=500)
+MANY = ExposureInputs(tokens=30_000, is_deferred=True)
 AGENTS, DIRECT = replace(FEW, arm="agents"), replace(MANY, arm="direct")
-CONNECTOR = Situation(kind="connector", tokens=30_000, is_deferred=True)
-TABLE: dict[str, tuple[Situation, Chosen]] = {
-    "few tools": (FEW, Chosen(exposure="direct")),
-    "many tools": (MANY, Chosen(exposure="search")),
-    "few and code": (replace(FEW, has_code=True), Chosen(exposure="direct", with_code=True)),
-    "many and code": (replace(MANY, has_code=True), Chosen(exposure="search", with_code=True)),
-    "forced direct": (replace(MANY, forced="direct", has_code=True), Chosen(exposure="direct")),
-    "forced search": (replace(FEW, forced="search"), Chosen(exposure="search")),
-    "forced delegate": (replace(FEW, forced="delegate"), Chosen(exposure="delegate")),
-    "forced code": (replace(FEW, forced="code", has_code=True), Chosen(exposure="code")),
-    "code without a tool": (replace(FEW, forced="code"), Chosen(exposure="direct")),
+CONNECTOR = ExposureInputs(kind="connector", tokens=30_000, is_deferred=True)
+TABLE: dict[str, tuple[ExposureInputs, ExposureChoice]] = {
+    "few tools": (FEW, ExposureChoice(exposure="direct")),
+    "many tools": (MANY, ExposureChoice(exposure="search")),
+    "few and code": (replace(FEW, has_code=True), ExposureChoice(exposure="direct", with_code=True)),
+    "many and code": (replace(MANY, has_code=True), ExposureChoice(exposure="search", with_code=True)),
+    "forced direct": (replace(MANY, forced="direct", has_code=True), ExposureChoice(exposure="direct")),
+    "forced search": (replace(FEW, forced="search"), ExposureChoice(exposure="search")),
+    "forced delegate": (replace(FEW, forced="delegate"), ExposureChoice(exposure="delegate")),
+    "forced code": (replace(FEW, forced="code", has_code=True), ExposureChoice(exposure="code")),
+    "code without a tool": (replace(FEW, forced="code"), ExposureChoice(exposure="direct")),
     "nobody to delegate to": (
         replace(MANY, forced="delegate", can_delegate=False),
-        Chosen(exposure="search"),
+        ExposureChoice(exposure="search"),
     ),
-    "forced wins over the arm": (replace(AGENTS, forced="direct"), Chosen(exposure="direct")),
-    "arm agents": (replace(AGENTS, has_code=True), Chosen(exposure="delegate", arm="agents")),
-    "arm direct": (DIRECT, Chosen(exposure="search", arm="direct")),
-    "arm agents without a connector": (replace(AGENTS, can_delegate=False), Chosen(exposure="direct")),
-    "arm direct without a connector": (replace(DIRECT, can_delegate=False), Chosen(exposure="search")),
+    "forced wins over the arm": (replace(AGENTS, forced="direct"), ExposureChoice(exposure="direct")),
+    "arm agents": (replace(AGENTS, has_code=True), ExposureChoice(exposure="delegate", arm="agents")),
+    "arm direct": (DIRECT, ExposureChoice(exposure="search", arm="direct")),
+    "arm agents without a connector": (
+        replace(AGENTS, can_delegate=False),
+        ExposureChoice(exposure="direct"),
+    ),
+    "arm direct without a connector": (
+        replace(DIRECT, can_delegate=False),
+        ExposureChoice(exposure="search"),
+    ),
     "a worker in the arm": (
         replace(AGENTS, kind="worker"),
-        Chosen(exposure="delegate", arm="agents"),
+        ExposureChoice(exposure="delegate", arm="agents"),
     ),
-    "offline": (replace(MANY, is_offline=True, has_code=True, arm="agents"), Chosen(exposure="direct")),
+    "offline": (
+        replace(MANY, is_offline=True, has_code=True, arm="agents"),
+        ExposureChoice(exposure="direct"),
+    ),
     "offline cannot write code": (
         replace(FEW, is_offline=True, forced="code", has_code=True),
-        Chosen(exposure="direct"),
+        ExposureChoice(exposure="direct"),
     ),
-    "connector": (replace(CONNECTOR, has_code=True, arm="agents"), Chosen(exposure="direct")),
+    "connector": (replace(CONNECTOR, has_code=True, arm="agents"), ExposureChoice(exposure="direct")),
     "connector with far too many": (
         replace(CONNECTOR, tokens=ROOM * CONNECTOR.budget + 1),
-        Chosen(exposure="search"),
+        ExposureChoice(exposure="search"),
     ),
     "connector, nothing deferred": (
         replace(CONNECTOR, tokens=ROOM * CONNECTOR.budget + 1, is_deferred=False),
-        Chosen(exposure="direct"),
+        ExposureChoice(exposure="direct"),
     ),
-    "connector forced to search": (replace(CONNECTOR, forced="search"), Chosen(exposure="search")),
-    "connector has nobody below": (replace(CONNECTOR, forced="delegate"), Chosen(exposure="direct")),
+    "connector forced to search": (replace(CONNECTOR, forced="search"), ExposureChoice(exposure="search")),
+    "connector has nobody below": (replace(CONNECTOR, forced="delegate"), ExposureChoice(exposure="direct")),
     "connector counts every call": (
         replace(CONNECTOR, forced="code", has_code=True),
-        Chosen(exposure="direct"),
+        ExposureChoice(exposure="direct"),
     ),
 }
 

@@ -16,7 +16,7 @@ from pydantic_ai.models.function import FunctionModel
 from pydantic_ai.models.test import TestModel
 from pydantic_ai.usage import RequestUsage, RunUsage
 
-from dragoman.agents.models import Choice, Models
+from dragoman.agents.models import ModelChoice, Models
 from dragoman.agents.offline import OfflineModel
 from dragoman.agents.ollama import ollama_url
 from dragoman.agents.prices import cost_of
@@ -66,12 +66,12 @@ async def serving(routes: list[Any]) -> AsyncGenerator[str]:
 async def test_what_was_asked_for_comes_first_then_the_configured_one_then_a_key() -> None:
     environment = {"OPENAI_API_KEY": KEY, "ANTHROPIC_API_KEY": KEY}
     models = Models("deepseek:deepseek-v4-pro", environment=environment, ollama=NOBODY)
-    assert await models.choose("anthropic:claude-opus-5") == Choice(
+    assert await models.choose("anthropic:claude-opus-5") == ModelChoice(
         ("anthropic:claude-opus-5",), "it was asked for"
     )
-    assert await models.choose() == Choice(("deepseek:deepseek-v4-pro",), "it is configured")
+    assert await models.choose() == ModelChoice(("deepseek:deepseek-v4-pro",), "it is configured")
     found = Models(environment=environment, ollama=NOBODY)
-    assert await found.choose() == Choice(("openai:gpt-6.1-terra",), "OPENAI_API_KEY is set")
+    assert await found.choose() == ModelChoice(("openai:gpt-6.1-terra",), "OPENAI_API_KEY is set")
     found = Models(environment={"ANTHROPIC_API_KEY": KEY}, ollama=NOBODY)
     assert (await found.choose("  ")).name == "anthropic:claude-sonnet-5-5"
 
@@ -91,7 +91,7 @@ async def test_a_local_ollama_gives_its_first_model_that_calls_tools() -> None:
     async with open_ollama(installed) as (url, asked):
         models = Models(environment={}, ollama=url)
         choice = await models.choose()
-        assert choice == Choice(("ollama:qwen3:8b",), f"Ollama answers at {url}")
+        assert choice == ModelChoice(("ollama:qwen3:8b",), f"Ollama answers at {url}")
         await models.choose()
         assert asked == ["tags"]
         opened = models.open(choice)

@@ -42,10 +42,10 @@ async def test_what_was_taken_from_a_user_is_taken_from_their_runs(tmp_path: Pat
         hub.tool(name="count_cakes", annotations=Annotations(read_only=True))(cakes)
         assert (await hub.ask("how many?", caller=ANN)).status == "done"
         await hub._store.people.put_user(replace(ann, capabilities=frozenset({"mcp_other"})))
-        hub.entrance.forget("north", "ann")
+        hub.authenticator.forget("north", "ann")
         assert (await hub.ask("how many?", caller=ANN)).status == "done"
         await hub._store.people.put_user(replace(ann, is_active=False))
-        hub.entrance.forget("north", "ann")
+        hub.authenticator.forget("north", "ann")
         gone = await hub.ask("how many?", caller=ANN)
     assert ["count_cakes" in names for names in offered] == [True, False]
     assert (gone.status, (gone.error or {})["code"]) == ("failed", "denied")

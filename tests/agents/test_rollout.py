@@ -4,35 +4,35 @@ from datetime import UTC, datetime
 
 import pytest
 
-from dragoman.agents.rollout import Figures, Plan, Thresholds, figures_of, judged
+from dragoman.agents.rollout import RolloutFigures, RolloutPlan, RolloutThresholds, figures_of, judged
 from dragoman.errors import InvalidConfig
 from dragoman.settings import Settings
-from dragoman.store.run_protocols import Sample
+from dragoman.store.run_protocols import RolloutSample
 
 USERS = [f"usr_{number}" for number in range(4_000)]
-LIMITS = Thresholds()
+LIMITS = RolloutThresholds()
 
 
-def chosen(plan: Plan) -> set[str]:
+def chosen(plan: RolloutPlan) -> set[str]:
     return {user for user in USERS if plan.arm_of("team", user) == "agents"}
 
 
 @pytest.mark.parametrize("share", [1.0, 10.0, 25.0, 50.0, 90.0])
 def test_a_share_of_the_users_is_in_and_stays_in_as_it_grows(share: float) -> None:
-    users = chosen(Plan(share=share))
+    users = chosen(RolloutPlan(share=share))
     assert len(users) / len(USERS) * 100 == pytest.approx(share, abs=2.5)
-    assert users == chosen(Plan(share=share))
-    assert users <= chosen(Plan(share=share + 5))
+    assert users == chosen(RolloutPlan(share=share))
+    assert users <= chosen(RolloutPlan(share=share + 5))
 
 
 def test_nothing_and_everything_are_exact() -> None:
-    assert Plan().arm_of("team", "ada") is None
-    assert chosen(Plan(share=100)) == {*USERS}
-    assert chosen(Plan(users=("nobody",))) == set()
+    assert RolloutPlan().arm_of("team", "ada") is None
+    assert chosen(RolloutPlan(share=100)) == {*USERS}
+    assert chosen(RolloutPlan(users=("nobody",))) == set()
 
 
 def test_who_is_named_comes_first_and_the_others_are_compared_with_them() -> None:
-    plan = Plan(workspaces=("first",), users=("ada", "second/bob"))
+    plan = RolloutPlan(workspaces=("first",), users=("ada", "second/bob"))
     assert plan.arm_of("first", "anybody") == "agents"
     assert plan.arm_of("team", "ada") == "agents"
     assert plan.arm_of("second", "bob") == "agents"
@@ -40,32 +40,38 @@ def test_who_is_named_comes_first_and_the_others_are_compared_with_them() -> Non
 
 
 def test_another_salt_chooses_others() -> None:
-    assert chosen(Plan(share=50)) != chosen(Plan(share=50, salt="other"))
+    assert chosen(RolloutPlan(share=50)) != chosen(RolloutPlan(share=50, salt="other"))
 
 
 @pytest.mark.parametrize(
     ("agents", "direct", "word"),
     [
-        (Figures(runs=100, errors=6), Figures(), "6 of 100 runs failed: 6.0 %, over 5 %"),
-        (Figures(runs=100, errors=5), Figures(), None),
-        (Figures(runs=100, errors=4), Figures(), None),
-        (Figures(runs=19, errors=19), Figures(), None),
-        (Figures(runs=20, errors=2), Figures(), "2 of 20"),
-        (Figures(runs=50, latency_ms=160), Figures(runs=50, latency_ms=100), "+60 %, over +50 %"),
-        (Figures(runs=50, latency_ms=150), Figures(runs=50, latency_ms=100), None),
-        (Figures(runs=50, latency_ms=140), Figures(runs=50, latency_ms=100), None),
-        (Figures(runs=50, latency_ms=900), Figures(runs=19, latency_ms=100), None),
-        (Figures(runs=19, latency_ms=900), Figures(runs=50, latency_ms=100), None),
+        (RolloutFigures(runs=100, errors=6), RolloutFigures(), "6 of 100 runs failed: 6.0 %, over 5 %"),
+        (RolloutFigures(runs=100, errors=5), RolloutFigures(), None),
+        (RolloutFigures(runs=100, errors=4), RolloutFigures(), None),
+        (RolloutFigures(runs=19, errors=19), RolloutFigures(), None),
+        (RolloutFigures(runs=20, errors=2), RolloutFigures(), "2 of 20"),
+        (
+            RolloutFigures(runs=50, latency_ms=160),
+            RolloutFigures(runs=50, latency_ms=100),
+            "+60 %, over +50 %",
+        ),
+        (RolloutFigures(runs=50, latency_ms=150), RolloutFigures(runs=50, latency_ms=100), None),
+        (RolloutFigures(runs=50, latency_ms=140), RolloutFigures(runs=50, latency_ms=100), None),
+        (RolloutFigures(runs=50, latency_ms=900), RolloutFigures(runs=19, latency_ms=100), None),
+        (RolloutFigures(runs=19, latency_ms=900), RolloutFigures(runs=50, latency_ms=100), None),
     ],
 )
-def test_the_arm_is_judged_by_errors_and_latency(agents: Figures, direct: Figures, word: str | None) -> None:
+def test_the_arm_is_judged_by_errors_and_latency(
+    agents: RolloutFigures, direct: RolloutFigures, word: str | None
+) -> None:
     reason = judged(agents, direct, LIMITS)
     assert (reason is None) if word is None else (reason is not None and word in reason)
 
 
 def test_figures_are_those_of_the_last_runs_of_an_arm() -> None:
-    def sample(number: int, arm: str) -> Sample:
-        return Sample(
+    def sample(number: int, arm: str) -> RolloutSample:
+        return RolloutSample(
             run=f"{arm}{number}",
             workspace="team",
             user="ada",

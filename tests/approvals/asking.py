@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dragoman import Caller, Hub, Settings, ToolOutput
-from dragoman.hub.approvals import Question
+from dragoman.hub.approvals import ApprovalView
 from servers.hubs import QUICK, until
 from servers.processes import stdio
 
@@ -36,7 +36,7 @@ async def open_asking(
         yield hub
 
 
-async def questions(hub: Hub, count: int = 1, caller: Caller = ADMIN) -> list[Question]:
+async def questions(hub: Hub, count: int = 1, caller: Caller = ADMIN) -> list[ApprovalView]:
     """The open ones, once there are this many; oldest first."""
 
     async def are_there() -> bool:

@@ -31,7 +31,7 @@ from dragoman.errors import Conflict, Denied, InvalidArguments, NotFound
 from dragoman.events import Event
 from dragoman.store import tables
 from dragoman.store.database import open_database
-from dragoman.store.location import Location
+from dragoman.store.location import DatabaseLocation
 from servers.hubs import until
 from servers.processes import journal
 
@@ -343,7 +343,7 @@ async def age(hub: Hub, approval_id: str) -> None:
     rows = tables.approvals
     over = datetime.now(UTC) - timedelta(seconds=1)
     change = update(rows).where(rows.c.id == approval_id).values(expires_at=over)
-    location = Location.of(hub.settings.store_url)
+    location = DatabaseLocation.of(hub.settings.store_url)
     async with open_database(location, busy_timeout=5) as database, database.write() as connection:
         await connection.execute(change)
 

@@ -18,7 +18,7 @@ from dragoman.errors import Denied, InvalidArguments, NotFound
 from dragoman.events import Events
 from dragoman.scope import identity_of
 from dragoman.store import open_store
-from dragoman.tool import Definition, Tool
+from dragoman.tool import Tool, ToolDefinition
 from servers.hubs import until
 from servers.processes import stdio
 
@@ -94,7 +94,7 @@ async def test_lists_of_each_user_share_what_an_admin_decided(database_url: str)
     configuration = Configuration(url="http://127.0.0.1:9/mcp", personal=("auth",))
     shared = Connector(id="c", workspace="w", owner="", slug="mail", configuration=configuration)
     callers = [Caller(workspace="w", user=user) for user in ("anna", "bert", "carl")]
-    listing = Listing(tools=(Definition(original_name="send"),))
+    listing = Listing(tools=(ToolDefinition(original_name="send"),))
     async with open_store(database_url) as store:
         await store.connectors.add(shared, [])
         catalog = await Catalog.load(store, Events())

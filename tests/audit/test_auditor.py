@@ -9,19 +9,19 @@ import pytest
 from trail import ADA
 
 from dragoman import Caller
-from dragoman.calls import Auditor, audit, open_auditor, rhythm
-from dragoman.calls.records import Finished
+from dragoman.calls import Auditor, audit, batch_flusher, open_auditor
+from dragoman.calls.records import FinishedCall
 from dragoman.errors import StoreUnavailable
 from dragoman.store import open_store
-from dragoman.store.chain import verify
+from dragoman.store.audit_chain import verify
 from dragoman.store.protocols import AuditRows
 from dragoman.store.records import AuditEntry
 
 pytestmark = pytest.mark.anyio
 
 
-def finished(number: int = 0, caller: Caller = ADA) -> Finished:
-    return Finished(
+def finished(number: int = 0, caller: Caller = ADA) -> FinishedCall:
+    return FinishedCall(
         id=f"call_{number}",
         caller=caller,
         tool="mcp_shop_echo",
@@ -131,7 +131,7 @@ async def test_the_last_entries_are_written_at_the_end(database_url: str) -> Non
 async def test_a_store_that_hangs_delays_the_end_by_no_more_than_a_bound(
     sqlite_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rhythm, "_LAST_WORDS", 0.1)
+    monkeypatch.setattr(batch_flusher, "_LAST_WORDS", 0.1)
     async with open_store(sqlite_url) as store, asyncio.timeout(5):
         rows: Any = Failing(store.audit)
         rows.open.clear()

@@ -15,7 +15,7 @@ from dragoman.errors import Denied, NotFound
 from dragoman.people import User, Workspace
 from dragoman.scope import LOCAL_CALLER
 from dragoman.store import open_store
-from dragoman.store.chain import verify
+from dragoman.store.audit_chain import verify
 from dragoman.tool import arguments_hash
 
 pytestmark = pytest.mark.anyio

@@ -17,7 +17,7 @@ from dragoman import Caller, Hub, Settings
 from dragoman.connector import Configuration, Connector
 from dragoman.people import Bounds, Preferences, User, Workspace
 from dragoman.store import open_store
-from dragoman.tool import Definition, Tool, ToolCall, ToolOutput
+from dragoman.tool import Tool, ToolCall, ToolDefinition, ToolOutput
 
 ADA = Caller(workspace="acme", user="ada")
 
@@ -40,7 +40,7 @@ def made_connector(workspace: str = "acme", **configuration: Any) -> Connector:
 
 
 def made_tool(cost: float = 0.0) -> Tool:
-    definition = Definition(original_name="echo")
+    definition = ToolDefinition(original_name="echo")
     return Tool(
         name="mcp_shop_echo",
         workspace="acme",

@@ -13,14 +13,14 @@ from crowd import ADA, made_call, made_connector, made_tool, own_bounds, put_use
 
 from dragoman import Caller
 from dragoman.access import Budgets
-from dragoman.access.budgets import Ticket
+from dragoman.access.budgets import BudgetReservation
 from dragoman.errors import LimitReached, StoreUnavailable
 from dragoman.hub.usage import Usage
 from dragoman.identity.directory import Directory
 from dragoman.people import Bounds, Workspace
 from dragoman.store import open_store
 from dragoman.store.protocols import Store, UsageRows
-from dragoman.store.records import Lease, Meter
+from dragoman.store.records import ConcurrencyLease, UsageMeter
 
 pytestmark = pytest.mark.anyio
 NOON = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC).timestamp()
@@ -38,7 +38,7 @@ class Desk:
 
     async def enter(
         self, caller: Caller = ADA, *, cost: float = 0.0, cost_limit: float | None = None
-    ) -> Ticket | None:
+    ) -> BudgetReservation | None:
         return await self.budgets.enter(
             made_call(cost_limit), made_tool(cost), self.connector, caller, soon()
         )
@@ -171,11 +171,13 @@ class Failing:
         self._rows = rows
         self.is_down = False
 
-    async def take(self, meters: Sequence[Meter], leases: Sequence[Lease], now: datetime) -> Any:
+    async def take(
+        self, meters: Sequence[UsageMeter], leases: Sequence[ConcurrencyLease], now: datetime
+    ) -> Any:
         self._check()
         return await self._rows.take(meters, leases, now)
 
-    async def settle(self, meters: Sequence[Meter], leases: Sequence[Lease]) -> None:
+    async def settle(self, meters: Sequence[UsageMeter], leases: Sequence[ConcurrencyLease]) -> None:
         self._check()
         await self._rows.settle(meters, leases)
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.calls.arguments import Arguments
+from dragoman.calls.arguments import ArgumentValidator
 from dragoman.errors import DragomanError, InvalidArguments, ProtocolFault
-from dragoman.tool import Definition, Tool
+from dragoman.tool import Tool, ToolDefinition
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -29,7 +29,7 @@ SCHEMA: dict[str, Any] = {
 
 
 def made(schema: Any) -> Tool:
-    definition = Definition(original_name="send", input_schema=schema)
+    definition = ToolDefinition(original_name="send", input_schema=schema)
     return Tool(
         name="mcp_mail_send",
         workspace="local",
@@ -42,7 +42,7 @@ def made(schema: Any) -> Tool:
 
 def refusal(arguments: Any, schema: Any = SCHEMA) -> DragomanError:
     with pytest.raises(InvalidArguments) as caught:
-        Arguments().check(made(schema), arguments)
+        ArgumentValidator().check(made(schema), arguments)
     return caught.value
 
 
@@ -92,11 +92,11 @@ def test_many_faults_are_told_at_once_but_not_all() -> None:
 
 def test_what_the_schema_does_not_know_passes_with_a_warning() -> None:
     schema = {"type": "object", "properties": {"limit": {"type": "integer"}}}
-    arguments, warnings = Arguments().check(made(schema), {"limit": 1, "limitt": 2})
+    arguments, warnings = ArgumentValidator().check(made(schema), {"limit": 1, "limitt": 2})
     assert arguments == {"limit": 1, "limitt": 2}
     assert warnings == ("unknown argument 'limitt': did you mean 'limit'?",)
     open_ended = {**schema, "additionalProperties": {"type": "integer"}}
-    assert Arguments().check(made(open_ended), {"limitt": 2})[1] == ()
+    assert ArgumentValidator().check(made(open_ended), {"limitt": 2})[1] == ()
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_arguments_are_an_object(arguments: Any) -> None:
 
 
 def test_any_mapping_will_do() -> None:
-    assert Arguments().check(made({"type": "object"}), MappingProxyType({"a": 1}))[0] == {"a": 1}
+    assert ArgumentValidator().check(made({"type": "object"}), MappingProxyType({"a": 1}))[0] == {"a": 1}
 
 
 def test_ten_megabytes_are_refused_quickly() -> None:
@@ -134,7 +134,7 @@ def test_depth_is_bounded() -> None:
         return {"a": value}
 
     schema = {"type": "object"}
-    assert Arguments().check(made(schema), nested(90))[0]
+    assert ArgumentValidator().check(made(schema), nested(90))[0]
     assert "levels" in refusal(nested(150), schema).message
     assert "levels" in (refusal(nested(5000), schema).hint or "")
 
@@ -153,7 +153,7 @@ async def test_a_schema_never_causes_a_request(keyword: str) -> None:
         address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/schema.json"
         tool = made({"type": "object", "properties": {"a": {keyword: address}}, keyword: address})
         # In a thread, so that a request, were there one, could be answered.
-        check = asyncio.to_thread(Arguments().check, tool, {"a": 1})
+        check = asyncio.to_thread(ArgumentValidator().check, tool, {"a": 1})
         if keyword == "$schema":
             await check
         else:
@@ -170,7 +170,9 @@ def test_a_schema_never_causes_a_file_to_be_read(tmp_path: Any, keyword: str) ->
     file.write_text('{"type": "string"}')
     for address in (f"file://{file}", str(file)):
         with pytest.raises(ProtocolFault):
-            Arguments().check(made({"type": "object", "properties": {"a": {keyword: address}}}), {"a": 1})
+            ArgumentValidator().check(
+                made({"type": "object", "properties": {"a": {keyword: address}}}), {"a": 1}
+            )
 
 
 def test_a_reference_inside_the_schema_is_followed() -> None:
@@ -179,13 +181,13 @@ def test_a_reference_inside_the_schema_is_followed() -> None:
         "properties": {"a": {"$ref": "#/$defs/whole"}},
         "$defs": {"whole": {"type": "integer"}},
     }
-    assert Arguments().check(made(schema), {"a": 1})[1] == ()
+    assert ArgumentValidator().check(made(schema), {"a": 1})[1] == ()
     assert "whole number" in refusal({"a": "x"}, schema).message
 
 
 def test_a_schema_that_cannot_be_used_lets_arguments_pass_with_a_warning() -> None:
     schema = {"type": "object", "properties": {"a": {"$ref": "#/$defs/absent"}}}
-    arguments, warnings = Arguments().check(made(schema), {"a": 1})
+    arguments, warnings = ArgumentValidator().check(made(schema), {"a": 1})
     assert arguments == {"a": 1}
     assert "not checked" in warnings[0]
 
@@ -207,7 +209,7 @@ def test_a_pattern_made_to_hang_does_not() -> None:
 
 
 def test_the_number_of_compiled_schemas_is_bounded() -> None:
-    arguments = Arguments(max_schemas=3)
+    arguments = ArgumentValidator(max_schemas=3)
     for number in range(10):
         arguments.check(made({"type": "object", "title": str(number)}), {})
     assert len(arguments._rules) == 3
@@ -224,7 +226,7 @@ def test_whatever_the_arguments_are_the_answer_is_a_verdict(arguments: dict[str,
     for schema in (SCHEMA, {"type": "object"}):
         verdict = None
         try:
-            assert Arguments().check(made(schema), arguments)[0] == arguments
+            assert ArgumentValidator().check(made(schema), arguments)[0] == arguments
         except InvalidArguments as error:
             verdict = error
         assert verdict is None or (verdict.message and verdict.hint)

@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 from toolshop import made_connector
 
-from dragoman.access import Limits
+from dragoman.access import ConcurrencyLimits
 from dragoman.errors import LimitReached
 
 pytestmark = pytest.mark.anyio
@@ -16,7 +16,7 @@ def soon(seconds: float = 30) -> float:
 
 async def test_no_more_than_the_limit_run_and_the_rest_follow_in_order() -> None:
     connector = made_connector(max_concurrency=3)
-    gate = Limits().gate(connector)
+    gate = ConcurrencyLimits().gate(connector)
     most, order = 0, list[int]()
 
     async def visit(number: int) -> None:
@@ -37,7 +37,7 @@ async def test_no_more_than_the_limit_run_and_the_rest_follow_in_order() -> None
 
 async def test_who_cannot_enter_before_the_deadline_is_told_and_leaves_no_trace() -> None:
     connector = made_connector(max_concurrency=1)
-    gate = Limits().gate(connector)
+    gate = ConcurrencyLimits().gate(connector)
     await gate.enter(connector, soon())
     with pytest.raises(LimitReached) as caught:
         await gate.enter(connector, soon(0.01))
@@ -49,7 +49,7 @@ async def test_who_cannot_enter_before_the_deadline_is_told_and_leaves_no_trace(
 
 async def test_a_newcomer_never_overtakes_one_who_waits() -> None:
     connector = made_connector(max_concurrency=1)
-    gate = Limits().gate(connector)
+    gate = ConcurrencyLimits().gate(connector)
     await gate.enter(connector, soon())
     async with asyncio.TaskGroup() as tasks:
         waiting = tasks.create_task(gate.enter(connector, soon()))
@@ -65,7 +65,7 @@ async def test_a_newcomer_never_overtakes_one_who_waits() -> None:
 @pytest.mark.parametrize("was_let_in", [False, True])
 async def test_who_is_cancelled_while_waiting_gives_the_place_on(was_let_in: bool) -> None:
     connector = made_connector(max_concurrency=1)
-    gate = Limits().gate(connector)
+    gate = ConcurrencyLimits().gate(connector)
     await gate.enter(connector, soon())
     async with asyncio.TaskGroup() as tasks:
         leaver = tasks.create_task(gate.enter(connector, soon()))
@@ -84,7 +84,7 @@ async def test_who_is_cancelled_while_waiting_gives_the_place_on(was_let_in: boo
 async def test_a_raised_limit_lets_several_in_at_once() -> None:
     connector = made_connector(max_concurrency=1)
     wider = replace(connector, configuration=made_connector(max_concurrency=3).configuration)
-    limits = Limits()
+    limits = ConcurrencyLimits()
     gate = limits.gate(connector)
     await gate.enter(connector, soon())
     async with asyncio.TaskGroup() as tasks:

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from toolshop import World, echo, made_connector, text
 
-from dragoman.calls import records, rhythm
-from dragoman.calls.records import Finished, Recorder, open_recorder
+from dragoman.calls import batch_flusher, records
+from dragoman.calls.records import FinishedCall, Recorder, open_recorder
 from dragoman.errors import StoreUnavailable
 from dragoman.scope import LOCAL_CALLER
 from dragoman.store import open_store
@@ -16,8 +16,8 @@ from dragoman.tool import RawResult
 pytestmark = pytest.mark.anyio
 
 
-def finished(number: int = 0, ok: bool = True, duration: float = 5.0) -> Finished:
-    return Finished(
+def finished(number: int = 0, ok: bool = True, duration: float = 5.0) -> FinishedCall:
+    return FinishedCall(
         id=f"call_{number}",
         caller=LOCAL_CALLER,
         tool="mcp_shop_echo",
@@ -141,7 +141,7 @@ async def test_cancelling_the_block_still_writes_what_there_is(sqlite_url: str) 
 async def test_a_store_that_hangs_does_not_hang_the_end(
     sqlite_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rhythm, "_LAST_WORDS", 0.1)
+    monkeypatch.setattr(batch_flusher, "_LAST_WORDS", 0.1)
     async with (
         asyncio.timeout(5),
         open_store(sqlite_url) as store,

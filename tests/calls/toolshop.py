@@ -7,17 +7,17 @@ from dataclasses import dataclass, field
 from secrets import token_bytes
 from typing import Any
 
-from dragoman.access import Access, Approvals, Budgets, Limits
+from dragoman.access import AccessRules, ApprovalGate, Budgets, ConcurrencyLimits
 from dragoman.calls import Auditor, Recorder, Road, open_auditor, open_recorder
 from dragoman.catalog import Catalog
-from dragoman.connections.source import LinkStatus, Listing, SourceCall
+from dragoman.connections.source import ConnectionStatus, Listing, SourceCall
 from dragoman.connector import Configuration, Connector
 from dragoman.events import Events
 from dragoman.identity.directory import Directory
 from dragoman.scope import LOCAL_CALLER, Caller
 from dragoman.store import open_store
 from dragoman.store.protocols import Store
-from dragoman.tool import Annotations, Definition, RawResult, ToolCall, ToolOutput
+from dragoman.tool import Annotations, RawResult, ToolCall, ToolDefinition, ToolOutput
 from dragoman.vault import Key, KeyRing, Vault
 
 Work = Callable[[Mapping[str, Any]], Awaitable[RawResult]]
@@ -41,12 +41,12 @@ def made_connector(slug: str = "shop", *, owner: str = "", **configuration: Any)
 class Toolshop:
     """Tools are plain coroutines; every call that reaches the shop is in `calls`."""
 
-    definitions: list[Definition] = field(default_factory=list)
+    definitions: list[ToolDefinition] = field(default_factory=list)
     work: dict[str, Work] = field(default_factory=dict)
     calls: list[SourceCall] = field(default_factory=list)
 
     def sell(self, name: str, work: Work, **facts: Any) -> None:
-        self.definitions.append(Definition(original_name=name, **facts))
+        self.definitions.append(ToolDefinition(original_name=name, **facts))
         self.work[name] = work
 
     async def call(self, call: SourceCall) -> RawResult:
@@ -59,18 +59,20 @@ class Toolshop:
     async def list_tools_again(self, connector: Connector, identity: str) -> Listing | None:
         return Listing(tools=tuple(self.definitions), era="2026")
 
-    async def connect(self, connector: Connector, caller: Caller) -> LinkStatus:
+    async def connect(self, connector: Connector, caller: Caller) -> ConnectionStatus:
         return self.status(connector, caller)
 
-    async def disconnect(self, connector: Connector, caller: Caller) -> LinkStatus:
+    async def disconnect(self, connector: Connector, caller: Caller) -> ConnectionStatus:
         return self.status(connector, caller)
 
     async def retire(self, connector: Connector) -> None: ...
 
     async def part_with(self, workspace: str, user: str) -> None: ...
 
-    def status(self, connector: Connector, caller: Caller) -> LinkStatus:
-        return LinkStatus(connector_id=connector.id, slug=connector.slug, identity="", state="connected")
+    def status(self, connector: Connector, caller: Caller) -> ConnectionStatus:
+        return ConnectionStatus(
+            connector_id=connector.id, slug=connector.slug, identity="", state="connected"
+        )
 
 
 class World:
@@ -96,12 +98,12 @@ class World:
         self.catalog = await Catalog.load(self.store, self.events)
         directory = Directory(self.store.people)
         vault = Vault(self.store.connectors, KeyRing(Key(token_bytes(32))))
-        approvals = Approvals(self.store.approvals, vault, directory, self.events, wait=1.0)
+        approvals = ApprovalGate(self.store.approvals, vault, directory, self.events, wait=1.0)
         self.road = Road(
             catalog=self.catalog,
-            access=Access(),
+            access=AccessRules(),
             approvals=approvals,
-            limits=Limits(),
+            limits=ConcurrencyLimits(),
             budgets=Budgets(self.store.usage, directory),
             sources=self.shop,
             store=self.store,

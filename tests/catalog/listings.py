@@ -10,7 +10,7 @@ from dragoman.connections.source import Listing
 from dragoman.connector import Configuration, Connector
 from dragoman.events import Events
 from dragoman.store import open_store
-from dragoman.tool import Definition
+from dragoman.tool import ToolDefinition
 
 
 def made_connector(slug: str = "time", **facts: Any) -> Connector:
@@ -23,11 +23,11 @@ def made_connector(slug: str = "time", **facts: Any) -> Connector:
     )
 
 
-def defined(name: str, description: str = "", **facts: Any) -> Definition:
-    return Definition(original_name=name, description=description, **facts)
+def defined(name: str, description: str = "", **facts: Any) -> ToolDefinition:
+    return ToolDefinition(original_name=name, description=description, **facts)
 
 
-def listed(*tools: str | Definition) -> Listing:
+def listed(*tools: str | ToolDefinition) -> Listing:
     return Listing(tools=tuple(defined(tool) if isinstance(tool, str) else tool for tool in tools))
 
 

@@ -13,7 +13,7 @@ from dragoman.names import public_name
 from dragoman.scope import LOCAL_CALLER, Caller, identity_of
 from dragoman.store import open_store
 from dragoman.store.records import ToolVersion
-from dragoman.tool import Definition, Tool
+from dragoman.tool import Tool, ToolDefinition
 
 pytestmark = pytest.mark.anyio
 ANN, BOB = Caller(user="ann"), Caller(user="bob")
@@ -134,7 +134,7 @@ async def test_two_tools_whose_names_collide_get_two_names(sqlite_url: str) -> N
 
 async def test_a_bad_tool_never_loses_the_others(sqlite_url: str) -> None:
     connector = made_connector()
-    bad: list[Definition] = [
+    bad: list[ToolDefinition] = [
         defined("twice", "first"),
         defined("twice", "second"),
         defined(""),

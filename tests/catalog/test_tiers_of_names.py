@@ -8,7 +8,7 @@ from dragoman.connector import Configuration, Connector
 from dragoman.events import Events
 from dragoman.scope import APP, Caller
 from dragoman.store import open_store
-from dragoman.tool import Definition
+from dragoman.tool import ToolDefinition
 
 pytestmark = pytest.mark.anyio
 
@@ -20,7 +20,7 @@ def _connector(tier: str, workspace: str, owner: str) -> Connector:
 
 
 def _listing(*names: str) -> Listing:
-    return Listing(tools=tuple(Definition(original_name=name) for name in names))
+    return Listing(tools=tuple(ToolDefinition(original_name=name) for name in names))
 
 
 async def test_a_nearer_connector_hides_one_of_its_name_also_where_it_lacks_the_tool(sqlite_url: str) -> None:

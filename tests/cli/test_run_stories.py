@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from dragoman.cli.at_work import AtWork
+from dragoman.cli.active_agents import ActiveAgents
 from dragoman.cli.run_lines import brief, usage_line
 from dragoman.cli.terminal_transcript import split_blocks
 
@@ -16,7 +16,7 @@ def call(run: str, key: str, tool: str = "look") -> dict[str, Any]:
 
 
 def test_exactly_those_at_work_are_shown() -> None:
-    work = AtWork()
+    work = ActiveAgents()
     work.hear(event("run.started", "r", "assistant"))
     assert work.line() == "assistant is typing"
     work.hear(call("r", "c1", "ask_agent"))
@@ -33,7 +33,7 @@ def test_exactly_those_at_work_are_shown() -> None:
 
 
 def test_a_message_to_several_is_nobodys_work() -> None:
-    work = AtWork()
+    work = ActiveAgents()
     work.hear(event("run.started", "r"))
     assert work.line() == ""
     work.hear(event("run.started", "a", "mailer", parent="r", call="mention:mailer"))
@@ -43,7 +43,7 @@ def test_a_message_to_several_is_nobodys_work() -> None:
 
 
 def test_nothing_but_waiting_means_that_no_call_is_under_way() -> None:
-    work = AtWork()
+    work = ActiveAgents()
     work.hear(event("run.started", "r", "assistant"))
     work.hear(call("r", "c1"))
     work.hear(call("r", "c2"))
@@ -57,7 +57,7 @@ def test_nothing_but_waiting_means_that_no_call_is_under_way() -> None:
 
 
 def test_waiting_is_seen_through_a_delegation() -> None:
-    work = AtWork()
+    work = ActiveAgents()
     work.hear(event("run.started", "r", "assistant"))
     work.hear(call("r", "c1", "ask_agent"))
     work.hear(event("run.started", "m", "mailer", parent="r", call="c1"))

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.connections.environment import PASSED_ON, child_environment, expanded
-from dragoman.connections.faults import WireFault, explained
-from dragoman.connections.repeats import Tries, backoff
+from dragoman.connections.retry import RetrySchedule, backoff
 from dragoman.connections.sse_events import EventDecoder, EventTooLarge, ServerEvent
 from dragoman.connections.wire import decode
+from dragoman.connections.wire_faults import WireFault, explained
 from dragoman.connector import RetryPolicy
 from dragoman.errors import ConnectTimeout, InvalidConfig, ProtocolFault, Uncertain, Unreachable
 
@@ -30,8 +30,8 @@ EVENTS = [
 ]
 
 
-def tried(count: int) -> Tries:
-    tries = Tries(RetryPolicy(), deadline=1000)
+def tried(count: int) -> RetrySchedule:
+    tries = RetrySchedule(RetryPolicy(), deadline=1000)
     tries.count = count
     return tries
 
@@ -105,7 +105,7 @@ def test_retry_after_takes_the_place_of_the_pause() -> None:
 
 
 def test_pauses_grow_to_their_cap_and_end() -> None:
-    tries = Tries(RetryPolicy(tries=6, delay=1, factor=3, cap=10), deadline=1000)
+    tries = RetrySchedule(RetryPolicy(tries=6, delay=1, factor=3, cap=10), deadline=1000)
     found: list[float | None] = []
     for tries.count in range(1, 7):
         found.append(tries.pause(now=0))

@@ -15,7 +15,7 @@ from console.speaking import Speaker
 from dragoman.console import runs
 from dragoman.console.pages import Pages
 from dragoman.run import Run
-from dragoman.runs.timeline import Moment, MomentKind, Timeline
+from dragoman.runs.timeline import MomentKind, Timeline, TimelineEntry
 from dragoman.tool import Annotations
 
 pytestmark = pytest.mark.anyio
@@ -175,7 +175,9 @@ def test_every_kind_of_moment_is_shown(facts: dict[str, Any], status: str) -> No
     run = Run(id="run_1", workspace="w", user="u", thread="", root="run_1", agent="a", request="r")
     inner = Timeline(run=run, moments=())
     moments = tuple(
-        Moment(kind=kind, time=now, title=f"{kind} <i>", details={**facts, "status": status}, runs=(inner,))
+        TimelineEntry(
+            kind=kind, time=now, title=f"{kind} <i>", details={**facts, "status": status}, runs=(inner,)
+        )
         for kind in get_args(MomentKind)
     )
     app = SimpleNamespace(state=SimpleNamespace(hub=None))

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from dragoman.console.transcript import Call, Words, turn_of
+from dragoman.console.transcript import CallBlock, TextBlock, turn_of
 from dragoman.run import Run, RunEvent
 
 ROOT = Run(id="run_a", root="run_a", workspace="w", user="u", thread="t", agent="assistant", request="do it")
@@ -21,7 +21,7 @@ def words(text: str, turn: int = 1) -> tuple[str, dict[str, Any]]:
 
 def texts(*events: RunEvent) -> list[str]:
     (work,) = turn_of(ROOT, events).works
-    return [piece.text for piece in work.pieces if isinstance(piece, Words)]
+    return [piece.text for piece in work.pieces if isinstance(piece, TextBlock)]
 
 
 def test_words_of_one_turn_are_one_piece() -> None:
@@ -47,7 +47,7 @@ def test_a_call_that_was_under_way_at_the_end_was_cancelled() -> None:
     begun = ("call.started", {"call": "t1:x", "tool": "look", "title": "Look", "arguments": {"a": 1}})
     (work,) = turn_of(ROOT, told(begun, ("run.finished", {"status": "cancelled"}))).works
     (call,) = work.pieces
-    assert isinstance(call, Call)
+    assert isinstance(call, CallBlock)
     assert (call.status, call.title, call.arguments) == ("cancelled", "Look", '{\n  "a": 1\n}')
 
 
@@ -57,6 +57,6 @@ def test_a_run_under_a_call_is_nested_in_it() -> None:
     events = [*told(begun), *told(child, words("below"), run="run_b", after=1)]
     turn = turn_of(ROOT, events)
     (call,) = turn.works[0].pieces
-    assert isinstance(call, Call)
+    assert isinstance(call, CallBlock)
     assert [(work.run, work.request) for work in call.works] == [("run_b", "look")]
     assert [work.run for work in turn.everything()] == ["run_a", "run_b"]

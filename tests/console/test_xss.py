@@ -15,7 +15,7 @@ from console.speaking import Speaker
 from discovery.registry_server import open_registry, server
 from dragoman.console.pages import PLACES
 from dragoman.scope import Caller
-from dragoman.tool import Annotations, Definition, RawResult
+from dragoman.tool import Annotations, RawResult, ToolDefinition
 from servers.hubs import quick, until
 
 pytestmark = pytest.mark.anyio
@@ -39,7 +39,7 @@ class Hostile:
             for number, payload in enumerate(PAYLOADS[::4])
         }
         properties |= {ONE: {"type": "string"}, "choice": {"enum": [*PAYLOADS[1::4]]}}
-        self.definition = Definition(
+        self.definition = ToolDefinition(
             original_name=name,
             title=ONE,
             description=text,

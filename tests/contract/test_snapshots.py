@@ -21,7 +21,7 @@ import dragoman
 from dragoman import errors
 from dragoman.connector import Configuration
 from dragoman.events import Event, EventKind
-from dragoman.mcp_endpoint.answers import as_rpc
+from dragoman.mcp_endpoint.methods import as_rpc
 from dragoman.run import RunEvent, RunEventKind
 from dragoman.settings import Settings
 from dragoman.web.problems import problem, status_of

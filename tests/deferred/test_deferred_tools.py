@@ -11,7 +11,7 @@ import pytest
 from dragoman import Caller, Hub
 from dragoman.errors import Conflict, InvalidArguments, NotFound
 from dragoman.events import Event
-from dragoman.hub.loaded import MOST_LOADED, Change, LoadedTools
+from dragoman.hub.loaded_tools import MOST_LOADED, LoadedChange, LoadedTools
 from dragoman.scope import LOCAL_CALLER
 from dragoman.store import open_store
 from servers.hubs import open_hub, quick
@@ -218,7 +218,7 @@ async def test_a_thread_holds_a_bounded_number_of_tools_and_the_oldest_go_first(
         loaded = LoadedTools(store.loaded)
         await loaded.add(key, (f"tool{number}" for number in range(MOST_LOADED)))
         await loaded.add(key, ["tool0"])
-        assert await loaded.add(key, ["one_more"]) == Change(("one_more",), ("tool1",))
+        assert await loaded.add(key, ["one_more"]) == LoadedChange(("one_more",), ("tool1",))
         assert len(loaded.of(key)) == MOST_LOADED
         assert loaded.of(key)[-2:] == ("tool0", "one_more")
         assert await LoadedTools(store.loaded).read(key) == loaded.of(key)

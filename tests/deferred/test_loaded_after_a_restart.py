@@ -11,7 +11,7 @@ import pytest
 
 from dragoman import Caller, Hub
 from dragoman.errors import InvalidArguments, StoreUnavailable
-from dragoman.hub.loaded import LoadedTools
+from dragoman.hub.loaded_tools import LoadedTools
 from dragoman.people import Thread
 from dragoman.scope import LOCAL_CALLER
 from dragoman.store import open_store

@@ -6,15 +6,15 @@ import pytest
 
 from discovery.registry_server import HONEST, package, server
 from dragoman.connector import Configuration
-from dragoman.discovery import Offer, Way, read_offer
+from dragoman.discovery import InstallMethod, RegistryServer, read_offer
 from dragoman.errors import InvalidConfig
 
 
-def offer(name: str) -> Offer:
+def offer(name: str) -> RegistryServer:
     return read_offer(next(record for record in HONEST if record["name"].endswith(name)))
 
 
-def way(name: str, number: int = 0) -> Way:
+def way(name: str, number: int = 0) -> InstallMethod:
     return offer(name).ways[number]
 
 

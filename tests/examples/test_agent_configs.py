@@ -1,7 +1,7 @@
 """The sample agents are read as any `agent_configs/` folder, and use connectors that the samples are."""
 
 from dragoman.examples import examples
-from dragoman.formats.files import files_in, read_file
+from dragoman.formats.import_files import files_in, read_file
 
 FOLDER = examples() / "agent_configs"
 

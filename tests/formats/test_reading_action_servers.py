@@ -7,7 +7,7 @@ import pytest
 
 from dragoman.errors import InvalidConfig
 from dragoman.formats import FoundConnector, ImportPlan, read
-from dragoman.formats.splicing import with_list
+from dragoman.formats.json_splice import with_list
 
 SHOP = {"name": "web_shop", "url": "http://127.0.0.1:8000", "description": "Orders"}
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from dragoman.errors import InvalidConfig
-from dragoman.formats import FoundConnector, Places, filled, read
+from dragoman.formats import BaseFolders, FoundConnector, filled, read
 
 CLAUDE_DESKTOP = """{
   "mcpServers": {
@@ -45,7 +45,7 @@ VS_CODE = """{
 
 
 def one(entry: dict[str, Any], **places: str) -> FoundConnector:
-    plan = read(json.dumps({"mcpServers": {"one": entry}}), "x.json", Places(**places))
+    plan = read(json.dumps({"mcpServers": {"one": entry}}), "x.json", BaseFolders(**places))
     assert not plan.problems, plan.problems
     return plan.connectors[0]
 
@@ -67,7 +67,7 @@ def test_claude_desktop_is_read_and_a_name_with_underscores_stays_an_alias() -> 
 
 
 def test_cursor_variables_become_variables_of_the_environment() -> None:
-    notes, local = read(CURSOR, "mcp.json", Places(folder="/project", home="/home/me")).connectors
+    notes, local = read(CURSOR, "mcp.json", BaseFolders(folder="/project", home="/home/me")).connectors
     assert notes.facts["headers"] == {"Authorization": "Bearer ${NOTES_TOKEN}"}
     assert local.facts["command"] == "/project/run.sh"
     assert local.facts["args"] == ("/home/me/db",)

@@ -28,12 +28,12 @@ async def joined(hub: Hub, name: str, workspace: str | None = None, **facts: Any
 
 
 async def caller_of(hub: Hub, key: str) -> Caller:
-    return (await hub.entrance.admit(key)).caller
+    return (await hub.authenticator.admit(key)).caller
 
 
 async def refused(hub: Hub, key: str) -> str:
     with pytest.raises(Unauthenticated) as caught:
-        await hub.entrance.admit(key)
+        await hub.authenticator.admit(key)
     return f"{caught.value.message} {caught.value.hint}"
 
 
@@ -43,18 +43,18 @@ async def test_a_key_opens_for_its_user_with_its_scopes_and_no_more(
     async with open_hub(tmp_path, database_url=database_url) as hub:
         acme = await hub.people.add_workspace("acme")
         ada, everything = await joined(hub, "ada", acme.id, role="admin")
-        admission = await hub.entrance.admit(everything)
+        admission = await hub.authenticator.admit(everything)
         assert admission.caller == Caller(acme.id, ada.id, role="admin")
         record, small = await hub.people.add_key("small", user="ada", workspace="acme", way="agent")
         assert small.startswith("drk_")
         assert (record.hint, record.hash) == (small[:8], hash_of(small))
         assert small not in repr(record)
         assert record.hash not in repr(record)
-        admission = await hub.entrance.admit(small)
+        admission = await hub.authenticator.admit(small)
         assert admission.scopes == {"read", "call"}
         assert (admission.caller.role, admission.caller.way) == ("member", "agent")
         bob, key = await joined(hub, "bob", "acme", capabilities=["mcp_email"])
-        assert (await hub.entrance.admit(key)).scopes == {"read", "call", "manage", "approve"}
+        assert (await hub.authenticator.admit(key)).scopes == {"read", "call", "manage", "approve"}
         _, narrow = await hub.people.add_key(
             "narrow", user=bob.id, capabilities=["mcp_email_send"], workspace="acme"
         )
@@ -115,7 +115,7 @@ async def test_revoking_is_effective_at_once_here_and_soon_in_another_process(
 
         async def is_refused(wrong: str) -> bool:
             try:
-                await two.entrance.admit(wrong)
+                await two.authenticator.admit(wrong)
             except Unauthenticated:
                 return True
             return False
@@ -132,12 +132,12 @@ async def test_the_last_use_of_a_key_is_written_off_the_requests_path(
         for _ in range(50):
             await caller_of(hub, key)
         assert (await hub.people.keys())[0].last_used_at is None
-        await hub.entrance.flush()
+        await hub.authenticator.flush()
         written = (await hub.people.keys())[0]
         assert written.id == record.id
         assert written.last_used_at is not None
         await caller_of(hub, key)
-        await hub.entrance.flush()
+        await hub.authenticator.flush()
         assert (await hub.people.keys())[0].last_used_at == written.last_used_at
 
 
@@ -148,7 +148,10 @@ async def test_a_key_makes_no_greater_key(tmp_path: Path, database_url: str) -> 
         _, small = await people.add_key(
             "small", user=ada.id, scopes=["read", "manage"], capabilities=["mcp_email"]
         )
-        caller, within = (await hub.entrance.admit(small)).caller, (await hub.entrance.admit(small)).scopes
+        caller, within = (
+            (await hub.authenticator.admit(small)).caller,
+            (await hub.authenticator.admit(small)).scopes,
+        )
         for scope in ("admin", "call", "approve"):
             with pytest.raises(Denied, match="scope"):
                 await people.add_key("more", scopes=["read", scope], within=within, caller=caller)
@@ -351,4 +354,4 @@ async def test_half_an_issuer_is_refused_at_the_start(tmp_path: Path) -> None:
         async with open_hub(tmp_path, multi_user=True, oidc_issuer="https://issuer.test"):
             pass
     async with open_hub(tmp_path, oidc_issuer="https://issuer.test") as hub:
-        assert hub.entrance._tokens is None
+        assert hub.authenticator._tokens is None

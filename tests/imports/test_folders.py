@@ -9,7 +9,7 @@ import pytest
 
 from dragoman import Caller, Hub
 from dragoman.errors import InvalidConfig, NotFound
-from dragoman.hub.folders import START_LIMIT
+from dragoman.hub.configuration_files import START_LIMIT
 from servers.hubs import listed, open_hub, until
 from servers.processes import stdio
 

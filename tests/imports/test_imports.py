@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dragoman import Hub
-from dragoman.hub.imports import Step
+from dragoman.hub.imports import ImportStep
 from servers.hubs import listed, open_hub, until
 from servers.processes import stdio
 
@@ -24,7 +24,7 @@ def tool_server(**changes: Any) -> dict[str, Any]:
     return {**stdio(), "env": {"API_TOKEN": SECRET, "MODE": "test"}, **changes}
 
 
-def actions(steps: list[Step]) -> dict[str, str]:
+def actions(steps: list[ImportStep]) -> dict[str, str]:
     return {step.name: step.action for step in steps}
 
 

@@ -11,7 +11,7 @@ import typer
 from typer.testing import CliRunner
 
 from dragoman.cli import connect as command
-from dragoman.cli.clients import clients
+from dragoman.cli.mcp_clients import clients
 
 app = typer.Typer()
 app.command()(command.connect)

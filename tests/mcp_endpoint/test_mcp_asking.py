@@ -10,10 +10,10 @@ import pytest
 from doors import META, Door, open_door
 from mcp_types import ElicitResult
 
-from dragoman.mcp_endpoint.asking import Asker
-from dragoman.mcp_endpoint.lines import NoLine
-from dragoman.mcp_endpoint.tickets import Mark, Tickets
-from dragoman.mcp_endpoint.views import Target
+from dragoman.mcp_endpoint.channels import NoChannel
+from dragoman.mcp_endpoint.request_context import RequestContext
+from dragoman.mcp_endpoint.request_states import RequestState, RequestStates
+from dragoman.mcp_endpoint.views import EndpointTarget
 from dragoman.scope import Caller
 from servers.hubs import until
 from servers.processes import HERE, HttpProcess
@@ -233,13 +233,13 @@ async def test_call_tool_of_the_search_view_asks_as_the_tool_itself_does(tmp_pat
 # Tickets
 
 
-def asker(user: str) -> Asker:
-    return Asker(Caller(user=user), Target(), True, NoLine())
+def asker(user: str) -> RequestContext:
+    return RequestContext(Caller(user=user), EndpointTarget(), True, NoChannel())
 
 
 async def test_tickets_are_bounded_in_number_and_time() -> None:
     now = [0.0]
-    tickets = Tickets[str](lasts=10, most=3, most_per_user=2, clock=lambda: now[0])
+    tickets = RequestStates[str](lasts=10, most=3, most_per_user=2, clock=lambda: now[0])
     first, second = tickets.give(asker("ada"), "a"), tickets.give(asker("ada"), "b")
     assert first
     assert second
@@ -256,7 +256,7 @@ async def test_tickets_are_bounded_in_number_and_time() -> None:
 
 @pytest.mark.parametrize("state", [None, "", "a.b.c", "dragoman.allowed.x.y", "§"])
 async def test_a_mark_carries_the_state_of_the_server_unchanged(state: str | None) -> None:
-    mark = Mark("allowed", "token", state)
-    assert Mark.find(str(mark)) == mark
+    mark = RequestState("allowed", "token", state)
+    assert RequestState.find(str(mark)) == mark
     for other in (None, 5, "", "state", "dragoman.x", "dragoman.other.token"):
-        assert Mark.find(other) is None
+        assert RequestState.find(other) is None

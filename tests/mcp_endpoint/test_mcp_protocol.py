@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from doors import LEGACY, META, open_door, subscribed
 
-from dragoman.mcp_endpoint.sessions import Sessions
+from dragoman.mcp_endpoint.sessions import EndpointSessions
 from dragoman.scope import Caller
 from servers.hubs import until
 from servers.processes import HttpProcess, stdio
@@ -85,7 +85,7 @@ async def test_a_session_belongs_to_the_caller_and_the_address_that_opened_it(tm
 
 async def test_sessions_are_few_and_idle_ones_go(tmp_path: Path) -> None:
     now = 0.0
-    sessions = Sessions(idle=100, most=3, most_per_user=2, clock=lambda: now)
+    sessions = EndpointSessions(idle=100, most=3, most_per_user=2, clock=lambda: now)
     async with open_door(tmp_path, door={"sessions": sessions}) as door:
         first, second, third = [await door.open() for _ in range(3)]
         assert len(sessions) == 2
@@ -98,7 +98,7 @@ async def test_sessions_are_few_and_idle_ones_go(tmp_path: Path) -> None:
 
 
 async def test_when_every_session_is_busy_a_new_one_is_refused(tmp_path: Path) -> None:
-    async with open_door(tmp_path, door={"sessions": Sessions(most_per_user=1)}) as door:
+    async with open_door(tmp_path, door={"sessions": EndpointSessions(most_per_user=1)}) as door:
         session = await door.open()
         async with session.listening():
             assert (await door.send("POST", "/mcp", request("initialize", params=HELLO))).status == 503

@@ -8,7 +8,7 @@ import pytest
 from dragoman.connections.native import NativeTools
 from dragoman.errors import Conflict, InvalidName, NotFound
 from dragoman.scope import Caller
-from dragoman.tool import Annotations, Definition, RawResult
+from dragoman.tool import Annotations, RawResult, ToolDefinition
 
 pytestmark = pytest.mark.anyio
 CALLER = Caller()
@@ -17,7 +17,7 @@ CALLER = Caller()
 class Counter:
     """A tool with a state of its own."""
 
-    definition = Definition(original_name="count", description="Counts.")
+    definition = ToolDefinition(original_name="count", description="Counts.")
 
     def __init__(self) -> None:
         self.calls = 0

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from dragoman.connections.native import terminal_tool
-from dragoman.connections.native.sandbox import Sandbox, get_sandbox, installed_sandboxes, why_broken
+from dragoman.connections.native.sandbox import CommandSandbox, get_sandbox, installed_sandboxes, why_broken
 from dragoman.connections.native.terminal import TerminalLimits
 from dragoman.errors import InvalidConfig
 from dragoman.scope import Caller
@@ -23,7 +23,7 @@ WORKING = [sandbox for sandbox in installed_sandboxes() if why_broken(sandbox) i
 
 
 @pytest.fixture(params=WORKING or [None], ids=lambda sandbox: sandbox.name if sandbox else "none")
-def sandbox(request: pytest.FixtureRequest) -> Sandbox:
+def sandbox(request: pytest.FixtureRequest) -> CommandSandbox:
     if request.param is None:
         pytest.skip("no sandbox works on this machine")
     return request.param
@@ -37,13 +37,13 @@ def root(tmp_path: Path) -> Path:
     return inside
 
 
-async def run(sandbox: Sandbox, root: Path, command: str, **arguments: Any) -> dict[str, Any]:
+async def run(sandbox: CommandSandbox, root: Path, command: str, **arguments: Any) -> dict[str, Any]:
     answer = await terminal_tool(root, sandbox=sandbox).call({"command": command, **arguments}, Caller())
     assert not answer.is_error, answer.content
     return answer.structured
 
 
-async def failure(sandbox: Sandbox, root: Path, command: str, **arguments: Any) -> RawResult:
+async def failure(sandbox: CommandSandbox, root: Path, command: str, **arguments: Any) -> RawResult:
     answer = await terminal_tool(root, sandbox=sandbox).call({"command": command, **arguments}, Caller())
     assert answer.is_error, answer.structured
     return answer
@@ -80,12 +80,14 @@ def test_a_sandbox_that_does_not_confine_counts_as_broken() -> None:
     assert why_broken(Unconfined()) is not None
 
 
-async def test_a_command_has_output_and_an_exit_code(sandbox: Sandbox, root: Path) -> None:
+async def test_a_command_has_output_and_an_exit_code(sandbox: CommandSandbox, root: Path) -> None:
     answer = await run(sandbox, root, "echo out; echo err >&2; exit 3")
     assert answer == {"exit_code": 3, "stdout": "out\n", "stderr": "err\n", "truncated": False}
 
 
-async def test_the_working_directory_can_be_written_and_is_the_real_one(sandbox: Sandbox, root: Path) -> None:
+async def test_the_working_directory_can_be_written_and_is_the_real_one(
+    sandbox: CommandSandbox, root: Path
+) -> None:
     (root / "given.txt").write_text("from the host")
     answer = await run(sandbox, root, "pwd; cat given.txt; echo new > made.txt")
     assert answer["stdout"] == "/workspace\nfrom the host"
@@ -93,7 +95,7 @@ async def test_the_working_directory_can_be_written_and_is_the_real_one(sandbox:
     assert (root / "made.txt").stat().st_uid == os.geteuid()
 
 
-async def test_the_hosts_passwd_cannot_be_seen(sandbox: Sandbox, root: Path) -> None:
+async def test_the_hosts_passwd_cannot_be_seen(sandbox: CommandSandbox, root: Path) -> None:
     host = Path("/etc/passwd").read_text()
     answer = await run(
         sandbox, root, "cat /etc/passwd; cat /etc/shadow /etc/hostname /etc/machine-id; ls /etc"
@@ -104,7 +106,7 @@ async def test_the_hosts_passwd_cannot_be_seen(sandbox: Sandbox, root: Path) -> 
     assert "shadow" not in answer["stdout"]
 
 
-async def test_nothing_else_of_the_host_can_be_seen(sandbox: Sandbox, root: Path) -> None:
+async def test_nothing_else_of_the_host_can_be_seen(sandbox: CommandSandbox, root: Path) -> None:
     outside = root.parent / "secret.txt"
     answer = await run(
         sandbox, root, f"cat ../secret.txt {outside}; ls -A / /root /home /var /sys /proc/1/root/root"
@@ -127,13 +129,13 @@ async def test_nothing_else_of_the_host_can_be_seen(sandbox: Sandbox, root: Path
     }
 
 
-async def test_a_link_out_of_the_directory_leads_nowhere(sandbox: Sandbox, root: Path) -> None:
+async def test_a_link_out_of_the_directory_leads_nowhere(sandbox: CommandSandbox, root: Path) -> None:
     (root / "link.txt").symlink_to(root.parent / "secret.txt")
     answer = await run(sandbox, root, "cat link.txt; ln -s /proc/1/root/etc/shadow other; cat other")
     assert answer["stdout"] == ""
 
 
-async def test_the_system_cannot_be_changed(sandbox: Sandbox, root: Path) -> None:
+async def test_the_system_cannot_be_changed(sandbox: CommandSandbox, root: Path) -> None:
     # The kernel's setting is overwritten with itself: a sandbox that is broken one day does no harm here.
     answer = await run(
         sandbox,
@@ -144,7 +146,7 @@ async def test_the_system_cannot_be_changed(sandbox: Sandbox, root: Path) -> Non
     assert answer["stdout"] == ""
 
 
-async def test_there_is_no_capability_and_no_way_to_get_one(sandbox: Sandbox, root: Path) -> None:
+async def test_there_is_no_capability_and_no_way_to_get_one(sandbox: CommandSandbox, root: Path) -> None:
     answer = await run(
         sandbox,
         root,
@@ -157,7 +159,7 @@ async def test_there_is_no_capability_and_no_way_to_get_one(sandbox: Sandbox, ro
 
 
 async def test_no_variable_of_ours_gets_in(
-    sandbox: Sandbox, root: Path, monkeypatch: pytest.MonkeyPatch
+    sandbox: CommandSandbox, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CANARY", "canary-in-our-environment")
     answer = await run(sandbox, root, "env; cat /proc/*/environ")
@@ -165,7 +167,7 @@ async def test_no_variable_of_ours_gets_in(
     assert "HOME=/workspace" in answer["stdout"]
 
 
-async def test_there_is_no_network(sandbox: Sandbox, root: Path) -> None:
+async def test_there_is_no_network(sandbox: CommandSandbox, root: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
         listener.settimeout(0.2)
@@ -178,14 +180,14 @@ async def test_there_is_no_network(sandbox: Sandbox, root: Path) -> None:
             listener.accept()
 
 
-async def test_no_process_of_the_host_can_be_seen(sandbox: Sandbox, root: Path) -> None:
+async def test_no_process_of_the_host_can_be_seen(sandbox: CommandSandbox, root: Path) -> None:
     answer = await run(
         sandbox, root, "ls -d /proc/[0-9]* | wc -l; kill -9 $PPID; kill -0 " + str(os.getpid())
     )
     assert int(answer["stdout"].split()[0]) < 10
 
 
-async def test_no_descriptor_of_ours_gets_in(sandbox: Sandbox, root: Path) -> None:
+async def test_no_descriptor_of_ours_gets_in(sandbox: CommandSandbox, root: Path) -> None:
     with open(root.parent / "secret.txt") as secret:
         os.set_inheritable(secret.fileno(), True)
         answer = await run(sandbox, root, "ls -l /proc/self/fd; ls -l /proc/1/fd")
@@ -205,7 +207,7 @@ def marked_processes(mark: str) -> list[int]:
     return found
 
 
-async def test_the_timeout_kills_children_of_children(sandbox: Sandbox, root: Path) -> None:
+async def test_the_timeout_kills_children_of_children(sandbox: CommandSandbox, root: Path) -> None:
     mark = f"87{time.time_ns() % 10**9}"
     command = (
         f"(setsid sh -c 'sleep {mark} & sleep {mark}' &) ; nohup sleep {mark} & echo begun; sleep {mark}"
@@ -224,7 +226,9 @@ async def gone(mark: str) -> None:
             await asyncio.sleep(0.02)
 
 
-async def test_a_child_left_in_the_background_dies_with_its_command(sandbox: Sandbox, root: Path) -> None:
+async def test_a_child_left_in_the_background_dies_with_its_command(
+    sandbox: CommandSandbox, root: Path
+) -> None:
     mark = f"88{time.time_ns() % 10**9}"
     began = time.monotonic()
     answer = await run(sandbox, root, f"setsid sleep {mark} & echo done")
@@ -233,7 +237,7 @@ async def test_a_child_left_in_the_background_dies_with_its_command(sandbox: San
     await gone(mark)
 
 
-async def test_a_cancelled_call_kills_its_command(sandbox: Sandbox, root: Path) -> None:
+async def test_a_cancelled_call_kills_its_command(sandbox: CommandSandbox, root: Path) -> None:
     mark = f"89{time.time_ns() % 10**9}"
     call = asyncio.ensure_future(run(sandbox, root, f"touch begun; sleep {mark} & sleep {mark}"))
     async with asyncio.timeout(10):
@@ -245,7 +249,7 @@ async def test_a_cancelled_call_kills_its_command(sandbox: Sandbox, root: Path) 
     await gone(mark)
 
 
-async def test_a_command_dies_with_the_process_that_started_it(sandbox: Sandbox, root: Path) -> None:
+async def test_a_command_dies_with_the_process_that_started_it(sandbox: CommandSandbox, root: Path) -> None:
     mark = f"86{time.time_ns() % 10**9}"
     script = (
         "import asyncio, sys; from pathlib import Path; from dragoman.scope import Caller;"
@@ -264,13 +268,13 @@ async def test_a_command_dies_with_the_process_that_started_it(sandbox: Sandbox,
     await gone(mark)
 
 
-async def test_output_is_capped_and_the_command_still_ends(sandbox: Sandbox, root: Path) -> None:
+async def test_output_is_capped_and_the_command_still_ends(sandbox: CommandSandbox, root: Path) -> None:
     tool = terminal_tool(root, sandbox=sandbox, limits=TerminalLimits(output_bytes=1000))
     answer = await tool.call({"command": "head -c 5000000 /dev/zero | tr '\\0' x; echo end >&2"}, Caller())
     assert answer.structured == {"exit_code": 0, "stdout": "x" * 1000, "stderr": "end\n", "truncated": True}
 
 
-async def test_the_number_of_processes_is_capped(sandbox: Sandbox, root: Path) -> None:
+async def test_the_number_of_processes_is_capped(sandbox: CommandSandbox, root: Path) -> None:
     if os.geteuid() == 0 and tuple(map(int, os.uname().release.split(".")[:2])) < (6, 14):
         pytest.skip("before Linux 6.14 the processes of root cannot be capped")
     script = "i=0; while [ $i -lt 1000 ]; do sleep 30 & i=$((i+1)); done; echo all"
@@ -279,15 +283,15 @@ async def test_the_number_of_processes_is_capped(sandbox: Sandbox, root: Path) -
     assert "fork" in answer["stderr"]
 
 
-async def test_what_a_command_may_keep_in_memory_files_is_capped(sandbox: Sandbox, root: Path) -> None:
+async def test_what_a_command_may_keep_in_memory_files_is_capped(sandbox: CommandSandbox, root: Path) -> None:
     answer = await run(sandbox, root, "head -c 400000000 /dev/zero > /tmp/large; stat -c %s /tmp/large")
     assert int(answer["stdout"]) < 300_000_000
 
 
-async def test_many_commands_run_at_once(sandbox: Sandbox, root: Path) -> None:
+async def test_many_commands_run_at_once(sandbox: CommandSandbox, root: Path) -> None:
     answers = await asyncio.gather(*(run(sandbox, root, f"echo {number}") for number in range(10)))
     assert [answer["stdout"] for answer in answers] == [f"{number}\n" for number in range(10)]
 
 
-async def test_a_null_character_is_an_error(sandbox: Sandbox, root: Path) -> None:
+async def test_a_null_character_is_an_error(sandbox: CommandSandbox, root: Path) -> None:
     await failure(sandbox, root, "echo \0")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dragoman import Hub, Settings
-from dragoman.connections.oauth.tokens import Tokens
+from dragoman.connections.oauth.tokens import OAuthTokens
 from dragoman.scope import LOCAL_USER, LOCAL_WORKSPACE
 from oauth.journey import open_scene, quick
 from servers.authorization_server import open_authorization_server, open_protected_server
@@ -38,7 +38,7 @@ async def age(hub: Hub, **changes: Any) -> None:
     link._session.wire._bearer = bearer  # pyright: ignore[reportAttributeAccessIssue]
 
 
-async def kept(hub: Hub) -> Tokens:
+async def kept(hub: Hub) -> OAuthTokens:
     found = await hub._authorizations.find(hub._registry.get("notes", hub.caller), HOLDER)
     assert found
     return found

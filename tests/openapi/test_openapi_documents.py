@@ -10,20 +10,20 @@ import orjson
 import pytest
 from echo import document, operation
 
-from dragoman.connections.openapi.conversion import Conversion, Origin
-from dragoman.connections.openapi.naming import METHODS, Wanted
+from dragoman.connections.openapi.conversion import Conversion, DocumentOrigin
+from dragoman.connections.openapi.operation_names import METHODS, OperationFilter
+from dragoman.connections.openapi.operation_plan import META_KEY, OperationPlan
 from dragoman.connections.openapi.parsing import parse
-from dragoman.connections.openapi.plan import META_KEY, Operation
-from dragoman.connections.openapi.values import DocumentFault
+from dragoman.connections.openapi.untrusted_json import DocumentFault
 
 REAL = Path(__file__).parents[3] / "shared" / "data" / "openapi"
 FILES = sorted(REAL.glob("*.json"))
-HERE = Origin("http://service.test/openapi.json", "http://service.test/")
+HERE = DocumentOrigin("http://service.test/openapi.json", "http://service.test/")
 
 
 def convert(made: dict[str, Any] | bytes, **wanted: Any) -> tuple[dict[str, dict[str, Any]], list[str]]:
     data = made if isinstance(made, bytes) else orjson.dumps(made)
-    conversion = Conversion(parse(data), HERE, Wanted(**wanted))
+    conversion = Conversion(parse(data), HERE, OperationFilter(**wanted))
     tools = {tool["name"]: tool for tool in conversion.tools()}
     return tools, conversion.skipped
 
@@ -58,7 +58,7 @@ def test_every_operation_of_a_real_document_becomes_a_tool(file: Path) -> None:
         assert len(orjson.dumps(tool["input"])) < 200_000
         assert tool["output"] is None or len(orjson.dumps(tool["output"])) < 10_000
         plan = tool["meta"][META_KEY]
-        assert Operation.from_meta(plan).as_meta() == plan
+        assert OperationPlan.from_meta(plan).as_meta() == plan
 
 
 def refuse(uri: str) -> Any:

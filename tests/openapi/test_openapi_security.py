@@ -13,8 +13,8 @@ from yarl import URL
 
 from api.live import open_service
 from dragoman import Hub
-from dragoman.connections.openapi.requests import Request
-from dragoman.connections.openapi.security import Credentials, check_target
+from dragoman.connections.openapi.request_credentials import ServiceCredentials, check_target
+from dragoman.connections.openapi.requests import ServiceRequest
 from dragoman.connector import Configuration
 from dragoman.errors import InvalidConfig
 from servers.hubs import open_hub, quick
@@ -209,7 +209,7 @@ async def test_cookies_of_a_service_are_not_kept(tmp_path: Path) -> None:
 )
 def test_trust_is_of_scheme_host_and_port(target: str, is_shown: bool) -> None:
     configuration = Configuration(kind="openapi", openapi="http://api.test/openapi.json")
-    assert Credentials.of(configuration, {}, {}).may_be_shown_to(URL(target)) is is_shown
+    assert ServiceCredentials.of(configuration, {}, {}).may_be_shown_to(URL(target)) is is_shown
 
 
 @pytest.mark.parametrize(
@@ -224,8 +224,8 @@ def test_a_foreign_document_does_not_lead_into_our_own_network(target: str) -> N
 
 def test_a_credential_is_not_in_the_repr_of_its_holder() -> None:
     configuration = Configuration(kind="openapi", openapi="http://api.test", auth={"kind": "bearer"})  # type: ignore[arg-type]
-    assert CANARY not in repr(Credentials.of(configuration, {"auth": SecretStr(CANARY)}, {}))
-    assert Request("GET", "/").target == "/"
+    assert CANARY not in repr(ServiceCredentials.of(configuration, {"auth": SecretStr(CANARY)}, {}))
+    assert ServiceRequest("GET", "/").target == "/"
 
 
 async def test_headers_of_a_client_never_reach_the_service(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from dragoman.errors import Conflict
 from dragoman.run import Run, new_run_id
-from dragoman.runs.acceptances import Acceptances
+from dragoman.runs.acceptance import RunAcceptance
 from dragoman.store import open_store
 from dragoman.store.run_protocols import NewRun
 from dragoman.store.sql import SqlStore
@@ -37,7 +37,7 @@ async def test_who_comes_together_is_written_together_and_a_fault_is_told_to_its
             return await written(new)
 
         store.runs.accept_all = counted  # pyright: ignore[reportAttributeAccessIssue]
-        acceptances = Acceptances(store.runs, tasks)
+        acceptances = RunAcceptance(store.runs, tasks)
         there = (await acceptances.accept(_new())).run.id
         found = await asyncio.gather(
             *(acceptances.accept(_new()) for _ in range(20)),

@@ -18,7 +18,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from dragoman import Hub
 from dragoman.errors import NobodyAnswered
 from dragoman.run import Run, RunEvent
-from dragoman.runs.questions import Questions
+from dragoman.runs.questions import RunQuestions
 from dragoman.store import Store, open_store
 from dragoman.tool import Annotations
 from runs.scripted import by_request, model_of, open_scripted
@@ -120,7 +120,7 @@ async def test_what_nobody_answers_expires_and_the_run_goes_on(tmp_path: Path, d
 
 async def test_a_question_has_a_time(database_url: str) -> None:
     async with open_store(database_url) as store:
-        questions = Questions(store.questions, lasts=timedelta(seconds=0.2))
+        questions = RunQuestions(store.questions, lasts=timedelta(seconds=0.2))
         run = Run(id="r", root="r", workspace="w", user="u", thread="t", agent="a", request="?")
         await store.runs.accept(run)
         question = await questions.ask(run, "f1:c", "Which?", None)

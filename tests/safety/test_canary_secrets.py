@@ -20,7 +20,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from pydantic import SecretStr
 from tattler import Tattler, open_tattler
 
-from dragoman.api.credentials import NewValues
+from dragoman.api.credentials import NewCredential
 from dragoman.api.requests import NewConnector
 from dragoman.errors import DragomanError
 from dragoman.settings import Settings
@@ -340,7 +340,7 @@ async def test_no_canary_is_in_a_span_an_error_or_a_representation(
     for value in (key, KeyRing(key), KeyFile(tmp_path / "key"), Key(bytes(32))):
         shown[f"{len(shown)} key"] = repr(value).encode()
     shown["request"] = repr(NewConnector(name="x", bearer=SecretStr(flock.bearer.token))).encode()
-    shown["values"] = repr(NewValues(values={"auth": SecretStr(flock.personal.token)})).encode()
+    shown["values"] = repr(NewCredential(values={"auth": SecretStr(flock.personal.token)})).encode()
     spans = exporter.get_finished_spans()
     assert len(spans) >= 13
     shown["spans"] = " ".join(span.to_json() for span in spans).encode()

@@ -11,7 +11,7 @@ from pydantic import SecretStr
 
 from dragoman import Hub
 from dragoman.errors import Denied, DragomanError, InvalidConfig, LimitReached
-from dragoman.formats.files import ImportText
+from dragoman.formats.import_files import ImportText
 from dragoman.hub.permissions import MOST_CONNECTORS
 from dragoman.scope import LOCAL_CALLER, Caller
 from servers.hubs import open_hub, quick

@@ -12,7 +12,7 @@ from coding import SHORT, add_raw, allow, journal_of, open_coding, open_workshop
 from dragoman import Caller
 from dragoman.sandbox import CodeLimits, CodeOutput, callable_from_code
 from dragoman.tokens import count_tokens
-from dragoman.tool import DEFAULT_CALLERS, Annotations, Definition, Tool
+from dragoman.tool import DEFAULT_CALLERS, Annotations, Tool, ToolDefinition
 from servers.hubs import open_hub, until
 from servers.processes import journal
 
@@ -261,7 +261,7 @@ async def test_a_run_costs_the_same_however_many_tools_there_are(tmp_path: Path)
 
 
 def _tool(callers: frozenset[Any] = DEFAULT_CALLERS, read_only: bool | None = None) -> Tool:
-    definition = Definition(original_name="t", annotations=Annotations(read_only=read_only))
+    definition = ToolDefinition(original_name="t", annotations=Annotations(read_only=read_only))
     return Tool(
         name="t",
         workspace="w",

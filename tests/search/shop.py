@@ -6,9 +6,9 @@ from typing import Any
 
 from catalog.listings import defined, listed, made_connector, open_catalog
 from dragoman.catalog import Catalog
-from dragoman.catalog.search import Found, Question, Search
+from dragoman.catalog.search import Search, SearchQuery, SearchResults
 from dragoman.scope import LOCAL_CALLER, Caller
-from dragoman.tool import Definition
+from dragoman.tool import ToolDefinition
 
 
 def taking(**parameters: str) -> dict[str, Any]:
@@ -16,7 +16,7 @@ def taking(**parameters: str) -> dict[str, Any]:
     return {"type": "object", "properties": properties}
 
 
-TOOLS: dict[str, list[Definition]] = {
+TOOLS: dict[str, list[ToolDefinition]] = {
     "mail": [
         defined("send_message", "Send an email to one or more people.", input_schema=taking(to="addresses")),
         defined("list_messages", "List the newest emails of the inbox."),
@@ -42,8 +42,8 @@ class Shop:
 
     async def find(
         self, text: str, strategy: str = "hybrid", limit: int = 10, caller: Caller = LOCAL_CALLER
-    ) -> Found:
-        return await self.search.find(Question.checked(text, strategy, limit), caller)
+    ) -> SearchResults:
+        return await self.search.find(SearchQuery.checked(text, strategy, limit), caller)
 
     async def names(self, text: str, strategy: str = "hybrid", **facts: Any) -> list[str]:
         return [hit.tool.name for hit in (await self.find(text, strategy, **facts)).hits]

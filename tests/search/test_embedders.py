@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from dragoman import Hub
-from dragoman.catalog.search import Found
+from dragoman.catalog.search import SearchResults
 from dragoman.errors import InvalidConfig
 from servers.embedding_server import EmbeddingServer
 from servers.hubs import open_hub, until
@@ -45,9 +45,9 @@ async def open_shop(home: Path, **settings: Any) -> AsyncGenerator[Hub]:
         yield hub
 
 
-async def embedded(hub: Hub, query: str = "weather", strategy: str = "hybrid") -> Found:
+async def embedded(hub: Hub, query: str = "weather", strategy: str = "hybrid") -> SearchResults:
     """The first answer for which the embedder was heard."""
-    answers: list[Found] = []
+    answers: list[SearchResults] = []
 
     async def is_heard() -> bool:
         answers.append(await hub.tools.search(query, strategy=strategy))
@@ -57,7 +57,7 @@ async def embedded(hub: Hub, query: str = "weather", strategy: str = "hybrid") -
     return answers[-1]
 
 
-def names(found: Found) -> list[str]:
+def names(found: SearchResults) -> list[str]:
     return [hit.tool.name for hit in found.hits]
 
 

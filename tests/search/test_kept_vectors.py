@@ -5,14 +5,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dragoman.catalog.search.kept_vectors import KeptVectors, key_of
+from dragoman.catalog.search.vector_cache import VectorCache, key_of
 
 KEYS = [key_of(text) for text in ("a", "b", "c")]
 VECTORS = np.eye(3, dtype=np.float32)
 
 
-def opened(folder: Path) -> KeptVectors:
-    kept = KeptVectors(folder, "model")
+def opened(folder: Path) -> VectorCache:
+    kept = VectorCache(folder, "model")
     kept.read()
     return kept
 

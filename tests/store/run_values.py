@@ -7,7 +7,7 @@ from store_values import NOON
 
 from dragoman.agent import Agent
 from dragoman.run import Message, Question, Run, RunEvent, Step
-from dragoman.store import Sample
+from dragoman.store import RolloutSample
 
 LATER = NOON + timedelta(minutes=1)
 
@@ -81,7 +81,7 @@ def a_question(run: Run, id: str = "q1", **facts: Any) -> Question:
     return Question(id=id, **(defaults | facts))
 
 
-def a_sample(run: str = "run_1", **facts: Any) -> Sample:
+def a_sample(run: str = "run_1", **facts: Any) -> RolloutSample:
     defaults: dict[str, Any] = {
         "workspace": "local",
         "user": "owner",
@@ -92,4 +92,4 @@ def a_sample(run: str = "run_1", **facts: Any) -> Sample:
         "cost": 0.25,
         "at": NOON,
     }
-    return Sample(run=run, **(defaults | facts))
+    return RolloutSample(run=run, **(defaults | facts))

@@ -5,7 +5,7 @@ from typing import Any
 
 from dragoman.connector import Configuration, Connector
 from dragoman.store import CallRecord, KeptResult, SealedSecret, ToolVersion
-from dragoman.tool import Annotations, Definition, Tool
+from dragoman.tool import Annotations, Tool, ToolDefinition
 
 NOON = datetime(2026, 7, 1, 12, 0, 0, 123456, tzinfo=UTC)
 NOON_IN_ROME = NOON.astimezone(timezone(timedelta(hours=2)))
@@ -25,7 +25,7 @@ def a_connector(slug: str = "time", **facts: Any) -> Connector:
 
 
 def a_tool(name: str = "mcp_time_now", **facts: Any) -> Tool:
-    definition = Definition(
+    definition = ToolDefinition(
         original_name="now",
         title="Now",
         description="Says what time it is.",

@@ -8,7 +8,7 @@ from sqlalchemy import delete, func, insert, select, text
 
 from dragoman.errors import Conflict
 from dragoman.store.database import Database, open_database
-from dragoman.store.location import Location
+from dragoman.store.location import DatabaseLocation
 from dragoman.store.rollout import SqlRollout
 from dragoman.store.run_tables import rollout_states
 from dragoman.store.schema import bring_up_to_date
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.anyio
 
 @pytest.fixture(params=["sqlite", "postgres"])
 async def database(request: pytest.FixtureRequest, anyio_backend: str) -> AsyncGenerator[Database]:
-    location = Location.of(request.getfixturevalue(f"{request.param}_url"))
+    location = DatabaseLocation.of(request.getfixturevalue(f"{request.param}_url"))
     if location.is_sqlite:
         location.make_file()
     async with open_database(location, 5.0) as opened:

@@ -15,7 +15,7 @@ from store_values import a_call, a_connector
 
 from dragoman.errors import InvalidConfig, StoreUnavailable
 from dragoman.store import open_store
-from dragoman.store.location import Location
+from dragoman.store.location import DatabaseLocation
 from dragoman.store.schema import HEAD, VERSION_TABLE, migrate
 from dragoman.store.tables import metadata
 
@@ -31,7 +31,7 @@ async def test_what_was_written_is_there_when_the_store_is_opened_again(database
 
 
 def test_the_migrations_make_exactly_the_tables_that_the_code_knows(database_url: str) -> None:
-    location = Location.of(database_url)
+    location = DatabaseLocation.of(database_url)
     if location.is_sqlite:
         location.make_file()
     migrate(location, busy_timeout=1)
@@ -166,7 +166,10 @@ async def test_sqlite_is_set_up_for_one_writer_and_many_readers(sqlite_url: str)
 
     async with open_store(sqlite_url):
         pass
-    async with open_database(Location.of(sqlite_url), busy_timeout=10) as database, database.read() as reader:
+    async with (
+        open_database(DatabaseLocation.of(sqlite_url), busy_timeout=10) as database,
+        database.read() as reader,
+    ):
         found = {
             name: (await reader.exec_driver_sql(f"PRAGMA {name}")).scalar()
             for name in ("journal_mode", "synchronous", "foreign_keys", "busy_timeout")
@@ -176,7 +179,7 @@ async def test_sqlite_is_set_up_for_one_writer_and_many_readers(sqlite_url: str)
 
 @pytest.mark.parametrize("scheme", ["postgres", "postgresql", "postgresql+asyncpg"])
 def test_every_way_to_write_postgresql_means_the_same_driver(scheme: str) -> None:
-    location = Location.of(f"{scheme}://ann:canary@db.example:5433/facts?sslmode=require")
+    location = DatabaseLocation.of(f"{scheme}://ann:canary@db.example:5433/facts?sslmode=require")
     assert location.url.drivername == "postgresql+psycopg"
     assert location.url.query["sslmode"] == "require"
     assert location.shown == f"{scheme}://db.example:5433/facts"

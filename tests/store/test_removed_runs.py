@@ -11,8 +11,8 @@ from store_values import NOON
 from dragoman.agent import AgentNumbers
 from dragoman.people import Thread
 from dragoman.run import Run
-from dragoman.store import Batch, Store, run_tables
-from dragoman.store.location import Location
+from dragoman.store import JournalBatch, Store, run_tables
+from dragoman.store.location import DatabaseLocation
 
 pytestmark = pytest.mark.anyio
 
@@ -27,7 +27,7 @@ _TABLES = (
 
 
 def _counts(url: str) -> list[int]:
-    engine = create_engine(Location.of(url).blocking_url)
+    engine = create_engine(DatabaseLocation.of(url).blocking_url)
     with engine.connect() as connection:
         counts = [connection.scalar(select(func.count()).select_from(table)) or 0 for table in _TABLES]
     engine.dispose()
@@ -39,7 +39,7 @@ async def _fill(store: Store, id: str, workspace: str, user: str, thread: str) -
     child = a_child(root, f"{id}_child", thread="")
     await store.runs.accept(root, a_message(workspace=workspace, user=user, thread=thread))
     await store.runs.accept(child)
-    await store.runs.write(Batch(steps=[a_step(root), a_step(child)], events=[an_event(child, 1)]))
+    await store.runs.write(JournalBatch(steps=[a_step(root), a_step(child)], events=[an_event(child, 1)]))
     await store.questions.ask(a_question(child, f"q_{id}"))
     await store.rollout.add(a_sample(id, workspace=workspace, user=user))
     agent = an_agent(id, workspace=workspace, owner=user)
@@ -93,11 +93,11 @@ async def test_a_thread_that_goes_while_its_runs_write_leaves_nothing(
     for root in roots:
         await store.runs.accept(root)
 
-    def work(number: int) -> Batch:
+    def work(number: int) -> JournalBatch:
         root = roots[number % 8]
         child = a_child(root, f"child_{number}")
         answer = a_message(workspace="acme", user="ann", thread="t1", run=root.id)
-        return Batch(
+        return JournalBatch(
             runs=[child, *roots],
             steps=[a_step(child), *map(a_step, roots)],
             events=[an_event(root, number)],

@@ -9,8 +9,8 @@ from store_values import NOON, NOON_IN_ROME, a_call
 
 from dragoman.errors import InvalidArguments
 from dragoman.store import Store
-from dragoman.store.bulk import AT_ONCE
-from dragoman.store.chain import link, verify
+from dragoman.store.audit_chain import link, verify
+from dragoman.store.bulk_insert import AT_ONCE
 from dragoman.store.records import AuditEntry
 
 pytestmark = pytest.mark.anyio

@@ -5,7 +5,7 @@ from store_values import NOON, a_connector, a_tool, a_version
 
 from dragoman.errors import NotFound
 from dragoman.store import Store
-from dragoman.tool import Annotations, Definition
+from dragoman.tool import Annotations, ToolDefinition
 
 pytestmark = pytest.mark.anyio
 
@@ -20,7 +20,7 @@ async def test_a_tool_comes_back_as_it_went_in(store: Store) -> None:
         is_mcp=False,
         cache_ttl=1.5,
         allowed_callers=frozenset({"code", "agent"}),
-        definition=Definition(
+        definition=ToolDefinition(
             original_name="now",
             output_schema={"type": "object"},
             annotations=Annotations(destructive=True, idempotent=False),
@@ -34,7 +34,7 @@ async def test_a_tool_comes_back_as_it_went_in(store: Store) -> None:
 
 async def test_what_only_a_server_would_write_is_kept_as_it_is(store: Store) -> None:
     await store.connectors.add(a_connector(instructions="nul \x00, half \ud800, whole 😀"), [])
-    strange = Definition(
+    strange = ToolDefinition(
         original_name="now",
         description="nul \x00 and half a surrogate \ud800",
         input_schema={"maximum": 2**70, "": "empty"},

@@ -7,7 +7,7 @@ from sqlalchemy import create_engine, text
 from store_values import NOON, a_connector, a_secret, a_tool, a_version
 
 from dragoman.store import open_store
-from dragoman.store.location import Location
+from dragoman.store.location import DatabaseLocation
 from dragoman.store.schema import migrate
 
 pytestmark = pytest.mark.anyio
@@ -34,7 +34,7 @@ _SECRET = (
 
 
 def _write_old_rows(url: str) -> None:
-    location = Location.of(url)
+    location = DatabaseLocation.of(url)
     if location.is_sqlite:
         location.make_file()
     migrate(location, busy_timeout=1, target="0001")

@@ -6,13 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
-from dragoman.telemetry.metrics import Tally
-from dragoman.telemetry.prometheus import ConnectorState, Exposition
+from dragoman.telemetry.metrics import ConnectorCounters
+from dragoman.telemetry.prometheus import ConnectorState, PrometheusExposition
 
 
 @given(st.lists(st.floats(0.2, 600_000), min_size=1, max_size=200))
 def test_a_quantile_is_near_to_the_true_one(durations: list[float]) -> None:
-    tally = Tally("local", "time")
+    tally = ConnectorCounters("local", "time")
     for duration in durations:
         tally.finished(True, duration, 1.0, None)
     view = tally.view("c")
@@ -23,7 +23,7 @@ def test_a_quantile_is_near_to_the_true_one(durations: list[float]) -> None:
 
 
 def test_the_moving_average_follows_the_newest_calls() -> None:
-    tally = Tally("local", "time")
+    tally = ConnectorCounters("local", "time")
     tally.finished(True, 100.0, 1.0, None)
     assert tally.view("c").average_ms == 100.0
     for _ in range(50):
@@ -34,31 +34,31 @@ def test_the_moving_average_follows_the_newest_calls() -> None:
 
 
 def test_without_any_call_nothing_is_claimed() -> None:
-    view = Tally("local", "time").view("c")
+    view = ConnectorCounters("local", "time").view("c")
     assert (view.average_ms, view.p50_ms, view.p95_ms, view.reuse_rate, view.connect_last_ms) == (None,) * 5
     assert (view.last_error, view.last_error_at, view.last_call_at) == (None,) * 3
 
 
 def test_stored_numbers_come_back_and_strange_ones_start_at_zero() -> None:
-    tally = Tally("local", "time")
+    tally = ConnectorCounters("local", "time")
     tally.finished(True, 5.0, 100.0, None)
     tally.finished(False, 70.0, 200.0, "timeout: no answer")
     tally.connected(30.0, is_reconnect=True)
-    again = Tally.restored(json.loads(json.dumps(tally.numbers())))
+    again = ConnectorCounters.restored(json.loads(json.dumps(tally.numbers())))
     assert again.view("c") == tally.view("c")
     odd: dict[str, Any] = {"succeeded": "many", "failed": None, "unknown": 1, "buckets": {"9999": 1}}
-    assert Tally.restored(odd).view("c").calls == 0
+    assert ConnectorCounters.restored(odd).view("c").calls == 0
 
 
 def test_prometheus_reads_what_is_written() -> None:
-    tally = Tally("local", 'we"ird\n')
+    tally = ConnectorCounters("local", 'we"ird\n')
     for duration in (1.0, 20.0, 20_000_000.0):
         tally.finished(True, duration, 1.0, None)
     tally.finished(False, 5.0, 1.0, "x")
     tally.rejected = 2
     tally.connected(5.0, is_reconnect=True)
     states = [ConnectorState("local", "time", "connected")] * 2 + [ConnectorState("local", "time", "error")]
-    exposition = Exposition(lambda: [tally.view("c")], lambda: states, lambda: 7)
+    exposition = PrometheusExposition(lambda: [tally.view("c")], lambda: states, lambda: 7)
     families = {family.name: family for family in text_string_to_metric_families(exposition.text().decode())}
     calls = {sample.labels["outcome"]: sample.value for sample in families["dragoman_calls"].samples}
     assert calls == {"succeeded": 3, "failed": 1, "rejected": 2, "cached": 0}

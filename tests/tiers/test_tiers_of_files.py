@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dragoman.errors import Denied, InvalidArguments, InvalidConfig
-from dragoman.formats.files import ImportText
+from dragoman.formats.import_files import ImportText
 from dragoman.people import Bounds
 from dragoman.scope import LOCAL_CALLER
 from servers.account_server import AccountServer, tool

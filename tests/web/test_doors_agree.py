@@ -13,7 +13,7 @@ from starlette.types import ASGIApp
 from dragoman import Hub
 from dragoman.api import Api
 from dragoman.api.problems import add_problems
-from dragoman.console.faults import of_error
+from dragoman.console.error_pages import of_error
 from dragoman.console.pages import Pages
 from dragoman.errors import CallerFault, DragomanError
 from dragoman.mcp_endpoint import McpEndpoint

@@ -1,6 +1,6 @@
 """Who may see and call what, and how much at once."""
 
-from dragoman.access.approvals import Approvals as Approvals
+from dragoman.access.approvals import ApprovalGate as ApprovalGate
 from dragoman.access.budgets import Budgets as Budgets
-from dragoman.access.limits import Limits as Limits
-from dragoman.access.rules import Access as Access
+from dragoman.access.limits import ConcurrencyLimits as ConcurrencyLimits
+from dragoman.access.rules import AccessRules as AccessRules

@@ -12,15 +12,15 @@ from secrets import token_hex
 from typing import Any
 from weakref import WeakValueDictionary
 
-from dragoman.access.policies import Need, need_of, policy_of
-from dragoman.access.questions import Asked, Sealer
+from dragoman.access.approval_policies import ApprovalNeed, need_of, policy_of
+from dragoman.access.approval_questions import RequestedCall, Sealer
 from dragoman.connector import Connector
 from dragoman.errors import ApprovalPending, ApprovalRefused, LimitReached
 from dragoman.events import Event, EventKind, Events
 from dragoman.identity.directory import Directory
 from dragoman.scope import Caller
 from dragoman.store.protocols import ApprovalRows
-from dragoman.store.records import Approval, Binding
+from dragoman.store.records import Approval, CallBinding
 from dragoman.tool import Tool, ToolCall, arguments_hash
 
 QUESTION_LASTS = timedelta(hours=24)
@@ -34,12 +34,12 @@ class _Wanted:
     """One call that needs a yes."""
 
     tool: Tool
-    need: Need
-    binding: Binding
+    need: ApprovalNeed
+    binding: CallBinding
     arguments: Mapping[str, Any]
 
 
-class Approvals:
+class ApprovalGate:
     def __init__(
         self,
         rows: ApprovalRows,
@@ -95,9 +95,9 @@ class Approvals:
             if await self._has_yes(wanted, used_by):
                 return True
 
-    def open(self, approval: Approval) -> Asked:
+    def open(self, approval: Approval) -> RequestedCall:
         """What was asked. `KeyFault` when it was not sealed for this very question."""
-        return Asked.opened(self._sealer, approval)
+        return RequestedCall.opened(self._sealer, approval)
 
     def tell_answered(self, approval: Approval) -> None:
         """The answer is written: whoever waits for it in this process goes on at once."""
@@ -122,7 +122,7 @@ class Approvals:
                 f"{MOST_OPEN} questions wait for an answer already",
                 hint="answer some first: dragoman approvals list",
             )
-        asked = Asked.of(wanted.tool, wanted.arguments)
+        asked = RequestedCall.of(wanted.tool, wanted.arguments)
         new = Approval(
             id=approval_id,
             binding=bound,
@@ -216,8 +216,8 @@ def _witnessed(call: ToolCall | None, question: Approval) -> Generator[None]:
         witness.goes_on()
 
 
-def _binding(tool: Tool, caller: Caller, arguments: Mapping[str, Any]) -> Binding:
-    return Binding(
+def _binding(tool: Tool, caller: Caller, arguments: Mapping[str, Any]) -> CallBinding:
+    return CallBinding(
         workspace=caller.workspace,
         user=caller.user,
         thread=caller.thread,

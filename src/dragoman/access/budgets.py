@@ -13,14 +13,14 @@ from operator import attrgetter
 from secrets import token_hex
 from typing import ClassVar
 
-from dragoman.access.windows import connector_subject, end_of, shown, user_subject, window_of
+from dragoman.access.usage_windows import connector_subject, end_of, shown, user_subject, window_of
 from dragoman.connector import Connector
 from dragoman.errors import DragomanError, LimitReached
 from dragoman.identity.directory import Directory, Person
 from dragoman.people import Bounds
 from dragoman.scope import Caller
 from dragoman.store.protocols import UsageRows
-from dragoman.store.records import Lease, Meter
+from dragoman.store.records import ConcurrencyLease, UsageMeter
 from dragoman.telemetry.logs import get_logger
 from dragoman.tool import Tool, ToolCall
 
@@ -34,19 +34,19 @@ _NOTHING = _metered(Bounds())
 _LOOK = "what was used: dragoman usage show"
 
 
-class TooDear(LimitReached):
+class CostLimitExceeded(LimitReached):
     """Waiting does not make it cheaper."""
 
     retryable: ClassVar[bool] = False
 
 
 @dataclass(frozen=True, slots=True)
-class Ticket:
+class BudgetReservation:
     """One admitted call: the places it holds, to be given back."""
 
     workspace: str
     user: str
-    leases: tuple[Lease, ...]
+    leases: tuple[ConcurrencyLease, ...]
     token_limit: int | None = None
 
 
@@ -57,14 +57,14 @@ class Budgets:
         self._rows = rows
         self._directory = directory
         self._clock = clock
-        self._owed: list[tuple[Sequence[Meter], Sequence[Lease]]] = []
+        self._owed: list[tuple[Sequence[UsageMeter], Sequence[ConcurrencyLease]]] = []
 
     async def enter(
         self, call: ToolCall, tool: Tool, connector: Connector, caller: Caller, deadline: float
-    ) -> Ticket | None:
+    ) -> BudgetReservation | None:
         """Counts the call, or raises `LimitReached` with `retry_after`. None when nothing is bounded."""
         if call.cost_limit is not None and tool.cost > call.cost_limit:
-            raise TooDear(
+            raise CostLimitExceeded(
                 f"{tool.name} costs ${tool.cost:g} a call, more than this call may cost",
                 hint=f"the call's cost_limit is ${call.cost_limit:g}; raise it or use another tool",
             )
@@ -83,18 +83,18 @@ class Budgets:
             raise
         if refused is not None:
             raise _refusal(refused, tool, connector, person, now)
-        return Ticket(caller.workspace, caller.user, leases, bounds.tokens_per_day)
+        return BudgetReservation(caller.workspace, caller.user, leases, bounds.tokens_per_day)
 
-    async def leave(self, ticket: Ticket, tokens: int) -> None:
+    async def leave(self, ticket: BudgetReservation, tokens: int) -> None:
         """Gives places back and adds what the call has used. Never raises for the store's sake."""
-        meters: list[Meter] = []
+        meters: list[UsageMeter] = []
         if ticket.token_limit is not None and tokens:
             user, limit = user_subject(ticket.user), ticket.token_limit
             meters.append(_meter(ticket.workspace, user, "tokens_per_day", limit, tokens, self._clock()))
         if meters or ticket.leases:
             await self._settle(meters, ticket.leases)
 
-    async def _settle(self, meters: Sequence[Meter], leases: Sequence[Lease]) -> None:
+    async def _settle(self, meters: Sequence[UsageMeter], leases: Sequence[ConcurrencyLease]) -> None:
         """The call has been made: a store that fails now must not take its outcome along."""
         owed, self._owed = [*self._owed, (meters, leases)], []
         try:
@@ -122,7 +122,7 @@ def set_by(person: Person, bound: str) -> str:
     return next((name for name, bounds in tiers if getattr(bounds, bound) == limit), "the installation")
 
 
-def _of_user(bounds: Bounds, tool: Tool, caller: Caller, now: float) -> list[Meter]:
+def _of_user(bounds: Bounds, tool: Tool, caller: Caller, now: float) -> list[UsageMeter]:
     # Tokens are known afterwards only: whether there is room at all is asked before.
     amounts: dict[str, float] = {"calls_per_minute": 1, "calls_per_hour": 1, "tokens_per_day": 0}
     if tool.cost:
@@ -135,7 +135,7 @@ def _of_user(bounds: Bounds, tool: Tool, caller: Caller, now: float) -> list[Met
     ]
 
 
-def _of_connector(connector: Connector, now: float) -> list[Meter]:
+def _of_connector(connector: Connector, now: float) -> list[UsageMeter]:
     """Of everybody together: one of the app is shared by all workspaces, and counted under its own."""
     limit = connector.configuration.calls_per_minute
     if limit is None:
@@ -144,8 +144,8 @@ def _of_connector(connector: Connector, now: float) -> list[Meter]:
     return [_meter(connector.workspace, subject, "calls_per_minute", limit, 1, now)]
 
 
-def _meter(workspace: str, subject: str, measure: str, limit: float, amount: float, now: float) -> Meter:
-    return Meter(
+def _meter(workspace: str, subject: str, measure: str, limit: float, amount: float, now: float) -> UsageMeter:
+    return UsageMeter(
         workspace=workspace,
         subject=subject,
         measure=measure,
@@ -160,23 +160,27 @@ def _is_bounded(connector: Connector) -> bool:
     return configuration.calls_per_minute is not None or configuration.shared_concurrency is not None
 
 
-def _places(bounds: Bounds, connector: Connector, caller: Caller, expires_at: datetime) -> tuple[Lease, ...]:
+def _places(
+    bounds: Bounds, connector: Connector, caller: Caller, expires_at: datetime
+) -> tuple[ConcurrencyLease, ...]:
     """Among the calls of the user, and among those of the connector, whoever makes them."""
     wanted = (
         (caller.workspace, user_subject(caller.user), bounds.max_concurrency),
         (connector.workspace, connector_subject(connector.id), connector.configuration.shared_concurrency),
     )
     return tuple(
-        Lease(id=token_hex(12), workspace=workspace, subject=subject, limit=limit, expires_at=expires_at)
+        ConcurrencyLease(
+            id=token_hex(12), workspace=workspace, subject=subject, limit=limit, expires_at=expires_at
+        )
         for workspace, subject, limit in wanted
         if limit is not None
     )
 
 
 def _refusal(
-    refused: Meter | Lease, tool: Tool, connector: Connector, person: Person, now: float
+    refused: UsageMeter | ConcurrencyLease, tool: Tool, connector: Connector, person: Person, now: float
 ) -> LimitReached:
-    if isinstance(refused, Lease):
+    if isinstance(refused, ConcurrencyLease):
         at_once = f"{refused.limit} {'call' if refused.limit == 1 else 'calls'} at once"
         is_connector = refused.subject == connector_subject(connector.id)
         whose = f" of {connector.slug!r}" if is_connector else ""
@@ -188,7 +192,7 @@ def _refusal(
         )
     limit = shown(refused.measure, refused.limit)
     if refused.measure == "cost_per_day" and refused.amount > refused.limit:
-        return TooDear(
+        return CostLimitExceeded(
             f"{tool.name} costs ${refused.amount:g} a call, and the limit is {limit}",
             hint=f"set by {set_by(person, refused.measure)}; {_LOOK}",
         )

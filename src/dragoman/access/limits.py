@@ -7,7 +7,7 @@ from dragoman.connector import Connector
 from dragoman.errors import LimitReached
 
 
-class Gate:
+class ConcurrencyGate:
     """The room of one connector. Who has entered must leave."""
 
     __slots__ = ("_running", "_waiting")
@@ -66,16 +66,16 @@ class Gate:
             self._waiting.remove(turn)
 
 
-class Limits:
+class ConcurrencyLimits:
     """One gate per connector."""
 
     def __init__(self) -> None:
-        self._gates: dict[str, Gate] = {}
+        self._gates: dict[str, ConcurrencyGate] = {}
 
-    def gate(self, connector: Connector) -> Gate:
+    def gate(self, connector: Connector) -> ConcurrencyGate:
         gate = self._gates.get(connector.id)
         if gate is None:
-            gate = self._gates[connector.id] = Gate()
+            gate = self._gates[connector.id] = ConcurrencyGate()
         return gate
 
     def forget(self, connector_id: str) -> None:

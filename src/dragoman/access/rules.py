@@ -3,14 +3,14 @@
 Knows neither arguments nor connections.
 """
 
-from dragoman.catalog.shelf import is_visible, unknown_tool
+from dragoman.catalog.connector_tools import is_visible, unknown_tool
 from dragoman.connector import Connector
 from dragoman.errors import Denied, ToolChanged, ToolDisabled
 from dragoman.scope import Caller
 from dragoman.tool import Tool
 
 
-class Access:
+class AccessRules:
     def check(self, tool: Tool, connector: Connector, caller: Caller) -> None:
         """Returns when the call may go on. What the caller may not see is `NotFound`, never `Denied`."""
         is_theirs = tool.connector_id == connector.id and is_visible(connector, caller)

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from dragoman.access.approvals import QUESTION_LASTS
-from dragoman.agents.contexts import contexts_of
-from dragoman.agents.offers import Attempt, Offer, Told
-from dragoman.agents.work import Work
+from dragoman.agents.citations import contexts_of
+from dragoman.agents.offers import Offer, OfferCall, ToolReply
+from dragoman.agents.work_context import WorkContext
 from dragoman.errors import NobodyAnswered
 from dragoman.tool import Tool, ToolCall, ToolOutput
 
@@ -21,10 +21,10 @@ _PATIENCE = QUESTION_LASTS.total_seconds()
 class CatalogOffers:
     """Fills `Offers`: all tools that the agent may call, in full."""
 
-    async def list(self, work: Work) -> Sequence[Offer]:
+    async def list(self, work: WorkContext) -> Sequence[Offer]:
         return [offer_of(tool, work) for tool in await work.toolbox.tools(work.caller)]
 
-    async def instructions(self, work: Work) -> str:
+    async def instructions(self, work: WorkContext) -> str:
         return ""
 
 
@@ -34,16 +34,16 @@ class NativeOffers:
     The others are not counted as saved: the agents that are asked send them.
     """
 
-    async def list(self, work: Work) -> Sequence[Offer]:
+    async def list(self, work: WorkContext) -> Sequence[Offer]:
         tools = await work.toolbox.tools(work.caller)
         return [offer_of(tool, work) for tool in tools if work.toolbox.is_native(tool)]
 
-    async def instructions(self, work: Work) -> str:
+    async def instructions(self, work: WorkContext) -> str:
         return ""
 
 
-def offer_of(tool: Tool, work: Work) -> Offer:
-    async def perform(arguments: Mapping[str, Any], attempt: Attempt) -> Told:
+def offer_of(tool: Tool, work: WorkContext) -> Offer:
+    async def perform(arguments: Mapping[str, Any], attempt: OfferCall) -> ToolReply:
         return await call_tool(tool, arguments, attempt, work)
 
     definition = tool.definition
@@ -62,7 +62,9 @@ def offer_of(tool: Tool, work: Work) -> Offer:
     )
 
 
-async def call_tool(tool: Tool, arguments: Mapping[str, Any], attempt: Attempt, work: Work) -> Told:
+async def call_tool(
+    tool: Tool, arguments: Mapping[str, Any], attempt: OfferCall, work: WorkContext
+) -> ToolReply:
     """Down the road, with as much patience for a person's yes as the question lasts."""
     missing = _missing(tool, arguments)
     if missing:
@@ -72,26 +74,26 @@ async def call_tool(tool: Tool, arguments: Mapping[str, Any], attempt: Attempt, 
         try:
             arguments = await _completed(tool, arguments, missing, attempt, work)
         except NobodyAnswered as error:
-            return Told(content=f"{error.message}: {', '.join(missing)}", ok=False, code=error.code)
+            return ToolReply(content=f"{error.message}: {', '.join(missing)}", ok=False, code=error.code)
     call = ToolCall(
         tool=tool.name,
         arguments=arguments,
         patience=_PATIENCE,
-        line=attempt.line,
+        channel=attempt.channel,
         witness=attempt.witness,
         cost_limit=work.run.options.get("cost_limit"),
     )
     return told_of(await work.toolbox.call(call, work.caller), tool.name, work)
 
 
-def told_of(output: ToolOutput, tool: str, work: Work) -> Told:
+def told_of(output: ToolOutput, tool: str, work: WorkContext) -> ToolReply:
     call_id = output.metadata.request_id
     if output.error is not None:
         error = output.error
         facts: dict[str, Any] = {"error": error.code, "message": error.message}
         if error.hint:
             facts["hint"] = error.hint
-        return Told(content=facts, ok=False, code=error.code, call_id=call_id)
+        return ToolReply(content=facts, ok=False, code=error.code, call_id=call_id)
     contexts = contexts_of(output, tool, work)
     content = _shortened(output)
     if len(contexts) == 1:
@@ -99,7 +101,7 @@ def told_of(output: ToolOutput, tool: str, work: Work) -> Told:
     elif contexts:
         sources = [{"id": one.id, "uri": one.uri, "about": one.excerpt[:80]} for one in contexts]
         content = {"sources": sources, "result": content}
-    return Told(content=content, call_id=call_id, contexts=contexts)
+    return ToolReply(content=content, call_id=call_id, contexts=contexts)
 
 
 def _shortened(output: ToolOutput) -> Any:
@@ -116,9 +118,9 @@ def _missing(tool: Tool, arguments: Mapping[str, Any]) -> list[str]:
     return [name for name in names if arguments.get(name) in (None, "")]
 
 
-def _say_missing(tool: Tool, missing: Sequence[str]) -> Told:
+def _say_missing(tool: Tool, missing: Sequence[str]) -> ToolReply:
     names = ", ".join(missing)
-    return Told(
+    return ToolReply(
         content=f"{tool.name} needs {names}. Take the value from the conversation if it is there; if not, ask"
         " the person with ask_person. Never invent it.",
         ok=False,
@@ -127,7 +129,7 @@ def _say_missing(tool: Tool, missing: Sequence[str]) -> Told:
 
 
 async def _completed(
-    tool: Tool, arguments: Mapping[str, Any], missing: Sequence[str], attempt: Attempt, work: Work
+    tool: Tool, arguments: Mapping[str, Any], missing: Sequence[str], attempt: OfferCall, work: WorkContext
 ) -> Mapping[str, Any]:
     schema = tool.definition.input_schema
     properties = cast("Mapping[str, Any]", schema.get("properties") or {})
@@ -137,6 +139,6 @@ async def _completed(
         "required": [*missing],
     }
     title = tool.definition.title or tool.original_name
-    answer = await work.desk.ask_person(f"{title} needs: {', '.join(missing)}", fields, attempt)
+    answer = await work.services.ask_person(f"{title} needs: {', '.join(missing)}", fields, attempt)
     given = cast("Mapping[str, Any]", answer) if isinstance(answer, Mapping) else {missing[0]: answer}
     return {**arguments, **given}

@@ -7,8 +7,8 @@ where one has to allow them.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dragoman.agents.offers import Attempt, Offer, Told
-from dragoman.agents.work import Work
+from dragoman.agents.offers import Offer, OfferCall, ToolReply
+from dragoman.agents.work_context import WorkContext
 
 NAME = "run_code"
 _SCHEMA: Mapping[str, Any] = {
@@ -24,7 +24,7 @@ class CodeOffers:
     def __init__(self, *, is_only_way: bool = False) -> None:
         self._is_only_way = is_only_way
 
-    async def list(self, work: Work) -> Sequence[Offer]:
+    async def list(self, work: WorkContext) -> Sequence[Offer]:
         if self._is_only_way:
             work.hidden[NAME] = sum(
                 work.toolbox.tokens(tool)
@@ -32,7 +32,7 @@ class CodeOffers:
                 if work.toolbox.is_open_to_code(tool)
             )
 
-        async def run(arguments: Mapping[str, Any], attempt: Attempt) -> Told:
+        async def run(arguments: Mapping[str, Any], attempt: OfferCall) -> ToolReply:
             return await work.toolbox.run_code(str(arguments.get("code") or ""), work.caller, attempt)
 
         return [
@@ -47,7 +47,7 @@ class CodeOffers:
             )
         ]
 
-    async def instructions(self, work: Work) -> str:
+    async def instructions(self, work: WorkContext) -> str:
         if not self._is_only_way:
             return "For many calls or many rows write code: run_code. For a few calls call the tools."
         return (

@@ -8,15 +8,15 @@ from dragoman.agent import Agent, AgentKind, Exposure
 from dragoman.agents.catalog_offers import CatalogOffers, NativeOffers
 from dragoman.agents.code_offers import CodeOffers
 from dragoman.agents.delegation_offers import DEEPEST
-from dragoman.agents.exposure import Arm, Chosen, Situation, checked_exposure, choose
-from dragoman.agents.models import Choice, Models
+from dragoman.agents.exposure import Arm, ExposureChoice, ExposureInputs, checked_exposure, choose
+from dragoman.agents.models import ModelChoice, Models
 from dragoman.agents.offers import Offers
 from dragoman.agents.person_offers import PersonOffers
 from dragoman.agents.plan_offers import PlanOffers
 from dragoman.agents.prompts import instructions_for
-from dragoman.agents.rollout import Arms
+from dragoman.agents.rollout import RolloutArms
 from dragoman.agents.search_offers import SearchOffers
-from dragoman.agents.work import Work
+from dragoman.agents.work_context import WorkContext
 from dragoman.run import Run
 
 if TYPE_CHECKING:
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Composed:
+class ComposedAgent:
     agent: Agent
-    choice: Choice
+    choice: ModelChoice
     model: "Model"
     exposure: Exposure
     sources: tuple[Offers, ...]
@@ -43,14 +43,14 @@ class Composer:
         *,
         budget: int,
         functions: Mapping[AgentKind, Sequence[Offers]],
-        arms: Arms | None = None,
+        arms: RolloutArms | None = None,
     ) -> None:
         self._models = models
         self._budget = budget
         self._functions = functions
         self._arms = arms
 
-    async def compose(self, work: Work) -> Composed:
+    async def compose(self, work: WorkContext) -> ComposedAgent:
         wished = work.run.options.get("model")
         choice = await (
             self._models.choose(wished)
@@ -61,7 +61,7 @@ class Composer:
         chosen = await self._chosen(work, choice, forced)
         sources = self._sources(work, chosen, forced)
         notes = [await source.instructions(work) for source in sources]
-        return Composed(
+        return ComposedAgent(
             agent=work.agent,
             choice=choice,
             model=self._models.open(choice),
@@ -71,7 +71,7 @@ class Composer:
             arm=chosen.arm,
         )
 
-    def _sources(self, work: Work, chosen: Chosen, forced: Exposure) -> tuple[Offers, ...]:
+    def _sources(self, work: WorkContext, chosen: ExposureChoice, forced: Exposure) -> tuple[Offers, ...]:
         if work.run.options.get("plan_only"):
             return (PlanOffers(),)
         tools: dict[Exposure, tuple[Offers, ...]] = {
@@ -84,12 +84,12 @@ class Composer:
         functions = self._functions.get(work.agent.kind, ())
         return (*tools[chosen.exposure], *beside, PersonOffers(), *functions)
 
-    async def _chosen(self, work: Work, choice: Choice, forced: Exposure) -> Chosen:
+    async def _chosen(self, work: WorkContext, choice: ModelChoice, forced: Exposure) -> ExposureChoice:
         toolbox, caller = work.toolbox, work.caller
         tools = await toolbox.tools(caller)
         cards = await toolbox.connectors(caller)
         chosen = choose(
-            Situation(
+            ExposureInputs(
                 forced=forced,
                 kind=work.agent.kind,
                 is_offline=choice.is_offline,

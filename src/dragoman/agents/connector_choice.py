@@ -4,21 +4,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from dragoman.agent import Agent
+from dragoman.agents.agent_directory import AgentDirectory
 from dragoman.agents.connector_query import ConnectorQuery, find_card, not_able, not_there, refused
-from dragoman.agents.staff import Staff
-from dragoman.agents.work import ConnectorCard, Toolbox
+from dragoman.agents.work_context import ConnectorCard, Toolbox
 from dragoman.scope import Caller
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class ConnectorChoice:
     card: ConnectorCard
     agent: Agent
 
 
 async def choose(
-    query: ConnectorQuery, toolbox: Toolbox, staff: Staff, caller: Caller
-) -> Chosen | dict[str, Any]:
+    query: ConnectorQuery, toolbox: Toolbox, agent_directory: AgentDirectory, caller: Caller
+) -> ConnectorChoice | dict[str, Any]:
     """The answer itself where nobody can begin. What could not be reached before is tried once."""
     cards = await toolbox.connectors(caller)
     card = find_card(query.connector_id, cards)
@@ -28,9 +28,9 @@ async def choose(
         card = await toolbox.connect(card, caller)
     if answer := not_able(card):
         return answer
-    agent = await staff.find_for(card.id, caller)
+    agent = await agent_directory.find_for(card.id, caller)
     if agent is None or agent.status == "stopped":
         message = f"the agent of {card.slug!r} is stopped"
         hint = f"dragoman agents start {agent.name if agent else card.slug}"
         return refused(card, "MCP_ORCHESTRATION_FAILED", "stopped", message, hint)
-    return Chosen(card, agent)
+    return ConnectorChoice(card, agent)

@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Sequence
 
-from dragoman.agents.work import ConnectorCard
+from dragoman.agents.work_context import ConnectorCard
 from dragoman.tool import Tool
 
 _WORK = (

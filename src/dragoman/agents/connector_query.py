@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from dragoman.agents.outcomes import all_failed
-from dragoman.agents.work import ConnectorCard
+from dragoman.agents.query_outcomes import all_failed
+from dragoman.agents.work_context import ConnectorCard
 from dragoman.errors import InvalidArguments
 from dragoman.names import did_you_mean
 from dragoman.run import Run

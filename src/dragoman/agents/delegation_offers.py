@@ -8,11 +8,11 @@ from typing import Any
 
 from dragoman.agent import Agent
 from dragoman.agents import connector_query
-from dragoman.agents.connector_choice import Chosen, choose
+from dragoman.agents.agent_directory import AgentDirectory
+from dragoman.agents.connector_choice import ConnectorChoice, choose
 from dragoman.agents.connector_query import ConnectorQuery, answered, refused
-from dragoman.agents.offers import Attempt, Offer, Told
-from dragoman.agents.staff import Staff
-from dragoman.agents.work import ConnectorCard, Work
+from dragoman.agents.offers import Offer, OfferCall, ToolReply
+from dragoman.agents.work_context import ConnectorCard, WorkContext
 from dragoman.errors import InvalidArguments
 
 DEEPEST = 4
@@ -31,17 +31,19 @@ _ASK_SCHEMA: Mapping[str, Any] = {
 class ConnectorOffers:
     """Fills `Offers`: `query_mcp_connector`, with id, description and state of every connector."""
 
-    def __init__(self, staff: Staff) -> None:
-        self._staff = staff
+    def __init__(self, agent_directory: AgentDirectory) -> None:
+        self._agent_directory = agent_directory
 
-    async def list(self, work: Work) -> Sequence[Offer]:
+    async def list(self, work: WorkContext) -> Sequence[Offer]:
         if len(work.chain) >= DEEPEST or not await work.toolbox.connectors(work.caller):
             return []
 
-        async def query(arguments: Mapping[str, Any], attempt: Attempt) -> Told:
+        async def query(arguments: Mapping[str, Any], attempt: OfferCall) -> ToolReply:
             result = await self._query(ConnectorQuery.read(arguments), attempt, work)
             is_error = result["status"] == "error"
-            return Told(content=result, ok=not is_error, code=result["error"]["code"] if is_error else None)
+            return ToolReply(
+                content=result, ok=not is_error, code=result["error"]["code"] if is_error else None
+            )
 
         return [
             Offer(
@@ -53,7 +55,7 @@ class ConnectorOffers:
             )
         ]
 
-    async def instructions(self, work: Work) -> str:
+    async def instructions(self, work: WorkContext) -> str:
         cards = await work.toolbox.connectors(work.caller)
         if not cards or len(work.chain) >= DEEPEST:
             return ""
@@ -65,29 +67,29 @@ class ConnectorOffers:
             f"Connectors that you can hand a job to with {connector_query.NAME} (id: what, state):\n{lines}"
         )
 
-    async def _query(self, query: ConnectorQuery, attempt: Attempt, work: Work) -> dict[str, Any]:
-        chosen = await choose(query, work.toolbox, self._staff, work.caller)
-        if not isinstance(chosen, Chosen):
+    async def _query(self, query: ConnectorQuery, attempt: OfferCall, work: WorkContext) -> dict[str, Any]:
+        chosen = await choose(query, work.toolbox, self._agent_directory, work.caller)
+        if not isinstance(chosen, ConnectorChoice):
             return chosen
         card, agent = chosen.card, chosen.agent
         if agent.name in (*work.chain, work.agent.name):
             message = f"{card.slug!r} is already at work on this request"
             return refused(card, "MCP_ORCHESTRATION_FAILED", "cycle", message, "answer without it")
-        delegated = await work.desk.delegate(agent, query.query, query.options, attempt)
+        delegated = await work.services.delegate(agent, query.query, query.options, attempt)
         return answered(card, delegated.run)
 
 
 class AgentOffers:
     """Fills `Offers`: `ask_agent`. A delegation is seen in the thread as a mention, with its answer."""
 
-    def __init__(self, staff: Staff) -> None:
-        self._staff = staff
+    def __init__(self, agent_directory: AgentDirectory) -> None:
+        self._agent_directory = agent_directory
 
-    async def list(self, work: Work) -> Sequence[Offer]:
+    async def list(self, work: WorkContext) -> Sequence[Offer]:
         if len(work.chain) >= DEEPEST or not await self._others(work):
             return []
 
-        async def ask(arguments: Mapping[str, Any], attempt: Attempt) -> Told:
+        async def ask(arguments: Mapping[str, Any], attempt: OfferCall) -> ToolReply:
             return await self._ask(arguments, attempt, work)
 
         return [
@@ -100,38 +102,40 @@ class AgentOffers:
             )
         ]
 
-    async def instructions(self, work: Work) -> str:
+    async def instructions(self, work: WorkContext) -> str:
         others = await self._others(work)
         if not others or len(work.chain) >= DEEPEST:
             return ""
         lines = "\n".join(f"- {one.name}: {one.description or 'no description'}" for one in others)
         return f"Agents that you can ask with ask_agent:\n{lines}"
 
-    async def _ask(self, arguments: Mapping[str, Any], attempt: Attempt, work: Work) -> Told:
+    async def _ask(self, arguments: Mapping[str, Any], attempt: OfferCall, work: WorkContext) -> ToolReply:
         name = str(arguments.get("agent") or "").strip().removeprefix("@")
         request = str(arguments.get("request") or "").strip()
         if not name or not request:
             raise InvalidArguments("agent and request are needed", hint="ask_agent(agent, request)")
-        agent = await self._staff.find(name, work.caller)
+        agent = await self._agent_directory.find(name, work.caller)
         known = ", ".join(one.name for one in await self._others(work)) or "none"
         if agent is None or agent.status == "stopped":
             state = "is stopped" if agent else "is not known"
-            return Told(content=f"The agent {name!r} {state}. At work: {known}", ok=False, code="not_found")
+            return ToolReply(
+                content=f"The agent {name!r} {state}. At work: {known}", ok=False, code="not_found"
+            )
         if agent.name in (*work.chain, work.agent.name):
             content = f"{agent.name} is already at work on this request: no cycles. Answer by yourself."
-            return Told(content=content, ok=False, code="conflict")
-        delegated = await work.desk.delegate(agent, request, {"visible": True}, attempt)
+            return ToolReply(content=content, ok=False, code="conflict")
+        delegated = await work.services.delegate(agent, request, {"visible": True}, attempt)
         run = delegated.run
         if run.status == "done":
-            return Told(content={"agent": agent.name, "answer": run.answer})
-        return Told(
+            return ToolReply(content={"agent": agent.name, "answer": run.answer})
+        return ToolReply(
             content={"agent": agent.name, "error": run.error or run.status}, ok=False, code=run.status
         )
 
-    async def _others(self, work: Work) -> Sequence[Agent]:
+    async def _others(self, work: WorkContext) -> Sequence[Agent]:
         return [
             agent
-            for agent in await self._staff.list(work.caller)
+            for agent in await self._agent_directory.list(work.caller)
             if agent.kind == "worker" and agent.status == "active" and agent.name != work.agent.name
         ]
 

@@ -15,7 +15,7 @@ ROOM = 8  # so many budgets a connector's own agent may fill with the definition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Situation:
+class ExposureInputs:
     """What the choice depends on. `forced` is "auto" where neither the request nor the agent says.
 
     `is_deferred`: not all definitions are sent, by the settings or because they exceed the budget.
@@ -35,7 +35,7 @@ class Situation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Chosen:
+class ExposureChoice:
     """`with_code`: run_code is offered beside the tools. `arm` is set for runs that a rollout counts."""
 
     exposure: Exposure
@@ -43,26 +43,28 @@ class Chosen:
     arm: Arm | None = None
 
 
-def choose(given: Situation) -> Chosen:
+def choose(given: ExposureInputs) -> ExposureChoice:
     if given.kind == "connector":
-        return Chosen(exposure=_of_connector(given))
+        return ExposureChoice(exposure=_of_connector(given))
     match given.forced:
         case "direct" | "search":
-            return Chosen(exposure=given.forced)
+            return ExposureChoice(exposure=given.forced)
         case "delegate" if given.can_delegate:
-            return Chosen(exposure="delegate")
+            return ExposureChoice(exposure="delegate")
         case "code" if given.has_code and not given.is_offline:
-            return Chosen(exposure="code")
+            return ExposureChoice(exposure="code")
         case _:
             pass
     if given.is_offline:
-        return Chosen(exposure="direct")  # nothing to save, and it reads definitions better than hints
+        return ExposureChoice(
+            exposure="direct"
+        )  # nothing to save, and it reads definitions better than hints
     by_budget: Exposure = "search" if given.is_deferred else "direct"
     if given.forced != "auto" or not given.can_delegate:
-        return Chosen(exposure=by_budget, with_code=given.has_code)
+        return ExposureChoice(exposure=by_budget, with_code=given.has_code)
     if given.arm == "agents":
-        return Chosen(exposure="delegate", arm="agents")
-    return Chosen(exposure=by_budget, with_code=given.has_code, arm=given.arm)
+        return ExposureChoice(exposure="delegate", arm="agents")
+    return ExposureChoice(exposure=by_budget, with_code=given.has_code, arm=given.arm)
 
 
 def checked_exposure(wanted: Any) -> Exposure:
@@ -75,7 +77,7 @@ def checked_exposure(wanted: Any) -> Exposure:
     )
 
 
-def _of_connector(given: Situation) -> Exposure:
+def _of_connector(given: ExposureInputs) -> Exposure:
     """It knows its tools in full, unless they are too many even for that; nobody is below it."""
     if given.forced in ("direct", "search"):
         return given.forced

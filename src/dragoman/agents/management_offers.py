@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
-from dragoman.agents.offers import Attempt, Offer, Told
-from dragoman.agents.work import Work
+from dragoman.agents.offers import Offer, OfferCall, ToolReply
+from dragoman.agents.work_context import WorkContext
 from dragoman.errors import InvalidArguments
 from dragoman.scope import Caller
 from dragoman.tool import Annotations
@@ -32,7 +32,7 @@ class Management(Protocol):
     async def remove_connector(self, name: str, caller: Caller) -> Any: ...
 
     async def admit(
-        self, name: str, marks: Annotations, arguments: Arguments, caller: Caller, attempt: Attempt
+        self, name: str, marks: Annotations, arguments: Arguments, caller: Caller, attempt: OfferCall
     ) -> None:
         """Returns when a person has said yes to exactly this. Raises when they have not."""
         ...
@@ -56,24 +56,24 @@ class ManagementOffers:
     def __init__(self, management: Management) -> None:
         self._management = management
 
-    async def list(self, work: Work) -> Sequence[Offer]:
+    async def list(self, work: WorkContext) -> Sequence[Offer]:
         return [self._offer(function, work) for function in _FUNCTIONS]
 
-    async def instructions(self, work: Work) -> str:
+    async def instructions(self, work: WorkContext) -> str:
         return (
             "When the person asks you to manage agents or connectors, use the functions for it. A request for"
             " a task (read, send, find, create in a connected service) is not one to manage agents: do it"
             " with tools or hand it on."
         )
 
-    def _offer(self, function: _Function, work: Work) -> Offer:
-        async def perform(arguments: Arguments, attempt: Attempt) -> Told:
+    def _offer(self, function: _Function, work: WorkContext) -> Offer:
+        async def perform(arguments: Arguments, attempt: OfferCall) -> ToolReply:
             _check(function, arguments)
             if function.asks_first:
                 marks = Annotations(read_only=False, destructive=True)
                 await self._management.admit(function.name, marks, arguments, work.caller, attempt)
                 await attempt.witness.departs(False)
-            return Told(content=await function.act(self._management, arguments, work.caller))
+            return ToolReply(content=await function.act(self._management, arguments, work.caller))
 
         schema = {
             "type": "object",

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from unicodedata import category, normalize
 
-from dragoman.agents.verbatim import verbatim_spans
+from dragoman.agents.quoted_text import verbatim_spans
 from dragoman.names import did_you_mean
 
 _AT = re.compile("[@＠]")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Self
 
 import anyio.to_thread
 
-from dragoman.agents import library
+from dragoman.agents import preload
 from dragoman.agents.model_clients import ModelClients, unknown_model
 from dragoman.agents.ollama import DEFAULT_URL, LocalModel, Ollama, ollama_url
 from dragoman.agents.providers import PROVIDERS, Provider, default_model, find_provider
@@ -24,7 +24,7 @@ OFFLINE = "offline"
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ModelChoice:
     """`names`: the model string, then those that step in when it fails. `reason` completes "because …"."""
 
     names: tuple[str, ...]
@@ -90,7 +90,7 @@ class Models:
             )
         self._registered[name] = model
 
-    async def choose(self, wanted: str | None = None, fallbacks: Sequence[str] = ()) -> Choice:
+    async def choose(self, wanted: str | None = None, fallbacks: Sequence[str] = ()) -> ModelChoice:
         """The first of: `wanted`, the configured one, a provider's key, a local Ollama, `offline`.
 
         `fallbacks` help whichever it is; where there is none but `offline`, they are the models.
@@ -100,7 +100,7 @@ class Models:
             return choice
         return _chosen((*(() if choice.is_offline else choice.names), *fallbacks), choice.reason)
 
-    async def _choose(self, wanted: str | None) -> Choice:
+    async def _choose(self, wanted: str | None) -> ModelChoice:
         if asked := _split(wanted or ""):
             return _chosen(asked, "it was asked for")
         if self._configured:
@@ -114,9 +114,9 @@ class Models:
             return _chosen((f"ollama:{local.name}", *self._fallbacks), reason)
         return _chosen((OFFLINE,), "no model is configured, no key is set and no Ollama answers")
 
-    def open(self, choice: Choice) -> "Model":
+    def open(self, choice: ModelChoice) -> "Model":
         """The model with its fallbacks behind it; `InvalidConfig` says what is wrong or missing."""
-        library.load()
+        preload.load()
         opened = [self._open(name) for name in choice.names]
         if len(opened) == 1:
             return opened[0]
@@ -212,10 +212,10 @@ def _split(names: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in names.split(",") if part.strip())
 
 
-def _chosen(names: tuple[str, ...], reason: str) -> Choice:
+def _chosen(names: tuple[str, ...], reason: str) -> ModelChoice:
     names = tuple(dict.fromkeys(names))
     if names == (OFFLINE,):
-        return Choice(names, reason, is_offline=True)
+        return ModelChoice(names, reason, is_offline=True)
     if not names:
         raise InvalidConfig("no model is named", hint="a model is named provider:model, as in openai:gpt-5")
     if OFFLINE in names:
@@ -223,4 +223,4 @@ def _chosen(names: tuple[str, ...], reason: str) -> Choice:
             f"{OFFLINE} cannot step in for a model that failed, nor another for it",
             hint=f"name {OFFLINE} alone, or other models only",
         )
-    return Choice(names, reason)
+    return ModelChoice(names, reason)

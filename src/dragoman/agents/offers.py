@@ -8,17 +8,17 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from dragoman.tool import Line, Witness
+from dragoman.tool import CallObserver, ClientChannel
 
 if TYPE_CHECKING:
-    from dragoman.agents.work import Work
+    from dragoman.agents.work_context import WorkContext
 
 OVER_LIMIT = "limit_reached"
 OfferKind = Literal["tool", "function"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Context:
+class CitedContext:
     """A source of an answer: what a call brought. `id` is how an answer cites it: `[c1]`."""
 
     id: str
@@ -29,7 +29,7 @@ class Context:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class ToolReply:
     """What a model is told of a call: plain JSON. The rest is for people and never reaches the model."""
 
     content: Any
@@ -39,7 +39,7 @@ class Told:
     tokens_saved: int = 0
     calls: int = 0  # of tools, made inside it by code
     call_id: str | None = None  # of the road, where the call took it
-    contexts: tuple[Context, ...] = ()
+    contexts: tuple[CitedContext, ...] = ()
 
     @property
     def is_refused(self) -> bool:
@@ -48,15 +48,15 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class OfferCall:
     """One call of one offer. `key` is its place in the journal: turn and tool call id."""
 
     key: str
-    witness: Witness
-    line: Line | None = None
+    witness: CallObserver
+    channel: ClientChannel | None = None
 
 
-Perform = Callable[[Mapping[str, Any], Attempt], Awaitable[Told]]
+Perform = Callable[[Mapping[str, Any], OfferCall], Awaitable[ToolReply]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,8 +82,8 @@ class Offer:
 class Offers(Protocol):
     """A source of offers, asked before every request to the model: what changed meanwhile counts at once."""
 
-    async def list(self, work: "Work") -> Sequence[Offer]: ...
+    async def list(self, work: "WorkContext") -> Sequence[Offer]: ...
 
-    async def instructions(self, work: "Work") -> str:
+    async def instructions(self, work: "WorkContext") -> str:
         """What a model must know to use them; empty for nothing."""
         ...

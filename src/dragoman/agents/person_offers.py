@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dragoman.agents.offers import Attempt, Offer, Told
-from dragoman.agents.work import Work
+from dragoman.agents.offers import Offer, OfferCall, ToolReply
+from dragoman.agents.work_context import WorkContext
 from dragoman.errors import NobodyAnswered
 
 _SCHEMA: Mapping[str, Any] = {
@@ -17,13 +17,13 @@ _SCHEMA: Mapping[str, Any] = {
 class PersonOffers:
     """Fills `Offers`."""
 
-    async def list(self, work: Work) -> Sequence[Offer]:
-        async def ask(arguments: Mapping[str, Any], attempt: Attempt) -> Told:
+    async def list(self, work: WorkContext) -> Sequence[Offer]:
+        async def ask(arguments: Mapping[str, Any], attempt: OfferCall) -> ToolReply:
             question = str(arguments.get("question") or "").strip() or "What do you mean?"
             try:
-                return Told(content=await work.desk.ask_person(question, None, attempt))
+                return ToolReply(content=await work.services.ask_person(question, None, attempt))
             except NobodyAnswered as error:
-                return Told(content=error.message, ok=False, code=error.code)
+                return ToolReply(content=error.message, ok=False, code=error.code)
 
         return [
             Offer(
@@ -35,5 +35,5 @@ class PersonOffers:
             )
         ]
 
-    async def instructions(self, work: Work) -> str:
+    async def instructions(self, work: WorkContext) -> str:
         return ""

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from dragoman.agents.connector_prompts import planning, working
-from dragoman.agents.offers import Attempt, Offer, Told
-from dragoman.agents.work import Work
+from dragoman.agents.offers import Offer, OfferCall, ToolReply
+from dragoman.agents.work_context import WorkContext
 from dragoman.errors import InvalidArguments
 
 _SCHEMA: Mapping[str, Any] = {
@@ -36,12 +36,12 @@ _MOST_STEPS = 50
 class PlanOffers:
     """Fills `Offers`. Where only the plan is wanted, nothing else is offered and the tools are described."""
 
-    async def list(self, work: Work) -> Sequence[Offer]:
-        async def state(arguments: Mapping[str, Any], attempt: Attempt) -> Told:
+    async def list(self, work: WorkContext) -> Sequence[Offer]:
+        async def state(arguments: Mapping[str, Any], attempt: OfferCall) -> ToolReply:
             steps = _steps(arguments.get("steps"))
-            work.desk.state_plan(steps)
+            work.services.state_plan(steps)
             is_all = work.run.options.get("plan_only")
-            return Told(
+            return ToolReply(
                 content="Noted. That was all: say the plan in a sentence." if is_all else "Noted. Go on."
             )
 
@@ -50,7 +50,7 @@ class PlanOffers:
         )
         return [Offer(name="state_plan", description=description, schema=_SCHEMA, perform=state)]
 
-    async def instructions(self, work: Work) -> str:
+    async def instructions(self, work: WorkContext) -> str:
         tools = await work.toolbox.tools(work.caller)
         cards = await work.toolbox.connectors(work.caller)
         card = next((one for one in cards if one.id == work.agent.connector_id), None)

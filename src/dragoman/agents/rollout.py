@@ -12,25 +12,25 @@ from typing import Protocol
 from dragoman.agents.exposure import Arm
 from dragoman.run import Run
 from dragoman.scope import Caller
-from dragoman.store.run_protocols import Sample
+from dragoman.store.run_protocols import RolloutSample
 
 _PARTS = 10_000
 
 
-class Arms(Protocol):
+class RolloutArms(Protocol):
     async def arm_of(self, caller: Caller) -> Arm | None:
         """The arm of a user; None while nothing is rolled out."""
         ...
 
 
-class Tally(Protocol):
+class RolloutRecorder(Protocol):
     async def finished(self, run: Run, milliseconds: float) -> None:
         """Counts a finished root run that has an arm. `milliseconds` of work, without waiting for people."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class RolloutPlan:
     """Who goes through connector agents: those who are named, and a share of all others, in percent.
 
     A user is named by id, or as `workspace/user`. Another `salt` makes another choice.
@@ -54,7 +54,7 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Thresholds:
+class RolloutThresholds:
     """When the arm `agents` is switched off. `errors` and `slower` are in percent.
 
     Of each arm the last `runs` within the last `hours` count; fewer than `sample` decide nothing.
@@ -68,7 +68,7 @@ class Thresholds:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Figures:
+class RolloutFigures:
     """What the runs of one arm were like. Milliseconds of work; money in dollars; means of a run."""
 
     runs: int = 0
@@ -86,7 +86,7 @@ class Figures:
         return 100 * self.errors / self.runs if self.runs else 0.0
 
     @classmethod
-    def of(cls, samples: Sequence[Sample]) -> "Figures":
+    def of(cls, samples: Sequence[RolloutSample]) -> "RolloutFigures":
         if not samples:
             return cls()
         count = len(samples)
@@ -103,12 +103,12 @@ class Figures:
         )
 
 
-def figures_of(samples: Sequence[Sample], arm: Arm, thresholds: Thresholds) -> Figures:
+def figures_of(samples: Sequence[RolloutSample], arm: Arm, thresholds: RolloutThresholds) -> RolloutFigures:
     """`samples` oldest first."""
-    return Figures.of([sample for sample in samples if sample.arm == arm][-thresholds.runs :])
+    return RolloutFigures.of([sample for sample in samples if sample.arm == arm][-thresholds.runs :])
 
 
-def judged(agents: Figures, direct: Figures, thresholds: Thresholds) -> str | None:
+def judged(agents: RolloutFigures, direct: RolloutFigures, thresholds: RolloutThresholds) -> str | None:
     """Why the arm `agents` must be switched off; None when it may go on."""
     if agents.runs < thresholds.sample:
         return None

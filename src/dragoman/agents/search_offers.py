@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dragoman.agents.catalog_offers import offer_of
-from dragoman.agents.offers import Attempt, Offer, Told
-from dragoman.agents.work import Work
+from dragoman.agents.offers import Offer, OfferCall, ToolReply
+from dragoman.agents.work_context import WorkContext
 from dragoman.tool import Tool
 
 NAME = "search_tools"
@@ -32,7 +32,7 @@ class SearchOffers:
         self._hides_all = hides_all
         self._beside_code = beside_code
 
-    async def list(self, work: Work) -> Sequence[Offer]:
+    async def list(self, work: WorkContext) -> Sequence[Offer]:
         tools = await self._among(work)
         if not tools:
             return []
@@ -41,7 +41,7 @@ class SearchOffers:
             work.toolbox.tokens(tools[name]) for name in in_view
         )
 
-        async def search(arguments: Mapping[str, Any], attempt: Attempt) -> Told:
+        async def search(arguments: Mapping[str, Any], attempt: OfferCall) -> ToolReply:
             return await self._search(str(arguments.get("query") or ""), work)
 
         which = "tools that code may not call, " if self._beside_code else "tools "
@@ -50,7 +50,7 @@ class SearchOffers:
         finder = Offer(name=NAME, description=description, schema=_SCHEMA, perform=search)
         return [finder, *(offer_of(tools[name], work) for name in in_view)]
 
-    async def instructions(self, work: Work) -> str:
+    async def instructions(self, work: WorkContext) -> str:
         if self._beside_code:
             return (
                 "What changes something is mostly not open to code: find such a tool with search_tools, then"
@@ -58,14 +58,14 @@ class SearchOffers:
             )
         return "Not all of your tools are listed: find those you need with search_tools, then call them."
 
-    async def _among(self, work: Work) -> dict[str, Tool]:
+    async def _among(self, work: WorkContext) -> dict[str, Tool]:
         return {
             tool.name: tool
             for tool in await work.toolbox.tools(work.caller)
             if not self._beside_code or not work.toolbox.is_open_to_code(tool)
         }
 
-    async def _in_view(self, tools: Mapping[str, Tool], work: Work) -> Sequence[str]:
+    async def _in_view(self, tools: Mapping[str, Tool], work: WorkContext) -> Sequence[str]:
         """In a steady order, with what was found last at the end: so the beginning can be cached."""
         if self._hides_all or self._beside_code:
             shown = work.toolbox.loaded(work.caller)
@@ -74,7 +74,7 @@ class SearchOffers:
             shown = [name for name in tools if name not in deferred]
         return [name for name in dict.fromkeys((*shown, *work.loaded)) if name in tools]
 
-    async def _search(self, query: str, work: Work) -> Told:
+    async def _search(self, query: str, work: WorkContext) -> ToolReply:
         found = await work.toolbox.search(query, work.caller, _FOUND)
         tools = await self._among(work)
         hits = [tool for tool in found.tools if tool.name in tools]
@@ -82,4 +82,4 @@ class SearchOffers:
             work.loaded[tool.name] = None
         lines = [{"name": tool.name, "description": tool.model_description[:300]} for tool in hits]
         note = "call them by name" if lines else "nothing fits; try other words"
-        return Told(content={"tools": lines, "shown": f"{len(lines)} of {len(tools):,}", "note": note})
+        return ToolReply(content={"tools": lines, "shown": f"{len(lines)} of {len(tools):,}", "note": note})

@@ -32,7 +32,7 @@ Capabilities = Annotated[
 ]
 
 
-class NumbersShape(TypedDict):
+class AgentNumbersShape(TypedDict):
     """What it did for this workspace. `latency_ms` is the mean of its runs."""
 
     runs: int
@@ -59,7 +59,7 @@ class AgentShape(TypedDict):
     capabilities: list[str] | None
     connectors: list[str] | None
     exposure: Exposure
-    numbers: NumbersShape
+    numbers: AgentNumbersShape
     notes: list[str]
     created_at: str
     updated_at: str
@@ -271,7 +271,7 @@ def agent_view(view: AgentView) -> AgentShape:
     }
 
 
-def _numbers(numbers: AgentNumbers) -> NumbersShape:
+def _numbers(numbers: AgentNumbers) -> AgentNumbersShape:
     return {
         "runs": numbers.runs,
         "errors": numbers.errors,

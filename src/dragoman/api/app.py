@@ -18,7 +18,6 @@ from dragoman.api import (
     credentials,
     discovery,
     imports,
-    loading,
     messages,
     models,
     operations,
@@ -29,6 +28,7 @@ from dragoman.api import (
     runs,
     search,
     threads,
+    tool_loading,
     tools,
     usage,
 )
@@ -62,7 +62,7 @@ class Api:
         )
         self._app.state.hub = hub
         self._app.state.stopping = self._stopping
-        for part in (connectors, search, loading, tools, operations):
+        for part in (connectors, search, tool_loading, tools, operations):
             self._app.include_router(part.routes)
         for routes in (operations.probes, imports.routes, discovery.routes, discovery.aliases):
             self._app.include_router(routes)

@@ -10,7 +10,7 @@ from typing_extensions import TypedDict
 from dragoman.api.requests import PROBLEMS, TheCaller, TheHub
 from dragoman.api.shapes import AnnotationsShape
 from dragoman.hub import Hub
-from dragoman.hub.approvals import Question
+from dragoman.hub.approvals import ApprovalView
 from dragoman.store.records import Allowance, Answer, ApprovalStatus
 from dragoman.tool import Annotations
 from dragoman.web.encoding import json_response
@@ -105,7 +105,7 @@ async def answer(approval: str, given: AnswerRequest, hub: TheHub, caller: TheCa
     return json_response(await _approval(hub, question))
 
 
-async def _approval(hub: Hub, question: Question) -> ApprovalShape:
+async def _approval(hub: Hub, question: ApprovalView) -> ApprovalShape:
     approval, asked, bound = question.approval, question.asked, question.approval.binding
     return {
         "id": approval.id,

@@ -20,7 +20,7 @@ Limit = Annotated[int, Query(ge=1, le=1000)]
 Moment = Annotated[AwareDatetime | None, Query(description="with its time zone: 2026-01-31T12:00:00Z")]
 
 
-class EntryShape(TypedDict):
+class AuditEntryShape(TypedDict):
     """`previous` and `hash` hang the entries of a workspace together."""
 
     time: str
@@ -38,14 +38,14 @@ class EntryShape(TypedDict):
     hash: str
 
 
-class EntriesShape(TypedDict):
+class AuditEntriesShape(TypedDict):
     """`names` says how people call the users."""
 
-    entries: list[EntryShape]
+    entries: list[AuditEntryShape]
     names: dict[str, str]
 
 
-class VerdictShape(TypedDict):
+class AuditVerdictShape(TypedDict):
     """`number` is the last good entry and `head` its hash; `problem` says what is wrong after it."""
 
     is_whole: bool
@@ -55,7 +55,7 @@ class VerdictShape(TypedDict):
     head: str
 
 
-@routes.get("/audit", responses={200: {"model": EntriesShape}})
+@routes.get("/audit", responses={200: {"model": AuditEntriesShape}})
 async def list_entries(
     hub: TheHub,
     caller: TheCaller,
@@ -82,7 +82,7 @@ async def list_entries(
     return json_response({"entries": entries, "names": names})
 
 
-@routes.get("/audit/verify", responses={200: {"model": VerdictShape}})
+@routes.get("/audit/verify", responses={200: {"model": AuditVerdictShape}})
 async def verify_trail(hub: TheHub, caller: TheCaller, workspace: Workspace = None) -> Response:
     """Whether the trail of the workspace is whole, or where it is broken. For admins."""
     return json_response(await hub.audit.verify(workspace=workspace, caller=caller))

@@ -13,7 +13,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from dragoman.api.requests import TheHub
-from dragoman.connections.oauth import Callback
+from dragoman.connections.oauth import AuthorizationCallback
 from dragoman.connections.oauth.clients import client_document
 from dragoman.errors import CallerFault, DragomanError, NotFound
 from dragoman.web.encoding import json_response
@@ -95,7 +95,9 @@ async def come_back(
     error: str | None = None,
 ) -> Response:
     try:
-        connector = await hub.credentials.finish(Callback(state, code, iss, error, request.cookies))
+        connector = await hub.credentials.finish(
+            AuthorizationCallback(state, code, iss, error, request.cookies)
+        )
     except DragomanError as fault:
         return _failure(fault)
     return _page(

@@ -45,7 +45,7 @@ class CodeOutputShape(TypedDict):
     error: CodeErrorShape | None
 
 
-class GuideShape(TypedDict):
+class CodeGuideShape(TypedDict):
     """`limits` are seconds, bytes and numbers."""
 
     description: str
@@ -60,7 +60,7 @@ async def run_code(hub: TheHub, caller: TheCaller, request: CodeRequest) -> Resp
     return json_response(asdict(await hub.code.run(request.code, caller)))
 
 
-@routes.get("/code", responses={200: {"model": GuideShape}})
+@routes.get("/code", responses={200: {"model": CodeGuideShape}})
 async def show_guide(hub: TheHub) -> Response:
     """What a model is told before it writes code: what works, what is missing, how tools are named."""
     return json_response({"description": hub.code.description(), "limits": asdict(hub.code.limits)})

@@ -4,7 +4,7 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from dragoman.api.requests import PROBLEMS, ConnectorChanges, NewConnector, TheCaller, TheHub
-from dragoman.api.shapes import ChangesShape, ConnectorShape, ConnectorsShape
+from dragoman.api.shapes import ConnectorShape, ConnectorsShape, ToolChangesShape
 from dragoman.api.views import changes_view, connector_view
 from dragoman.web.encoding import json_response
 
@@ -61,7 +61,7 @@ async def disconnect_connector(slug: str, hub: TheHub, caller: TheCaller) -> Res
     return json_response(connector_view(await hub.connectors.disconnect(slug, caller)))
 
 
-@routes.post("/{slug}/refresh", responses={200: {"model": ChangesShape}})
+@routes.post("/{slug}/refresh", responses={200: {"model": ToolChangesShape}})
 async def refresh_connector(slug: str, hub: TheHub, caller: TheCaller) -> Response:
     """Lists the tools anew and says what changed."""
     return json_response(changes_view(await hub.connectors.refresh(slug, caller)))

@@ -37,7 +37,7 @@ class CredentialsShape(TypedDict):
     credentials: list[CredentialShape]
 
 
-class LinkShape(TypedDict):
+class AuthorizationLinkShape(TypedDict):
     """Open `url` in a browser before `expires_at`."""
 
     url: str
@@ -54,7 +54,7 @@ class RotationShape(TypedDict):
     forgotten: list[str]
 
 
-class NewValues(BaseModel):
+class NewCredential(BaseModel):
     model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
 
     values: dict[str, SecretStr] = Field(
@@ -90,7 +90,7 @@ async def get_credential(slug: str, hub: TheHub, caller: TheCaller) -> Response:
 
 
 @routes.put("/api/credentials/{slug}", responses=_ONE)
-async def set_credential(slug: str, new: NewValues, hub: TheHub, caller: TheCaller) -> Response:
+async def set_credential(slug: str, new: NewCredential, hub: TheHub, caller: TheCaller) -> Response:
     """Keeps your values, encrypted, and opens your own connection anew."""
     return json_response(_view(await hub.credentials.set(slug, new.values, caller)))
 
@@ -101,7 +101,7 @@ async def remove_credential(slug: str, hub: TheHub, caller: TheCaller) -> Respon
     return Response(status_code=204)
 
 
-@routes.post("/api/credentials/{slug}/authorize", responses={200: {"model": LinkShape}})
+@routes.post("/api/credentials/{slug}/authorize", responses={200: {"model": AuthorizationLinkShape}})
 async def authorize_connector(slug: str, request: Request, hub: TheHub, caller: TheCaller) -> Response:
     """A link to a page that leads you to the authorisation server and back."""
     link = await hub.credentials.authorize(slug, caller, address=authorization.address_of(request))

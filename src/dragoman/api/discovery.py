@@ -7,11 +7,11 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr
 from starlette.responses import Response
 from typing_extensions import TypedDict
 
-from dragoman.api.imports import NeedShape, need_view
+from dragoman.api.imports import RequiredInputShape, need_view
 from dragoman.api.requests import PROBLEMS, TheCaller, TheHub
 from dragoman.api.shapes import ConnectorShape
 from dragoman.api.views import connector_view
-from dragoman.discovery import Offer, Way
+from dragoman.discovery import InstallMethod, RegistryServer
 from dragoman.hub import ConnectorView
 from dragoman.web.encoding import json_response
 
@@ -19,16 +19,16 @@ routes = APIRouter(prefix="/api/discover", tags=["discovery"], responses=PROBLEM
 aliases = APIRouter(tags=["connectors"], responses=PROBLEMS)
 
 
-class WayShape(TypedDict):
+class InstallMethodShape(TypedDict):
     """`shown` is the exact command or URL, with `<name>` where an input goes."""
 
     kind: str
     shown: str
-    needs: list[NeedShape]
+    needs: list[RequiredInputShape]
     warnings: list[str]
 
 
-class OfferShape(TypedDict):
+class RegistryServerShape(TypedDict):
     name: str
     title: str
     description: str
@@ -36,12 +36,12 @@ class OfferShape(TypedDict):
     status: str
     website: str
     slug: str
-    ways: list[WayShape]
+    ways: list[InstallMethodShape]
     refused: list[str]
 
 
-class OffersShape(TypedDict):
-    offers: list[OfferShape]
+class RegistryServersShape(TypedDict):
+    offers: list[RegistryServerShape]
     next_cursor: str | None
     skipped: list[str]
 
@@ -61,7 +61,7 @@ class ActionServersShape(TypedDict):
     action_servers: list[ActionServerShape]
 
 
-class TakeOffer(BaseModel):
+class InstallRequest(BaseModel):
     model_config = ConfigDict(hide_input_in_errors=True)
 
     shown: str = Field(description="the way, exactly as it was shown")
@@ -70,7 +70,7 @@ class TakeOffer(BaseModel):
     connect: bool = True
 
 
-@routes.get("", responses={200: {"model": OffersShape}})
+@routes.get("", responses={200: {"model": RegistryServersShape}})
 async def discover(
     hub: TheHub,
     caller: TheCaller,
@@ -84,13 +84,13 @@ async def discover(
     return json_response({"offers": offers, "next_cursor": page.next_cursor, "skipped": list(page.skipped)})
 
 
-@routes.get("/{name:path}", responses={200: {"model": OfferShape}})
+@routes.get("/{name:path}", responses={200: {"model": RegistryServerShape}})
 async def get_offer(name: str, hub: TheHub, caller: TheCaller) -> Response:
     return json_response(offer_view(await hub.discovery.get(name, caller)))
 
 
 @routes.post("/{name:path}", status_code=201, responses={201: {"model": ConnectorShape}})
-async def take_offer(name: str, wanted: TakeOffer, hub: TheHub, caller: TheCaller) -> Response:
+async def take_offer(name: str, wanted: InstallRequest, hub: TheHub, caller: TheCaller) -> Response:
     """Adds a connector by the way that was shown."""
     view = await hub.discovery.add(
         name,
@@ -110,7 +110,7 @@ async def list_action_servers(hub: TheHub, caller: TheCaller) -> Response:
     return json_response({"action_servers": [_action_server(view) for view in views]})
 
 
-def offer_view(offer: Offer) -> OfferShape:
+def offer_view(offer: RegistryServer) -> RegistryServerShape:
     return {
         "name": offer.name,
         "title": offer.title,
@@ -124,7 +124,7 @@ def offer_view(offer: Offer) -> OfferShape:
     }
 
 
-def _way(way: Way) -> WayShape:
+def _way(way: InstallMethod) -> InstallMethodShape:
     needs = [need_view(need) for need in way.needs]
     return {"kind": way.kind, "shown": way.shown, "needs": needs, "warnings": list(way.warnings)}
 

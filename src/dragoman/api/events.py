@@ -31,7 +31,7 @@ def _admission_of(request: Request, hub: Hub) -> IsAdmitted:
 
     async def is_admitted() -> bool:
         try:
-            await hub.entrance.admit(token)
+            await hub.authenticator.admit(token)
         except Unauthenticated:
             return False
         except DragomanError:

@@ -10,16 +10,16 @@ from typing_extensions import TypedDict
 from dragoman.api.requests import PROBLEMS, TheCaller, TheHub
 from dragoman.api.shapes import ConnectorShape
 from dragoman.api.views import connector_view
-from dragoman.discovery.inputs import Input
-from dragoman.formats import Need, Places
-from dragoman.formats.files import ImportText
-from dragoman.hub.imports import Action, Step
+from dragoman.discovery.inputs import RegistryInput
+from dragoman.formats import BaseFolders, RequiredInput
+from dragoman.formats.import_files import ImportText
+from dragoman.hub.imports import Action, ImportStep
 from dragoman.web.encoding import JSON, json_response
 
 routes = APIRouter(prefix="/api", tags=["configuration"], responses=PROBLEMS)
 
 
-class NeedShape(TypedDict):
+class RequiredInputShape(TypedDict):
     name: str
     description: str
     is_required: bool
@@ -28,7 +28,7 @@ class NeedShape(TypedDict):
     choices: list[str]
 
 
-class StepShape(TypedDict):
+class ImportStepShape(TypedDict):
     """What happened, or would happen, to one entry. No secret appears in it."""
 
     source: str
@@ -39,14 +39,14 @@ class StepShape(TypedDict):
     reached_by: str
     reason: str
     differs: list[str]
-    needs: list[NeedShape]
+    needs: list[RequiredInputShape]
     missing: list[str]
     warnings: list[str]
     connector: ConnectorShape | None
 
 
-class StepsShape(TypedDict):
-    steps: list[StepShape]
+class ImportStepsShape(TypedDict):
+    steps: list[ImportStepShape]
 
 
 class ImportFile(BaseModel):
@@ -59,7 +59,7 @@ class ImportFile(BaseModel):
     env_files: dict[str, str] = Field(default_factory=dict[str, str], description="the text of each envFile")
 
     def as_text(self) -> ImportText:
-        places = Places(folder=self.folder, home=self.home)
+        places = BaseFolders(folder=self.folder, home=self.home)
         return ImportText(name=self.name, text=self.text, places=places, env_files=self.env_files)
 
 
@@ -73,7 +73,7 @@ class ImportRequest(BaseModel):
     inputs: dict[str, str] = Field(default_factory=dict[str, str], description="what the files ask for")
 
 
-@routes.post("/import", responses={200: {"model": StepsShape}})
+@routes.post("/import", responses={200: {"model": ImportStepsShape}})
 async def import_files(wanted: ImportRequest, hub: TheHub, caller: TheCaller) -> Response:
     """Importing twice changes nothing; what collides is named and left alone."""
     texts = [file.as_text() for file in wanted.files]
@@ -99,7 +99,7 @@ async def export_connectors(
     return Response(text, headers={"Cache-Control": "no-store"}, media_type=JSON)
 
 
-def step_view(step: Step) -> StepShape:
+def step_view(step: ImportStep) -> ImportStepShape:
     return {
         "source": step.source,
         "kind": step.kind,
@@ -116,7 +116,7 @@ def step_view(step: Step) -> StepShape:
     }
 
 
-def need_view(need: Need | Input) -> NeedShape:
+def need_view(need: RequiredInput | RegistryInput) -> RequiredInputShape:
     return {
         "name": need.name,
         "description": need.description,

@@ -17,7 +17,7 @@ from dragoman.api.run_shapes import AcceptedShape, MessagesShape, message_view, 
 from dragoman.hub import Hub
 from dragoman.run import Run, RunEvent, RunLimits
 from dragoman.scope import Caller
-from dragoman.store.run_protocols import Accepted
+from dragoman.store.run_protocols import AcceptedRun
 from dragoman.web.encoding import json_response
 
 routes = APIRouter(prefix="/api", tags=["messages"], responses=PROBLEMS)
@@ -25,7 +25,7 @@ LONGEST_WAIT = 300.0
 _PREFER_WAIT = re.compile(r"(?:^|[,;\s])wait(?:=(\d{1,6}))?(?=$|[,;\s])", re.IGNORECASE)
 
 
-class LimitsRequest(BaseModel):
+class RunLimitsRequest(BaseModel):
     """What the run may use, the runs under it included. What is left out stays as usual."""
 
     model_config = ConfigDict(extra="forbid")
@@ -60,7 +60,7 @@ class NewMessage(BaseModel):
     cost_limit: float | None = Field(
         default=None, ge=0, le=10**6, allow_inf_nan=False, description="dollars; the same as limits.cost"
     )
-    limits: LimitsRequest = LimitsRequest()
+    limits: RunLimitsRequest = RunLimitsRequest()
 
     def options(self) -> dict[str, Any]:
         given = {"model": self.model, "exposure": self.exposure, "max_tools": self.max_tools}
@@ -144,7 +144,7 @@ async def _posted(
     return _told(replace(accepted, run=run), waited=bool(seconds))
 
 
-def _told(accepted: Accepted, waited: bool) -> Response:
+def _told(accepted: AcceptedRun, waited: bool) -> Response:
     body = {
         "run": run_view(accepted.run),
         "message": message_view(accepted.message) if accepted.message else None,

@@ -11,7 +11,7 @@ from dragoman.api.requests import PROBLEMS, TheCaller, TheHub
 from dragoman.api.shapes import CallsShape, HealthShape
 from dragoman.api.views import call_view
 from dragoman.errors import DragomanError, NotFound, StoreUnavailable
-from dragoman.telemetry.prometheus import CONTENT_TYPE, ConnectorState, Exposition
+from dragoman.telemetry.prometheus import CONTENT_TYPE, ConnectorState, PrometheusExposition
 from dragoman.web.encoding import json_response
 from dragoman.web.problems import WrongRange, problem
 
@@ -62,7 +62,7 @@ async def get_metrics(hub: TheHub, caller: TheCaller) -> Response:
     """For Prometheus: numbers of every workspace, so for the operator only."""
     if caller.role != "operator":
         raise NotFound("there is nothing at /metrics", hint="the operator's token opens it")
-    exposition = Exposition(
+    exposition = PrometheusExposition(
         hub.metrics,
         lambda: [ConnectorState(hub.workspace_of(link), link.slug, link.state) for link in hub.links()],
         lambda: hub.dropped_records,

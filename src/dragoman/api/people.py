@@ -9,7 +9,7 @@ from starlette.responses import Response
 from dragoman.api import people_shapes as shapes
 from dragoman.api.people_shapes import key_view, me_view, user_view, workspace_view
 from dragoman.api.requests import PROBLEMS, TheCaller, TheHub
-from dragoman.identity.admission import ALL_SCOPES
+from dragoman.identity.authenticated import ALL_SCOPES
 from dragoman.people import Bounds, KeyScope
 from dragoman.web.encoding import json_response
 from dragoman.web.scopes import SCOPES

@@ -22,7 +22,7 @@ class _Request(BaseModel):
     model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
 
 
-class BoundsRequest(_Request):
+class UserLimitsRequest(_Request):
     """What is left out stays as it is; null takes a bound away. Money is in dollars."""
 
     calls_per_hour: Whole | None = None
@@ -43,7 +43,7 @@ class NewWorkspace(_Request):
 class WorkspaceChanges(_Request):
     name: Name | None = Field(default=None, description="only the operator renames")
     approval: Policy | None = None
-    bounds: BoundsRequest | None = Field(default=None, description="for each of its users")
+    bounds: UserLimitsRequest | None = Field(default=None, description="for each of its users")
 
 
 class NewUser(_Request):
@@ -52,14 +52,14 @@ class NewUser(_Request):
     capabilities: Words = Field(
         default_factory=lambda: [ANY_TOOL], description="mcp_integration, mcp_<connector> or a tool's name"
     )
-    bounds: BoundsRequest = Field(default_factory=BoundsRequest)
+    bounds: UserLimitsRequest = Field(default_factory=UserLimitsRequest)
     workspace: Named | None = Field(default=None, description="id or name; for the operator")
 
 
 class UserChanges(_Request):
     role: UserRole | None = None
     capabilities: Words | None = None
-    bounds: BoundsRequest | None = None
+    bounds: UserLimitsRequest | None = None
     is_active: StrictBool | None = Field(default=None, description="false keeps them out")
     workspace: Named | None = Field(default=None, description="id or name; for the operator")
 
@@ -82,7 +82,7 @@ class NewKey(_Request):
     workspace: Named | None = Field(default=None, description="id or name; for the operator")
 
 
-class BoundsShape(TypedDict):
+class UserLimitsShape(TypedDict):
     """What a user may use. Null is no bound."""
 
     calls_per_hour: int | None
@@ -97,7 +97,7 @@ class WorkspaceShape(TypedDict):
     id: str
     name: str
     approval: Policy
-    bounds: BoundsShape
+    bounds: UserLimitsShape
     created_at: str
 
 
@@ -113,7 +113,7 @@ class UserShape(TypedDict):
     name: str
     role: UserRole
     capabilities: list[str]
-    bounds: BoundsShape
+    bounds: UserLimitsShape
     is_active: bool
     external: str | None
     created_at: str
@@ -150,7 +150,7 @@ class KeysShape(TypedDict):
     keys: list[KeyShape]
 
 
-class PlaceShape(TypedDict):
+class MembershipShape(TypedDict):
     id: str
     name: str
 
@@ -158,13 +158,13 @@ class PlaceShape(TypedDict):
 class MeShape(TypedDict):
     """Who asks. `grants` are sets of capabilities that must all admit a tool; `bounds` those in force."""
 
-    workspace: PlaceShape
-    user: PlaceShape
+    workspace: MembershipShape
+    user: MembershipShape
     role: Role
     way: Way
     scopes: list[str]
     grants: list[list[str]]
-    bounds: BoundsShape
+    bounds: UserLimitsShape
 
 
 def workspace_view(workspace: Workspace) -> WorkspaceShape:
@@ -221,6 +221,6 @@ def me_view(myself: Myself, scopes: frozenset[KeyScope]) -> MeShape:
     }
 
 
-def bounds_view(bounds: Bounds) -> BoundsShape:
+def bounds_view(bounds: Bounds) -> UserLimitsShape:
     facts: Any = asdict(bounds)
     return facts

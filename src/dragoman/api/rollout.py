@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 from typing_extensions import TypedDict
 
-from dragoman.agents.rollout import Figures
+from dragoman.agents.rollout import RolloutFigures
 from dragoman.api.requests import PROBLEMS, TheCaller, TheHub
 from dragoman.hub.rollout import RolloutStatus
 from dragoman.web.encoding import json_response
@@ -27,7 +27,7 @@ class RolloutChanges(BaseModel):
     users: list[str] | None = Field(default=None, max_length=1000, description="id, or workspace/id")
 
 
-class FiguresShape(TypedDict):
+class RolloutFiguresShape(TypedDict):
     """Of the runs that count. `error_share` is in percent, `tokens` and `cost` are means of a run."""
 
     runs: int
@@ -41,13 +41,13 @@ class FiguresShape(TypedDict):
     thumbs_down: int
 
 
-class PlanShape(TypedDict):
+class RolloutPlanShape(TypedDict):
     share: float
     workspaces: list[str]
     users: list[str]
 
 
-class ThresholdsShape(TypedDict):
+class RolloutThresholdsShape(TypedDict):
     """`errors` and `slower` are in percent: beyond them the arm `agents` is switched off."""
 
     errors: float
@@ -57,7 +57,7 @@ class ThresholdsShape(TypedDict):
     hours: float
 
 
-class RollbackShape(TypedDict):
+class RolloutRollbackShape(TypedDict):
     """`is_in_force`: nobody has set the rollout anew since."""
 
     at: str
@@ -69,13 +69,13 @@ class RollbackShape(TypedDict):
 
 class RolloutShape(TypedDict):
     state: Literal["off", "on", "rolled_back"]
-    plan: PlanShape
+    plan: RolloutPlanShape
     source: Literal["environment", "operator"]
     set_at: str | None
     set_by: str | None
-    arms: dict[str, FiguresShape]
-    thresholds: ThresholdsShape
-    rollback: RollbackShape | None
+    arms: dict[str, RolloutFiguresShape]
+    thresholds: RolloutThresholdsShape
+    rollback: RolloutRollbackShape | None
     notes: list[str]
 
 
@@ -123,5 +123,5 @@ def _view(status: RolloutStatus) -> Mapping[str, Any]:
     }
 
 
-def _figures(figures: Figures) -> Mapping[str, Any]:
+def _figures(figures: RolloutFigures) -> Mapping[str, Any]:
     return {**asdict(figures), "error_share": figures.error_share}

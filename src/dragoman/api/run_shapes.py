@@ -11,7 +11,7 @@ from dragoman.agent import Exposure
 from dragoman.run import Author, Message, Question, QuestionStatus, Run, RunEvent, RunEventKind, RunStatus
 
 if TYPE_CHECKING:
-    from dragoman.runs.timeline import Moment, Timeline
+    from dragoman.runs.timeline import Timeline, TimelineEntry
 
 _IN_A_LIST = 1_000  # characters of a text where many are listed
 
@@ -33,7 +33,7 @@ class MessagesShape(TypedDict):
     messages: list[MessageShape]
 
 
-class LimitsShape(TypedDict):
+class RunLimitsShape(TypedDict):
     requests: int | None
     calls: int | None
     tokens: int | None
@@ -41,7 +41,7 @@ class LimitsShape(TypedDict):
     seconds: float | None
 
 
-class UsageShape(TypedDict):
+class RunUsageShape(TypedDict):
     requests: int
     calls: int
     input_tokens: int
@@ -68,8 +68,8 @@ class RunShape(TypedDict):
     exposure: Exposure | None
     arm: str | None
     options: dict[str, Any]
-    limits: LimitsShape
-    usage: UsageShape
+    limits: RunLimitsShape
+    usage: RunUsageShape
     cancel_asked: bool
     created_at: str
     started_at: str | None
@@ -83,7 +83,7 @@ class RunsShape(TypedDict):
     next_before: str | None
 
 
-class FamilyShape(TypedDict):
+class RunFamilyShape(TypedDict):
     """A run, and all runs of the one that a person started: the root first."""
 
     run: RunShape
@@ -97,7 +97,7 @@ class AcceptedShape(TypedDict):
     message: MessageShape | None
 
 
-class MomentShape(TypedDict):
+class TimelineEntryShape(TypedDict):
     """`title` says it in a line. `runs` are the timelines of the runs that it started."""
 
     kind: str
@@ -109,7 +109,7 @@ class MomentShape(TypedDict):
 
 class TimelineShape(TypedDict):
     run: RunShape
-    steps: list[MomentShape]
+    steps: list[TimelineEntryShape]
 
 
 class RunEventShape(TypedDict):
@@ -175,8 +175,8 @@ def run_view(run: Run) -> RunShape:
         "exposure": run.exposure,
         "arm": run.arm,
         "options": dict(run.options),
-        "limits": LimitsShape(**asdict(run.limits)),
-        "usage": UsageShape(**asdict(run.usage)),
+        "limits": RunLimitsShape(**asdict(run.limits)),
+        "usage": RunUsageShape(**asdict(run.usage)),
         "cancel_asked": run.cancel_asked,
         "created_at": run.created_at.isoformat(),
         "started_at": _time(run.started_at),
@@ -234,7 +234,7 @@ def question_view(question: Question) -> QuestionShape:
     }
 
 
-def _moment_view(moment: "Moment") -> MomentShape:
+def _moment_view(moment: "TimelineEntry") -> TimelineEntryShape:
     return {
         "kind": moment.kind,
         "time": moment.time.isoformat(),

@@ -12,8 +12,8 @@ from typing_extensions import TypedDict
 from dragoman.api.events import event_stream, run_frames
 from dragoman.api.requests import PROBLEMS, TheCaller, TheHub
 from dragoman.api.run_shapes import (
-    FamilyShape,
     RunEventShape,
+    RunFamilyShape,
     RunShape,
     RunsShape,
     TimelineShape,
@@ -74,7 +74,7 @@ async def list_runs(
     return json_response(runs_view(runs, limit))
 
 
-@routes.get("/runs/{run}", responses={200: {"model": FamilyShape}})
+@routes.get("/runs/{run}", responses={200: {"model": RunFamilyShape}})
 async def get_run(run: str, hub: TheHub, caller: TheCaller) -> Response:
     found, family = await hub.runs.with_family(run, caller)
     return json_response({"run": run_view(found), "family": [run_view(one) for one in family]})

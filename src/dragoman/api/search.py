@@ -12,7 +12,7 @@ from dragoman.api.requests import PROBLEMS, TheHub
 from dragoman.api.shapes import ToolShape
 from dragoman.api.threads import ThreadCaller
 from dragoman.api.views import tool_view
-from dragoman.catalog.search import Found
+from dragoman.catalog.search import SearchResults
 from dragoman.errors import NotFound
 from dragoman.hub import Hub
 from dragoman.scope import Caller
@@ -21,23 +21,23 @@ from dragoman.web.encoding import json_response
 routes = APIRouter(prefix="/api", tags=["tools"], responses=PROBLEMS)
 
 
-class HitShape(ToolShape):
+class SearchHitShape(ToolShape):
     """`score` orders the hits of one answer; it means nothing beside that of another."""
 
     score: float
 
 
-class FoundShape(TypedDict):
+class SearchResultsShape(TypedDict):
     """`total` is how many tools were searched, `summary` says both: 5 of 1,938."""
 
     query: str
     strategy: str
     total: int
     summary: str
-    hits: list[HitShape]
+    hits: list[SearchHitShape]
 
 
-@routes.get("/tools/search", responses={200: {"model": FoundShape}})
+@routes.get("/tools/search", responses={200: {"model": SearchResultsShape}})
 async def search_tools(
     hub: TheHub,
     caller: ThreadCaller,
@@ -59,7 +59,7 @@ async def search_tools(
     )
 
 
-def _views(hub: Hub, caller: Caller, found: Found) -> Iterator[HitShape]:
+def _views(hub: Hub, caller: Caller, found: SearchResults) -> Iterator[SearchHitShape]:
     for hit in found.hits:
         with suppress(NotFound):  # gone while the others were looked for
             yield {**tool_view(hub.tools.info(hit.tool.name, caller)), "score": hit.score}

@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from typing_extensions import TypedDict
 
-from dragoman.catalog.shelf import CatalogState
+from dragoman.catalog.connector_tools import CatalogState
 from dragoman.connections.source import State
 from dragoman.connector import Era, Kind, Origin, Policy, Transport
 from dragoman.tool import ToolState
@@ -128,19 +128,19 @@ class ToolsShape(TypedDict):
     tools: list[ToolShape]
 
 
-class ChangeShape(TypedDict):
+class ToolChangeShape(TypedDict):
     tool: str
     version: int
     is_blocked: bool
     diff: str
 
 
-class ChangesShape(TypedDict):
+class ToolChangesShape(TypedDict):
     """What a refresh found; `skipped` says which tools cannot be offered, and why."""
 
     connector: str
     added: list[str]
-    changed: list[ChangeShape]
+    changed: list[ToolChangeShape]
     removed: list[str]
     unchanged: int
     skipped: list[str]

@@ -12,7 +12,7 @@ from dragoman.api.requests import PROBLEMS, TheCaller, TheHub
 from dragoman.api.shapes import ToolShape
 from dragoman.api.views import tool_view
 from dragoman.hub.preferences import PreferencesView
-from dragoman.hub.thread_tools import Missing, ThreadTools, Why
+from dragoman.hub.thread_tools import MissingTools, ThreadTools, Why
 from dragoman.hub.threads import ThreadView
 from dragoman.scope import Caller
 from dragoman.web.encoding import json_response
@@ -56,7 +56,7 @@ class ThreadsShape(TypedDict):
     threads: list[ThreadShape]
 
 
-class MissingShape(TypedDict):
+class MissingToolsShape(TypedDict):
     """Tools that cannot be called in this thread, for one reason. A count of 0: nobody knows how many."""
 
     why: Why
@@ -69,10 +69,10 @@ class MissingShape(TypedDict):
 
 class ThreadToolsShape(TypedDict):
     tools: list[ToolShape]
-    missing: list[MissingShape]
+    missing: list[MissingToolsShape]
 
 
-class BoundsShape(TypedDict):
+class PreferenceLimitsShape(TypedDict):
     calls_per_hour: int | None
     tokens_per_day: int | None
     cost_per_day: float | None
@@ -86,9 +86,9 @@ class PreferencesShape(TypedDict):
 
     connectors: list[str] | None
     auto_load: bool
-    bounds: BoundsShape
-    above: BoundsShape
-    in_force: BoundsShape
+    bounds: PreferenceLimitsShape
+    above: PreferenceLimitsShape
+    in_force: PreferenceLimitsShape
 
 
 class NewThread(BaseModel):
@@ -113,7 +113,7 @@ class NamedConnectors(BaseModel):
     connectors: Slugs
 
 
-class BoundChanges(BaseModel):
+class LimitChanges(BaseModel):
     """What is left out stays as it is; null takes a bound of your own away."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -133,7 +133,7 @@ class PreferenceChanges(BaseModel):
 
     connectors: Slugs | None = None
     auto_load: bool = Field(default=True, description="whether a new thread starts with them, or with none")
-    bounds: BoundChanges = BoundChanges()
+    bounds: LimitChanges = LimitChanges()
 
     def facts(self) -> dict[str, Any]:
         """As the hub takes them: only what was given."""
@@ -242,7 +242,7 @@ def thread_tools_view(found: ThreadTools) -> ThreadToolsShape:
     }
 
 
-def _missing(one: Missing) -> MissingShape:
+def _missing(one: MissingTools) -> MissingToolsShape:
     return {
         "why": one.why,
         "connector": one.connector,
@@ -258,7 +258,7 @@ def preferences_view(view: PreferencesView) -> PreferencesShape:
     return {
         "connectors": None if chosen.connectors is None else list(chosen.connectors),
         "auto_load": chosen.auto_load,
-        "bounds": BoundsShape(**asdict(chosen.bounds)),
-        "above": BoundsShape(**asdict(view.above)),
-        "in_force": BoundsShape(**asdict(view.in_force)),
+        "bounds": PreferenceLimitsShape(**asdict(chosen.bounds)),
+        "above": PreferenceLimitsShape(**asdict(view.above)),
+        "in_force": PreferenceLimitsShape(**asdict(view.in_force)),
     }

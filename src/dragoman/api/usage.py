@@ -12,7 +12,7 @@ from dragoman.web.encoding import json_response
 routes = APIRouter(prefix="/api", tags=["usage"], responses=PROBLEMS)
 
 
-class UseShape(TypedDict):
+class UsedLimitShape(TypedDict):
     """`used` is null where nothing is counted: there is no bound. Money is in dollars."""
 
     bound: str
@@ -22,15 +22,15 @@ class UseShape(TypedDict):
     resets_at: str | None
 
 
-class UsageShape(TypedDict):
+class UsageReportShape(TypedDict):
     user: str
     name: str
     calls_last_hour: int
     calls_last_day: int
-    uses: list[UseShape]
+    uses: list[UsedLimitShape]
 
 
-@routes.get("/usage", responses={200: {"model": UsageShape}})
+@routes.get("/usage", responses={200: {"model": UsageReportShape}})
 async def show_usage(
     hub: TheHub,
     caller: TheCaller,

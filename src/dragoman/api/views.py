@@ -6,15 +6,15 @@ from typing import Any
 
 from dragoman.api.shapes import (
     CallShape,
-    ChangesShape,
     ConnectorShape,
     MetricsShape,
     StatusShape,
+    ToolChangesShape,
     ToolDetailShape,
     ToolShape,
 )
-from dragoman.catalog import Changes, ToolInfo
-from dragoman.connections.source import LinkStatus
+from dragoman.catalog import ToolChanges, ToolInfo
+from dragoman.connections.source import ConnectionStatus
 from dragoman.hub import ConnectorView
 from dragoman.store import CallRecord, ToolVersion
 from dragoman.telemetry.metrics import ConnectorMetrics
@@ -49,7 +49,7 @@ def connector_view(view: ConnectorView) -> ConnectorShape:
     }
 
 
-def status_view(status: LinkStatus) -> StatusShape:
+def status_view(status: ConnectionStatus) -> StatusShape:
     return {
         "state": status.state,
         "cause": status.cause,
@@ -138,7 +138,7 @@ def tool_detail(info: ToolInfo, versions: Sequence[ToolVersion]) -> ToolDetailSh
     }
 
 
-def changes_view(changes: Changes) -> ChangesShape:
+def changes_view(changes: ToolChanges) -> ToolChangesShape:
     return {
         "connector": changes.slug,
         "added": [tool.name for tool in changes.added],

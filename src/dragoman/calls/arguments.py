@@ -11,7 +11,7 @@ from typing import Any, cast
 import orjson
 from jsonschema_rs import Validator
 
-from dragoman.calls.complaints import complaint, hint_for, known_names
+from dragoman.calls.argument_errors import complaint, hint_for, known_names
 from dragoman.catalog.schemas import compiled
 from dragoman.errors import InvalidArguments, ProtocolFault
 from dragoman.names import did_you_mean
@@ -39,7 +39,7 @@ class _Rules:
     outside: str | None = None
 
 
-class Arguments:
+class ArgumentValidator:
     def __init__(self, max_bytes: int = MAX_BYTES, max_schemas: int = 4096) -> None:
         self._max_bytes = max_bytes
         self._max_schemas = max_schemas

@@ -12,8 +12,8 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any
 
-from dragoman.calls.records import Finished
-from dragoman.calls.rhythm import Rhythm, kept
+from dragoman.calls.batch_flusher import BatchFlusher, kept
+from dragoman.calls.records import FinishedCall
 from dragoman.errors import DragomanError
 from dragoman.scope import Caller
 from dragoman.store.protocols import AuditRows
@@ -23,7 +23,7 @@ from dragoman.tool import arguments_hash
 
 _BATCH = 500  # one transaction; the store itself lets the event loop go between parts of it
 _MOST_WAITING = 20_000
-_Noted = tuple[Finished, str | None]
+_Noted = tuple[FinishedCall, str | None]
 
 
 class Auditor:
@@ -34,7 +34,7 @@ class Auditor:
         self._waiting: deque[_Noted] = deque()
         self._lost: Counter[str] = Counter()
         self._dropped = 0
-        self.rhythm = Rhythm(self.flush, lambda: bool(self._waiting or self._lost))
+        self.rhythm = BatchFlusher(self.flush, lambda: bool(self._waiting or self._lost))
         self._writing = asyncio.Lock()
 
     @property
@@ -42,7 +42,7 @@ class Auditor:
         """Entries of calls lost since the start."""
         return self._dropped
 
-    def called(self, finished: Finished, arguments: Mapping[str, Any] | None) -> None:
+    def called(self, finished: FinishedCall, arguments: Mapping[str, Any] | None) -> None:
         """Notes a finished call, with the hash of its arguments; written within about a second."""
         waiting = self._waiting
         if len(waiting) >= _MOST_WAITING:
@@ -137,7 +137,7 @@ class Auditor:
         for finished, _ in batch[room:]:
             self._lose(finished)
 
-    def _lose(self, finished: Finished) -> None:
+    def _lose(self, finished: FinishedCall) -> None:
         self._dropped += 1
         self._lost[finished.caller.workspace] += 1
 
@@ -157,7 +157,7 @@ def _hash(arguments: Mapping[str, Any]) -> str | None:
         return None
 
 
-def _entry(finished: Finished, hash: str | None) -> AuditEntry:
+def _entry(finished: FinishedCall, hash: str | None) -> AuditEntry:
     caller, connector = finished.caller, finished.connector
     return AuditEntry(
         time=datetime.fromtimestamp(finished.started_at + finished.duration_ms / 1000, UTC),

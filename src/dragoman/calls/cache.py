@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from dragoman.calls.outputs import Shaped
+from dragoman.calls.outputs import ShapedResult
 from dragoman.connector import Connector
 from dragoman.scope import Caller, identity_of
 from dragoman.tool import Tool
@@ -20,7 +20,7 @@ Key = tuple[str, str, str, int, str, bytes]
 _MAX_ENTRY = 256 * 1024
 
 
-class Cache:
+class ResultCache:
     def __init__(
         self,
         max_entries: int = 2000,
@@ -46,7 +46,7 @@ class Cache:
         digest = blake2b(text, digest_size=20).digest()
         return (connector.id, tool.name, tool.fingerprint, connector.revision, identity, digest)
 
-    def find(self, key: Key) -> Shaped | None:
+    def find(self, key: Key) -> ShapedResult | None:
         entry = self._entries.get(key)
         if entry is None:
             return None
@@ -56,11 +56,11 @@ class Cache:
             return None
         self._entries.move_to_end(key)
         result, content, content_type, has_structured = orjson.loads(body)
-        return Shaped(
+        return ShapedResult(
             result=result, content=tuple(content), content_type=content_type, has_structured=has_structured
         )
 
-    def keep(self, key: Key, tool: Tool, connector: Connector, shaped: Shaped) -> None:
+    def keep(self, key: Key, tool: Tool, connector: Connector, shaped: ShapedResult) -> None:
         """Only what succeeded and was not cut."""
         if shaped.is_error or shaped.size is not None:
             return

@@ -25,7 +25,7 @@ _JSON_WORDS = {"true": True, "false": False, "null": None}
 
 
 @dataclass(slots=True)
-class Shaped:
+class ShapedResult:
     """A result for its caller. `whole` is set when it was cut, for the store to keep."""
 
     result: Json = None
@@ -40,14 +40,16 @@ class Shaped:
     meta: Mapping[str, Any] | None = None
 
 
-def shape(raw: RawResult, limit: int) -> Shaped:
+def shape(raw: RawResult, limit: int) -> ShapedResult:
     """`limit` is the most bytes of text or structure that the caller gets."""
     content = raw.content
     if not raw.has_structured and len(content) == 1 and content[0].get("type") == "text":
         texts: list[str] = [str(content[0].get("text", ""))]
     else:
         texts = [text for block in content if (text := _text_of(block)) is not None]
-    shaped = Shaped(content=content, is_error=raw.is_error, has_structured=raw.has_structured, meta=raw.meta)
+    shaped = ShapedResult(
+        content=content, is_error=raw.is_error, has_structured=raw.has_structured, meta=raw.meta
+    )
     if raw.has_structured:
         _take_structured(shaped, raw.structured, texts, limit)
     else:
@@ -60,7 +62,7 @@ def shape(raw: RawResult, limit: int) -> Shaped:
     return shaped
 
 
-def tokens_in(arguments: Mapping[str, Any], shaped: Shaped | None) -> int:
+def tokens_in(arguments: Mapping[str, Any], shaped: ShapedResult | None) -> int:
     """How many tokens a model reads and writes for a call."""
     written = count_tokens(json_bytes(arguments))
     result = shaped.result if shaped else None
@@ -77,7 +79,7 @@ def cut_note(shown: int, size: int, handle: str | None) -> str:
     return f"\n[cut here: {shown:,} of {size:,} bytes are shown; {rest}]"
 
 
-def _take_structured(shaped: Shaped, value: Json, texts: Sequence[str], limit: int) -> None:
+def _take_structured(shaped: ShapedResult, value: Json, texts: Sequence[str], limit: int) -> None:
     try:
         body = orjson.dumps(value)
     except (TypeError, RecursionError) as error:
@@ -98,7 +100,7 @@ def _take_structured(shaped: Shaped, value: Json, texts: Sequence[str], limit: i
             shaped.content = tuple(block for block in shaped.content if _text_of(block) is None)
 
 
-def _take_texts(shaped: Shaped, texts: list[str], limit: int) -> None:
+def _take_texts(shaped: ShapedResult, texts: list[str], limit: int) -> None:
     if not texts:
         shaped.content_type = _type_of_blocks(shaped.content)
         return
@@ -120,7 +122,7 @@ def _take_texts(shaped: Shaped, texts: list[str], limit: int) -> None:
         shaped.content_type = "application/json"
 
 
-def _cut(shaped: Shaped, body: bytes, limit: int) -> None:
+def _cut(shaped: ShapedResult, body: bytes, limit: int) -> None:
     shaped.whole, shaped.size = body, len(body)
     shaped.whole_type = shaped.content_type or "text/plain"
     shaped.result = body[:limit].decode("utf-8", "ignore")
@@ -128,7 +130,7 @@ def _cut(shaped: Shaped, body: bytes, limit: int) -> None:
     shaped.content = tuple(block for block in shaped.content if _text_of(block) is None)
 
 
-def _set_binary_aside(shaped: Shaped, limit: int) -> None:
+def _set_binary_aside(shaped: ShapedResult, limit: int) -> None:
     """Pictures, sounds and files over the limit: half a picture is worth nothing, so the whole block goes."""
     size = sum(_binary_size(block) for block in shaped.content)
     if size > limit:

@@ -11,21 +11,21 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from dragoman.calls.rhythm import Rhythm, kept
+from dragoman.calls.batch_flusher import BatchFlusher, kept
 from dragoman.connector import Connector
 from dragoman.errors import DragomanError
 from dragoman.scope import Caller
 from dragoman.store.protocols import Store
 from dragoman.store.records import CallRecord
 from dragoman.telemetry.logs import get_logger
-from dragoman.telemetry.metrics import ConnectorMetrics, Tally
+from dragoman.telemetry.metrics import ConnectorCounters, ConnectorMetrics
 
 _BATCH = 500  # one transaction; the store itself lets the event loop go between parts of it
 _MOST_WAITING = 20_000
 
 
 @dataclass(slots=True)
-class Finished:
+class FinishedCall:
     """One finished call, cheap to note down. Neither arguments nor result: they may be large."""
 
     id: str
@@ -47,10 +47,10 @@ class Recorder:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._tallies: dict[str, Tally] = {}
+        self._tallies: dict[str, ConnectorCounters] = {}
         self._changed: set[str] = set()
-        self._waiting: deque[Finished] = deque()
-        self.rhythm = Rhythm(self.flush, lambda: bool(self._waiting or self._changed))
+        self._waiting: deque[FinishedCall] = deque()
+        self.rhythm = BatchFlusher(self.flush, lambda: bool(self._waiting or self._changed))
         self._writing = asyncio.Lock()
         self._dropped = 0
 
@@ -59,7 +59,7 @@ class Recorder:
         """Records lost since the start."""
         return self._dropped
 
-    def finished(self, finished: Finished) -> None:
+    def finished(self, finished: FinishedCall) -> None:
         if finished.connector is not None:
             tally = self._tally(finished.connector)
             if finished.was_sent:
@@ -84,7 +84,7 @@ class Recorder:
         self._tally(connector).reused += 1
 
     def metrics(self, connector: Connector) -> ConnectorMetrics:
-        tally = self._tallies.get(connector.id) or Tally(connector.workspace, connector.slug)
+        tally = self._tallies.get(connector.id) or ConnectorCounters(connector.workspace, connector.slug)
         return tally.view(connector.id)
 
     def list_metrics(self) -> list[ConnectorMetrics]:
@@ -105,7 +105,7 @@ class Recorder:
                     break
             await self._write_numbers()
 
-    async def _write(self, batch: Sequence[Finished]) -> bool:
+    async def _write(self, batch: Sequence[FinishedCall]) -> bool:
         is_written = False
         try:
             is_written = await self._write_records([_record(finished) for finished in batch])
@@ -116,7 +116,7 @@ class Recorder:
 
     async def load(self) -> None:
         for connector_id, numbers in (await self._store.metrics.load()).items():
-            self._tallies[connector_id] = Tally.restored(numbers)
+            self._tallies[connector_id] = ConnectorCounters.restored(numbers)
 
     async def _write_records(self, records: Sequence[CallRecord]) -> bool:
         try:
@@ -154,15 +154,15 @@ class Recorder:
             self._changed.update(key for key in changed if key in self._tallies)
             get_logger().warning("metrics.delayed", exc_info=True)
 
-    def _put_back(self, batch: Sequence[Finished]) -> None:
+    def _put_back(self, batch: Sequence[FinishedCall]) -> None:
         room = _MOST_WAITING - len(self._waiting)
         self._waiting.extendleft(reversed(batch[:room]))
         self._dropped += max(len(batch) - room, 0)
 
-    def _tally(self, connector: Connector) -> Tally:
+    def _tally(self, connector: Connector) -> ConnectorCounters:
         tally = self._tallies.get(connector.id)
         if tally is None:
-            tally = self._tallies[connector.id] = Tally(connector.workspace, connector.slug)
+            tally = self._tallies[connector.id] = ConnectorCounters(connector.workspace, connector.slug)
         self._changed.add(connector.id)
         return tally
 
@@ -176,7 +176,7 @@ async def open_recorder(store: Store) -> AsyncGenerator[Recorder]:
         yield recorder
 
 
-def _record(finished: Finished) -> CallRecord:
+def _record(finished: FinishedCall) -> CallRecord:
     caller, connector = finished.caller, finished.connector
     return CallRecord(
         id=finished.id,

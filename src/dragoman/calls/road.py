@@ -7,14 +7,14 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from dragoman.access import Access, Approvals, Budgets, Limits
-from dragoman.calls.arguments import Arguments
+from dragoman.access import AccessRules, ApprovalGate, Budgets, ConcurrencyLimits
+from dragoman.calls.arguments import ArgumentValidator
 from dragoman.calls.audit import Auditor
-from dragoman.calls.cache import Cache
-from dragoman.calls.kept import Keeping
-from dragoman.calls.outputs import Shaped, shape, tokens_in
-from dragoman.calls.passage import Passage
-from dragoman.calls.records import Finished, Recorder
+from dragoman.calls.cache import ResultCache
+from dragoman.calls.call_state import CallState
+from dragoman.calls.kept_results import ResultKeeper
+from dragoman.calls.outputs import ShapedResult, shape, tokens_in
+from dragoman.calls.records import FinishedCall, Recorder
 from dragoman.catalog import Catalog
 from dragoman.connections.source import SourceCall, Sources
 from dragoman.connector import Connector
@@ -32,9 +32,9 @@ class Road:
         self,
         *,
         catalog: Catalog,
-        access: Access,
-        approvals: Approvals,
-        limits: Limits,
+        access: AccessRules,
+        approvals: ApprovalGate,
+        limits: ConcurrencyLimits,
         budgets: Budgets,
         sources: Sources,
         store: Store,
@@ -42,21 +42,21 @@ class Road:
         auditor: Auditor,
         events: Events,
         connector_of: Callable[[Tool], Connector] | None = None,
-        arguments: Arguments | None = None,
-        cache: Cache | None = None,
+        arguments: ArgumentValidator | None = None,
+        cache: ResultCache | None = None,
         spans: Spans | None = None,
         redactor: Redactor | None = None,
     ) -> None:
         self._catalog = catalog
         self._connector_of = connector_of or catalog.connector_of
         self._access = access
-        self._arguments = arguments or Arguments()
+        self._arguments = arguments or ArgumentValidator()
         self._approvals = approvals
         self._limits = limits
         self._budgets = budgets
-        self._cache = cache or Cache()
+        self._cache = cache or ResultCache()
         self._sources = sources
-        self._keeping = Keeping(store.results)
+        self._keeping = ResultKeeper(store.results)
         self._recorder = recorder
         self._auditor = auditor
         self._events = events
@@ -65,77 +65,81 @@ class Road:
 
     async def call(self, call: ToolCall, caller: Caller) -> ToolOutput:
         """Whatever goes wrong is an output that says so; only cancellation gets out as an exception."""
-        passage = Passage(call, caller)
+        state = CallState(call, caller)
         span = self._spans.open(call.tool, call.id)
-        self._tell_started(passage)
+        self._tell_started(state)
         try:
-            tool, connector = self._found(passage)
-            arguments, passage.warnings = self._arguments.check(tool, call.arguments)
-            passage.arguments = arguments
-            await self._admit(passage, tool, connector, arguments)
+            tool, connector = self._found(state)
+            arguments, state.warnings = self._arguments.check(tool, call.arguments)
+            state.arguments = arguments
+            await self._admit(state, tool, connector, arguments)
             key = self._cache.key(tool, connector, caller, arguments)
             shaped = self._cache.find(key) if key else None
             if shaped is None:
-                shaped = await self._cross(passage, tool, connector, arguments)
+                shaped = await self._cross(state, tool, connector, arguments)
                 if key:
                     self._cache.keep(key, tool, connector, shaped)
             else:
-                passage.was_cached = True
-            output = passage.arrived(shaped, self._redactor)
+                state.was_cached = True
+            output = state.arrived(shaped, self._redactor)
         except DragomanError as error:
-            output = passage.failed(error, self._redactor)
+            output = state.failed(error, self._redactor)
         except Exception as error:  # noqa: BLE001
             # boundary: a fault of ours, or of a source, is the failure of one call and no more
-            output = passage.broken(error, self._redactor)
+            output = state.broken(error, self._redactor)
         except asyncio.CancelledError:
-            self._record(passage, None, span)
+            self._record(state, None, span)
             raise
-        self._record(passage, output, span)
+        self._record(state, output, span)
         return output
 
-    def _found(self, passage: Passage) -> tuple[Tool, Connector]:
+    def _found(self, state: CallState) -> tuple[Tool, Connector]:
         """Find → allow."""
-        tool = passage.tool = self._catalog.get(passage.call.tool, passage.caller)
-        connector = passage.connector = self._connector_of(tool)
-        self._access.check(tool, connector, passage.caller)
+        tool = state.tool = self._catalog.get(state.call.tool, state.caller)
+        connector = state.connector = self._connector_of(tool)
+        self._access.check(tool, connector, state.caller)
         return tool, connector
 
     async def _admit(
-        self, passage: Passage, tool: Tool, connector: Connector, arguments: dict[str, Any]
+        self, state: CallState, tool: Tool, connector: Connector, arguments: dict[str, Any]
     ) -> None:
         """Approve. A request that continues a call is a part of it: nobody is asked for leave twice."""
-        call, line = passage.call, passage.call.line
-        if line is not None and line.continues is not None and line.continues.covers(tool, arguments):
+        call, channel = state.call, state.call.channel
+        if (
+            channel is not None
+            and channel.continues is not None
+            and channel.continues.covers(tool, arguments)
+        ):
             return
-        if await self._approvals.admit(tool, connector, passage.caller, arguments, call):
-            self._check_again(passage)
+        if await self._approvals.admit(tool, connector, state.caller, arguments, call):
+            self._check_again(state)
 
-    def _check_again(self, passage: Passage) -> None:
+    def _check_again(self, state: CallState) -> None:
         """A person took their time: what they allowed must still be what would happen now."""
-        before = passage.tool
-        tool, _ = self._found(passage)
+        before = state.tool
+        tool, _ = self._found(state)
         if before is None or tool.fingerprint != before.fingerprint:
             raise ToolChanged(f"{tool.name} changed while a person was asked", hint="call again")
 
     async def _cross(
-        self, passage: Passage, tool: Tool, connector: Connector, arguments: dict[str, Any]
-    ) -> Shaped:
+        self, state: CallState, tool: Tool, connector: Connector, arguments: dict[str, Any]
+    ) -> ShapedResult:
         """Limit → call → normalise. The wait for a place counts against the same deadline."""
-        caller = passage.caller
-        deadline = _deadline(passage.call.timeout, connector.configuration.request_timeout)
+        caller = state.caller
+        deadline = _deadline(state.call.timeout, connector.configuration.request_timeout)
         call = SourceCall(
             connector=connector,
             tool=tool,
             arguments=arguments,
             caller=caller,
             deadline=deadline,
-            line=passage.call.line,
+            channel=state.call.channel,
         )
-        ticket = await self._budgets.enter(passage.call, tool, connector, caller, deadline)
+        ticket = await self._budgets.enter(state.call, tool, connector, caller, deadline)
         try:
-            if passage.call.witness is not None:
-                await passage.call.witness.departs(tool.definition.annotations.is_safe_to_repeat)
-            shaped = shape(await self._send(passage, call), connector.configuration.max_result_bytes)
+            if state.call.witness is not None:
+                await state.call.witness.departs(tool.definition.annotations.is_safe_to_repeat)
+            shaped = shape(await self._send(state, call), connector.configuration.max_result_bytes)
         except BaseException:
             if ticket is not None:
                 await self._budgets.leave(ticket, tokens_in(arguments, None))
@@ -143,39 +147,39 @@ class Road:
         if ticket is not None:
             await self._budgets.leave(ticket, tokens_in(arguments, shaped))
         if shaped.whole is not None:
-            passage.handle = await self._keeping.keep(shaped, tool, caller)
+            state.handle = await self._keeping.keep(shaped, tool, caller)
         return shaped
 
-    async def _send(self, passage: Passage, call: SourceCall) -> RawResult:
+    async def _send(self, state: CallState, call: SourceCall) -> RawResult:
         connector = call.connector
         gate = self._limits.gate(connector)
         if not gate.try_enter(connector.configuration.max_concurrency):
             await gate.enter(connector, call.deadline)
         try:
-            passage.was_sent = True
+            state.was_sent = True
             raw = await self._sources.call(call)
         finally:
             gate.leave(connector)
-        passage.attempts = raw.attempts
+        state.attempts = raw.attempts
         return raw
 
-    def _record(self, passage: Passage, output: ToolOutput | None, span: CallSpan | None) -> None:
-        finished = passage.finished(output)
+    def _record(self, state: CallState, output: ToolOutput | None, span: CallSpan | None) -> None:
+        finished = state.finished(output)
         self._recorder.finished(finished)
-        self._auditor.called(finished, passage.arguments)
+        self._auditor.called(finished, state.arguments)
         self._tell_finished(finished)
         if span:
-            span.end(finished.code, passage.connector.slug if passage.connector else None)
+            span.end(finished.code, state.connector.slug if state.connector else None)
 
-    def _tell_started(self, passage: Passage) -> None:
+    def _tell_started(self, state: CallState) -> None:
         if self._events.has_listeners:
-            caller = passage.caller
-            data = {"id": passage.call.id, "tool": passage.tool_name, "way": caller.way}
+            caller = state.caller
+            data = {"id": state.call.id, "tool": state.tool_name, "way": caller.way}
             self._events.publish(
                 Event(kind="call.started", workspace=caller.workspace, user=caller.user, data=data)
             )
 
-    def _tell_finished(self, finished: Finished) -> None:
+    def _tell_finished(self, finished: FinishedCall) -> None:
         if self._events.has_listeners:
             caller, connector = finished.caller, finished.connector
             data = {

@@ -2,6 +2,6 @@
 
 from dragoman.catalog.catalog import Catalog as Catalog
 from dragoman.catalog.catalog import ToolInfo as ToolInfo
-from dragoman.catalog.changes import Change as Change
-from dragoman.catalog.changes import Changes as Changes
-from dragoman.catalog.shelf import CatalogState as CatalogState
+from dragoman.catalog.changes import ToolChange as ToolChange
+from dragoman.catalog.changes import ToolChanges as ToolChanges
+from dragoman.catalog.connector_tools import CatalogState as CatalogState

@@ -9,11 +9,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from dragoman.catalog.changes import Changes, Plan, Planner
+from dragoman.catalog.changes import CatalogUpdate, ToolChanges, UpdatePlanner
+from dragoman.catalog.connector_tools import (
+    COMMON,
+    CatalogState,
+    ConnectorTools,
+    ListKey,
+    nearest,
+    unknown_tool,
+)
 from dragoman.catalog.footprints import Footprints
-from dragoman.catalog.index import Index
-from dragoman.catalog.naming import Naming
-from dragoman.catalog.shelf import COMMON, CatalogState, ListKey, Shelf, nearest, unknown_tool
+from dragoman.catalog.index import NameIndex
+from dragoman.catalog.naming import NameAllocator
 from dragoman.connections.source import Listing
 from dragoman.connector import Connector
 from dragoman.errors import NotFound
@@ -22,7 +29,7 @@ from dragoman.names import alias_name
 from dragoman.scope import APP, Caller
 from dragoman.store.protocols import Store, ToolRows
 from dragoman.store.records import ToolVersion
-from dragoman.tool import Definition, Tool, ToolState
+from dragoman.tool import Tool, ToolDefinition, ToolState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,11 +53,11 @@ class Catalog:
     def __init__(self, rows: ToolRows, events: Events) -> None:
         self._rows = rows
         self._events = events
-        self._shelves: dict[str, Shelf] = {}
+        self._by_connector: dict[str, ConnectorTools] = {}
         self._gone: set[str] = set()
         self._locks: dict[str, asyncio.Lock] = {}
-        self._index = Index()
-        self._naming = Naming()
+        self._index = NameIndex()
+        self._naming = NameAllocator()
         self._footprints = Footprints()
         self._version = 0
 
@@ -65,21 +72,21 @@ class Catalog:
         catalog = cls(store.tools, events)
         for connector in await store.connectors.list():
             was_listed = connector.era is not None or connector.server is not None
-            catalog._shelves[connector.id] = Shelf(connector, is_new=not was_listed)
+            catalog._by_connector[connector.id] = ConnectorTools(connector, is_new=not was_listed)
             catalog._index.claim(connector)
         lists: dict[tuple[str, str], dict[str, Tool]] = {}
         for tool in await store.tools.list():
-            if shelf := catalog._shelves.get(tool.connector_id):
-                catalog._naming.hold(shelf.connector, tool.original_name, tool.name)
+            if connector_tools := catalog._by_connector.get(tool.connector_id):
+                catalog._naming.hold(connector_tools.connector, tool.original_name, tool.name)
                 lists.setdefault((tool.connector_id, tool.identity), {})[tool.original_name] = tool
-                shelf.remember(tool)
+                connector_tools.remember(tool)
         for (connector_id, identity), tools in lists.items():
-            shelf = catalog._shelves[connector_id]
-            shelf.replace(identity, tools)
-            shelf.state, shelf.is_new = "ready", False
-        for shelf in catalog._shelves.values():
-            catalog._index.put(shelf, ())
-        catalog._index.index_aliases(catalog._shelves.values())
+            connector_tools = catalog._by_connector[connector_id]
+            connector_tools.replace(identity, tools)
+            connector_tools.state, connector_tools.is_new = "ready", False
+        for connector_tools in catalog._by_connector.values():
+            catalog._index.put(connector_tools, ())
+        catalog._index.index_aliases(catalog._by_connector.values())
         return catalog
 
     def find(self, name: str, caller: Caller) -> Tool | None:
@@ -94,7 +101,11 @@ class Catalog:
 
     def list(self, caller: Caller, connector_id: str | None = None) -> list[Tool]:
         """What the caller may see, by connector and name."""
-        tools = [tool for shelf in self._seen(caller, connector_id) for tool in shelf.list(caller)]
+        tools = [
+            tool
+            for connector_tools in self._seen(caller, connector_id)
+            for tool in connector_tools.list(caller)
+        ]
         if not caller.grants:
             return tools
         return [tool for tool in tools if caller.may_use(tool.slug, tool.name, tool.required_capabilities)]
@@ -102,24 +113,28 @@ class Catalog:
     def lists(self, workspace: str) -> dict[ListKey, tuple[Tool, ...]]:
         """Every list of a workspace and of the app. A list that is the same object has not changed."""
         return {
-            (shelf.connector.id, identity): tools
-            for shelf in self._shelves.values()
-            if shelf.connector.workspace in (workspace, APP)
-            for identity, tools in shelf.lists().items()
+            (connector_tools.connector.id, identity): tools
+            for connector_tools in self._by_connector.values()
+            if connector_tools.connector.workspace in (workspace, APP)
+            for identity, tools in connector_tools.lists().items()
         }
 
     def readable(self, caller: Caller, connector_id: str | None = None) -> Sequence[ListKey]:
         """The lists that the caller reads, of connectors that are enabled; by connector."""
-        return [shelf.key(caller) for shelf in self._seen(caller, connector_id) if shelf.connector.enabled]
+        return [
+            connector_tools.key(caller)
+            for connector_tools in self._seen(caller, connector_id)
+            if connector_tools.connector.enabled
+        ]
 
     def info(self, name: str, caller: Caller) -> ToolInfo:
         tool = self.get(name, caller)
-        shelf = self._shelves[tool.connector_id]
+        connector_tools = self._by_connector[tool.connector_id]
         return ToolInfo(
             tool=tool,
-            connector=shelf.connector,
-            state=_state_of(tool, shelf.connector),
-            catalog=shelf.state,
+            connector=connector_tools.connector,
+            state=_state_of(tool, connector_tools.connector),
+            catalog=connector_tools.state,
             alias=alias_name(tool.slug, tool.original_name),
             footprints=self._footprints,
         )
@@ -129,89 +144,91 @@ class Catalog:
         return tool is not None and tool.is_mcp
 
     def connector_of(self, tool: Tool) -> Connector:
-        shelf = self._shelves.get(tool.connector_id)
-        if shelf is None:
+        connector_tools = self._by_connector.get(tool.connector_id)
+        if connector_tools is None:
             raise unknown_tool(tool.name)
-        return shelf.connector
+        return connector_tools.connector
 
     def state(self, connector_id: str) -> CatalogState:
-        shelf = self._shelves.get(connector_id)
-        return shelf.state if shelf else "empty"
+        connector_tools = self._by_connector.get(connector_id)
+        return connector_tools.state if connector_tools else "empty"
 
     def adopt(self, connector: Connector) -> None:
         """Takes in a connector that is new, or the new record of one that is known."""
-        shelf = self._shelf(connector)
-        if shelf.connector.revision != connector.revision and shelf.all_tools():
-            shelf.state = "stale"
-        needs_index = shelf.connector.aliases != connector.aliases
+        connector_tools = self._connector_tools(connector)
+        if connector_tools.connector.revision != connector.revision and connector_tools.all_tools():
+            connector_tools.state = "stale"
+        needs_index = connector_tools.connector.aliases != connector.aliases
         self._version += 1
-        shelf.adopt(connector)
+        connector_tools.adopt(connector)
         if needs_index:
-            self._index.put(shelf, self._shelves.values())
+            self._index.put(connector_tools, self._by_connector.values())
 
     def forget(self, connector_id: str) -> None:
         """The connector is gone; the store has already let go of its rows."""
         self._gone.add(connector_id)
-        shelf = self._shelves.pop(connector_id, None)
+        connector_tools = self._by_connector.pop(connector_id, None)
         self._locks.pop(connector_id, None)
-        if shelf is not None:
+        if connector_tools is not None:
             self._version += 1
-            self._index.drop(shelf, self._shelves.values())
-            for tool in shelf.all_tools():
-                self._naming.release(shelf.connector, tool.name)
+            self._index.drop(connector_tools, self._by_connector.values())
+            for tool in connector_tools.all_tools():
+                self._naming.release(connector_tools.connector, tool.name)
 
     def mark_stale(self, connector_id: str) -> None:
         """Its tools may have changed since they were listed."""
-        if (shelf := self._shelves.get(connector_id)) and shelf.state != "empty":
-            shelf.state = "stale"
+        if (connector_tools := self._by_connector.get(connector_id)) and connector_tools.state != "empty":
+            connector_tools.state = "stale"
 
     @contextmanager
     def populating(self, connector: Connector) -> Generator[None]:
         """While a listing is fetched and taken in: populating if nothing is known, stale if it fails."""
-        shelf = self._shelf(connector)
-        before = shelf.state
-        if not shelf.all_tools():
-            shelf.state = "populating"
+        connector_tools = self._connector_tools(connector)
+        before = connector_tools.state
+        if not connector_tools.all_tools():
+            connector_tools.state = "populating"
         try:
             yield
         except BaseException:
-            shelf.state = "stale" if shelf.all_tools() else "empty"
+            connector_tools.state = "stale" if connector_tools.all_tools() else "empty"
             raise
-        if shelf.state == "populating":
-            shelf.state = before
+        if connector_tools.state == "populating":
+            connector_tools.state = before
 
     async def refresh(
         self, connector: Connector, listing: Listing, identity: str = COMMON, user: str = ""
-    ) -> Changes:
+    ) -> ToolChanges:
         """Takes in one listing, writes it, then shows it. When the write fails, nothing has changed.
 
         `identity` is given when the list is for that identity only; `user` is then who hears of it.
         """
         async with self._lock(connector.id):
-            shelf = self._shelf(connector)
-            if connector.revision > shelf.connector.revision:
+            connector_tools = self._connector_tools(connector)
+            if connector.revision > connector_tools.connector.revision:
                 self.adopt(connector)
-            plan = await Planner(shelf, identity, self._naming, self._rows).plan(listing)
+            plan = await UpdatePlanner(connector_tools, identity, self._naming, self._rows).plan(listing)
             try:
                 if plan.saved or plan.removed:
                     await self._rows.save(plan.saved, plan.versions, plan.removed)
             except BaseException:
-                self._release(shelf, plan.added)
+                self._release(connector_tools, plan.added)
                 raise
-            if self._shelves.get(connector.id) is not shelf:
-                self._release(shelf, plan.added)
+            if self._by_connector.get(connector.id) is not connector_tools:
+                self._release(connector_tools, plan.added)
                 raise _removed(connector)
-            return self._show(shelf, identity, plan, user)
+            return self._show(connector_tools, identity, plan, user)
 
-    def declare(self, connector: Connector, definitions: Sequence[Definition]) -> Changes:
+    def declare(self, connector: Connector, definitions: Sequence[ToolDefinition]) -> ToolChanges:
         """Takes in tools that live in this process: in memory only, the code itself is their record."""
-        shelf = self._shelves.get(connector.id)
-        if shelf is None:
-            shelf = self._shelves[connector.id] = Shelf(connector, is_new=True, is_stored=False)
-        shelf.adopt(connector)
-        plan = Planner(shelf, COMMON, self._naming, self._rows).plan_at_once(definitions)
-        plan.tools = {**shelf.tools(), **plan.tools}
-        return self._show(shelf, COMMON, plan, "")
+        connector_tools = self._by_connector.get(connector.id)
+        if connector_tools is None:
+            connector_tools = self._by_connector[connector.id] = ConnectorTools(
+                connector, is_new=True, is_stored=False
+            )
+        connector_tools.adopt(connector)
+        plan = UpdatePlanner(connector_tools, COMMON, self._naming, self._rows).plan_at_once(definitions)
+        plan.tools = {**connector_tools.tools(), **plan.tools}
+        return self._show(connector_tools, COMMON, plan, "")
 
     async def enable(self, name: str, caller: Caller) -> Tool:
         return await self._rewrite(name, caller, enabled=True)
@@ -227,70 +244,80 @@ class Catalog:
         """Settings of the tool in every list that has it: what is decided holds for all who use it."""
         async with self._lock(self.get(name, caller).connector_id):
             tool = self.get(name, caller)
-            shelf = self._shelves[tool.connector_id]
-            same = [one for one in shelf.all_tools() if one.original_name == tool.original_name]
+            connector_tools = self._by_connector[tool.connector_id]
+            same = [one for one in connector_tools.all_tools() if one.original_name == tool.original_name]
             changed = [replace(one, **settings) for one in same]
-            await self._write(shelf, [new for old, new in zip(same, changed, strict=True) if new != old])
+            await self._write(
+                connector_tools, [new for old, new in zip(same, changed, strict=True) if new != old]
+            )
             return replace(tool, **settings)
 
     async def versions(self, name: str, caller: Caller) -> Sequence[ToolVersion]:
         """Every definition the tool has had, oldest first."""
         tool = self.get(name, caller)
-        return await self._rows.versions(tool) if self._shelves[tool.connector_id].is_stored else ()
+        return await self._rows.versions(tool) if self._by_connector[tool.connector_id].is_stored else ()
 
     async def _rewrite(self, name: str, caller: Caller, **settings: Any) -> Tool:
         async with self._lock(self.get(name, caller).connector_id):
             tool = self.get(name, caller)
-            shelf = self._shelves[tool.connector_id]
+            connector_tools = self._by_connector[tool.connector_id]
             changed = replace(tool, **settings)
             if changed != tool:
-                await self._write(shelf, [changed])
+                await self._write(connector_tools, [changed])
             return changed
 
-    async def _write(self, shelf: Shelf, changed: Sequence[Tool]) -> None:
+    async def _write(self, connector_tools: ConnectorTools, changed: Sequence[Tool]) -> None:
         """First into the store, then for all to see."""
         if not changed:
             return
-        if shelf.is_stored:
+        if connector_tools.is_stored:
             await self._rows.save(changed, [], [])
         for tool in changed:
-            shelf.remember(tool)
-            shelf.replace(tool.identity, {**shelf.tools(tool.identity), tool.original_name: tool})
+            connector_tools.remember(tool)
+            connector_tools.replace(
+                tool.identity, {**connector_tools.tools(tool.identity), tool.original_name: tool}
+            )
         self._version += 1
-        self._index.put(shelf, self._shelves.values())
+        self._index.put(connector_tools, self._by_connector.values())
 
-    def _seen(self, caller: Caller, connector_id: str | None) -> Sequence[Shelf]:
-        connectors = (shelf.connector for shelf in self._shelves.values())
-        shelves = [self._shelves[connector.id] for connector in nearest(connectors, caller)]
-        return [shelf for shelf in shelves if connector_id in (None, shelf.connector.id)]
+    def _seen(self, caller: Caller, connector_id: str | None) -> Sequence[ConnectorTools]:
+        connectors = (connector_tools.connector for connector_tools in self._by_connector.values())
+        all_connector_tools = [self._by_connector[connector.id] for connector in nearest(connectors, caller)]
+        return [
+            connector_tools
+            for connector_tools in all_connector_tools
+            if connector_id in (None, connector_tools.connector.id)
+        ]
 
-    def _show(self, shelf: Shelf, identity: str, plan: Plan, user: str) -> Changes:
-        shelf.replace(identity, plan.tools)
+    def _show(
+        self, connector_tools: ConnectorTools, identity: str, plan: CatalogUpdate, user: str
+    ) -> ToolChanges:
+        connector_tools.replace(identity, plan.tools)
         self._version += 1
-        shelf.state, shelf.is_new = "ready", False
-        self._release(shelf, plan.removed)
-        self._index.put(shelf, self._shelves.values())
-        changes = plan.changes(shelf, identity)
+        connector_tools.state, connector_tools.is_new = "ready", False
+        self._release(connector_tools, plan.removed)
+        self._index.put(connector_tools, self._by_connector.values())
+        changes = plan.changes(connector_tools, identity)
         if changes and self._events.has_listeners:
-            self._events.publish(_event(shelf.connector, changes, user))
+            self._events.publish(_event(connector_tools.connector, changes, user))
         return changes
 
-    def _release(self, shelf: Shelf, tools: Sequence[Tool]) -> None:
+    def _release(self, connector_tools: ConnectorTools, tools: Sequence[Tool]) -> None:
         """Frees the names that no list of the shelf shows."""
-        shown = {tool.name for tool in shelf.all_tools()} if tools else set[str]()
+        shown = {tool.name for tool in connector_tools.all_tools()} if tools else set[str]()
         for tool in tools:
             if tool.name not in shown:
-                self._naming.release(shelf.connector, tool.name)
+                self._naming.release(connector_tools.connector, tool.name)
 
-    def _shelf(self, connector: Connector) -> Shelf:
-        shelf = self._shelves.get(connector.id)
-        if shelf is None:
+    def _connector_tools(self, connector: Connector) -> ConnectorTools:
+        connector_tools = self._by_connector.get(connector.id)
+        if connector_tools is None:
             # A listing that arrives late must not bring back what was removed.
             if connector.id in self._gone:
                 raise _removed(connector)
-            shelf = self._shelves[connector.id] = Shelf(connector, is_new=True)
+            connector_tools = self._by_connector[connector.id] = ConnectorTools(connector, is_new=True)
             self._index.claim(connector)
-        return shelf
+        return connector_tools
 
     def _lock(self, connector_id: str) -> asyncio.Lock:
         return self._locks.setdefault(connector_id, asyncio.Lock())
@@ -307,7 +334,7 @@ def _state_of(tool: Tool, connector: Connector) -> ToolState:
     return "changed" if is_blocked else "ready"
 
 
-def _event(connector: Connector, changes: Changes, user: str) -> Event:
+def _event(connector: Connector, changes: ToolChanges, user: str) -> Event:
     return Event(
         kind="tools.changed",
         workspace=connector.workspace,

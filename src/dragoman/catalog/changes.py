@@ -7,27 +7,27 @@ from datetime import UTC, datetime
 from time import perf_counter
 from typing import Protocol
 
-from dragoman.catalog.differences import readable_diff
-from dragoman.catalog.naming import Naming
+from dragoman.catalog.connector_tools import ConnectorTools
+from dragoman.catalog.definition_diff import readable_diff
+from dragoman.catalog.naming import NameAllocator
 from dragoman.catalog.schemas import problem_with
-from dragoman.catalog.shelf import Shelf
 from dragoman.connections.source import Listing
 from dragoman.store.records import ToolVersion
-from dragoman.tool import Definition, Tool
+from dragoman.tool import Tool, ToolDefinition
 
 _SLICE = 0.01  # seconds of work between two looks at what else waits
 _MAX_TOOL_NAME = 1000
 NEVER_ACCEPTED = 0
 
 
-class History(Protocol):
+class ToolHistory(Protocol):
     """What is remembered of a tool that came and went."""
 
     async def versions(self, tool: Tool) -> Sequence[ToolVersion]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class ToolChange:
     """One tool whose definition is another than before. `is_blocked` until a person accepts it."""
 
     tool: Tool
@@ -36,14 +36,14 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Changes:
+class ToolChanges:
     """What a refresh found. `skipped` says which tools cannot be offered, and why."""
 
     connector_id: str
     slug: str
     identity: str = ""
     added: tuple[Tool, ...] = ()
-    changed: tuple[Change, ...] = ()
+    changed: tuple[ToolChange, ...] = ()
     removed: tuple[Tool, ...] = ()
     unchanged: int = 0
     skipped: tuple[str, ...] = ()
@@ -61,22 +61,22 @@ class Changes:
 
 
 @dataclass(slots=True)
-class Plan:
+class CatalogUpdate:
     """A listing compared with a shelf: what to write, what to show afterwards, what to report."""
 
     tools: dict[str, Tool] = field(default_factory=dict[str, Tool])
     saved: list[Tool] = field(default_factory=list[Tool])
     versions: list[ToolVersion] = field(default_factory=list[ToolVersion])
     added: list[Tool] = field(default_factory=list[Tool])
-    changed: list[Change] = field(default_factory=list[Change])
+    changed: list[ToolChange] = field(default_factory=list[ToolChange])
     removed: list[Tool] = field(default_factory=list[Tool])
     skipped: list[str] = field(default_factory=list[str])
     unchanged: int = 0
 
-    def changes(self, shelf: Shelf, identity: str) -> Changes:
-        return Changes(
-            connector_id=shelf.connector.id,
-            slug=shelf.connector.slug,
+    def changes(self, connector_tools: ConnectorTools, identity: str) -> ToolChanges:
+        return ToolChanges(
+            connector_id=connector_tools.connector.id,
+            slug=connector_tools.connector.slug,
             identity=identity,
             added=tuple(self.added),
             changed=tuple(self.changed),
@@ -86,19 +86,21 @@ class Plan:
         )
 
 
-class Planner:
+class UpdatePlanner:
     """Compares one listing with one shelf. Changes nothing but the names that it has given out."""
 
-    def __init__(self, shelf: Shelf, identity: str, naming: Naming, history: History) -> None:
-        self._shelf = shelf
+    def __init__(
+        self, connector_tools: ConnectorTools, identity: str, naming: NameAllocator, history: ToolHistory
+    ) -> None:
+        self._connector_tools = connector_tools
         self._identity = identity
         self._naming = naming
         self._history = history
-        self._known = shelf.tools(identity)
-        self._is_blocking = shelf.connector.configuration.pin == "block"
-        self._plan = Plan()
+        self._known = connector_tools.tools(identity)
+        self._is_blocking = connector_tools.connector.configuration.pin == "block"
+        self._plan = CatalogUpdate()
 
-    async def plan(self, listing: Listing) -> Plan:
+    async def plan(self, listing: Listing) -> CatalogUpdate:
         plan = self._plan
         plan.skipped.extend(listing.skipped)
         breath = _Breath()
@@ -112,7 +114,7 @@ class Planner:
         plan.removed.extend(tool for name, tool in self._known.items() if name not in plan.tools)
         return plan
 
-    def plan_at_once(self, definitions: Sequence[Definition]) -> Plan:
+    def plan_at_once(self, definitions: Sequence[ToolDefinition]) -> CatalogUpdate:
         """For tools of this process: no history, no versions, nothing to wait for."""
         for definition in definitions:
             tool = self._judged(definition)
@@ -124,14 +126,14 @@ class Planner:
             self._plan.tools[definition.original_name] = tool
         return self._plan
 
-    def _judged(self, definition: Definition) -> Tool | None:
+    def _judged(self, definition: ToolDefinition) -> Tool | None:
         """The tool as if it were listed for the first time, or None and a reason among the skipped."""
         try:
             reason = self._reason_to_skip(definition)
             fingerprint = "" if reason else definition.fingerprint
         except (TypeError, ValueError, RecursionError) as error:
             reason, fingerprint = f"its definition is no JSON: {error!s:.200}", ""
-        connector = self._shelf.connector
+        connector = self._connector_tools.connector
         name = None if reason else self._naming.name_for(connector, definition.original_name)
         if name is None:
             reason = reason or "the name is taken, or not legal for a native tool"
@@ -146,10 +148,10 @@ class Planner:
             fingerprint=fingerprint,
             identity=self._identity,
             is_mcp=connector.kind == "mcp",
-            **self._shelf.settings_of(definition.original_name),
+            **self._connector_tools.settings_of(definition.original_name),
         )
 
-    def _reason_to_skip(self, definition: Definition) -> str | None:
+    def _reason_to_skip(self, definition: ToolDefinition) -> str | None:
         name = definition.original_name
         if not name or len(name) > _MAX_TOOL_NAME:
             return f"a name must have 1 to {_MAX_TOOL_NAME} characters, this one has {len(name)}"
@@ -162,11 +164,11 @@ class Planner:
         return problem_with(definition.input_schema)
 
     async def _add(self, tool: Tool) -> None:
-        past = () if self._shelf.is_new else await self._history.versions(tool)
+        past = () if self._connector_tools.is_new else await self._history.versions(tool)
         if past:
             tool = self._returned(tool, past)
         else:
-            if self._is_blocking and not self._shelf.is_new:
+            if self._is_blocking and not self._connector_tools.is_new:
                 # Else a server could change a pinned tool by taking it away and offering it anew.
                 tool = replace(tool, accepted_version=NEVER_ACCEPTED)
             self._plan.versions.append(_version(tool, ""))
@@ -183,7 +185,7 @@ class Planner:
         if not is_same:
             diff = readable_diff(last.definition, tool.definition)
             self._plan.versions.append(_version(tool, diff))
-            self._plan.changed.append(Change(tool=tool, diff=diff, is_blocked=not is_accepted))
+            self._plan.changed.append(ToolChange(tool=tool, diff=diff, is_blocked=not is_accepted))
         return tool
 
     async def _compare(self, known: Tool, listed: Tool) -> None:
@@ -206,7 +208,7 @@ class Planner:
         )
         diff = readable_diff(known.definition, definition)
         self._plan.versions.append(_version(tool, diff))
-        self._plan.changed.append(Change(tool=tool, diff=diff, is_blocked=is_blocked))
+        self._plan.changed.append(ToolChange(tool=tool, diff=diff, is_blocked=is_blocked))
         self._keep(tool)
 
     async def _was_accepted(self, known: Tool, fingerprint: str) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from heapq import nlargest
 
-from dragoman.catalog.shelf import COMMON, Shelf
+from dragoman.catalog.connector_tools import COMMON, ConnectorTools
 from dragoman.connector import Connector
 from dragoman.names import alias_name, did_you_mean
 from dragoman.scope import APP, Caller
@@ -21,19 +21,19 @@ _MOST_COMPARED = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class IndexEntry:
     """One tool of one connector, whoever lists it. `common` spares the second lookup."""
 
-    shelf: Shelf
+    connector_tools: ConnectorTools
     original_name: str
     common: Tool | None
 
 
-class Index:
+class NameIndex:
     def __init__(self) -> None:
-        self._names: dict[_Key, Entry] = {}
-        self._spellings: dict[_Key, Entry] = {}
-        self._aliases: dict[_Key, Entry] = {}
+        self._names: dict[_Key, IndexEntry] = {}
+        self._spellings: dict[_Key, IndexEntry] = {}
+        self._aliases: dict[_Key, IndexEntry] = {}
         self._keys: dict[str, tuple[list[_Key], list[_Key]]] = {}
         self._slugs: dict[_Key, str] = {}
 
@@ -51,44 +51,48 @@ class Index:
         """From now on the connector hides those of its name in the tiers above, whatever tools it has."""
         self._slugs[connector.workspace, connector.owner, connector.slug] = connector.id
 
-    def _is_hidden(self, entry: Entry, caller: Caller) -> bool:
+    def _is_hidden(self, entry: IndexEntry, caller: Caller) -> bool:
         """Whether a nearer connector has the name of this one: also where it has no such tool."""
-        connector = entry.shelf.connector
+        connector = entry.connector_tools.connector
         if (caller.workspace, caller.user, connector.slug) in self._slugs:
             return True
         return connector.workspace == APP and (caller.workspace, "", connector.slug) in self._slugs
 
-    def _tool(self, entry: Entry, caller: Caller) -> Tool | None:
-        shelf = entry.shelf
-        tool = shelf.find(entry.original_name, caller) if shelf.has_own_lists else entry.common
+    def _tool(self, entry: IndexEntry, caller: Caller) -> Tool | None:
+        connector_tools = entry.connector_tools
+        tool = (
+            connector_tools.find(entry.original_name, caller)
+            if connector_tools.has_own_lists
+            else entry.common
+        )
         if tool is None or not caller.grants:
             return tool
         return tool if caller.may_use(tool.slug, tool.name, tool.required_capabilities) else None
 
-    def put(self, shelf: Shelf, shelves: Iterable[Shelf]) -> None:
-        """Indexes one shelf anew; `shelves` are all that there are."""
-        self._drop_keys(shelf.connector.id)
-        workspace, owner = shelf.connector.workspace, shelf.connector.owner
-        common = shelf.tools(COMMON)
+    def put(self, connector_tools: ConnectorTools, all_connector_tools: Iterable[ConnectorTools]) -> None:
+        """Indexes one shelf anew; `all_connector_tools` are all that there are."""
+        self._drop_keys(connector_tools.connector.id)
+        workspace, owner = connector_tools.connector.workspace, connector_tools.connector.owner
+        common = connector_tools.tools(COMMON)
         names: list[_Key] = []
         spellings: list[_Key] = []
-        for tool in shelf.all_tools():
+        for tool in connector_tools.all_tools():
             original = tool.original_name
-            entry = Entry(shelf, original, common.get(original))
+            entry = IndexEntry(connector_tools, original, common.get(original))
             self._names[workspace, owner, tool.name] = entry
             names.append((workspace, owner, tool.name))
-            if shelf.connector.kind != "native":
-                spelling = (workspace, owner, alias_name(shelf.connector.slug, original))
+            if connector_tools.connector.kind != "native":
+                spelling = (workspace, owner, alias_name(connector_tools.connector.slug, original))
                 self._spellings[spelling] = entry
                 spellings.append(spelling)
-        self._keys[shelf.connector.id] = (names, spellings)
-        self.index_aliases(shelves)
+        self._keys[connector_tools.connector.id] = (names, spellings)
+        self.index_aliases(all_connector_tools)
 
-    def drop(self, shelf: Shelf, shelves: Iterable[Shelf]) -> None:
-        connector = shelf.connector
+    def drop(self, connector_tools: ConnectorTools, all_connector_tools: Iterable[ConnectorTools]) -> None:
+        connector = connector_tools.connector
         self._drop_keys(connector.id)
         self._slugs.pop((connector.workspace, connector.owner, connector.slug), None)
-        self.index_aliases(shelves)
+        self.index_aliases(all_connector_tools)
 
     def hint(self, word: str, tools: Iterable[Tool]) -> str | None:
         """Names near to one that does not exist, out of the tools that the caller may see."""
@@ -109,13 +113,13 @@ class Index:
         for key in spellings:
             self._spellings.pop(key, None)
 
-    def index_aliases(self, shelves: Iterable[Shelf]) -> None:
+    def index_aliases(self, all_connector_tools: Iterable[ConnectorTools]) -> None:
         """From nothing each time: aliases are few, and one that is freed may belong to another."""
         self._aliases = {}
-        for shelf in shelves:
-            connector = shelf.connector
+        for connector_tools in all_connector_tools:
+            connector = connector_tools.connector
             for alias in connector.aliases:
-                for tool in shelf.all_tools():
+                for tool in connector_tools.all_tools():
                     entry = self._names[connector.workspace, connector.owner, tool.name]
                     spelling = alias_name(alias, tool.original_name)
                     self._aliases.setdefault((connector.workspace, connector.owner, spelling), entry)

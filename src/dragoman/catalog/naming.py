@@ -7,7 +7,7 @@ from dragoman.connector import Connector
 from dragoman.names import MAX_NAME, public_name
 
 
-class Naming:
+class NameAllocator:
     """A name is held from the moment it is given out, so that two refreshes never both take it."""
 
     def __init__(self) -> None:

@@ -19,7 +19,7 @@ Fault = Literal["invalid", "external", "unusable"]
 
 
 @dataclass(frozen=True, slots=True)
-class Compiled:
+class CompiledSchema:
     """A validator, or why there is none.
 
     `invalid`: no JSON schema at all. `external`: it points outside itself. `unusable`: a schema
@@ -31,19 +31,19 @@ class Compiled:
     reason: str = ""
 
 
-def compiled(schema: Mapping[str, Any]) -> Compiled:
+def compiled(schema: Mapping[str, Any]) -> CompiledSchema:
     """Draft 2020-12 unless `$schema` names another known draft; formats are checked."""
     try:
-        return Compiled(_validator(dict(schema)))
+        return CompiledSchema(_validator(dict(schema)))
     except jsonschema_rs.ValidationError as error:
         if not isinstance(error.kind, jsonschema_rs.ValidationErrorKind.Referencing):
-            return Compiled(None, "invalid", _reason(error))
+            return CompiledSchema(None, "invalid", _reason(error))
         # There is no type for it: the library tells these apart by message only.
         if "is not present in a registry" in error.message:
-            return Compiled(None, "external", _pointed_at(error.message))
-        return Compiled(None, "unusable", _reason(error))
+            return CompiledSchema(None, "external", _pointed_at(error.message))
+        return CompiledSchema(None, "unusable", _reason(error))
     except (ValueError, RecursionError) as error:
-        return Compiled(None, "unusable", str(error)[:300])
+        return CompiledSchema(None, "unusable", str(error)[:300])
 
 
 def problem_with(schema: object) -> str | None:

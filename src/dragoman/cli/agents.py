@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dragoman.cli.agent_cards import agent_card, agents_table
+from dragoman.cli.agent_tables import agent_card, agents_table
 from dragoman.cli.door import path_of
 from dragoman.cli.screen import Screen
 from dragoman.cli.session import AsJson, session

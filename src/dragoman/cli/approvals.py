@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dragoman.cli.chips import effect_of
 from dragoman.cli.door import path_of
 from dragoman.cli.screen import ago, cleaned, plain
 from dragoman.cli.session import AsJson, session
+from dragoman.cli.tables import effect_of
 
 if TYPE_CHECKING:
     from rich.table import Table

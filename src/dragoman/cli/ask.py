@@ -7,7 +7,7 @@ import typer
 
 from dragoman.cli.connector_query import query_connector
 from dragoman.cli.door import path_of
-from dragoman.cli.endings import IsQuiet, Waits, open_watching, shown_to_its_end
+from dragoman.cli.run_endings import IsQuiet, Waits, open_watching, shown_to_its_end
 from dragoman.cli.session import AsJson, session
 
 

@@ -7,10 +7,10 @@ from typing import Annotated, Any, cast
 import typer
 
 from dragoman.cli.arguments import split_words, typed
-from dragoman.cli.chips import calls_table
 from dragoman.cli.door import Door, HttpDoor, find_service, path_of
 from dragoman.cli.screen import Screen, cleaned, milliseconds
 from dragoman.cli.session import AsJson, failures_on, session
+from dragoman.cli.tables import calls_table
 from dragoman.errors import Unreachable
 from dragoman.settings import Settings
 

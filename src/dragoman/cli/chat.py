@@ -7,18 +7,18 @@ from typing import Annotated, Any
 import typer
 
 from dragoman.cli import run_lines
-from dragoman.cli.asking import Asking
 from dragoman.cli.chat_commands import COMMANDS, ChatCommands, Leave
 from dragoman.cli.door import Door, Refused, path_of
-from dragoman.cli.endings import tell_end
 from dragoman.cli.interrupts import Interrupts
 from dragoman.cli.line_editor import LineEditor, open_editor
 from dragoman.cli.models import HOW_TO, OFFLINE, default_of
+from dragoman.cli.prompts import Prompter
+from dragoman.cli.run_endings import tell_end
+from dragoman.cli.run_watcher import RunWatcher
 from dragoman.cli.screen import Screen, ago, plain
 from dragoman.cli.session import session
-from dragoman.cli.terminal_transcript import Terminal, markdown
-from dragoman.cli.transcript import Piped, Transcript
-from dragoman.cli.watching import Watching
+from dragoman.cli.terminal_transcript import TerminalTranscript, markdown
+from dragoman.cli.transcript import PipedTranscript, Transcript
 from dragoman.settings import Settings
 
 _LAST = 6  # messages of a thread that is taken up again
@@ -69,9 +69,11 @@ class Chat:
         self._editor = editor
         self._interrupts = interrupts
         self._options = {name: value for name, value in options.items() if value is not None}
-        self._transcript: Transcript = Terminal(screen) if screen.is_terminal else Piped(screen)
+        self._transcript: Transcript = (
+            TerminalTranscript(screen) if screen.is_terminal else PipedTranscript(screen)
+        )
         self._commands = ChatCommands(door, screen)
-        self._watching = Watching(door, self._transcript, interrupts, Asking(door, screen, editor))
+        self._watching = RunWatcher(door, self._transcript, interrupts, Prompter(door, screen, editor))
 
     def talk(self, thread: str | None) -> None:
         self._commands.thread = thread

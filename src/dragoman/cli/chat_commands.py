@@ -3,11 +3,11 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from dragoman.cli.agent_cards import agents_table
-from dragoman.cli.chips import connectors_table, tools_table
+from dragoman.cli.agent_tables import agents_table
 from dragoman.cli.door import Door, path_of
 from dragoman.cli.run_lines import usage_line
 from dragoman.cli.screen import Screen, ago, plain
+from dragoman.cli.tables import connectors_table, tools_table
 from dragoman.cli.timeline import runs_table, show_timeline
 from dragoman.names import did_you_mean
 

@@ -8,18 +8,18 @@ import tomllib
 from pathlib import Path
 from typing import Any, cast
 
-from dragoman.cli.clients import NAME, Client
+from dragoman.cli.mcp_clients import NAME, ClientProgram
 from dragoman.errors import Conflict, InvalidConfig
 
 
-def fragment(client: Client, entry: dict[str, Any]) -> str:
+def fragment(client: ClientProgram, entry: dict[str, Any]) -> str:
     """What a person pastes."""
     if client.form == "toml":
         return _toml(client.table, entry)
     return json.dumps({client.table: {NAME: entry}}, indent=2, ensure_ascii=False) + "\n"
 
 
-def merged(client: Client, before: str, entry: dict[str, Any]) -> str:
+def merged(client: ClientProgram, before: str, entry: dict[str, Any]) -> str:
     """The text of the file with this server in it, in the place of an older one of the same name."""
     if client.form == "toml":
         return _merged_toml(client, before, entry)
@@ -79,7 +79,7 @@ def _replace(file: Path, text: str, mode: int) -> None:
         raise
 
 
-def _read_json(client: Client, text: str) -> dict[str, Any]:
+def _read_json(client: ClientProgram, text: str) -> dict[str, Any]:
     try:
         document: Any = json.loads(text or "{}")
     except ValueError as error:
@@ -99,7 +99,7 @@ def _indent(text: str) -> int | str:
     return 2
 
 
-def _merged_toml(client: Client, before: str, entry: dict[str, Any]) -> str:
+def _merged_toml(client: ClientProgram, before: str, entry: dict[str, Any]) -> str:
     try:
         document = tomllib.loads(before)
     except tomllib.TOMLDecodeError as error:

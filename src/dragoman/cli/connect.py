@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal
 import typer
 
 from dragoman.cli import client_files
-from dragoman.cli.clients import Client, clients
-from dragoman.cli.door import Door, Refused, Service, find_service, open_door
+from dragoman.cli.door import Door, Refused, RunningService, find_service, open_door
+from dragoman.cli.mcp_clients import ClientProgram, clients
 from dragoman.cli.screen import Screen
 from dragoman.cli.session import AsJson, failures_on
 from dragoman.cli.stdio import ViewName, address
@@ -72,7 +72,7 @@ def connect(
 
 
 def _program(
-    settings: Settings, client: Client, view: str | None, connector: str | None, token: str | None
+    settings: Settings, client: ClientProgram, view: str | None, connector: str | None, token: str | None
 ) -> dict[str, Any]:
     """The command by its full path: a client on the desktop does not know the shell's."""
     words = ["stdio", *(["--view", view] if view else []), *(["--connector", connector] if connector else [])]
@@ -89,13 +89,13 @@ def _program(
     return client.program(os.path.abspath(command), words, environment)
 
 
-def _url(settings: Settings, service: Service | None) -> str:
+def _url(settings: Settings, service: RunningService | None) -> str:
     if settings.public_url:
         return settings.public_url.rstrip("/")
     return service.url if service else f"http://{settings.host}:{settings.port}"
 
 
-def _token(settings: Settings, service: Service | None, client: Client) -> str:
+def _token(settings: Settings, service: RunningService | None, client: ClientProgram) -> str:
     """A key of its own for the client."""
     with open_door(settings) as door:
         try:
@@ -108,12 +108,12 @@ def _token(settings: Settings, service: Service | None, client: Client) -> str:
     return service.token if service else get_or_make_token(settings.token_file)
 
 
-def _made_key(door: Door, client: Client) -> str:
+def _made_key(door: Door, client: ClientProgram) -> str:
     wish = {"name": f"{client.title} (dragoman connect)", "scopes": ["read", "call"], "way": "mcp"}
     return str(door.ask("POST", "/api/keys", wish)["key"])
 
 
-def _tell(screen: Screen, client: Client, entry: dict[str, Any], *, write: bool, shows: bool) -> None:
+def _tell(screen: Screen, client: ClientProgram, entry: dict[str, Any], *, write: bool, shows: bool) -> None:
     text = client_files.fragment(client, entry)
     changed = backup = None
     if write:

@@ -8,16 +8,16 @@ from typing import Any
 
 from dragoman.cli import run_lines
 from dragoman.cli.door import Door, path_of
-from dragoman.cli.endings import CODES, tell_end
+from dragoman.cli.run_endings import CODES, tell_end
+from dragoman.cli.run_watcher import RunWatcher
 from dragoman.cli.screen import Screen
-from dragoman.cli.watching import Watching
 
 _LOOK = 0.1  # seconds between two looks for the run that the query started
 Answer = Mapping[str, Any]
 
 
 def query_connector(
-    door: Door, screen: Screen, watching: Watching, connector: str, query: Mapping[str, Any]
+    door: Door, screen: Screen, watching: RunWatcher, connector: str, query: Mapping[str, Any]
 ) -> int:
     """The code for how it ended. Its answer comes when all is done, so the run is watched beside it."""
     body = {name: value for name, value in query.items() if value is not None}

@@ -6,12 +6,12 @@ from typing import Any
 import typer
 
 from dragoman.cli import connector_options as options
-from dragoman.cli.chips import connector_card, connectors_table
-from dragoman.cli.discovery import Choice, add_from_registry
+from dragoman.cli.discovery import RegistryChoice, add_from_registry
 from dragoman.cli.door import Door, path_of
-from dragoman.cli.inputs import Inputs, values_of
+from dragoman.cli.input_values import Inputs, values_of
 from dragoman.cli.screen import Screen
 from dragoman.cli.session import AsJson, session
+from dragoman.cli.tables import connector_card, connectors_table
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -324,7 +324,7 @@ def _choice(
     inputs: list[str] | None,
     yes: bool,
     given: dict[str, Any],
-) -> Choice | None:
+) -> RegistryChoice | None:
     """What is wanted of the registry; None when the command line itself describes the server."""
     if offered is None:
         if name is None:
@@ -335,7 +335,7 @@ def _choice(
         raise typer.BadParameter(f"the registry says the {described[0]}", param_hint="--from-registry")
     if given.get("shared"):
         raise typer.BadParameter("what a registry offers is added for yourself", param_hint="--shared")
-    return Choice(
+    return RegistryChoice(
         offered=offered, name=name, way=way, inputs=values_of(inputs), is_agreed=yes, connect=given["connect"]
     )
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from dragoman.cli.door import Door, path_of
-from dragoman.cli.inputs import asked
+from dragoman.cli.input_values import asked
 from dragoman.cli.screen import Screen, plain
 from dragoman.cli.session import AsJson, session
 
@@ -40,7 +40,7 @@ def discover(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Choice:
+class RegistryChoice:
     """What a person wants of the registry. `way` counts from 1, as `discover` shows them."""
 
     offered: str
@@ -51,7 +51,7 @@ class Choice:
     connect: bool = True
 
 
-def add_from_registry(door: Door, screen: Screen, choice: Choice) -> dict[str, Any]:
+def add_from_registry(door: Door, screen: Screen, choice: RegistryChoice) -> dict[str, Any]:
     """The connector as the door answers it. Ends the command when the person says no."""
     with screen.busy("asking the registry …"):
         offer = door.ask("GET", path_of("discover", choice.offered))

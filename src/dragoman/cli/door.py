@@ -23,7 +23,7 @@ _START_LIMIT = 20.0
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class DoorResponse:
     status: int
     content_type: str
     body: bytes
@@ -41,7 +41,7 @@ class Refused(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Service:
+class RunningService:
     """Where a service is, and the token for it."""
 
     url: str
@@ -49,13 +49,13 @@ class Service:
 
 
 class Door(Protocol):
-    service: Service | None
+    service: RunningService | None
 
     def ask(self, method: str, path: str, body: Any = None, **query: Any) -> Any:
         """The JSON of the answer. Raises `Refused` for a problem."""
         ...
 
-    def fetch(self, path: str, **query: Any) -> Answer:
+    def fetch(self, path: str, **query: Any) -> DoorResponse:
         """The answer as it is, for what is no JSON."""
         ...
 
@@ -69,7 +69,7 @@ def path_of(*parts: str) -> str:
     return "/api/" + "/".join(quote(part, safe="") for part in parts)
 
 
-def accepted(answer: Answer) -> Answer:
+def accepted(answer: DoorResponse) -> DoorResponse:
     if answer.status < 400:
         return answer
     try:
@@ -93,10 +93,10 @@ def open_door(settings: Settings) -> Generator[Door]:
             yield door
 
 
-def find_service(settings: Settings, environment: Mapping[str, str] = os.environ) -> Service | None:
+def find_service(settings: Settings, environment: Mapping[str, str] = os.environ) -> RunningService | None:
     """The service that DRAGOMAN_URL names, or the one that runs for this home."""
     if url := environment.get("DRAGOMAN_URL"):
-        service = Service(url.rstrip("/"), _token(settings, environment))
+        service = RunningService(url.rstrip("/"), _token(settings, environment))
         if not is_alive(service):
             raise Unreachable(
                 f"no service answers at {service.url}",
@@ -114,10 +114,10 @@ def find_service(settings: Settings, environment: Mapping[str, str] = os.environ
     return service
 
 
-def _announced(settings: Settings, environment: Mapping[str, str]) -> Service | None:
+def _announced(settings: Settings, environment: Mapping[str, str]) -> RunningService | None:
     try:
         facts = json.loads(settings.server_file.read_text())
-        service = Service(facts["url"], _token(settings, environment))
+        service = RunningService(facts["url"], _token(settings, environment))
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return service if is_alive(service) else None
@@ -135,7 +135,7 @@ def _holds_home(settings: Settings) -> bool:
     return False
 
 
-def is_alive(service: Service) -> bool:
+def is_alive(service: RunningService) -> bool:
     try:
         with closing(_connection(service, _HEALTH_LIMIT)) as connection:
             connection.request("GET", "/health")
@@ -145,15 +145,15 @@ def is_alive(service: Service) -> bool:
 
 
 class HttpDoor:
-    def __init__(self, service: Service) -> None:
-        self.service: Service | None = service
+    def __init__(self, service: RunningService) -> None:
+        self.service: RunningService | None = service
         self._url = service.url
         self._made = service
 
     def ask(self, method: str, path: str, body: Any = None, **query: Any) -> Any:
         return accepted(self._exchange(method, path, body, query)).value
 
-    def fetch(self, path: str, **query: Any) -> Answer:
+    def fetch(self, path: str, **query: Any) -> DoorResponse:
         return accepted(self._exchange("GET", path, None, query))
 
     @contextmanager
@@ -164,7 +164,7 @@ class HttpDoor:
                 connection.request("GET", path, headers=headers)
                 response = connection.getresponse()
                 if response.status >= 400:
-                    accepted(Answer(response.status, "", response.read()))
+                    accepted(DoorResponse(response.status, "", response.read()))
             yield self._lines(response)
 
     def _lines(self, response: http.client.HTTPResponse) -> Iterator[bytes]:
@@ -172,13 +172,13 @@ class HttpDoor:
             while line := response.readline():
                 yield line
 
-    def _exchange(self, method: str, path: str, body: Any, query: Mapping[str, Any]) -> Answer:
+    def _exchange(self, method: str, path: str, body: Any, query: Mapping[str, Any]) -> DoorResponse:
         data = None if body is None else json.dumps(body).encode()
         # No limit of its own: the deadline of a call is the connector's, and Ctrl-C ends the wait.
         with closing(_connection(self._made, None)) as connection, self._explained():
             connection.request(method, with_query(path, query), data, _headers(self._made))
             response = connection.getresponse()
-            return Answer(response.status, response.headers.get("Content-Type", ""), response.read())
+            return DoorResponse(response.status, response.headers.get("Content-Type", ""), response.read())
 
     @contextmanager
     def _explained(self) -> Generator[None]:
@@ -196,11 +196,11 @@ def with_query(path: str, query: Mapping[str, Any]) -> str:
     return f"{path}?{urlencode(given)}" if given else path
 
 
-def _headers(service: Service) -> dict[str, str]:
+def _headers(service: RunningService) -> dict[str, str]:
     return {"Authorization": f"Bearer {service.token}", "Content-Type": "application/json"}
 
 
-def _connection(service: Service, timeout: float | None) -> http.client.HTTPConnection:
+def _connection(service: RunningService, timeout: float | None) -> http.client.HTTPConnection:
     parts = urlsplit(service.url)
     if parts.scheme == "https" and parts.hostname:
         return http.client.HTTPSConnection(

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from dragoman.cli.door import Door, path_of
-from dragoman.cli.inputs import Inputs, asked, values_of
+from dragoman.cli.input_values import Inputs, asked, values_of
 from dragoman.cli.screen import Screen, plain
 from dragoman.cli.session import AsJson, session
 
@@ -94,7 +94,7 @@ def export(
 def _loaded(paths: Iterable[Path]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """The texts as the door wants them, and a step for each file that cannot be read."""
     from dragoman.errors import DragomanError
-    from dragoman.formats.files import files_in, load
+    from dragoman.formats.import_files import files_in, load
 
     texts: list[dict[str, Any]] = []
     unread: list[dict[str, Any]] = []

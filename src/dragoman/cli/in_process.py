@@ -15,7 +15,7 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 from starlette.types import Message
 
 from dragoman.api import Api
-from dragoman.cli.door import Answer, Door, Service, accepted
+from dragoman.cli.door import Door, DoorResponse, RunningService, accepted
 from dragoman.hub import Hub
 from dragoman.settings import Settings
 from dragoman.telemetry.logs import configure_logging
@@ -32,7 +32,7 @@ def open_in_process(settings: Settings) -> Generator[Door]:
 
 
 class InProcessDoor:
-    service: Service | None = None
+    service: RunningService | None = None
 
     def __init__(self, portal: BlockingPortal, api: Api) -> None:
         self._portal = portal
@@ -41,7 +41,7 @@ class InProcessDoor:
     def ask(self, method: str, path: str, body: Any = None, **query: Any) -> Any:
         return accepted(self._portal.call(exchange, self._api, method, path, body, query)).value
 
-    def fetch(self, path: str, **query: Any) -> Answer:
+    def fetch(self, path: str, **query: Any) -> DoorResponse:
         return accepted(self._portal.call(exchange, self._api, "GET", path, None, query))
 
     @contextmanager
@@ -53,13 +53,13 @@ class InProcessDoor:
             start = sent.get()
             status = 503 if start is None else start["status"]
             if status >= 400:
-                accepted(Answer(status, "", b"".join(_bodies(sent))))
+                accepted(DoorResponse(status, "", b"".join(_bodies(sent))))
             yield _lines(sent)
         finally:
             task.cancel()
 
 
-async def exchange(api: Api, method: str, path: str, body: Any, query: Mapping[str, Any]) -> Answer:
+async def exchange(api: Api, method: str, path: str, body: Any, query: Mapping[str, Any]) -> DoorResponse:
     """One request to an ASGI application."""
     data = b"" if body is None else json.dumps(body).encode()
     sent: list[Message] = []
@@ -73,7 +73,7 @@ async def exchange(api: Api, method: str, path: str, body: Any, query: Mapping[s
     given = {name: value for name, value in query.items() if value is not None}
     await api(_scope(method, path, urlencode(given)), receive, send)
     kinds = dict(sent[0]["headers"])
-    return Answer(
+    return DoorResponse(
         sent[0]["status"],
         kinds.get(b"content-type", b"").decode(),
         b"".join(message.get("body", b"") for message in sent[1:]),

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from dragoman.cli.door import path_of
-from dragoman.cli.people_chips import keys_table, me_card, users_table, workspaces_table
+from dragoman.cli.people_tables import keys_table, me_card, users_table, workspaces_table
 from dragoman.cli.session import AsJson, session
 
 workspaces = typer.Typer(no_args_is_help=True, help="Tenants: nothing crosses their border.")

@@ -28,7 +28,7 @@ from dragoman.cli import (
     questions,
     rollout,
     runs,
-    serving,
+    serve,
     stdio,
     threads,
     tools,
@@ -100,10 +100,10 @@ app.add_typer(people.keys, name="keys")
 app.command("whoami")(people.whoami)
 app.command("connect")(connect.connect)
 app.command("stdio")(stdio.stdio)
-app.command("serve")(serving.serve)
+app.command("serve")(serve.serve)
 app.command("worker")(worker.worker)
 app.command("console")(console.console)
-app.command("token")(serving.token)
+app.command("token")(serve.token)
 app.command("doctor")(doctor.doctor)
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from dragoman.cli.door import Door, path_of
-from dragoman.cli.endings import IsQuiet, Waits, open_watching, shown_to_its_end
+from dragoman.cli.run_endings import IsQuiet, Waits, open_watching, shown_to_its_end
 from dragoman.cli.run_events import is_over
 from dragoman.cli.session import AsJson, session
 from dragoman.cli.timeline import runs_table, show_timeline

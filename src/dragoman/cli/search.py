@@ -4,9 +4,9 @@ from typing import Annotated
 
 import typer
 
-from dragoman.cli.chips import tools_table
 from dragoman.cli.door import path_of
 from dragoman.cli.session import AsJson, session
+from dragoman.cli.tables import tools_table
 
 
 def search(

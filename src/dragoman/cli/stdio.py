@@ -48,7 +48,7 @@ def _speak(settings: Settings, path: str) -> None:
     # The whole stack: only here, so that other commands start at once.
     import asyncio
 
-    from dragoman.cli.speech import speak
+    from dragoman.cli.stdio_bridge import speak
     from dragoman.telemetry.logs import configure_logging
     from dragoman.telemetry.redaction import Redactor
 

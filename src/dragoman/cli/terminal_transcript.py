@@ -16,7 +16,7 @@ _FENCES = ("```", "~~~")
 _MOVES = 10  # times a second
 
 
-class Terminal:
+class TerminalTranscript:
     """Whole blocks are printed for good; the one being written moves, with who is at work below it."""
 
     def __init__(self, screen: Screen) -> None:
@@ -25,7 +25,7 @@ class Terminal:
         self._working = ""
         self._is_apart = True  # whether a blank line, or nothing, is above
         self._spinner: Spinner | None = None
-        self._motion = Motion(self._console, self._moving)
+        self._motion = LiveArea(self._console, self._moving)
 
     def text(self, delta: str) -> None:
         with self._motion.lock:
@@ -102,7 +102,7 @@ class Terminal:
         return Group(*parts)
 
 
-class Motion:
+class LiveArea:
     """What moves below all that is printed. Who prints holds the lock: Rich counts lines while it moves."""
 
     def __init__(self, console: "Console", picture: "Callable[[], RenderableType]") -> None:

@@ -5,10 +5,10 @@ from typing import Annotated, Any
 
 import typer
 
-from dragoman.cli.chips import tools_table
 from dragoman.cli.door import path_of
 from dragoman.cli.screen import Screen, ago, plain
 from dragoman.cli.session import AsJson, session
+from dragoman.cli.tables import tools_table
 
 app = typer.Typer(no_args_is_help=True, help="Conversations and the connectors that are active in them.")
 

@@ -5,12 +5,12 @@ from typing import Annotated, Any
 
 import typer
 
-from dragoman.cli.chips import arguments_table, tool_card, tools_table
 from dragoman.cli.door import path_of
-from dragoman.cli.loading import footprint, resolve
 from dragoman.cli.screen import ago
 from dragoman.cli.search import search
 from dragoman.cli.session import AsJson, session
+from dragoman.cli.tables import arguments_table, tool_card, tools_table
+from dragoman.cli.tool_loading import footprint, resolve
 
 app = typer.Typer(no_args_is_help=True, help="See, switch, set and accept the tools of all connectors.")
 app.command("search")(search)

@@ -38,7 +38,7 @@ class Transcript(Protocol):
         ...
 
 
-class Silent:
+class SilentTranscript:
     """Shows nothing: what came of it is printed as one document."""
 
     def text(self, delta: str) -> None: ...
@@ -56,7 +56,7 @@ class Silent:
         yield
 
 
-class Piped(Silent):
+class PipedTranscript(SilentTranscript):
     """Text to stdout, lines to stderr."""
 
     def __init__(self, screen: Screen) -> None:
@@ -80,7 +80,7 @@ class Piped(Silent):
         self._screen.aside(markup)
 
 
-class Quiet(Piped):
+class QuietTranscript(PipedTranscript):
     """The text and nothing else."""
 
     def line(self, markup: str) -> None:

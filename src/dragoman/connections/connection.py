@@ -13,15 +13,23 @@ from typing import Any, Protocol
 
 from mcp.shared.exceptions import MCPError
 
-from dragoman.connections.faults import WireFault, explained
-from dragoman.connections.needs import credential_hint
-from dragoman.connections.repeats import Tries, backoff
-from dragoman.connections.session import Session
-from dragoman.connections.source import LinkStatus, Listing, Notice, Observer, Question, SourceCall, State
+from dragoman.connections.leases import ConnectionLeases
+from dragoman.connections.missing_credentials import credential_hint
+from dragoman.connections.retry import RetrySchedule, backoff
+from dragoman.connections.session import McpSession
+from dragoman.connections.source import (
+    ConnectionObserver,
+    ConnectionStatus,
+    Listing,
+    ServerNotice,
+    ServerRequest,
+    SourceCall,
+    State,
+)
+from dragoman.connections.subscriptions import ResourceSubscriptions
 from dragoman.connections.upkeep import Upkeep
-from dragoman.connections.usage import Usage
-from dragoman.connections.watching import Watching
 from dragoman.connections.wire import Wire
+from dragoman.connections.wire_faults import WireFault, explained
 from dragoman.connector import Connector
 from dragoman.errors import (
     ConnectTimeout,
@@ -44,8 +52,8 @@ class Opener(Protocol):
     """How the owner gets a session; the pool fills it in."""
 
     def __call__(
-        self, connector: Connector, on_notice: Callable[[Notice], None], on_wire: Callable[[Wire], None]
-    ) -> AbstractAsyncContextManager[Session]: ...
+        self, connector: Connector, on_notice: Callable[[ServerNotice], None], on_wire: Callable[[Wire], None]
+    ) -> AbstractAsyncContextManager[McpSession]: ...
 
 
 @dataclass(slots=True)
@@ -59,17 +67,22 @@ class _Phase:
 
 class Connection:
     def __init__(
-        self, connector: Connector, identity: str, opener: Opener, observer: Observer, watching: Watching
+        self,
+        connector: Connector,
+        identity: str,
+        opener: Opener,
+        observer: ConnectionObserver,
+        watching: ResourceSubscriptions,
     ) -> None:
         self.connector = connector
         self.identity = identity
-        self.usage = Usage()
-        self.on_notice: Callable[[Connection, Notice], None] = lambda link, notice: None
+        self.usage = ConnectionLeases()
+        self.on_notice: Callable[[Connection, ServerNotice], None] = lambda link, notice: None
         self._opener = opener
         self._observer = observer
         self._watching = watching
         self._phase = _Phase()
-        self._session: Session | None = None
+        self._session: McpSession | None = None
         self._wire: Wire | None = None
         self._attempt = 0
         self._reconnects = 0
@@ -77,7 +90,7 @@ class Connection:
         self._opened_at = 0.0
         self._relapses = 0
         self._wish = asyncio.Event()  # a caller wants a session now
-        self._ready: asyncio.Future[Session] = asyncio.get_running_loop().create_future()
+        self._ready: asyncio.Future[McpSession] = asyncio.get_running_loop().create_future()
 
     # Seen from outside
 
@@ -90,9 +103,9 @@ class Connection:
         """Whether it holds, or is about to hold, something that costs a process or a socket."""
         return self._session is not None or self._phase.state in ("connecting", "reconnecting")
 
-    def status(self) -> LinkStatus:
+    def status(self) -> ConnectionStatus:
         phase, wire = self._phase, self._wire
-        return LinkStatus(
+        return ConnectionStatus(
             connector_id=self.connector.id,
             slug=self.connector.slug,
             identity=self.identity,
@@ -121,7 +134,7 @@ class Connection:
         """One tool call with its deadline, its retries and its honest outcome."""
         safe = call.tool.definition.annotations.is_safe_to_repeat
         subject = f"{self.connector.slug}/{call.tool.original_name}"
-        tries = Tries(self.connector.configuration.retry, call.deadline)
+        tries = RetrySchedule(self.connector.configuration.retry, call.deadline)
         clock = asyncio.get_running_loop().time
         has_left = False
         try:
@@ -148,7 +161,7 @@ class Connection:
         except MCPError as error:
             raise _refused(subject, error) from None
 
-    async def ask(self, question: Question) -> Mapping[str, Any]:
+    async def ask(self, question: ServerRequest) -> Mapping[str, Any]:
         """A request that is no call of a tool. The server's own no is on the line as well."""
         subject = f"{self.connector.slug}: {question.method}"
         try:
@@ -177,7 +190,7 @@ class Connection:
         except MCPError as error:
             raise _refused(subject, error) from None
 
-    async def ready(self) -> Session:
+    async def ready(self) -> McpSession:
         """The open session, or the outcome of the attempt that this wish sets off."""
         if self._session is not None:
             return self._session
@@ -247,7 +260,7 @@ class Connection:
             end = end or explained(error, self.connector.configuration.connect_timeout, self.status().stderr)
         return end
 
-    def _opened(self, session: Session, seconds: float) -> None:
+    def _opened(self, session: McpSession, seconds: float) -> None:
         is_reconnect = self._ever_connected
         self._ever_connected = True
         self._reconnects += is_reconnect
@@ -323,7 +336,7 @@ class Connection:
         )
         self._observer.state_changed(self.connector, self.status())
 
-    def _take_notice(self, notice: Notice) -> None:
+    def _take_notice(self, notice: ServerNotice) -> None:
         if notice.kind == "tools":
             self._observer.tools_changed(self.connector, self.identity)
         else:

@@ -10,18 +10,18 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, supp
 from typing import Any, Self, TypeVar
 
 from dragoman.connections.connection import Connection
-from dragoman.connections.guarding import Clients
-from dragoman.connections.session import Session, open_session
+from dragoman.connections.http_clients import HttpClients
+from dragoman.connections.session import McpSession, open_session
 from dragoman.connections.source import (
-    LinkStatus,
+    ConnectionObserver,
+    ConnectionStatus,
     Listing,
-    Notice,
-    Observer,
-    Question,
     Secrets,
+    ServerNotice,
+    ServerRequest,
     SourceCall,
 )
-from dragoman.connections.watching import Watching
+from dragoman.connections.subscriptions import ResourceSubscriptions
 from dragoman.connections.wire import Wire
 from dragoman.connector import Connector
 from dragoman.errors import DragomanError, LimitReached, ShuttingDown, Unreachable
@@ -34,7 +34,7 @@ _SOON_ASKED = 5.0
 
 Key = tuple[str, str]
 Result = TypeVar("Result")
-Hearer = Callable[[Connector, str, Notice], None]
+Hearer = Callable[[Connector, str, ServerNotice], None]
 """Told which connector, for which identity it is connected, and what its server said."""
 
 
@@ -44,8 +44,8 @@ class Connections:
     def __init__(
         self,
         secrets: Secrets,
-        observer: Observer,
-        clients: Clients,
+        observer: ConnectionObserver,
+        clients: HttpClients,
         *,
         max_servers: int = 64,
         max_spawns: int = 4,
@@ -57,7 +57,7 @@ class Connections:
         self._spawns = asyncio.Semaphore(max_spawns)
         self._links: dict[Key, Connection] = {}
         self._owners: dict[Connection, asyncio.Task[None]] = {}
-        self._watching: dict[Key, Watching] = {}
+        self._watching: dict[Key, ResourceSubscriptions] = {}
         self._hearers: set[Hearer] = set()
         self._retired: dict[str, int] = {}
         self._is_closing = False
@@ -84,7 +84,7 @@ class Connections:
     async def call(self, call: SourceCall) -> RawResult:
         return await self._with_link(call.connector, call.caller, lambda link: link.call(call))
 
-    async def ask(self, question: Question) -> Mapping[str, Any]:
+    async def ask(self, question: ServerRequest) -> Mapping[str, Any]:
         """What else a server of MCP can be asked. Its own no is on the line as well."""
         return await self._with_link(question.connector, question.caller, lambda link: link.ask(question))
 
@@ -106,7 +106,7 @@ class Connections:
         back. While anything is watched the connection is not closed for being idle.
         """
         key = (connector.id, identity_of(caller, connector.configuration.isolation))
-        watching = self._watching.setdefault(key, Watching())
+        watching = self._watching.setdefault(key, ResourceSubscriptions())
         watching.add(uri)
 
         def end() -> None:
@@ -124,7 +124,7 @@ class Connections:
             raise
         return end
 
-    def _take_notice(self, link: Connection, notice: Notice) -> None:
+    def _take_notice(self, link: Connection, notice: ServerNotice) -> None:
         for hearer in [*self._hearers]:
             hearer(link.connector, link.identity, notice)
 
@@ -143,8 +143,8 @@ class Connections:
         finally:
             link.usage.release()
 
-    async def connect(self, connector: Connector, caller: Caller) -> LinkStatus:
-        async def opened(link: Connection) -> LinkStatus:
+    async def connect(self, connector: Connector, caller: Caller) -> ConnectionStatus:
+        async def opened(link: Connection) -> ConnectionStatus:
             try:
                 await link.ready()
             except ShuttingDown:
@@ -155,7 +155,7 @@ class Connections:
 
         return await self._with_link(connector, caller, opened)
 
-    async def disconnect(self, connector: Connector, caller: Caller) -> LinkStatus:
+    async def disconnect(self, connector: Connector, caller: Caller) -> ConnectionStatus:
         key = (connector.id, identity_of(caller, connector.configuration.isolation))
         if link := self._links.get(key):
             await self._close_link(link)
@@ -172,12 +172,12 @@ class Connections:
         ]
         await asyncio.gather(*(self._close_link(link) for link in links))
 
-    def status(self, connector: Connector, caller: Caller) -> LinkStatus:
+    def status(self, connector: Connector, caller: Caller) -> ConnectionStatus:
         key = (connector.id, identity_of(caller, connector.configuration.isolation))
         link = self._links.get(key)
         if link is not None and connector.enabled:
             return link.status()
-        return LinkStatus(
+        return ConnectionStatus(
             connector_id=connector.id,
             slug=connector.slug,
             identity=key[1],
@@ -185,7 +185,7 @@ class Connections:
             era=connector.era,
         )
 
-    def statuses(self) -> list[LinkStatus]:
+    def statuses(self) -> list[ConnectionStatus]:
         """Every link there is, for `doctor` and for the metrics."""
         return [link.status() for link in self._links.values()]
 
@@ -219,7 +219,7 @@ class Connections:
         old = self._links.pop(key, None)
         if old is not None:
             old.close()
-        watching = self._watching.setdefault(key, Watching())
+        watching = self._watching.setdefault(key, ResourceSubscriptions())
         link = Connection(connector, key[1], self._opener(key), self._observer, watching)
         link.on_notice = self._take_notice
         self._links[key] = link
@@ -269,8 +269,8 @@ class Connections:
     def _opener(self, key: Key):
         @asynccontextmanager
         async def opened(
-            connector: Connector, on_notice: Callable[[Notice], None], on_wire: Callable[[Wire], None]
-        ) -> AsyncGenerator[Session]:
+            connector: Connector, on_notice: Callable[[ServerNotice], None], on_wire: Callable[[Wire], None]
+        ) -> AsyncGenerator[McpSession]:
             self._make_room(key, connector)
             reach = self._clients.for_connector(connector)
             secrets = await self._secrets.reveal(connector, key[1])

@@ -41,30 +41,30 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import SecretStr
 from yarl import URL
 
-from dragoman.connections.asking import Asking
 from dragoman.connections.bearer import Bearer
-from dragoman.connections.conversation import converse
+from dragoman.connections.elicitation import ElicitationRouter
 from dragoman.connections.environment import child_environment, expanded
-from dragoman.connections.faults import WireFault
-from dragoman.connections.guarding import Reach
 from dragoman.connections.http import HttpWire, open_http
-from dragoman.connections.needs import check_secrets
-from dragoman.connections.source import Listing, Notice, Question, SourceCall
+from dragoman.connections.http_clients import Reach
+from dragoman.connections.input_required import converse
+from dragoman.connections.missing_credentials import check_secrets
+from dragoman.connections.source import Listing, ServerNotice, ServerRequest, SourceCall
 from dragoman.connections.sse import open_sse
 from dragoman.connections.stdio import open_stdio
 from dragoman.connections.wire import Message, Wire, is_object
+from dragoman.connections.wire_faults import WireFault
 from dragoman.connector import Auth, Connector, Era
 from dragoman.errors import InputRequired
-from dragoman.tool import Admission, Annotations, Definition, RawResult, Tool
+from dragoman.tool import AdmittedCall, Annotations, RawResult, Tool, ToolDefinition
 
 _MOST_PAGES = 1000
 CLIENT_INFO = Implementation(name="dragoman", version=version("dragoman"))
 
 
-class Session:
+class McpSession:
     """What a connection holds while it is connected."""
 
-    def __init__(self, wire: Wire, client: ClientSession, asking: Asking) -> None:
+    def __init__(self, wire: Wire, client: ClientSession, asking: ElicitationRouter) -> None:
         self.wire = wire
         self.client = client
         self._asking = asking
@@ -119,16 +119,16 @@ class Session:
                 MCP_NAME_HEADER: encode_header_value(name),
                 **self._param_headers(tool, arguments),
             }
-        if call.line is None:
+        if call.channel is None:
             with self._asking.on_behalf_of(None, call.deadline):
                 return _checked(await self.wire.request("tools/call", params, headers), tool)
         try:
             return _checked(await self._converse("tools/call", params, headers, call), tool)
         except InputRequired:
-            call.line.admitted = Admission.of(tool, arguments)
+            call.channel.admitted = AdmittedCall.of(tool, arguments)
             raise
 
-    async def ask(self, question: Question) -> Message:
+    async def ask(self, question: ServerRequest) -> Message:
         """Resources, prompts, completion: the result as it came."""
         method, params = question.method, {**question.params}
         params.pop("_meta", None)  # it was meant for Dragoman; the server gets one of its own
@@ -141,25 +141,25 @@ class Session:
         return await self._converse(method, params, headers, question)
 
     async def _converse(
-        self, method: str, params: Message, headers: Mapping[str, str], about: SourceCall | Question
+        self, method: str, params: Message, headers: Mapping[str, str], about: SourceCall | ServerRequest
     ) -> Message:
-        line = about.line
-        assert line is not None
+        channel = about.channel
+        assert channel is not None
         options: CallOptions = {"headers": dict(headers)}
-        if line.wants_progress:
-            options["on_progress"] = line.progress
+        if channel.wants_progress:
+            options["on_progress"] = channel.progress
 
-        with self._asking.on_behalf_of(line, about.deadline) as party:
+        with self._asking.on_behalf_of(channel, about.deadline) as party:
 
             async def send(params: Message) -> Message:
                 options["request_id"] = party.request_id = self.wire.next_id()
                 return await self.wire.send_raw_request(method, params, options)
 
-            return await converse(send, params, line, about.deadline)
+            return await converse(send, params, channel, about.deadline)
 
     async def list_tools(self) -> Listing:
         """Every page. A tool that cannot be read is named as skipped and never loses the others."""
-        found: list[Definition] = []
+        found: list[ToolDefinition] = []
         skipped: list[str] = []
         cursor: str | None = None
         seen: set[str] = set()
@@ -167,7 +167,7 @@ class Session:
             page = await self._list_page(cursor)
             for raw in cast("list[Any]", page.get("tools") or []):
                 definition = self._definition(raw)
-                if isinstance(definition, Definition):
+                if isinstance(definition, ToolDefinition):
                     found.append(definition)
                 else:
                     skipped.append(definition)
@@ -217,7 +217,7 @@ class Session:
             headers = {**headers, MCP_METHOD_HEADER: method}
         return await self.wire.request(method, params, headers)
 
-    def _definition(self, raw: Any) -> Definition | str:
+    def _definition(self, raw: Any) -> ToolDefinition | str:
         if not is_object(raw) or not isinstance(name := raw.get("name"), str) or not name:
             return "a tool without a name"
         schema = raw.get("inputSchema")
@@ -227,7 +227,7 @@ class Session:
             return f"{name}: {reason}"
         output, notes, meta = raw.get("outputSchema"), raw.get("annotations"), raw.get("_meta")
         title, description = raw.get("title"), raw.get("description")
-        return Definition(
+        return ToolDefinition(
             original_name=name,
             title=title if isinstance(title, str) else None,
             description=description if isinstance(description, str) else "",
@@ -249,10 +249,10 @@ async def open_session(
     connector: Connector,
     secrets: Mapping[str, SecretStr],
     reach: Reach,
-    on_notice: Callable[[Notice], None],
+    on_notice: Callable[[ServerNotice], None],
     on_wire: Callable[[Wire], None],
     bearer: Bearer | None = None,
-) -> AsyncGenerator[Session]:
+) -> AsyncGenerator[McpSession]:
     """A negotiated session on a wire of its own. `on_wire` sees the wire before anything is sent."""
     check_secrets(connector, secrets)
 
@@ -262,7 +262,7 @@ async def open_session(
 
     async with _open_wire(connector, secrets, reach, bearer) as wire:
         on_wire(wire)
-        asking = Asking(wire)
+        asking = ElicitationRouter(wire)
         async with ClientSession(
             dispatcher=wire,
             message_handler=take_message,
@@ -271,19 +271,19 @@ async def open_session(
             read_timeout_seconds=connector.configuration.connect_timeout,
         ) as session:
             await _negotiate(session, connector.era)
-            yield Session(wire, session, asking)
+            yield McpSession(wire, session, asking)
 
 
-def noticed(message: ServerNotification) -> Notice | None:
+def noticed(message: ServerNotification) -> ServerNotice | None:
     match message:
         case ToolListChangedNotification():
-            return Notice("tools")
+            return ServerNotice("tools")
         case PromptListChangedNotification():
-            return Notice("prompts")
+            return ServerNotice("prompts")
         case ResourceListChangedNotification():
-            return Notice("resources")
+            return ServerNotice("resources")
         case ResourceUpdatedNotification():
-            return Notice("resource", str(message.params.uri))
+            return ServerNotice("resource", str(message.params.uri))
         case _:
             return None
 

@@ -10,13 +10,13 @@ from pydantic import SecretStr
 from dragoman.connections.bearer import Bearer
 from dragoman.connector import Connector, Era
 from dragoman.scope import Caller
-from dragoman.tool import Definition, Line, RawResult, Tool
+from dragoman.tool import ClientChannel, RawResult, Tool, ToolDefinition
 
 State = Literal["disconnected", "connecting", "connected", "reconnecting", "needs_auth", "error", "disabled"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LinkStatus:
+class ConnectionStatus:
     """How one connection stands: what a person needs to see to trust it or mend it."""
 
     connector_id: str
@@ -37,7 +37,7 @@ class LinkStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class Notice:
+class ServerNotice:
     """What a server of MCP tells by itself: that one of its lists changed, or the resource at `uri`."""
 
     kind: Literal["tools", "prompts", "resources", "resource"]
@@ -48,7 +48,7 @@ class Notice:
 class Listing:
     """Everything one connection says it offers."""
 
-    tools: tuple[Definition, ...]
+    tools: tuple[ToolDefinition, ...]
     era: Era | None = None
     instructions: str | None = None
     server: Mapping[str, Any] | None = None
@@ -64,11 +64,11 @@ class SourceCall:
     arguments: Mapping[str, Any]
     caller: Caller
     deadline: float
-    line: Line | None = None
+    channel: ClientChannel | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class ServerRequest:
     """One request about resources, prompts or completion, as a server of MCP sees it."""
 
     connector: Connector
@@ -76,7 +76,7 @@ class Question:
     params: Mapping[str, Any]
     caller: Caller
     deadline: float
-    line: Line
+    channel: ClientChannel
 
 
 class Sources(Protocol):
@@ -94,9 +94,9 @@ class Sources(Protocol):
         """Over the connection that this identity has open; None when it has none."""
         ...
 
-    async def connect(self, connector: Connector, caller: Caller) -> LinkStatus: ...
+    async def connect(self, connector: Connector, caller: Caller) -> ConnectionStatus: ...
 
-    async def disconnect(self, connector: Connector, caller: Caller) -> LinkStatus: ...
+    async def disconnect(self, connector: Connector, caller: Caller) -> ConnectionStatus: ...
 
     async def retire(self, connector: Connector) -> None:
         """Lets calls under way finish, then closes every connection opened for this or an older revision."""
@@ -106,13 +106,13 @@ class Sources(Protocol):
         """Lets calls under way finish, then closes every connection that is held for this user."""
         ...
 
-    def status(self, connector: Connector, caller: Caller) -> LinkStatus: ...
+    def status(self, connector: Connector, caller: Caller) -> ConnectionStatus: ...
 
 
-class Observer(Protocol):
+class ConnectionObserver(Protocol):
     """Who is told when a link changes. Declared here, filled in the hub: the one arrow that goes up."""
 
-    def state_changed(self, connector: Connector, status: LinkStatus) -> None: ...
+    def state_changed(self, connector: Connector, status: ConnectionStatus) -> None: ...
 
     def tools_changed(self, connector: Connector, identity: str) -> None: ...
 

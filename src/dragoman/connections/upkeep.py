@@ -21,26 +21,26 @@ from mcp.client.subscriptions import (
 from mcp.shared.exceptions import MCPError
 from mcp_types import CONNECTION_CLOSED
 
-from dragoman.connections.faults import WireFault
-from dragoman.connections.session import Session
-from dragoman.connections.source import Notice
-from dragoman.connections.usage import Usage
-from dragoman.connections.watching import Watching
+from dragoman.connections.leases import ConnectionLeases
+from dragoman.connections.session import McpSession
+from dragoman.connections.source import ServerNotice
+from dragoman.connections.subscriptions import ResourceSubscriptions
+from dragoman.connections.wire_faults import WireFault
 from dragoman.connector import Configuration
 from dragoman.errors import DragomanError, Unreachable
 
 _PROBE_TIMEOUT = 5.0
 _LISTEN_FIRST, _LISTEN_CAP = 1.0, 60.0
-_LISTS = (Notice("tools"), Notice("prompts"), Notice("resources"))
+_LISTS = (ServerNotice("tools"), ServerNotice("prompts"), ServerNotice("resources"))
 
 
 class Upkeep:
     def __init__(
         self,
         configuration: Configuration,
-        usage: Usage,
-        watching: Watching,
-        on_notice: Callable[[Notice], None],
+        usage: ConnectionLeases,
+        watching: ResourceSubscriptions,
+        on_notice: Callable[[ServerNotice], None],
     ) -> None:
         self._health_interval = configuration.health_interval
         self._health_at = asyncio.get_running_loop().time() + configuration.health_interval
@@ -49,7 +49,7 @@ class Upkeep:
         self._watching = watching
         self._tell = on_notice
 
-    async def watch(self, session: Session) -> DragomanError | None:
+    async def watch(self, session: McpSession) -> DragomanError | None:
         """Until the session must end: why, or None when it ends on purpose (closed, idle)."""
         async with asyncio.TaskGroup() as tasks:
             followers = [
@@ -63,7 +63,7 @@ class Upkeep:
                     follower.cancel()
                 self._watching.unsettle()
 
-    async def _until_end(self, session: Session) -> DragomanError | None:
+    async def _until_end(self, session: McpSession) -> DragomanError | None:
         usage = self._usage
         while True:
             if fault := session.wire.fault:
@@ -98,7 +98,7 @@ class Upkeep:
             return False
         return asyncio.get_running_loop().time() >= usage.last_used + self._idle_ttl
 
-    async def _asked(self, session: Session) -> DragomanError | None:
+    async def _asked(self, session: McpSession) -> DragomanError | None:
         """Asks a server in doubt whether it still answers; why not, if it does not."""
         usage = self._usage
         usage.is_suspect = False
@@ -114,7 +114,7 @@ class Upkeep:
         usage.answered()
         return None
 
-    async def _follow_lists(self, session: Session) -> None:
+    async def _follow_lists(self, session: McpSession) -> None:
         """The 2026 era's subscription to changed lists; reopened, with a refetch, when it is lost."""
         if not (session.is_modern and session.announces):
             return
@@ -128,7 +128,7 @@ class Upkeep:
         )
         await self._listen(stream, [notice for notice in _LISTS if notice.kind in announced])
 
-    async def _follow_resources(self, session: Session) -> None:
+    async def _follow_resources(self, session: McpSession) -> None:
         """Tells the server which resources somebody wants to hear of, whenever that changes."""
         watching = self._watching
         told: frozenset[str] = frozenset()
@@ -145,7 +145,7 @@ class Upkeep:
             told = wanted
 
     async def _listen_to_resources(
-        self, session: Session, wanted: frozenset[str], before: frozenset[str]
+        self, session: McpSession, wanted: frozenset[str], before: frozenset[str]
     ) -> None:
         """One subscription for all, until others are wanted. What changes between two of them is told too."""
         watching = self._watching
@@ -154,13 +154,13 @@ class Upkeep:
         def opened() -> None:
             watching.settle(wanted)
             while missed:
-                self._tell(Notice("resource", missed.pop()))
+                self._tell(ServerNotice("resource", missed.pop()))
 
         async def heard() -> None:
             if wanted:
                 uris = sorted(wanted)
                 stream = partial(listen, session.client, resource_subscriptions=uris)
-                await self._listen(stream, [Notice("resource", uri) for uri in uris], opened)
+                await self._listen(stream, [ServerNotice("resource", uri) for uri in uris], opened)
             watching.settle(wanted)  # also where the server does not offer it after all
 
         async with asyncio.TaskGroup() as tasks:
@@ -171,7 +171,7 @@ class Upkeep:
     async def _listen(
         self,
         open_stream: Callable[[], AbstractAsyncContextManager[Subscription]],
-        refetch: Sequence[Notice],
+        refetch: Sequence[ServerNotice],
         on_open: Callable[[], None] = lambda: None,
     ) -> None:
         """Passes on what comes. A stream that is lost is opened again; all of it may have changed then."""
@@ -196,13 +196,13 @@ class Upkeep:
                 self._tell(notice)
 
 
-def _notice(event: ServerEvent) -> Notice:
+def _notice(event: ServerEvent) -> ServerNotice:
     match event:
         case PromptsListChanged():
-            return Notice("prompts")
+            return ServerNotice("prompts")
         case ResourcesListChanged():
-            return Notice("resources")
+            return ServerNotice("resources")
         case ResourceUpdated():
-            return Notice("resource", event.uri)
+            return ServerNotice("resource", event.uri)
         case ToolsListChanged():
-            return Notice("tools")
+            return ServerNotice("tools")

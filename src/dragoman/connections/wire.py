@@ -18,7 +18,7 @@ from mcp.shared.exceptions import MCPError
 from mcp.shared.transport_context import TransportContext
 from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, REQUEST_TIMEOUT, RequestId
 
-from dragoman.connections.faults import WireFault
+from dragoman.connections.wire_faults import WireFault
 
 Message = dict[str, Any]
 _NO_OPTIONS: CallOptions = {}

@@ -10,9 +10,9 @@ from starlette.routing import Route
 
 from dragoman.agent import Agent
 from dragoman.console import rollout
-from dragoman.console.filled import Filled, filled
 from dragoman.console.pages import caller_of, hub_of, is_part, pages_of
-from dragoman.console.rights import check_scope
+from dragoman.console.session_rights import check_scope
+from dragoman.console.submitted_form import SubmittedForm, filled
 from dragoman.hub import Hub
 from dragoman.scope import APP, Caller
 
@@ -171,7 +171,7 @@ async def _models(hub: Hub) -> Sequence[str]:
     return list(dict.fromkeys(found.model for found in survey if found.model and found.is_usable))
 
 
-def _settings(form: Filled) -> dict[str, Any]:
+def _settings(form: SubmittedForm) -> dict[str, Any]:
     """What every kind of agent has."""
     return {
         "instructions": form.text("instructions"),
@@ -181,7 +181,7 @@ def _settings(form: Filled) -> dict[str, Any]:
     }
 
 
-def _capabilities(form: Filled) -> list[str] | None:
+def _capabilities(form: SubmittedForm) -> list[str] | None:
     return form.words("capabilities") if form.text("reach") == "some" else None
 
 

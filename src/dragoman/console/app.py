@@ -20,30 +20,30 @@ from dragoman.console import (
     code,
     connectors,
     credentials,
+    import_export,
     keys,
     log,
     oidc,
     overview,
     runs,
     settings,
-    signing_in,
+    sign_in,
     tools,
-    transfer,
     users,
 )
-from dragoman.console.faults import of_error, shown
+from dragoman.console.error_pages import of_error, shown
 from dragoman.console.pages import HEADERS, PLACES, STATIC, Pages, is_part
-from dragoman.console.rights import check_request
-from dragoman.console.sessions import Admit, Seals, Sessions
+from dragoman.console.session_rights import check_request
+from dragoman.console.sessions import Admit, BrowserSessions, SealsCookies
 from dragoman.errors import Denied, DragomanError
 from dragoman.hub import Hub
-from dragoman.identity.admission import Admission
+from dragoman.identity.authenticated import AuthenticatedCaller
 from dragoman.telemetry.logs import get_logger
 from dragoman.web.bodies import limited
 
 _PARTS = (
-    signing_in, oidc, overview, chat, connectors, tools, code, agents, runs, approvals, credentials,
-    keys, users, audit, log, transfer, settings,
+    sign_in, oidc, overview, chat, connectors, tools, code, agents, runs, approvals, credentials,
+    keys, users, audit, log, import_export, settings,
 )  # fmt: skip
 _OPEN = ("/sign-in", "/static/")
 _FIRST = frozenset(place.path.strip("/").split("/")[0] for place in PLACES) | {
@@ -67,10 +67,14 @@ class Console:
         self._hub = hub
         self._stopping = asyncio.Event()
 
-        async def admit_again(workspace: str, user: str) -> Admission:
-            return await hub.entrance.admit_again(workspace, user)  # looked up late: the hub may not be open
+        async def admit_again(workspace: str, user: str) -> AuthenticatedCaller:
+            return await hub.authenticator.admit_again(
+                workspace, user
+            )  # looked up late: the hub may not be open
 
-        self.sessions = Sessions(lambda: Seals(hub.seal, hub.unseal), admit, admit_again, is_secure)
+        self.sessions = BrowserSessions(
+            lambda: SealsCookies(hub.seal, hub.unseal), admit, admit_again, is_secure
+        )
         routes = [route for part in _PARTS for route in part.routes]
         self._app = Starlette(routes=[*routes, Mount("/static", _Kept(StaticFiles(directory=STATIC)))])
         self._app.state.hub = hub

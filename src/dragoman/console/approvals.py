@@ -8,12 +8,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from dragoman.console.filled import filled
 from dragoman.console.pages import caller_of, hub_of, is_part, pages_of
 from dragoman.console.questions import answer_in, exact, form_for
-from dragoman.console.rights import check_scope
+from dragoman.console.session_rights import check_scope
+from dragoman.console.submitted_form import filled
 from dragoman.errors import Conflict
-from dragoman.hub.approvals import Question as Approval
+from dragoman.hub.approvals import ApprovalView as Approval
 from dragoman.store.records import ApprovalStatus
 
 TABS = {"open": "Open", "answered": "Answered", "allowed": "Allowed for longer"}

@@ -12,9 +12,9 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
+from dragoman.console.formatting import pretty
 from dragoman.console.pages import caller_of, hub_of, is_part, pages_of
-from dragoman.console.rights import check_from_here
-from dragoman.console.texts import pretty
+from dragoman.console.session_rights import check_from_here
 from dragoman.errors import InvalidArguments
 
 _A_PAGE = 50

@@ -14,12 +14,18 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from dragoman.agent import Agent
-from dragoman.console.chat_asks import answer_approval, answer_question, look_up, show_approval, show_question
 from dragoman.console.chat_events import ThreadFrames
-from dragoman.console.filled import filled
+from dragoman.console.chat_questions import (
+    answer_approval,
+    answer_question,
+    look_up,
+    show_approval,
+    show_question,
+)
 from dragoman.console.pages import caller_of, event_stream, hub_of, pages_of
-from dragoman.console.rights import check_scope
-from dragoman.console.transcript import Turn, turn_of
+from dragoman.console.session_rights import check_scope
+from dragoman.console.submitted_form import filled
+from dragoman.console.transcript import ChatTurn, turn_of
 from dragoman.errors import InvalidArguments
 from dragoman.hub import Hub
 from dragoman.hub.threads import ThreadView
@@ -157,7 +163,9 @@ async def _page(request: Request, thread: ThreadView | None) -> Response:
     )
 
 
-async def _turns(hub: Hub, caller: Caller, thread: str, first: Run | None = None) -> tuple[list[Turn], bool]:
+async def _turns(
+    hub: Hub, caller: Caller, thread: str, first: Run | None = None
+) -> tuple[list[ChatTurn], bool]:
     """In order; whether there are earlier ones."""
     before = first.created_at if first else None
     runs = await hub.runs.list(caller, thread=thread, before=before, limit=_AT_ONCE + 1)
@@ -166,7 +174,7 @@ async def _turns(hub: Hub, caller: Caller, thread: str, first: Run | None = None
     return shown[::-1], len(runs) > _AT_ONCE
 
 
-async def _turn(hub: Hub, caller: Caller, run: Run, thumbs: dict[str, int]) -> Turn:
+async def _turn(hub: Hub, caller: Caller, run: Run, thumbs: dict[str, int]) -> ChatTurn:
     root = run if run.is_root else await hub.runs.get(run.root, caller)
     turn = turn_of(root, await _events(hub, caller, root))
     for work in turn.everything():
@@ -208,7 +216,7 @@ async def _connectors(hub: Hub, caller: Caller) -> list[Any]:
     return [view for view in await hub.connectors.list(caller) if view.connector.kind != "native"]
 
 
-def _position(turns: Sequence[Turn]) -> str:
+def _position(turns: Sequence[ChatTurn]) -> str:
     """Where the stream begins: with the first turn that is not over, else after the last."""
     turn = next((one for one in turns if not one.is_over), turns[-1] if turns else None)
     return f"{turn.root}:{turn.number}" if turn else "-:0"

@@ -4,10 +4,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from dragoman.console.filled import filled
+from dragoman.console.formatting import pretty
 from dragoman.console.pages import caller_of, hub_of, pages_of
-from dragoman.console.rights import check_scope
-from dragoman.console.texts import pretty
+from dragoman.console.session_rights import check_scope
+from dragoman.console.submitted_form import filled
 
 _EXAMPLE = """found = await search_tools("read", limit=5)
 for one in found:

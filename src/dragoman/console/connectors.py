@@ -1,4 +1,4 @@
-"""Connectors: how each does, switching, mending, removing. How they are added and changed is in `adding`."""
+"""Connectors: how each does, switching, mending, removing. Adding and changing is `connector_editing`."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -10,10 +10,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from dragoman.catalog import Changes
-from dragoman.connections.source import LinkStatus
+from dragoman.catalog import ToolChanges
+from dragoman.connections.source import ConnectionStatus
 from dragoman.connector import Connector
-from dragoman.console import adding
+from dragoman.console import connector_editing
 from dragoman.console.pages import caller_of, hub_of, pages_of
 from dragoman.console.sparklines import line
 from dragoman.hub import ConnectorView, Hub
@@ -32,7 +32,7 @@ class _Held:
 
     workspace: str
     user: str
-    link: LinkStatus
+    link: ConnectionStatus
 
 
 # All of them
@@ -156,7 +156,7 @@ async def _relist(request: Request) -> Response:
     return await _part(request, await hub.connectors.get(slug, caller), changes)
 
 
-async def _part(request: Request, view: ConnectorView, changes: Changes | None = None) -> Response:
+async def _part(request: Request, view: ConnectorView, changes: ToolChanges | None = None) -> Response:
     live = await _live(hub_of(request), caller_of(request), view)
     return pages_of(request).part(request, "connectors/live.html", **live, changes=changes)
 
@@ -177,7 +177,7 @@ async def authorise(request: Request) -> Response:
 routes = [
     Route("/connectors", list_connectors),
     Route("/connectors/-/cards", show_cards),
-    *adding.routes,
+    *connector_editing.routes,
     Route("/connectors/{slug}", show_connector),
     Route("/connectors/{slug}/live", show_live),
     Route("/connectors/{slug}/switch", switch_connector, methods=["POST"]),

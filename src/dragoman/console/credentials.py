@@ -7,9 +7,9 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from dragoman.console.filled import filled
 from dragoman.console.pages import caller_of, hub_of, is_part, pages_of
-from dragoman.console.rights import check_from_here, check_scope
+from dragoman.console.session_rights import check_from_here, check_scope
+from dragoman.console.submitted_form import filled
 from dragoman.errors import InvalidArguments
 
 _PREFIX = "secret:"

@@ -8,9 +8,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from dragoman.console.filled import filled
 from dragoman.console.pages import caller_of, find_session, hub_of, pages_of
-from dragoman.console.rights import check_scope
+from dragoman.console.session_rights import check_scope
+from dragoman.console.submitted_form import filled
 from dragoman.errors import InvalidArguments
 from dragoman.people import KEY_SCOPES, ApiKey, KeyScope
 from dragoman.scope import Way

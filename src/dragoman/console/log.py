@@ -9,9 +9,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from dragoman.console.formatting import pretty
 from dragoman.console.pages import caller_of, duration, event_stream, hub_of, is_part, pages_of
-from dragoman.console.rights import check_scope
-from dragoman.console.texts import pretty
+from dragoman.console.session_rights import check_scope
 from dragoman.events import Event
 from dragoman.web.server_sent_events import event_frame
 

@@ -12,10 +12,10 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from dragoman.console.pages import hub_of
-from dragoman.console.sessions import Sessions
-from dragoman.console.signing_in import next_of, show_form
+from dragoman.console.sessions import BrowserSessions
+from dragoman.console.sign_in import next_of, show_form
 from dragoman.errors import DragomanError, NotFound
-from dragoman.identity.sign_in import Begun, SignIn
+from dragoman.identity.sign_in import SignIn, StartedSignIn
 
 COOKIE = "dragoman_sign_in"
 LASTS = 600
@@ -62,7 +62,7 @@ async def _finished(request: Request) -> Response:
     if "error" in asked or not asked.get("code"):
         said = asked.get("error", "no code")[:100]
         return show_form(request, f"{sign_in.name} did not sign you in: {said}.", status=401)
-    begun = Begun(facts["address"], facts["state"], facts["nonce"], facts["verifier"])
+    begun = StartedSignIn(facts["address"], facts["state"], facts["nonce"], facts["verifier"])
     try:
         admission = await sign_in.finish(asked["code"], _back(request), begun)
     except DragomanError as error:
@@ -75,12 +75,12 @@ async def _finished(request: Request) -> Response:
 # Parts
 
 
-def _sessions(request: Request) -> Sessions:
+def _sessions(request: Request) -> BrowserSessions:
     return request.app.state.sessions
 
 
 def _sign_in(request: Request) -> SignIn:
-    found = hub_of(request).entrance.sign_in
+    found = hub_of(request).authenticator.sign_in
     if found is None:
         raise NotFound("nobody is signed in elsewhere for this service", hint="use a key")
     return found

@@ -14,7 +14,7 @@ from starlette.responses import HTMLResponse, Response
 
 from dragoman.console.hints import linked
 from dragoman.console.markdown import rendered
-from dragoman.console.sessions import Session
+from dragoman.console.sessions import BrowserSession
 from dragoman.hub import Hub
 from dragoman.scope import Caller
 from dragoman.web.server_sent_events import EventStream, Work
@@ -34,7 +34,7 @@ HEADERS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class MenuEntry:
     """One entry of the menu."""
 
     path: str
@@ -44,20 +44,20 @@ class Place:
 
 
 PLACES = (
-    Place("/", "Overview", "home"),
-    Place("/chat", "Chat", "chat"),
-    Place("/connectors", "Connectors", "plug"),
-    Place("/tools", "Tools", "tool"),
-    Place("/code", "Code", "code"),
-    Place("/agents", "Agents", "robot"),
-    Place("/runs", "Runs", "steps"),
-    Place("/approvals", "Approvals", "check", "trust"),
-    Place("/credentials", "Credentials", "key", "trust"),
-    Place("/keys", "API keys", "lock", "trust"),
-    Place("/audit", "Audit", "list", "trust"),
-    Place("/log", "Live log", "pulse", "system"),
-    Place("/transfer", "Import/export", "swap", "system"),
-    Place("/settings", "Settings", "sliders", "system"),
+    MenuEntry("/", "Overview", "home"),
+    MenuEntry("/chat", "Chat", "chat"),
+    MenuEntry("/connectors", "Connectors", "plug"),
+    MenuEntry("/tools", "Tools", "tool"),
+    MenuEntry("/code", "Code", "code"),
+    MenuEntry("/agents", "Agents", "robot"),
+    MenuEntry("/runs", "Runs", "steps"),
+    MenuEntry("/approvals", "Approvals", "check", "trust"),
+    MenuEntry("/credentials", "Credentials", "key", "trust"),
+    MenuEntry("/keys", "API keys", "lock", "trust"),
+    MenuEntry("/audit", "Audit", "list", "trust"),
+    MenuEntry("/log", "Live log", "pulse", "system"),
+    MenuEntry("/transfer", "Import/export", "swap", "system"),
+    MenuEntry("/settings", "Settings", "sliders", "system"),
 )
 
 
@@ -124,7 +124,7 @@ def pages_of(request: Request) -> Pages:
     return request.app.state.pages
 
 
-def find_session(request: Request) -> Session | None:
+def find_session(request: Request) -> BrowserSession | None:
     return getattr(request.state, "session", None)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 from unicodedata import category
 
-from dragoman.console.schema_forms import Form, form_of, read_json
+from dragoman.console.schema_forms import SchemaForm, form_of, read_json
 from dragoman.errors import InvalidArguments
 from dragoman.run import Question
 
@@ -19,7 +19,7 @@ def exact(arguments: Mapping[str, Any]) -> str:
     return "".join(json.dumps(one)[1:-1] if one != "\n" and category(one) in _UNSEEN else one for one in text)
 
 
-def form_for(question: Question, draft: Mapping[str, str] | None = None) -> Form | None:
+def form_for(question: Question, draft: Mapping[str, str] | None = None) -> SchemaForm | None:
     """None where text is wanted, or what is wanted is too deep for a short form and typed as JSON."""
     if question.fields is None:
         return None

@@ -9,7 +9,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from dragoman.console.pages import caller_of, hub_of, is_part, pages_of
-from dragoman.console.rights import check_scope
+from dragoman.console.session_rights import check_scope
 from dragoman.errors import InvalidArguments
 from dragoman.run import Run, RunEvent, RunStatus
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any, Literal, cast
 
-from dragoman.console.schema_shapes import MISSING, Shape, shape_of
+from dragoman.console.schema_shapes import MISSING, ValueShape, shape_of
 
 Draft = Mapping[str, str]
 Kind = Literal["text", "long", "number", "integer", "date", "moment", "choice", "object", "list", "variant",
@@ -29,7 +29,7 @@ _LEFT_OUT = ("", "leave out")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Field:
+class FormControl:
     """One control, or a group of them. `value` is what was read from it; `MISSING` where it is left out.
 
     `text` is what the control shows, `default` what holds where it is left out. Optional groups that are not
@@ -40,10 +40,10 @@ class Field:
     name: str
     kind: Kind
     is_required: bool
-    shape: Shape
+    shape: ValueShape
     text: str = ""
     options: tuple[tuple[str, str], ...] = ()
-    parts: "tuple[Field, ...]" = ()
+    parts: "tuple[FormControl, ...]" = ()
     is_given: bool = True
     value: Any = MISSING
     problem: str = ""
@@ -62,29 +62,29 @@ class Field:
             return "yes" if default else "no"
         return compact(default)
 
-    def walk(self) -> "Iterator[Field]":
+    def walk(self) -> "Iterator[FormControl]":
         yield self
         for part in self.parts:
             yield from part.walk()
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
-    fields: tuple[Field, ...]
+class SchemaForm:
+    fields: tuple[FormControl, ...]
 
     @property
     def arguments(self) -> dict[str, Any]:
         return {field.name: field.value for field in self.fields if field.value is not MISSING}
 
     @property
-    def problems(self) -> list[Field]:
+    def problems(self) -> list[FormControl]:
         return [field for top in self.fields for field in top.walk() if field.problem]
 
 
-def form_of(schema: Mapping[str, Any], draft: Draft) -> Form:
+def form_of(schema: Mapping[str, Any], draft: Draft) -> SchemaForm:
     """The form as it stands with this draft; an empty draft gives the form as it is first shown."""
     walk = _Walk(schema, draft)
-    return Form(walk.properties(shape_of(schema, schema), "", 0))
+    return SchemaForm(walk.properties(shape_of(schema, schema), "", 0))
 
 
 def draft_of(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[str, str] | None:
@@ -132,19 +132,19 @@ class _Walk:
         self._draft = draft
         self._left = _MOST_FIELDS
 
-    def properties(self, shape: Shape, path: str, depth: int) -> tuple[Field, ...]:
+    def properties(self, shape: ValueShape, path: str, depth: int) -> tuple[FormControl, ...]:
         return tuple(
             self._field(part, f"{path}/{_escaped(name)}", name, name in shape.required, depth + 1)
             for name, part in shape.properties.items()
         )
 
-    def _field(self, schema: Any, path: str, name: str, is_required: bool, depth: int) -> Field:
+    def _field(self, schema: Any, path: str, name: str, is_required: bool, depth: int) -> FormControl:
         shape = shape_of(schema, self._root)
         kind = _kind_of(shape, name)
         self._left -= 1
         if self._left < 0 or depth > _DEEPEST:
             kind = "json"
-        field = Field(path=path, name=name, kind=kind, is_required=is_required, shape=shape)
+        field = FormControl(path=path, name=name, kind=kind, is_required=is_required, shape=shape)
         field = getattr(self, f"_{kind}")(field, depth)
         if field.value is MISSING and not field.problem and is_required:
             if shape.is_nullable:
@@ -154,7 +154,7 @@ class _Walk:
 
     # Groups
 
-    def _object(self, field: Field, depth: int) -> Field:
+    def _object(self, field: FormControl, depth: int) -> FormControl:
         is_given = (field.is_required and not field.shape.is_nullable) or f"has:{field.path}" in self._draft
         if not is_given:
             return replace(field, is_given=False)
@@ -162,7 +162,7 @@ class _Walk:
         value = {part.name: part.value for part in parts if part.value is not MISSING}
         return replace(field, parts=parts, value=value)
 
-    def _list(self, field: Field, depth: int) -> Field:
+    def _list(self, field: FormControl, depth: int) -> FormControl:
         first = field.shape.least if field.is_required else 0
         count = min(_count(self._draft.get(f"n:{field.path}", str(first))), MOST_ENTRIES)
         parts = tuple(
@@ -174,7 +174,7 @@ class _Walk:
             value = MISSING
         return replace(field, parts=parts, text=str(count), value=value)
 
-    def _variant(self, field: Field, depth: int) -> Field:
+    def _variant(self, field: FormControl, depth: int) -> FormControl:
         may_be_left = not field.is_required or field.shape.is_nullable
         chosen = self._draft.get(f"is:{field.path}", "" if may_be_left else "0")
         labels = tuple((str(index), one.label) for index, one in enumerate(field.shape.variants))
@@ -188,18 +188,18 @@ class _Walk:
 
     # Controls
 
-    def _text(self, field: Field, depth: int) -> Field:
+    def _text(self, field: FormControl, depth: int) -> FormControl:
         text = self._typed(field)
         is_left_out = not text and not (field.is_required and not field.shape.is_nullable)
         return replace(field, text=text, value=MISSING if is_left_out else text)
 
     _long = _text
 
-    def _date(self, field: Field, depth: int) -> Field:
+    def _date(self, field: FormControl, depth: int) -> FormControl:
         text = self._typed(field)
         return replace(field, text=text, value=text or MISSING)
 
-    def _moment(self, field: Field, depth: int) -> Field:
+    def _moment(self, field: FormControl, depth: int) -> FormControl:
         """Browsers give no zone, and what JSON calls a date-time has one: people are told that it is UTC."""
         text = self._typed(field).removesuffix("Z")
         if not text:
@@ -208,13 +208,13 @@ class _Walk:
             return replace(field, text=text, problem="Give a date and a time.")
         return replace(field, text=text, value=f"{text}:00Z" if _MINUTE.fullmatch(text) else f"{text}Z")
 
-    def _integer(self, field: Field, depth: int) -> Field:
+    def _integer(self, field: FormControl, depth: int) -> FormControl:
         text = self._typed(field).strip()
         if not text or _WHOLE.fullmatch(text):
             return replace(field, text=text, value=int(text) if text else MISSING)
         return replace(field, text=text, problem="Give a whole number.")
 
-    def _number(self, field: Field, depth: int) -> Field:
+    def _number(self, field: FormControl, depth: int) -> FormControl:
         text = self._typed(field).strip()
         if not text or _WHOLE.fullmatch(text):
             return replace(field, text=text, value=int(text) if text else MISSING)
@@ -226,7 +226,7 @@ class _Walk:
             return replace(field, text=text, value=number)
         return replace(field, text=text, problem="Give a number.")
 
-    def _choice(self, field: Field, depth: int) -> Field:
+    def _choice(self, field: FormControl, depth: int) -> FormControl:
         may_be_left = not field.is_required or field.shape.is_nullable
         first = self._first_choice(field, may_be_left)
         text = self._draft.get(f"v:{field.path}", first)
@@ -236,7 +236,7 @@ class _Walk:
         options = (_LEFT_OUT, *labels) if may_be_left or not first else labels
         return replace(field, text=text, options=options, value=value)
 
-    def _first_choice(self, field: Field, may_be_left: bool) -> str:
+    def _first_choice(self, field: FormControl, may_be_left: bool) -> str:
         if may_be_left:
             return ""
         for index, (value, _) in enumerate(field.shape.choices):
@@ -246,14 +246,14 @@ class _Walk:
                 return str(index)
         return ""
 
-    def _fixed(self, field: Field, depth: int) -> Field:
+    def _fixed(self, field: FormControl, depth: int) -> FormControl:
         return (
             replace(field, text=compact(field.shape.constant), value=field.shape.constant)
             if (field.is_required)
             else field
         )
 
-    def _json(self, field: Field, depth: int) -> Field:
+    def _json(self, field: FormControl, depth: int) -> FormControl:
         default = field.shape.default
         first = (
             json.dumps(default, ensure_ascii=False) if field.is_required and default is not MISSING else ""
@@ -266,7 +266,7 @@ class _Walk:
         except ValueError as error:
             return replace(field, text=text, problem=f"This is not valid JSON: {error}.")
 
-    def _typed(self, field: Field) -> str:
+    def _typed(self, field: FormControl) -> str:
         default = field.shape.default
         first = compact(default) if field.is_required and default not in (MISSING, None) else ""
         return self._draft.get(f"v:{field.path}", first)
@@ -289,7 +289,7 @@ def _refuse(word: str) -> Any:
     raise ValueError(f"{word} is no JSON")
 
 
-def _kind_of(shape: Shape, name: str) -> Kind:
+def _kind_of(shape: ValueShape, name: str) -> Kind:
     if shape.constant is not MISSING:
         return "fixed"
     if shape.choices:
@@ -305,14 +305,14 @@ def _kind_of(shape: Shape, name: str) -> Kind:
     return cast("Kind", shape.type) if shape.type in ("integer", "number") else "json"
 
 
-def _kind_of_string(shape: Shape, name: str) -> Kind:
+def _kind_of_string(shape: ValueShape, name: str) -> Kind:
     if shape.format in ("date", "date-time"):
         return "date" if shape.format == "date" else "moment"
     long = {"body", "text", "content", "message", "description", "prompt", "code", "html", "markdown", "sql"}
     return "long" if name.lower() in long or (shape.longest or 0) > 200 else "text"
 
 
-def _drafted(root: Mapping[str, Any], field: Field, value: Any) -> dict[str, str]:
+def _drafted(root: Mapping[str, Any], field: FormControl, value: Any) -> dict[str, str]:
     """What would have to be typed for this value. The caller checks that it reads as the same."""
     path, shape = field.path, field.shape
     if field.kind == "object" and isinstance(value, Mapping):
@@ -341,7 +341,7 @@ def _drafted(root: Mapping[str, Any], field: Field, value: Any) -> dict[str, str
     return {f"v:{path}": "" if value is None else compact(value)}
 
 
-def _drafted_variant(root: Mapping[str, Any], field: Field, value: Any) -> dict[str, str]:
+def _drafted_variant(root: Mapping[str, Any], field: FormControl, value: Any) -> dict[str, str]:
     for index in range(len(field.shape.variants)):
         draft = {f"is:{field.path}": str(index)}
         (part,) = _Walk(root, draft)._variant(field, 0).parts  # pyright: ignore[reportPrivateUsage]
@@ -352,7 +352,7 @@ def _drafted_variant(root: Mapping[str, Any], field: Field, value: Any) -> dict[
     return {f"is:{field.path}": ""}
 
 
-def _left(field: Field) -> dict[str, str]:
+def _left(field: FormControl) -> dict[str, str]:
     return {} if field.kind in ("object", "list", "variant") else {f"v:{field.path}": ""}
 
 

@@ -13,13 +13,13 @@ _YES_NO = ((True, "yes"), (False, "no"))
 
 
 @dataclass(frozen=True, slots=True)
-class Variant:
+class ShapeVariant:
     label: str
     schema: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shape:
+class ValueShape:
     """`type` is empty where the schema leaves it open. `choices` are values with what people read of them."""
 
     type: str = ""
@@ -31,7 +31,7 @@ class Shape:
     example: Any = MISSING
     constant: Any = MISSING
     choices: tuple[tuple[Any, str], ...] = ()
-    variants: tuple[Variant, ...] = ()
+    variants: tuple[ShapeVariant, ...] = ()
     properties: Mapping[str, Any] = field(default_factory=dict[str, Any])
     required: frozenset[str] = frozenset()
     items: Any = None
@@ -41,14 +41,14 @@ class Shape:
     maximum: float | None = None
 
 
-def shape_of(schema: Any, root: Mapping[str, Any]) -> Shape:
+def shape_of(schema: Any, root: Mapping[str, Any]) -> ValueShape:
     """Of anything that stands where a schema may stand; what is none is a value of any kind."""
     whole = _resolved(schema, root)
     whole, is_nullable = _without_null(whole, root)
     types = [str(one) for one in _sequence(whole.get("type"))]
     variants = _variants(whole, types, root)
     choices = _choices(whole, types, root)
-    return Shape(
+    return ValueShape(
         type=types[0] if len(types) == 1 else "object" if not types and "properties" in whole else "",
         title=_text(whole, "title"),
         description=_text(whole, "description"),
@@ -129,14 +129,16 @@ def _without_null(whole: dict[str, Any], root: Mapping[str, Any]) -> tuple[dict[
     return whole, is_nullable
 
 
-def _variants(whole: Mapping[str, Any], types: list[str], root: Mapping[str, Any]) -> tuple[Variant, ...]:
+def _variants(
+    whole: Mapping[str, Any], types: list[str], root: Mapping[str, Any]
+) -> tuple[ShapeVariant, ...]:
     options = _sequence(whole.get("anyOf")) or _sequence(whole.get("oneOf"))
     if options and not whole.get("properties"):
         shapes = [_resolved(one, root) for one in options]
-        return tuple(Variant(_label(shape, index), shape) for index, shape in enumerate(shapes))
+        return tuple(ShapeVariant(_label(shape, index), shape) for index, shape in enumerate(shapes))
     if len(types) > 1:
         beside = {name: value for name, value in whole.items() if name not in ("default", "description")}
-        return tuple(Variant(one, {**beside, "type": one}) for one in types)
+        return tuple(ShapeVariant(one, {**beside, "type": one}) for one in types)
     return ()
 
 

@@ -16,22 +16,22 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from dragoman.errors import DragomanError
-from dragoman.identity.admission import Admission
+from dragoman.identity.authenticated import AuthenticatedCaller
 
 COOKIE = "dragoman_session"
 LASTS = 12 * 3600
 _LINK_LASTS = 3600
 _MOST_LINKS = 50
 _PLACE = ("console", "session")
-Admit = Callable[[str], Awaitable[Admission]]
-AdmitAgain = Callable[[str, str], Awaitable[Admission]]
+Admit = Callable[[str], Awaitable[AuthenticatedCaller]]
+AdmitAgain = Callable[[str, str], Awaitable[AuthenticatedCaller]]
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class BrowserSession:
     """`csrf` must come with every request that changes something."""
 
-    admission: Admission
+    admission: AuthenticatedCaller
     csrf: str
     name: str = ""
 
@@ -40,18 +40,18 @@ class Session:
 
 
 @dataclass(frozen=True, slots=True)
-class Seals:
+class SealsCookies:
     """Seals what the browser keeps; the vault fills it."""
 
     seal: Callable[..., bytes]
     open: Callable[..., bytes]
 
 
-class Sessions:
+class BrowserSessions:
     """`admit_again` finds those who came without a key: they signed in elsewhere."""
 
     def __init__(
-        self, seals: Callable[[], Seals], admit: Admit, admit_again: AdmitAgain, is_secure: bool
+        self, seals: Callable[[], SealsCookies], admit: Admit, admit_again: AdmitAgain, is_secure: bool
     ) -> None:
         self._seals = seals
         self._admit = admit
@@ -79,7 +79,7 @@ class Sessions:
         await self._admit(token)
         self._give(response, {"token": token})
 
-    def begin_for(self, response: Response, admission: Admission) -> None:
+    def begin_for(self, response: Response, admission: AuthenticatedCaller) -> None:
         """For somebody whom another has just signed in; there is no key to keep."""
         self._give(response, {"user": [admission.caller.workspace, admission.caller.user]})
 
@@ -99,7 +99,7 @@ class Sessions:
     def end(self, response: Response) -> None:
         response.delete_cookie(COOKIE, path="/", httponly=True, samesite="lax", secure=self.is_secure)
 
-    async def find(self, request: Request) -> Session | None:
+    async def find(self, request: Request) -> BrowserSession | None:
         """None for a stranger, an old session, or one whose key opens nothing any more."""
         cookie = request.cookies.get(COOKIE)
         if not cookie:
@@ -109,7 +109,7 @@ class Sessions:
             if facts["until"] < time.time():
                 return None
             if "user" in facts:
-                return Session(await self._admit_again(*facts["user"]), facts["csrf"])
-            return Session(await self._admit(facts["token"]), facts["csrf"])
+                return BrowserSession(await self._admit_again(*facts["user"]), facts["csrf"])
+            return BrowserSession(await self._admit(facts["token"]), facts["csrf"])
         except (DragomanError, ValueError, KeyError, TypeError):
             return None

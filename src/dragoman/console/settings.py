@@ -8,10 +8,10 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from dragoman.connector import Policy
-from dragoman.console.bounds import WORDS, bounds_in, read_bounds
-from dragoman.console.filled import filled
+from dragoman.console.limits import WORDS, bounds_in, read_bounds
 from dragoman.console.pages import caller_of, find_session, hub_of, pages_of
-from dragoman.console.rights import check_scope
+from dragoman.console.session_rights import check_scope
+from dragoman.console.submitted_form import filled
 from dragoman.errors import InvalidArguments, NotFound
 
 TABS = {"mine": "Mine", "workspace": "Workspace", "installation": "Installation"}

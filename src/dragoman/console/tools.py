@@ -1,4 +1,4 @@
-"""Tools: found as you type, looked at and set. How they are tried is in `trials`."""
+"""Tools: found as you type, looked at and set. How they are tried is in `tool_trials`."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -11,11 +11,11 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from dragoman.catalog import ToolInfo
-from dragoman.catalog.search.answers import STRATEGIES
+from dragoman.catalog.search.query import STRATEGIES
 from dragoman.connector import Policy
-from dragoman.console import trials
+from dragoman.console import tool_trials
+from dragoman.console.formatting import pretty, said
 from dragoman.console.pages import caller_of, hub_of, is_part, pages_of
-from dragoman.console.texts import pretty, said
 from dragoman.errors import DragomanError, InvalidArguments, NotFound
 from dragoman.hub import Hub
 from dragoman.scope import Caller, Way
@@ -133,7 +133,7 @@ async def show_tool(request: Request) -> Response:
         request,
         "tools/one.html",
         title=info.tool.name,
-        **trials.first_form(info.tool),
+        **tool_trials.first_form(info.tool),
         **await _about(hub, caller, info),
     )
 
@@ -210,5 +210,5 @@ routes = [
     Route("/tools/{name}/switch", switch_tool, methods=["POST"]),
     Route("/tools/{name}/accept", accept_tool, methods=["POST"]),
     Route("/tools/{name}/settings", set_tool, methods=["POST"]),
-    *trials.routes,
+    *tool_trials.routes,
 ]

@@ -18,7 +18,7 @@ _NOT_SHOWN = ("ask_person", "state_plan")  # functions whose effect is shown ins
 
 
 @dataclass(slots=True)
-class Words:
+class TextBlock:
     """What an agent said in one go. `is_final`: it is the answer."""
 
     turn: int
@@ -28,13 +28,13 @@ class Words:
 
 
 @dataclass(slots=True)
-class Plan:
+class PlanBlock:
     steps: list[str]
     kind: str = "plan"
 
 
 @dataclass(slots=True)
-class Ask:
+class AskBlock:
     """What waits for a person, or did. `facts` are looked up by who shows it; None: nobody knows any more."""
 
     kind: Literal["approval", "question"]
@@ -43,7 +43,7 @@ class Ask:
 
 
 @dataclass(slots=True)
-class Call:
+class CallBlock:
     run: str
     key: str
     tool: str
@@ -55,8 +55,8 @@ class Call:
     milliseconds: float | None = None
     result: str = ""
     progress: str = ""
-    asks: list[Ask] = field(default_factory=list[Ask])
-    works: "list[Work]" = field(default_factory=lambda: list[Work]())
+    asks: list[AskBlock] = field(default_factory=list[AskBlock])
+    works: "list[RunBlock]" = field(default_factory=lambda: list[RunBlock]())
     kind: str = "call"
 
     @property
@@ -65,14 +65,16 @@ class Call:
 
 
 @dataclass(slots=True)
-class Work:
+class RunBlock:
     """One run of one agent: what it said and did, in order."""
 
     run: str
     agent: str
     request: str = ""
     state: State = "queued"
-    pieces: list[Words | Plan | Call | Ask] = field(default_factory=lambda: list[Words | Plan | Call | Ask]())
+    pieces: list[TextBlock | PlanBlock | CallBlock | AskBlock] = field(
+        default_factory=lambda: list[TextBlock | PlanBlock | CallBlock | AskBlock]()
+    )
     answer: str = ""
     error: Mapping[str, Any] = field(default_factory=dict[str, Any])
     usage: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -87,14 +89,14 @@ class Work:
 
 
 @dataclass(slots=True)
-class Turn:
+class ChatTurn:
     """`works` are those that the message went to: one, or several that were mentioned."""
 
     root: str
     text: str
     number: int
     state: State
-    works: list[Work]
+    works: list[RunBlock]
     usage: Mapping[str, Any]
     milliseconds: float | None
     created_at: datetime
@@ -107,23 +109,23 @@ class Turn:
     def answer(self) -> str:
         return "\n\n".join(work.answer for work in self.works if work.answer)
 
-    def everything(self) -> Iterable[Work]:
+    def everything(self) -> Iterable[RunBlock]:
         waiting = [*self.works]
         while waiting:
             work = waiting.pop(0)
             yield work
-            waiting += [one for piece in work.pieces if isinstance(piece, Call) for one in piece.works]
+            waiting += [one for piece in work.pieces if isinstance(piece, CallBlock) for one in piece.works]
 
-    def asks(self) -> Iterable[Ask]:
+    def asks(self) -> Iterable[AskBlock]:
         for work in self.everything():
             for piece in work.pieces:
-                if isinstance(piece, Ask):
+                if isinstance(piece, AskBlock):
                     yield piece
-                elif isinstance(piece, Call):
+                elif isinstance(piece, CallBlock):
                     yield from piece.asks
 
 
-def turn_of(root: Run, events: Iterable[RunEvent]) -> Turn:
+def turn_of(root: Run, events: Iterable[RunEvent]) -> ChatTurn:
     """`events` are those of the root from its first on; what it does not know yet comes later."""
     told = _Telling(root)
     number = 0
@@ -133,7 +135,7 @@ def turn_of(root: Run, events: Iterable[RunEvent]) -> Turn:
     top = told.works[root.id]
     # A message to several has a root that does nothing itself.
     works = told.addressed if "agents" in root.options else [top]
-    return Turn(
+    return ChatTurn(
         root=root.id,
         text=root.request,
         number=number,
@@ -147,9 +149,9 @@ def turn_of(root: Run, events: Iterable[RunEvent]) -> Turn:
 
 class _Telling:
     def __init__(self, root: Run) -> None:
-        self.works = {root.id: Work(run=root.id, agent=root.agent, request=root.request)}
-        self.addressed: list[Work] = []
-        self._calls: dict[tuple[str, str], Call] = {}
+        self.works = {root.id: RunBlock(run=root.id, agent=root.agent, request=root.request)}
+        self.addressed: list[RunBlock] = []
+        self._calls: dict[tuple[str, str], CallBlock] = {}
 
     def hear(self, event: RunEvent) -> None:
         if event.kind in ("run.started", "run.resumed") and event.run not in self.works:
@@ -170,34 +172,34 @@ class _Telling:
                 _say(work, int(data.get("turn", 0)), str(data.get("delta", "")))
             case "text.discarded":
                 void = int(data.get("turn", 0))
-                work.pieces = [p for p in work.pieces if not (isinstance(p, Words) and p.turn >= void)]
+                work.pieces = [p for p in work.pieces if not (isinstance(p, TextBlock) and p.turn >= void)]
             case "plan.stated":
-                work.pieces = [piece for piece in work.pieces if not isinstance(piece, Plan)]
-                work.pieces.append(Plan([_step(step) for step in data.get("steps", ())]))
+                work.pieces = [piece for piece in work.pieces if not isinstance(piece, PlanBlock)]
+                work.pieces.append(PlanBlock([_step(step) for step in data.get("steps", ())]))
             case "call.started" | "call.progress" | "call.finished":
                 self._hear_call(work, event)
             case "approval.requested":
                 call = self._calls.get((event.run, str(data.get("call"))))
                 asks = call.asks if call is not None else work.pieces
-                asks.append(Ask("approval", str(data.get("approval"))))
+                asks.append(AskBlock("approval", str(data.get("approval"))))
             case "question.asked":
-                work.pieces.append(Ask("question", str(data.get("question"))))
+                work.pieces.append(AskBlock("question", str(data.get("question"))))
             case _:
                 pass
 
     def _begin(self, event: RunEvent) -> None:
         """A run under another: it belongs to the call that started it, or to the message itself."""
         data = event.data
-        work = Work(run=event.run, agent=event.agent, request=str(data.get("request") or ""))
+        work = RunBlock(run=event.run, agent=event.agent, request=str(data.get("request") or ""))
         self.works[event.run] = work
         call = self._calls.get((str(data.get("parent")), str(data.get("call"))))
         (call.works if call is not None else self.addressed).append(work)
 
-    def _hear_call(self, work: Work, event: RunEvent) -> None:
+    def _hear_call(self, work: RunBlock, event: RunEvent) -> None:
         data, key = event.data, str(event.data.get("call"))
         call = self._calls.get((event.run, key))
         if call is None:
-            call = Call(
+            call = CallBlock(
                 run=event.run,
                 key=key,
                 tool=str(data.get("tool") or ""),
@@ -218,7 +220,7 @@ class _Telling:
             call.milliseconds = data.get("duration_ms")
             call.result = pretty(data.get("preview"))
 
-    def _finish(self, work: Work, event: RunEvent) -> None:
+    def _finish(self, work: RunBlock, event: RunEvent) -> None:
         data = event.data
         work.state = data.get("status", "done")
         work.answer = str(data.get("answer") or "")
@@ -228,27 +230,27 @@ class _Telling:
         if work.started is not None:
             work.milliseconds = (event.time - work.started).total_seconds() * 1000
         for piece in work.pieces:
-            if isinstance(piece, Call) and piece.status == "running":
+            if isinstance(piece, CallBlock) and piece.status == "running":
                 piece.status = "cancelled"
         if work.answer:
             _settle(work)
 
 
-def _say(work: Work, turn: int, delta: str) -> None:
+def _say(work: RunBlock, turn: int, delta: str) -> None:
     last = work.pieces[-1] if work.pieces else None
-    if isinstance(last, Words) and last.turn == turn:
+    if isinstance(last, TextBlock) and last.turn == turn:
         last.text += delta
     else:
-        work.pieces.append(Words(turn, delta))
+        work.pieces.append(TextBlock(turn, delta))
 
 
-def _settle(work: Work) -> None:
+def _settle(work: RunBlock) -> None:
     """What counts is the answer as it was kept, however it was streamed."""
     last = work.pieces[-1] if work.pieces else None
-    if isinstance(last, Words):
+    if isinstance(last, TextBlock):
         last.text, last.is_final = work.answer, True
     else:
-        work.pieces.append(Words(0, work.answer, is_final=True))
+        work.pieces.append(TextBlock(0, work.answer, is_final=True))
 
 
 def pretty(value: Any) -> str:

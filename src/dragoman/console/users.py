@@ -6,11 +6,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from dragoman.console.bounds import WORDS, bounds_in
-from dragoman.console.filled import filled
 from dragoman.console.keys import at_of, listed, place_of
+from dragoman.console.limits import WORDS, bounds_in
 from dragoman.console.pages import caller_of, hub_of, pages_of
-from dragoman.console.rights import check_scope
+from dragoman.console.session_rights import check_scope
+from dragoman.console.submitted_form import filled
 from dragoman.people import User, UserRole
 
 

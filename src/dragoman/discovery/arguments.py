@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dragoman.discovery.inputs import Template, checked, entries, pick, read_template, table, text
+from dragoman.discovery.inputs import InputTemplate, checked, entries, pick, read_template, table, text
 from dragoman.errors import InvalidConfig
 
 MAX_ARGUMENTS = 64
@@ -50,11 +50,11 @@ _WHOLE_MACHINE = ("docker.sock", "source=/,", "src=/,", "source=/etc", "src=/etc
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Argument:
+class CommandArgument:
     """`--flag value`, a bare flag, or a value by itself."""
 
     flag: str | None = None
-    value: Template | None = None
+    value: InputTemplate | None = None
 
     @property
     def shown(self) -> str:
@@ -80,7 +80,7 @@ class Argument:
         return bool(self.value and self.flag and any(one.format == "boolean" for one in self.value.inputs))
 
 
-def read_arguments(raw: Any) -> tuple[Argument, ...]:
+def read_arguments(raw: Any) -> tuple[CommandArgument, ...]:
     listed = entries(raw)
     if len(listed) > MAX_ARGUMENTS:
         raise InvalidConfig(
@@ -89,7 +89,7 @@ def read_arguments(raw: Any) -> tuple[Argument, ...]:
     return tuple(_read(table(item), number) for number, item in enumerate(listed, 1))
 
 
-def check_runner(runner: str, arguments: tuple[Argument, ...]) -> None:
+def check_runner(runner: str, arguments: tuple[CommandArgument, ...]) -> None:
     """`InvalidConfig` when a record would make the runner do more than run the package."""
     allowed = RUNNER_FLAGS[runner]
     follows: str | None = None
@@ -113,11 +113,11 @@ def _check_mount(mount: str) -> None:
         raise InvalidConfig("it wants to see this machine's own files, which Dragoman does not allow")
 
 
-def _read(facts: dict[str, Any], number: int) -> Argument:
+def _read(facts: dict[str, Any], number: int) -> CommandArgument:
     kind = facts.get("type", "positional")
     if kind == "positional":
         hint = text(facts, "valueHint") or f"argument_{number}"
-        return Argument(value=read_template(facts, hint))
+        return CommandArgument(value=read_template(facts, hint))
     if kind != "named":
         raise InvalidConfig(f"argument {number} is neither positional nor named")
     flag = checked(str(facts.get("name") or ""))
@@ -126,8 +126,8 @@ def _read(facts: dict[str, Any], number: int) -> Argument:
     flag = flag if flag.startswith("-") else f"--{flag}"
     is_bare = text(facts, "value") is None and text(facts, "default") is None and not _asks(facts)
     if is_bare and flag in _WITHOUT_VALUE:
-        return Argument(flag=flag)
-    return Argument(flag=flag, value=read_template(facts, flag.lstrip("-")))
+        return CommandArgument(flag=flag)
+    return CommandArgument(flag=flag, value=read_template(facts, flag.lstrip("-")))
 
 
 def _asks(facts: dict[str, Any]) -> bool:

@@ -18,7 +18,7 @@ Table = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Input:
+class RegistryInput:
     """One value that a person is asked for."""
 
     name: str
@@ -31,11 +31,11 @@ class Input:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Template:
+class InputTemplate:
     """A text with `{name}` where the inputs go. `is_required` says that it cannot be left out."""
 
     text: str
-    inputs: tuple[Input, ...] = ()
+    inputs: tuple[RegistryInput, ...] = ()
     is_required: bool = True
 
     @property
@@ -66,24 +66,24 @@ class Template:
         return _put(self.text, values)
 
 
-def read_template(facts: Table, name: str) -> Template:
+def read_template(facts: Table, name: str) -> InputTemplate:
     """A fixed value, a value with variables, or one that is asked for under `name`."""
     is_required = pick(facts, "isRequired") is True
     value = text(facts, "value")
     if value is None:
         asked = _read_input(name, facts)
-        return Template(text=f"{{{asked.name}}}", inputs=(asked,), is_required=is_required)
+        return InputTemplate(text=f"{{{asked.name}}}", inputs=(asked,), is_required=is_required)
     variables = table(facts.get("variables"))
     used = dict.fromkeys(word for word in _BRACES.findall(value) if word in variables)
     inputs = tuple(_read_input(word, table(variables[word])) for word in used)
     is_needed = is_required or not inputs or any(one.is_required for one in inputs)
-    return Template(text=value, inputs=inputs, is_required=is_needed)
+    return InputTemplate(text=value, inputs=inputs, is_required=is_needed)
 
 
-def _read_input(name: str, facts: Table) -> Input:
+def _read_input(name: str, facts: Table) -> RegistryInput:
     name = re.sub(r"[^A-Za-z0-9_-]+", "_", name).strip("_")[:64] or "value"
     choices = pick(facts, "choices")
-    return Input(
+    return RegistryInput(
         name=name if name[0].isalpha() or name[0] == "_" else f"_{name}",
         description=plain(pick(facts, "description")),
         is_required=pick(facts, "isRequired") is True,

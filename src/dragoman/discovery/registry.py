@@ -14,7 +14,7 @@ from urllib.parse import quote, urlsplit
 import aiohttp
 
 from dragoman.discovery.inputs import entries, table
-from dragoman.discovery.offers import Offer, read_offer
+from dragoman.discovery.servers import RegistryServer, read_offer
 from dragoman.errors import (
     DragomanError,
     InvalidConfig,
@@ -33,10 +33,10 @@ _HINT = "DRAGOMAN_REGISTRY_URL says which registry is asked"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
+class RegistryPage:
     """Some offers, and the cursor of the next page. `skipped` tells of records that could not be read."""
 
-    offers: tuple[Offer, ...]
+    offers: tuple[RegistryServer, ...]
     next_cursor: str | None = None
     skipped: tuple[str, ...] = ()
 
@@ -49,7 +49,7 @@ class McpRegistry:
         self._url = url.rstrip("/")
         self._timeout = timeout
 
-    async def search(self, words: str = "", *, cursor: str | None = None, limit: int = 30) -> Page:
+    async def search(self, words: str = "", *, cursor: str | None = None, limit: int = 30) -> RegistryPage:
         """One page of the newest versions. Deleted servers are left out."""
         query = {"search": words, "cursor": cursor, "limit": str(limit), "version": "latest"}
         answer = await self._get("/v0/servers", {name: value for name, value in query.items() if value})
@@ -59,7 +59,7 @@ class McpRegistry:
             raise ProtocolFault(f"{self._url} did not answer with a list of servers", hint=_HINT)
         return _page(answer)
 
-    async def get(self, name: str) -> Offer:
+    async def get(self, name: str) -> RegistryServer:
         """The newest version of one server; `NotFound` with names that are near."""
         found = await self._get(f"/v0/servers/{quote(name, safe='')}/versions/latest", {})
         if found is not None and (offer := _find_offer(found)) and offer.name == name:
@@ -139,8 +139,8 @@ class McpRegistry:
             ) from None
 
 
-def _page(answer: Mapping[str, Any]) -> Page:
-    offers: dict[str, Offer] = {}
+def _page(answer: Mapping[str, Any]) -> RegistryPage:
+    offers: dict[str, RegistryServer] = {}
     skipped: list[str] = []
     for number, record in enumerate(entries(answer["servers"]), 1):
         try:
@@ -152,12 +152,12 @@ def _page(answer: Mapping[str, Any]) -> Page:
             offers[offer.name] = offer
     metadata = table(answer.get("metadata"))
     cursor = metadata.get("nextCursor") or metadata.get("next_cursor")
-    return Page(
+    return RegistryPage(
         offers=tuple(offers.values()), next_cursor=str(cursor) if cursor else None, skipped=tuple(skipped)
     )
 
 
-def _find_offer(record: Mapping[str, Any]) -> Offer | None:
+def _find_offer(record: Mapping[str, Any]) -> RegistryServer | None:
     try:
         return read_offer(record)
     except DragomanError:

@@ -8,29 +8,29 @@ from dataclasses import replace
 from typing import Any
 
 from dragoman.errors import DragomanError, InvalidConfig
-from dragoman.formats.documents import entries, pairs, table, text_of, truth
+from dragoman.formats.import_plan import FoundAgent, FoundConnector, ImportPlan, ImportProblem, named
 from dragoman.formats.mcp_servers import read_server
-from dragoman.formats.plan import FoundAgent, FoundConnector, ImportPlan, Problem, named
-from dragoman.formats.suspicions import suspicions
-from dragoman.formats.variables import Places, Variables
+from dragoman.formats.parsing import entries, pairs, table, text_of, truth
+from dragoman.formats.suspected_secrets import suspicions
+from dragoman.formats.variables import BaseFolders, Variables
 
 _MCP = frozenset({"mcp", "stdio", "sse", "http", "streamable-http"})
 _LISTS = ("action_servers", "connectors", "servers")
 
 
-def read_action_servers(servers: Any, places: Places, *, auto_discover: bool = True) -> ImportPlan:
+def read_action_servers(servers: Any, places: BaseFolders, *, auto_discover: bool = True) -> ImportPlan:
     """A list of entries with a name, or a table of entries by name."""
     connectors: list[FoundConnector] = []
-    problems: list[Problem] = []
+    problems: list[ImportProblem] = []
     for number, (name, entry) in enumerate(_by_name(servers), 1):
         try:
             connectors.append(_read_entry(name, entry, places, auto_discover))
         except DragomanError as error:
-            problems.append(Problem(entry=name[:200] or f"entry {number}", reason=error.message))
+            problems.append(ImportProblem(entry=name[:200] or f"entry {number}", reason=error.message))
     return ImportPlan(format="action_servers", connectors=tuple(connectors), problems=tuple(problems))
 
 
-def read_agent(document: Mapping[str, Any], stem: str, places: Places) -> ImportPlan:
+def read_agent(document: Mapping[str, Any], stem: str, places: BaseFolders) -> ImportPlan:
     """One agent. A connector that is described inside its list is found as well."""
     assigned: list[str] = []
     inline: list[Any] = []
@@ -76,7 +76,7 @@ def _by_name(servers: Any) -> list[tuple[str, Any]]:
     ]
 
 
-def _read_entry(name: str, entry: Any, places: Places, auto_discover: bool) -> FoundConnector:
+def _read_entry(name: str, entry: Any, places: BaseFolders, auto_discover: bool) -> FoundConnector:
     if isinstance(entry, str):
         entry = {"url": entry}
     facts = table(entry)

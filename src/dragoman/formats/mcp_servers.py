@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 from dragoman.errors import DragomanError, InvalidConfig
-from dragoman.formats.documents import entries, pairs, table, text_of, truth, words
-from dragoman.formats.plan import FoundConnector, ImportPlan, Need, Problem, named
-from dragoman.formats.suspicions import suspicions
-from dragoman.formats.variables import Places, Variables
+from dragoman.formats.import_plan import FoundConnector, ImportPlan, ImportProblem, RequiredInput, named
+from dragoman.formats.parsing import entries, pairs, table, text_of, truth, words
+from dragoman.formats.suspected_secrets import suspicions
+from dragoman.formats.variables import BaseFolders, Variables
 
 _TRANSPORTS = {
     "stdio": "stdio",
@@ -25,16 +25,16 @@ _BESIDE = ("disabled", "enabled", "timeout", "description", "name", "auto_discov
 
 
 def read_servers(
-    servers: Mapping[str, Any], places: Places, inputs: Mapping[str, Need] | None = None
+    servers: Mapping[str, Any], places: BaseFolders, inputs: Mapping[str, RequiredInput] | None = None
 ) -> ImportPlan:
     """Every entry by itself: one that cannot be read is a problem, and the others are found."""
     connectors: list[FoundConnector] = []
-    problems: list[Problem] = []
+    problems: list[ImportProblem] = []
     for name, entry in servers.items():
         try:
             connectors.append(read_server(name, entry, Variables(places, inputs or {})))
         except DragomanError as error:
-            problems.append(Problem(entry=name[:200], reason=error.message))
+            problems.append(ImportProblem(entry=name[:200], reason=error.message))
     return ImportPlan(format="mcpServers", connectors=tuple(connectors), problems=tuple(problems))
 
 
@@ -77,9 +77,9 @@ def read_server(name: str, entry: Any, variables: Variables) -> FoundConnector:
     )
 
 
-def read_inputs(raw: Iterable[Any]) -> dict[str, Need]:
+def read_inputs(raw: Iterable[Any]) -> dict[str, RequiredInput]:
     """The `inputs` of VS Code: what the editor would ask for."""
-    needs: dict[str, Need] = {}
+    needs: dict[str, RequiredInput] = {}
     for item in map(table, raw):
         name = str(item.get("id") or "")
         default = item.get("default")
@@ -87,7 +87,7 @@ def read_inputs(raw: Iterable[Any]) -> dict[str, Need]:
             table(one).get("value") or table(one).get("label") or one for one in entries(item.get("options"))
         ]
         if name:
-            needs[name] = Need(
+            needs[name] = RequiredInput(
                 name=name,
                 description=str(item.get("description") or ""),
                 is_secret=item.get("password") is True,

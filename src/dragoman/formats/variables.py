@@ -10,18 +10,18 @@ from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from dragoman.errors import InvalidConfig
-from dragoman.formats.plan import FoundConnector, Need
+from dragoman.formats.import_plan import FoundConnector, RequiredInput
 
 _PLACEHOLDER = re.compile(r"\$\{([^{}]*)\}")
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(:-.*)?", re.DOTALL)
 _INPUT = "${input:%s}"
-_FOLDER = Need(name="workspaceFolder", description="the folder that this file was written for")
+_FOLDER = RequiredInput(name="workspaceFolder", description="the folder that this file was written for")
 # Only these are expanded when a connection opens; elsewhere a variable is read at import.
 _EXPANDED_LATER = frozenset({"args", "env", "url", "headers"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Places:
+class BaseFolders:
     """Folders that a file may refer to; None where nobody knows them."""
 
     folder: str | None = None
@@ -32,9 +32,9 @@ class Places:
 class Variables:
     """Translates the placeholders of one entry and collects what must be asked for."""
 
-    places: Places
-    inputs: Mapping[str, Need] = field(default_factory=dict[str, Need])
-    needs: dict[str, Need] = field(default_factory=dict[str, Need])
+    places: BaseFolders
+    inputs: Mapping[str, RequiredInput] = field(default_factory=dict[str, RequiredInput])
+    needs: dict[str, RequiredInput] = field(default_factory=dict[str, RequiredInput])
 
     def translated(self, text: str, name: str) -> str:
         return _PLACEHOLDER.sub(lambda match: self._translate(match[1], name), text)
@@ -42,7 +42,7 @@ class Variables:
     def _translate(self, word: str, name: str) -> str:
         places = self.places
         if word.startswith("input:"):
-            return self._asked(self.inputs.get(word[6:]) or Need(name=word[6:]))
+            return self._asked(self.inputs.get(word[6:]) or RequiredInput(name=word[6:]))
         if word == "userHome":
             if places.home:
                 return places.home
@@ -62,15 +62,19 @@ class Variables:
             return f"${{{variable}}}"
         bare, _, default = variable.partition(":-")
         return self._asked(
-            Need(name=f"env:{bare}", description=f"its {name} needs this variable", default=default or None)
+            RequiredInput(
+                name=f"env:{bare}", description=f"its {name} needs this variable", default=default or None
+            )
         )
 
-    def _asked(self, need: Need) -> str:
+    def _asked(self, need: RequiredInput) -> str:
         self.needs[need.name] = need
         return _INPUT % need.name
 
 
-def filled(found: FoundConnector, values: Mapping[str, str]) -> tuple[dict[str, Any], tuple[Need, ...]]:
+def filled(
+    found: FoundConnector, values: Mapping[str, str]
+) -> tuple[dict[str, Any], tuple[RequiredInput, ...]]:
     """The facts with every answer in its place, and the needs that have no answer.
 
     A variable or header that holds a secret answer is marked, so that it is encrypted whatever its name.
@@ -98,7 +102,7 @@ def asked_instead(found: FoundConnector) -> FoundConnector:
 
     def question(match: re.Match[str]) -> str:
         name, _, default = match[1].partition(":-")
-        need = Need(
+        need = RequiredInput(
             name=f"env:{name}",
             description="a variable that the file refers to",
             is_secret=True,

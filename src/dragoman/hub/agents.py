@@ -30,7 +30,7 @@ from dragoman.hub.agent_rules import (
     key,
 )
 from dragoman.hub.connector_agents import ConnectorAgents, agent_of, other_name
-from dragoman.hub.registry import Registry
+from dragoman.hub.connector_registry import ConnectorRegistry
 from dragoman.names import did_you_mean
 from dragoman.scope import APP, Caller
 from dragoman.store import Store
@@ -58,7 +58,7 @@ class AgentFiles(Protocol):
 
 
 class Agents:
-    """Fills `Staff`. Every method acts for `caller`, by default the hub's own.
+    """Fills `AgentDirectory`. Every method acts for `caller`, by default the hub's own.
 
     A worker is its user's; an admin makes one for the whole workspace with `shared`.
     """
@@ -68,7 +68,7 @@ class Agents:
         *,
         caller: Caller,
         store: Store,
-        registry: Registry,
+        registry: ConnectorRegistry,
         models: Models,
         auditor: Auditor,
         events: Events,

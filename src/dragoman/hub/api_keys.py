@@ -7,8 +7,8 @@ from secrets import token_hex
 
 from dragoman.calls.audit import Auditor
 from dragoman.errors import Denied, InvalidArguments, LimitReached, NotFound
-from dragoman.hub.standing import check_admin, checked_name, checked_scopes, checked_way, key_capabilities
-from dragoman.identity.entrance import Entrance
+from dragoman.hub.user_rights import check_admin, checked_name, checked_scopes, checked_way, key_capabilities
+from dragoman.identity.authenticator import Authenticator
 from dragoman.identity.keys import HINT_LENGTH, hash_of, make_key
 from dragoman.people import ApiKey, KeyScope, User
 from dragoman.scope import Caller, Way
@@ -21,9 +21,9 @@ MOST_KEYS = 1000
 class ApiKeys:
     """For `People`, which knows where a user is found."""
 
-    def __init__(self, store: Store, entrance: Entrance, auditor: Auditor) -> None:
+    def __init__(self, store: Store, authenticator: Authenticator, auditor: Auditor) -> None:
         self._rows = store.people
-        self._entrance = entrance
+        self._authenticator = authenticator
         self._auditor = auditor
 
     async def list(self, caller: Caller, workspace: str, user: str | None) -> Sequence[ApiKey]:
@@ -86,7 +86,7 @@ class ApiKeys:
         if key.revoked_at is None:
             key = replace(key, revoked_at=datetime.now(UTC))
             await self._rows.put_key(key)
-            self._entrance.forget(workspace, key.user)
+            self._authenticator.forget(workspace, key.user)
             await self._auditor.done(
                 replace(caller, workspace=workspace), "key.revoked", key.id, details={"user": key.user}
             )
@@ -96,7 +96,7 @@ class ApiKeys:
         for key in await self._rows.keys(user.workspace, user.id):
             if key.revoked_at is None:
                 await self._rows.put_key(replace(key, revoked_at=datetime.now(UTC)))
-        self._entrance.forget(user.workspace, user.id)
+        self._authenticator.forget(user.workspace, user.id)
 
     async def _check_number(self, user: User) -> None:
         living = [key for key in await self._rows.keys(user.workspace, user.id) if key.revoked_at is None]

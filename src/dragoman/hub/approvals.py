@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import get_args
 
-from dragoman.access import Approvals
+from dragoman.access import ApprovalGate
+from dragoman.access.approval_policies import is_person
+from dragoman.access.approval_questions import RequestedCall
 from dragoman.access.approvals import ANSWER_LASTS
-from dragoman.access.policies import is_person
-from dragoman.access.questions import Asked
 from dragoman.calls.audit import Auditor
 from dragoman.errors import Conflict, Denied, InvalidArguments, NotFound
 from dragoman.names import did_you_mean
@@ -24,22 +24,22 @@ OWN = "dragoman"  # the slug under which people are asked about Dragoman's own f
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class ApprovalView:
     """A question with what its person must know: the exact arguments, and the tool as it was then.
 
     `status` is that of now: one whose time is over is expired, whether or not anybody has noted it.
     """
 
     approval: Approval
-    asked: Asked
+    asked: RequestedCall
     status: ApprovalStatus
     answers: tuple[Answer, ...]
 
 
-class Answers:
+class Approvals:
     """Every method acts for `caller`, by default the hub's own. Only a person answers: never an agent."""
 
-    def __init__(self, *, caller: Caller, store: Store, approvals: Approvals, auditor: Auditor) -> None:
+    def __init__(self, *, caller: Caller, store: Store, approvals: ApprovalGate, auditor: Auditor) -> None:
         self._caller = caller
         self._rows = store.approvals
         self._approvals = approvals
@@ -47,7 +47,7 @@ class Answers:
 
     async def list(
         self, status: str | None = "pending", caller: Caller | None = None, limit: int = 100
-    ) -> list[Question]:
+    ) -> list[ApprovalView]:
         """The caller's own, newest first; an admin's are those of the whole workspace."""
         caller = caller or self._caller
         if status is not None and status not in _STATUSES:
@@ -60,10 +60,10 @@ class Answers:
         questions = [self._question(row) for row in rows if _is_within_reach(row, caller)]
         return [one for one in questions if status in (None, one.status)]
 
-    async def get(self, approval_id: str, caller: Caller | None = None) -> Question:
+    async def get(self, approval_id: str, caller: Caller | None = None) -> ApprovalView:
         return self._question(await self._get(approval_id, caller or self._caller))
 
-    async def answer(self, approval_id: str, answer: str, caller: Caller | None = None) -> Question:
+    async def answer(self, approval_id: str, answer: str, caller: Caller | None = None) -> ApprovalView:
         """Writes the answer of a person; whoever waits for it goes on, or hears the no."""
         caller = caller or self._caller
         _check_person(caller)
@@ -131,9 +131,9 @@ class Answers:
             )
         return approval
 
-    def _question(self, approval: Approval) -> Question:
+    def _question(self, approval: Approval) -> ApprovalView:
         is_over = approval.status in _UNDER_WAY and approval.expires_at <= datetime.now(UTC)
-        return Question(
+        return ApprovalView(
             approval=approval,
             asked=self._approvals.open(approval),
             status="expired" if is_over else approval.status,

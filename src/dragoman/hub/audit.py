@@ -8,7 +8,7 @@ from dragoman.calls.audit import Auditor
 from dragoman.errors import Denied, NotFound
 from dragoman.scope import Caller
 from dragoman.store import Store
-from dragoman.store.chain import Verdict, verify
+from dragoman.store.audit_chain import ChainVerdict, verify
 from dragoman.store.records import AuditEntry
 
 _PAGE = 500
@@ -67,7 +67,7 @@ class Audit:
         whose = await self._whose(None, place, caller)
         return await self._store.audit.read(place, after=after, limit=limit, user=whose)
 
-    async def verify(self, *, workspace: str | None = None, caller: Caller | None = None) -> Verdict:
+    async def verify(self, *, workspace: str | None = None, caller: Caller | None = None) -> ChainVerdict:
         """Follows the whole chain page by page, and says where it is broken."""
         caller = caller or self._caller
         if not caller.is_admin:
@@ -86,10 +86,10 @@ class Audit:
         audit = self._store.audit
         return sum([await audit.forget(place, before) for place in await audit.workspaces()])
 
-    async def _follow(self, workspace: str, anchor: tuple[int, str]) -> Verdict:
+    async def _follow(self, workspace: str, anchor: tuple[int, str]) -> ChainVerdict:
         # The head is read first: what is appended meanwhile comes after it.
         head, hash = await self._store.audit.head(workspace)
-        verdict = Verdict(True, anchor[0], None, 0, anchor[1])
+        verdict = ChainVerdict(True, anchor[0], None, 0, anchor[1])
         is_head_right = head == anchor[0] and hash == anchor[1]
         while page := await self._store.audit.read(workspace, after=verdict.number, limit=_PAGE):
             found = verify(page, (verdict.number, verdict.head))

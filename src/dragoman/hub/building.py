@@ -7,61 +7,61 @@ from contextlib import AsyncExitStack
 from datetime import UTC, datetime, timedelta
 from typing import Any, Self
 
-from dragoman.access import Approvals, Budgets, Limits
+from dragoman.access import ApprovalGate, Budgets, ConcurrencyLimits
 from dragoman.agents.models import Models
 from dragoman.calls import Road, open_auditor, open_recorder
-from dragoman.calls.passage import Passage
+from dragoman.calls.call_state import CallState
 from dragoman.catalog import Catalog
 from dragoman.catalog.search import Search
-from dragoman.connections.guarding import Clients
+from dragoman.connections.http_clients import HttpClients
 from dragoman.connections.native import NativeTools
 from dragoman.connections.oauth import Authorizations
 from dragoman.connections.openapi.source import OpenApiServices
 from dragoman.connections.pool import Connections
-from dragoman.connections.source import Observer, Secrets
-from dragoman.connections.sources import EverySource
+from dragoman.connections.source import ConnectionObserver, Secrets
+from dragoman.connections.source_router import SourceRouter
 from dragoman.discovery import McpRegistry
 from dragoman.errors import DragomanError
 from dragoman.events import Events
 from dragoman.hub.agents import Agents
-from dragoman.hub.approvals import Answers
+from dragoman.hub.approvals import Approvals
 from dragoman.hub.audit import Audit
-from dragoman.hub.background import Background
+from dragoman.hub.background_tasks import BackgroundTasks
 from dragoman.hub.code import Code, open_code
+from dragoman.hub.configuration_files import AppFiles, ConfigurationFiles
+from dragoman.hub.connection_watcher import ConnectionWatcher
+from dragoman.hub.connector_queries import ConnectorQueries
+from dragoman.hub.connector_registry import ConnectorRegistry
 from dragoman.hub.connectors import Connectors
-from dragoman.hub.conversations import Conversations
 from dragoman.hub.credentials import Credentials
+from dragoman.hub.deferred_tools import DeferredTools
 from dragoman.hub.discovery import Discovery
 from dragoman.hub.embedding import open_embeddings
 from dragoman.hub.exports import Exports
-from dragoman.hub.first_lists import FirstLists
-from dragoman.hub.folders import AppFiles, Folders
 from dragoman.hub.imported_agents import ImportedAgents
 from dragoman.hub.imports import Imports
-from dragoman.hub.loaded import LoadedTools
-from dragoman.hub.loading import Loading
-from dragoman.hub.noting import NotingSecrets
-from dragoman.hub.passthrough import Passthrough
+from dragoman.hub.loaded_tools import LoadedTools
+from dragoman.hub.messages import Messages
+from dragoman.hub.native_tools import add_shipped_tools, native_connector
 from dragoman.hub.people import People, issuer_of
 from dragoman.hub.permissions import Permissions
 from dragoman.hub.preferences import UserPreferences
-from dragoman.hub.queries import Queries
-from dragoman.hub.registry import Registry
+from dragoman.hub.redacted_secrets import RedactedSecrets
 from dragoman.hub.rollout import Rollout
 from dragoman.hub.runs import Runs
-from dragoman.hub.shipped import add_shipped_tools, native_connector
+from dragoman.hub.server_requests import ServerRequests
+from dragoman.hub.startup_listing import StartupListing
 from dragoman.hub.threads import ThreadAccess, Threads
 from dragoman.hub.tools import Tools
 from dragoman.hub.usage import Usage
-from dragoman.hub.watcher import Watcher
 from dragoman.hub.workplace import Ground, open_workplace
+from dragoman.identity.authenticator import Authenticator, open_authenticator
 from dragoman.identity.directory import Directory, make_local
-from dragoman.identity.entrance import Entrance, open_entrance
 from dragoman.scope import LOCAL_CALLER, Caller
 from dragoman.settings import Settings
 from dragoman.store import KeptResult, Store, open_store
 from dragoman.telemetry.redaction import Redactor
-from dragoman.tool import Line, ToolCall, ToolOutput, Witness
+from dragoman.tool import CallObserver, ClientChannel, ToolCall, ToolOutput
 from dragoman.vault import KeySupply, Vault
 
 _TIDY_EVERY = 600.0
@@ -74,22 +74,22 @@ class Building(ABC):
     tools: Tools
     imports: Imports
     exports: Exports
-    folders: Folders
+    folders: ConfigurationFiles
     discovery: Discovery
     people: People
-    entrance: Entrance
+    authenticator: Authenticator
     threads: Threads
     preferences: UserPreferences
-    approvals: Answers
+    approvals: Approvals
     credentials: Credentials
     usage: Usage
     audit: Audit
     code: Code
-    passthrough: Passthrough
+    passthrough: ServerRequests
     agents: Agents
     runs: Runs
-    messages: Conversations
-    queries: Queries
+    messages: Messages
+    queries: ConnectorQueries
     rollout: Rollout
     models: Models
 
@@ -131,8 +131,8 @@ class Building(ABC):
         timeout: float | None = None,
         cost_limit: float | None = None,
         caller: Caller | None = None,
-        line: Line | None = None,
-        witness: Witness | None = None,
+        channel: ClientChannel | None = None,
+        witness: CallObserver | None = None,
     ) -> ToolOutput: ...
 
     @abstractmethod
@@ -143,7 +143,7 @@ class Building(ABC):
             try:
                 caller = await self.threads.entered(caller)
             except DragomanError as error:  # the store does not say what is active there
-                return Passage(call, caller).failed(error, self._redactor)
+                return CallState(call, caller).failed(error, self._redactor)
         return await self._road.call(call, caller)
 
     async def _open(self, stack: AsyncExitStack) -> None:
@@ -158,18 +158,18 @@ class Building(ABC):
         await vault.check()
         await make_local(self._store.people)
         self._directory = Directory(self._store.people)
-        self.entrance = await stack.enter_async_context(
-            open_entrance(self._store.people, self._directory, issuer_of(settings))
+        self.authenticator = await stack.enter_async_context(
+            open_authenticator(self._store.people, self._directory, issuer_of(settings))
         )
         self._recorder = await stack.enter_async_context(open_recorder(self._store))
         self._auditor = await stack.enter_async_context(open_auditor(self._store.audit))
         self._events = Events()
         stack.callback(self._events.close)
         catalog = await Catalog.load(self._store, self._events)
-        registry = self._registry = Registry(await self._store.connectors.list())
+        registry = self._registry = ConnectorRegistry(await self._store.connectors.list())
         registry.put(self._native_connector)
-        watcher = Watcher(self._events, self._recorder, catalog, registry, self._redactor)
-        tasks = await stack.enter_async_context(Background())
+        watcher = ConnectionWatcher(self._events, self._recorder, catalog, registry, self._redactor)
+        tasks = await stack.enter_async_context(BackgroundTasks())
         stack.callback(watcher.detach)
         sources = await self._open_sources(stack, vault, watcher)
         self._lay_road(catalog, registry, vault, sources)
@@ -179,7 +179,7 @@ class Building(ABC):
         add_shipped_tools(self._native, self.settings)
         self._declare()
         watcher.attach(tasks, self.connectors.relist_over)
-        self._first_lists = FirstLists(self.connectors, self.caller)
+        self._first_lists = StartupListing(self.connectors, self.caller)
         self.code = await stack.enter_async_context(
             open_code(
                 caller=self.caller,
@@ -198,15 +198,17 @@ class Building(ABC):
         tasks.start(self._forget_old(), "forget old results and calls")
         tasks.start(self.runs.resume_left(), "resume runs that were left")
 
-    async def _open_sources(self, stack: AsyncExitStack, vault: Vault, observer: Observer) -> EverySource:
+    async def _open_sources(
+        self, stack: AsyncExitStack, vault: Vault, observer: ConnectionObserver
+    ) -> SourceRouter:
         settings = self.settings
         clients = self._clients = await stack.enter_async_context(
-            Clients(multi_user=settings.multi_user, allowed_networks=settings.allowed_networks)
+            HttpClients(multi_user=settings.multi_user, allowed_networks=settings.allowed_networks)
         )
         self._authorizations = await stack.enter_async_context(
             Authorizations(vault, self._store.usage, clients, self._redactor.register)
         )
-        secrets: Secrets = NotingSecrets(vault, self._redactor, self._authorizations)
+        secrets: Secrets = RedactedSecrets(vault, self._redactor, self._authorizations)
         self._services = await stack.enter_async_context(OpenApiServices(secrets, observer, clients))
         self._servers = await stack.enter_async_context(
             Connections(
@@ -217,10 +219,12 @@ class Building(ABC):
                 max_spawns=settings.max_spawns,
             )
         )
-        return EverySource(self._servers, self._services, self._native)
+        return SourceRouter(self._servers, self._services, self._native)
 
-    def _lay_road(self, catalog: Catalog, registry: Registry, vault: Vault, sources: EverySource) -> None:
-        limits = Limits()
+    def _lay_road(
+        self, catalog: Catalog, registry: ConnectorRegistry, vault: Vault, sources: SourceRouter
+    ) -> None:
+        limits = ConcurrencyLimits()
         self.connectors = Connectors(
             caller=self.caller,
             store=self._store,
@@ -235,7 +239,7 @@ class Building(ABC):
             permissions=Permissions(self.settings.multi_user),
             auditor=self._auditor,
         )
-        self._approvals = Approvals(
+        self._approvals = ApprovalGate(
             self._store.approvals, vault, self._directory, self._events, self.settings.approval_wait
         )
         self._road = Road(
@@ -252,7 +256,7 @@ class Building(ABC):
             redactor=self._redactor,
         )
 
-    def _open_team(self, registry: Registry, vault: Vault, sources: EverySource) -> None:
+    def _open_team(self, registry: ConnectorRegistry, vault: Vault, sources: SourceRouter) -> None:
         """What many users need: who they are, what is theirs, what they allowed, used and did."""
         caller, store, directory = self.caller, self._store, self._directory
         auditor, events, connectors = self._auditor, self._events, self.connectors
@@ -260,7 +264,7 @@ class Building(ABC):
             caller=caller,
             store=store,
             directory=directory,
-            entrance=self.entrance,
+            authenticator=self.authenticator,
             connectors=connectors,
             sources=sources,
             auditor=auditor,
@@ -273,7 +277,7 @@ class Building(ABC):
             auditor=auditor,
             events=events,
         )
-        self.approvals = Answers(caller=caller, store=store, approvals=self._approvals, auditor=auditor)
+        self.approvals = Approvals(caller=caller, store=store, approvals=self._approvals, auditor=auditor)
         self.credentials = Credentials(
             caller=caller,
             settings=self.settings,
@@ -289,7 +293,7 @@ class Building(ABC):
         self.usage = Usage(caller=caller, store=store, directory=directory)
         self.audit = Audit(caller=caller, store=store, auditor=auditor)
 
-    async def _open_tools(self, stack: AsyncExitStack, catalog: Catalog, registry: Registry) -> None:
+    async def _open_tools(self, stack: AsyncExitStack, catalog: Catalog, registry: ConnectorRegistry) -> None:
         """Tools as people and threads see them: active, deferred, loaded."""
         caller, directory = self.caller, self._directory
         auditor, events = self._auditor, self._events
@@ -316,7 +320,7 @@ class Building(ABC):
             registry=registry,
             auditor=auditor,
             search=search,
-            loading=Loading(
+            loading=DeferredTools(
                 catalog=catalog,
                 search=search,
                 loaded=loaded,
@@ -328,10 +332,10 @@ class Building(ABC):
             ),
         )
         budgets = Budgets(self._store.usage, directory)
-        self.passthrough = Passthrough(registry, self._servers, self.threads, budgets, auditor)
+        self.passthrough = ServerRequests(registry, self._servers, self.threads, budgets, auditor)
 
     async def _open_agents(
-        self, stack: AsyncExitStack, catalog: Catalog, registry: Registry, watcher: Watcher
+        self, stack: AsyncExitStack, catalog: Catalog, registry: ConnectorRegistry, watcher: ConnectionWatcher
     ) -> None:
         """Who decides, and the runs of their work."""
         ground = Ground(
@@ -356,14 +360,14 @@ class Building(ABC):
         self.models, self.agents, self.rollout = work.models, work.agents, work.rollout
         self.runs, self.messages, self.queries = work.runs, work.messages, work.queries
 
-    def _open_configuration(self, registry: Registry, vault: Vault) -> None:
+    def _open_configuration(self, registry: ConnectorRegistry, vault: Vault) -> None:
         """What people bring along: files to import, files of the app, servers of a registry."""
         settings, agents = self.settings, ImportedAgents(self.agents, registry)
         self.imports = Imports(
             caller=self.caller, connectors=self.connectors, registry=registry, vault=vault, agents=agents
         )
         self.exports = Exports(caller=self.caller, registry=registry, vault=vault, agents=agents)
-        self.folders = Folders(
+        self.folders = ConfigurationFiles(
             files=AppFiles(
                 configuration=settings.configuration,
                 action_servers=settings.action_servers,

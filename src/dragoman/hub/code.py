@@ -6,14 +6,14 @@ from typing import Any, Protocol
 
 from dragoman.catalog import Catalog
 from dragoman.hub.tools import Tools
-from dragoman.sandbox import CodeLimits, CodeOutput, CountTokens, Sandbox, Ways, guide
+from dragoman.sandbox import CodeLimits, CodeOutput, CodeSandbox, CodeServices, CountTokens, guide
 from dragoman.scope import Caller
 from dragoman.store import KeptResult
 from dragoman.tokens import count_tokens
-from dragoman.tool import Tool, ToolOutput, Witness
+from dragoman.tool import CallObserver, Tool, ToolOutput
 
 
-class Call(Protocol):
+class CallTool(Protocol):
     """`Hub.call`, as far as code knows it."""
 
     async def __call__(
@@ -22,7 +22,7 @@ class Call(Protocol):
         arguments: Mapping[str, Any] | None = None,
         *,
         caller: Caller | None = None,
-        witness: Witness | None = None,
+        witness: CallObserver | None = None,
     ) -> ToolOutput: ...
 
 
@@ -36,7 +36,7 @@ class Code:
     """Every method acts for `caller`, by default the hub's own."""
 
     def __init__(
-        self, *, caller: Caller, sandbox: Sandbox, narrowed: Callable[[Caller], Awaitable[Caller]]
+        self, *, caller: Caller, sandbox: CodeSandbox, narrowed: Callable[[Caller], Awaitable[Caller]]
     ) -> None:
         self._caller = caller
         self._sandbox = sandbox
@@ -47,7 +47,7 @@ class Code:
         return self._sandbox.limits
 
     async def run(
-        self, code: str, caller: Caller | None = None, *, witness: Witness | None = None
+        self, code: str, caller: Caller | None = None, *, witness: CallObserver | None = None
     ) -> CodeOutput:
         """Runs Python that calls tools. Whatever goes wrong is in the output; nothing is raised for it.
 
@@ -73,7 +73,7 @@ async def open_code(
     caller: Caller,
     catalog: Catalog,
     tools: Tools,
-    call: Call,
+    call: CallTool,
     result: ReadResult,
     narrowed: Callable[[Caller], Awaitable[Caller]],
     limits: CodeLimits | None = None,
@@ -82,7 +82,9 @@ async def open_code(
 ) -> AsyncGenerator[Code]:
     """Ends runs under way and closes the processes when it is left."""
 
-    async def call_tool(name: str, arguments: Mapping[str, Any], who: Caller, witness: Witness) -> ToolOutput:
+    async def call_tool(
+        name: str, arguments: Mapping[str, Any], who: Caller, witness: CallObserver
+    ) -> ToolOutput:
         return await call(name, arguments, caller=who, witness=witness)
 
     async def search(query: str, limit: int, who: Caller) -> list[Tool]:
@@ -92,8 +94,8 @@ async def open_code(
         kept = await result(handle, caller=who)
         return kept.body, kept.content_type
 
-    ways = Ways(call=call_tool, search=search, whole=whole)
-    async with Sandbox(
+    ways = CodeServices(call=call_tool, search=search, whole=whole)
+    async with CodeSandbox(
         catalog, ways, limits=limits, programmatic=programmatic, count_tokens=count_tokens
     ) as sandbox:
         yield Code(caller=caller, sandbox=sandbox, narrowed=narrowed)

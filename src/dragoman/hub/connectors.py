@@ -10,18 +10,18 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from dragoman.access import Limits
+from dragoman.access import ConcurrencyLimits
 from dragoman.calls.audit import Auditor
 from dragoman.calls.records import Recorder
-from dragoman.catalog import Catalog, CatalogState, Changes
-from dragoman.connections.source import LinkStatus, Listing, Sources
+from dragoman.catalog import Catalog, CatalogState, ToolChanges
+from dragoman.connections.source import ConnectionStatus, Listing, Sources
 from dragoman.connector import Connector
 from dragoman.errors import Denied, DragomanError, InvalidConfig
 from dragoman.events import Event, EventKind, Events
 from dragoman.hub.connector_agents import ConnectorAgents
-from dragoman.hub.facts import check_program, configured, merged, named
+from dragoman.hub.connector_input import check_program, configured, merged, named
+from dragoman.hub.connector_registry import ConnectorRegistry
 from dragoman.hub.permissions import Permissions, leads_elsewhere
-from dragoman.hub.registry import Registry
 from dragoman.scope import Caller, holder_of, identity_of
 from dragoman.store import Store
 from dragoman.telemetry.metrics import ConnectorMetrics
@@ -34,7 +34,7 @@ class ConnectorView:
     """One connector as a person wants to see it."""
 
     connector: Connector
-    status: LinkStatus
+    status: ConnectionStatus
     catalog: CatalogState
     tools: int
     metrics: ConnectorMetrics
@@ -50,10 +50,10 @@ class Connectors:
         caller: Caller,
         store: Store,
         vault: Vault,
-        registry: Registry,
+        registry: ConnectorRegistry,
         catalog: Catalog,
         sources: Sources,
-        limits: Limits,
+        limits: ConcurrencyLimits,
         recorder: Recorder,
         events: Events,
         redactor: Redactor,
@@ -251,12 +251,12 @@ class Connectors:
         await self._sources.disconnect(connector, caller)
         return self._view(connector, caller)
 
-    async def refresh(self, name: str, caller: Caller | None = None) -> Changes:
+    async def refresh(self, name: str, caller: Caller | None = None) -> ToolChanges:
         """Lists the tools anew and says what changed."""
         caller = caller or self._caller
         return await self.relist(self._enabled(name, caller), caller)
 
-    async def relist(self, connector: Connector, caller: Caller) -> Changes:
+    async def relist(self, connector: Connector, caller: Caller) -> ToolChanges:
         with self._catalog.populating(connector):
             listing = await self._sources.list_tools(connector, caller)
             return await self._take_listing(connector, listing, (caller.workspace, caller.user))
@@ -269,7 +269,9 @@ class Connectors:
 
     # Parts
 
-    async def _take_listing(self, connector: Connector, listing: Listing, holder: tuple[str, str]) -> Changes:
+    async def _take_listing(
+        self, connector: Connector, listing: Listing, holder: tuple[str, str]
+    ) -> ToolChanges:
         """A list that was shown to one user with credentials of their own is that user's alone."""
         if connector.lists_per_user:
             workspace, user = holder
@@ -293,7 +295,7 @@ class Connectors:
             skipped=self._skipped.get(connector.id, ()),
         )
 
-    def _cleaned(self, status: LinkStatus) -> LinkStatus:
+    def _cleaned(self, status: ConnectionStatus) -> ConnectionStatus:
         """A server may print its secrets; what people see of it holds none."""
         clean = self._redactor.clean
         if not (status.cause or status.stderr):

@@ -10,14 +10,20 @@ from typing import Literal
 from pydantic import SecretStr
 
 from dragoman.calls.audit import Auditor
-from dragoman.connections.needs import credential_hint
-from dragoman.connections.oauth import Authorizations, Begun, Callback, Flows, Ticket
+from dragoman.connections.missing_credentials import credential_hint
+from dragoman.connections.oauth import (
+    AuthorizationCallback,
+    AuthorizationFlows,
+    Authorizations,
+    AuthorizationTicket,
+    StartedAuthorization,
+)
 from dragoman.connections.source import Sources
 from dragoman.connector import Connector
 from dragoman.errors import CallerFault, Denied, DragomanError, InvalidConfig
 from dragoman.events import Event, Events
+from dragoman.hub.connector_registry import ConnectorRegistry
 from dragoman.hub.connectors import Connectors
-from dragoman.hub.registry import Registry
 from dragoman.scope import Caller
 from dragoman.settings import Settings
 from dragoman.store import Store
@@ -45,7 +51,7 @@ class CredentialView:
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class AuthorizationLink:
     """Where a person goes to authorise, and until when."""
 
     url: str
@@ -53,7 +59,7 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AuthorizationPrompt:
     """What the page says before anything happens."""
 
     user: str
@@ -64,7 +70,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Rotation:
+class KeyRotation:
     key_id: str
     is_new: bool
     resealed: int
@@ -82,7 +88,7 @@ class Credentials:
         settings: Settings,
         store: Store,
         vault: Vault,
-        registry: Registry,
+        registry: ConnectorRegistry,
         connectors: Connectors,
         sources: Sources,
         auditor: Auditor,
@@ -100,7 +106,7 @@ class Credentials:
         self._events = events
         self._authorizations = authorizations
         self._public_url = settings.public_url.rstrip("/") if settings.public_url else None
-        self._flows = Flows(store.flows, vault, authorizations, self._public_url)
+        self._flows = AuthorizationFlows(store.flows, vault, authorizations, self._public_url)
 
     @property
     def public_url(self) -> str | None:
@@ -152,7 +158,9 @@ class Credentials:
 
     # Authorisation by a person
 
-    async def authorize(self, name: str, caller: Caller | None = None, *, address: str | None = None) -> Link:
+    async def authorize(
+        self, name: str, caller: Caller | None = None, *, address: str | None = None
+    ) -> AuthorizationLink:
         """The page that begins it. `address` is how browsers reach this service, unless a setting says so."""
         caller = caller or self._caller
         connector = self._registry.get(name, caller)
@@ -166,16 +174,16 @@ class Credentials:
                 hint="start it: dragoman serve; or say how browsers reach it: DRAGOMAN_PUBLIC_URL",
             )
         ticket, until = await self._flows.ticket(connector, (caller.workspace, caller.user), address)
-        return Link(f"{address}/oauth/start?ticket={ticket}", until)
+        return AuthorizationLink(f"{address}/oauth/start?ticket={ticket}", until)
 
-    async def asked(self, ticket: str) -> Asked:
+    async def asked(self, ticket: str) -> AuthorizationPrompt:
         """For the page: who is about to connect what. Names of people, not ids."""
         read = self._flows.read(ticket)
         connector = await self._connector_of(read.connector_id, read.workspace, read.user)
         user = await self._store.people.find_user(read.workspace, read.user)
         workspace = await self._store.people.find_workspace(read.workspace)
         configuration = connector.configuration
-        return Asked(
+        return AuthorizationPrompt(
             user.name if user else read.user,
             workspace.name if workspace else read.workspace,
             connector.slug,
@@ -183,12 +191,12 @@ class Credentials:
             read.issuer,
         )
 
-    async def begin(self, ticket: str) -> Begun:
-        read: Ticket = self._flows.read(ticket)
+    async def begin(self, ticket: str) -> StartedAuthorization:
+        read: AuthorizationTicket = self._flows.read(ticket)
         connector = await self._connector_of(read.connector_id, read.workspace, read.user)
         return await self._flows.begin(connector, read)
 
-    async def finish(self, callback: Callback) -> str:
+    async def finish(self, callback: AuthorizationCallback) -> str:
         """Takes what the browser brought back; returns the connector that is authorised now."""
         pending = await self._flows.returned(callback)
         workspace, user = pending.holder
@@ -199,7 +207,7 @@ class Credentials:
 
     # The key
 
-    async def rotate(self, caller: Caller | None = None, *, forget_old: bool = False) -> Rotation:
+    async def rotate(self, caller: Caller | None = None, *, forget_old: bool = False) -> KeyRotation:
         """A new master key, and every secret sealed with it. One that was interrupted is only finished."""
         caller = caller or self._caller
         if caller.role != "operator":
@@ -208,14 +216,14 @@ class Credentials:
             forgotten = await self._vault.forget_older_keys()
             current, *older = self._vault.key_ids
             await self._auditor.done(caller, "key.forgotten", current, details={"keys": [*forgotten]})
-            return Rotation(current, False, 0, tuple(older), forgotten)
+            return KeyRotation(current, False, 0, tuple(older), forgotten)
         is_new = not await self._vault.needs_resealing()
         if is_new:
             self._vault.replace_key()
         count = await self._vault.reseal()
         current, *older = self._vault.key_ids
         await self._auditor.done(caller, "key.rotated", current, details={"resealed": count})
-        return Rotation(current, is_new, count, tuple(older))
+        return KeyRotation(current, is_new, count, tuple(older))
 
     # Parts
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from dragoman.discovery import McpRegistry, Offer, Page, Way
+from dragoman.discovery import InstallMethod, McpRegistry, RegistryPage, RegistryServer
 from dragoman.errors import Conflict, Denied, InvalidConfig
 from dragoman.hub.connectors import Connectors, ConnectorView
 from dragoman.scope import Caller
@@ -21,11 +21,11 @@ class Discovery:
 
     async def search(
         self, words: str = "", *, cursor: str | None = None, limit: int = 30, caller: Caller | None = None
-    ) -> Page:
+    ) -> RegistryPage:
         self._check(caller or self._caller)
         return await self._registry.search(words, cursor=cursor, limit=limit)
 
-    async def get(self, name: str, caller: Caller | None = None) -> Offer:
+    async def get(self, name: str, caller: Caller | None = None) -> RegistryServer:
         """One offer with the exact command or URL of every way, and the inputs that each asks for."""
         self._check(caller or self._caller)
         return await self._registry.get(name)
@@ -59,7 +59,7 @@ class Discovery:
             )
 
 
-def _way(offer: Offer, shown: str) -> Way:
+def _way(offer: RegistryServer, shown: str) -> InstallMethod:
     for way in offer.ways:
         if way.shown == shown:
             return way

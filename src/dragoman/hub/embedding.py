@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from dragoman.agents import library
+from dragoman.agents import preload
 from dragoman.errors import InvalidConfig
 
 if TYPE_CHECKING:
@@ -89,10 +89,10 @@ async def open_embeddings(name: str | None, home: Path) -> "AsyncGenerator[Embed
         return
     # Imported here: numpy is for those who search.
     from dragoman.catalog.search.embeddings import Embeddings
-    from dragoman.catalog.search.kept_vectors import KeptVectors
+    from dragoman.catalog.search.vector_cache import VectorCache
 
     async with PydanticEmbedder(name) as embedder, asyncio.TaskGroup() as tasks:
-        embeddings = Embeddings(embedder, KeptVectors(home / "embeddings", name))
+        embeddings = Embeddings(embedder, VectorCache(home / "embeddings", name))
         work = tasks.create_task(embeddings.work(), name="embed tools")
         try:
             yield embeddings
@@ -102,7 +102,7 @@ async def open_embeddings(name: str | None, home: Path) -> "AsyncGenerator[Embed
 
 def _made(name: str) -> "tuple[EmbeddingModel, list[Any]]":
     """The model, and the provider that it got: what an HTTP client belongs to."""
-    library.load()
+    preload.load()
     from pydantic_ai.embeddings import infer_embedding_model
     from pydantic_ai.exceptions import UserError
     from pydantic_ai.providers import infer_provider

@@ -9,22 +9,22 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from dragoman.agent import AgentKind
-from dragoman.agents import library
+from dragoman.agents import preload
+from dragoman.agents.agent_directory import AgentDirectory
 from dragoman.agents.models import Models
 from dragoman.agents.offers import Offers
-from dragoman.agents.staff import Staff
-from dragoman.agents.work import Toolbox
+from dragoman.agents.work_context import Toolbox
 from dragoman.events import Events
 from dragoman.hub.rollout import Rollout
 from dragoman.runs.journal import Journal
 from dragoman.runs.previews import Previews
-from dragoman.runs.questions import Questions
-from dragoman.runs.streams import Streams
+from dragoman.runs.questions import RunQuestions
+from dragoman.runs.streams import RunStreams
 from dragoman.settings import Settings
 from dragoman.store import Store
 
 if TYPE_CHECKING:
-    from dragoman.runs.dispatch import Dispatch
+    from dragoman.runs.dispatch import RunDispatcher
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,9 +34,9 @@ class Workshop:
     settings: Settings
     store: Store
     journal: Journal
-    streams: Streams
-    questions: Questions
-    staff: Staff
+    streams: RunStreams
+    questions: RunQuestions
+    agent_directory: AgentDirectory
     toolbox: Toolbox
     models: Models
     previews: Previews
@@ -46,20 +46,20 @@ class Workshop:
 
 
 @asynccontextmanager
-async def open_engine(workshop: Workshop) -> AsyncGenerator["Dispatch"]:
+async def open_engine(workshop: Workshop) -> AsyncGenerator["RunDispatcher"]:
     # In a thread: whoever asks something else meanwhile gets an answer.
     await asyncio.to_thread(_load)
     from dragoman.agents.composition import Composer
     from dragoman.runs.dispatch import open_dispatch
-    from dragoman.runs.parts import Parts
+    from dragoman.runs.parts import RunParts
 
-    parts = Parts(
+    parts = RunParts(
         runs=workshop.store.runs,
         messages=workshop.store.messages,
         journal=workshop.journal,
         streams=workshop.streams,
         questions=workshop.questions,
-        staff=workshop.staff,
+        agent_directory=workshop.agent_directory,
         toolbox=workshop.toolbox,
         composer=Composer(
             workshop.models,
@@ -80,5 +80,5 @@ def open_models(settings: Settings) -> Models:
 
 
 def _load() -> None:
-    library.load()
+    preload.load()
     import_module("dragoman.runs.dispatch")

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 
 from dragoman.connector import Connector
+from dragoman.formats.dragoman_files import write_own
 from dragoman.formats.exported_servers import write_servers
-from dragoman.formats.own import write_own
+from dragoman.hub.connector_registry import ConnectorRegistry
 from dragoman.hub.imported_agents import ImportedAgents
-from dragoman.hub.registry import Registry
 from dragoman.scope import Caller
 from dragoman.vault import Vault
 
@@ -14,7 +14,9 @@ from dragoman.vault import Vault
 class Exports:
     """What the caller sees. Secrets only of connectors that are the caller's own."""
 
-    def __init__(self, *, caller: Caller, registry: Registry, vault: Vault, agents: ImportedAgents) -> None:
+    def __init__(
+        self, *, caller: Caller, registry: ConnectorRegistry, vault: Vault, agents: ImportedAgents
+    ) -> None:
         self._caller = caller
         self._registry = registry
         self._vault = vault

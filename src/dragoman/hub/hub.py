@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any, TypeVar, overload
 
 from dragoman.connections.native import NativeTool
-from dragoman.connections.source import LinkStatus
+from dragoman.connections.source import ConnectionStatus
 from dragoman.errors import NotFound
 from dragoman.events import Event
 from dragoman.hub.building import Building
@@ -15,7 +15,7 @@ from dragoman.run import Run
 from dragoman.scope import Caller
 from dragoman.store import CallRecord, KeptResult
 from dragoman.telemetry.metrics import ConnectorMetrics
-from dragoman.tool import Annotations, Line, ToolCall, ToolOutput, Witness
+from dragoman.tool import Annotations, CallObserver, ClientChannel, ToolCall, ToolOutput
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -43,8 +43,8 @@ class Hub(Building):
         timeout: float | None = None,
         cost_limit: float | None = None,
         caller: Caller | None = None,
-        line: Line | None = None,
-        witness: Witness | None = None,
+        channel: ClientChannel | None = None,
+        witness: CallObserver | None = None,
     ) -> ToolOutput:
         """Calls a tool by name. Whatever goes wrong is in the output; nothing is raised for it."""
         call = ToolCall(
@@ -52,7 +52,7 @@ class Hub(Building):
             arguments={} if arguments is None else arguments,
             timeout=timeout,
             cost_limit=cost_limit,
-            line=line,
+            channel=channel,
             witness=witness,
         )
         return await self._call_in_thread(call, caller or self.caller)
@@ -123,10 +123,10 @@ class Hub(Building):
     def metrics(self) -> list[ConnectorMetrics]:
         return self._recorder.list_metrics()
 
-    def links(self) -> list[LinkStatus]:
+    def links(self) -> list[ConnectionStatus]:
         return [*self._servers.statuses(), *self._services.statuses()]
 
-    def workspace_of(self, link: LinkStatus) -> str:
+    def workspace_of(self, link: ConnectionStatus) -> str:
         connector = self._registry.find_by_id(link.connector_id)
         return connector.workspace if connector else ""
 

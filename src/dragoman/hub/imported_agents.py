@@ -9,7 +9,7 @@ from dataclasses import replace
 from dragoman.agent import Agent
 from dragoman.formats import FoundAgent
 from dragoman.hub.agents import Agents
-from dragoman.hub.registry import Registry
+from dragoman.hub.connector_registry import ConnectorRegistry
 from dragoman.names import slug_from
 from dragoman.scope import APP, Caller
 
@@ -19,7 +19,7 @@ FROM_FILES = "agt_file_"
 class ImportedAgents:
     """Each caller's own."""
 
-    def __init__(self, agents: Agents, registry: Registry) -> None:
+    def __init__(self, agents: Agents, registry: ConnectorRegistry) -> None:
         self._agents = agents
         self._registry = registry
 

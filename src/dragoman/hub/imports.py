@@ -11,14 +11,14 @@ from typing import Any, Literal
 
 from dragoman.connector import Configuration, Connector
 from dragoman.errors import DragomanError
-from dragoman.formats import FoundAgent, FoundConnector, ImportPlan, Need, filled
-from dragoman.formats.files import Importable, read_all
+from dragoman.formats import FoundAgent, FoundConnector, ImportPlan, RequiredInput, filled
+from dragoman.formats.import_files import Importable, read_all
 from dragoman.formats.variables import asked_instead
-from dragoman.hub.comparison import Configured, differences
+from dragoman.hub.connector_comparison import Configured, differences
+from dragoman.hub.connector_input import check_program, configured
+from dragoman.hub.connector_registry import ConnectorRegistry
 from dragoman.hub.connectors import Connectors, ConnectorView
-from dragoman.hub.facts import check_program, configured
 from dragoman.hub.imported_agents import ImportedAgents, comparable
-from dragoman.hub.registry import Registry
 from dragoman.scope import Caller
 from dragoman.vault import Vault
 
@@ -26,7 +26,7 @@ Action = Literal["add", "replace", "unchanged", "conflict", "needs_input", "inva
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class ImportStep:
     """What happens, or would happen, to one entry. `view` is the connector once it was added."""
 
     source: str
@@ -37,7 +37,7 @@ class Step:
     reached_by: str = ""
     reason: str = ""
     differs: tuple[str, ...] = ()
-    needs: tuple[Need, ...] = ()
+    needs: tuple[RequiredInput, ...] = ()
     missing: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     view: ConnectorView | None = None
@@ -57,7 +57,7 @@ class _Wish:
 class _Intent:
     """A step with what is needed to take it."""
 
-    step: Step
+    step: ImportStep
     connector: FoundConnector | None = None
     agent: FoundAgent | None = None
     facts: Mapping[str, Any] | None = None
@@ -72,7 +72,7 @@ class Imports:
         *,
         caller: Caller,
         connectors: Connectors,
-        registry: Registry,
+        registry: ConnectorRegistry,
         vault: Vault,
         agents: ImportedAgents,
     ) -> None:
@@ -89,7 +89,7 @@ class Imports:
         inputs: Mapping[str, str] | None = None,
         replace: bool = False,
         caller: Caller | None = None,
-    ) -> list[Step]:
+    ) -> list[ImportStep]:
         """Texts, files, or folders of files. `inputs` answer what the files ask for."""
         wish = _Wish(caller=caller or self._caller, inputs=inputs or {}, may_replace=replace)
         intents = await self._intents(sources, wish)
@@ -102,9 +102,9 @@ class Imports:
         inputs: Mapping[str, str] | None = None,
         replace: bool = False,
         connect: bool = True,
-        progress: Callable[[Step], None] | None = None,
+        progress: Callable[[ImportStep], None] | None = None,
         caller: Caller | None = None,
-    ) -> list[Step]:
+    ) -> list[ImportStep]:
         """Adds what can be added, then connects to all of it at once. `progress` hears of each step."""
         caller = caller or self._caller
         wish = _Wish(caller=caller, inputs=inputs or {}, may_replace=replace)
@@ -145,7 +145,7 @@ class Imports:
         found = found if is_operator else asked_instead(found)
         known = _environment(found) if is_operator else {}
         facts, open_needs = filled(found, {**known, **wish.inputs})
-        step = Step(
+        step = ImportStep(
             source=source,
             kind="connector",
             name=found.name,
@@ -206,7 +206,7 @@ class Imports:
 
     # Doing
 
-    async def _take(self, intent: _Intent, caller: Caller) -> Step:
+    async def _take(self, intent: _Intent, caller: Caller) -> ImportStep:
         found, step = intent.connector, intent.step
         if found is None or intent.facts is None:
             return step
@@ -229,7 +229,7 @@ class Imports:
             )
         return replace(step, view=view)
 
-    async def _connected(self, step: Step, caller: Caller) -> Step:
+    async def _connected(self, step: ImportStep, caller: Caller) -> ImportStep:
         """A server that does not answer is kept, and its view says why; without its secrets none is asked."""
         view = step.view
         if view is None or not view.connector.enabled or step.missing:
@@ -248,7 +248,7 @@ class Imports:
 
 def _troubles(plan: ImportPlan) -> list[_Intent]:
     steps = [
-        Step(
+        ImportStep(
             source=plan.source,
             kind="connector" if problem.entry else "file",
             name=problem.entry or plan.source,
@@ -261,7 +261,7 @@ def _troubles(plan: ImportPlan) -> list[_Intent]:
 
 
 def _agent_intent(source: str, agent: FoundAgent, known: FoundAgent | None, wish: _Wish) -> _Intent:
-    step = Step(source=source, kind="agent", name=agent.name, action="add")
+    step = ImportStep(source=source, kind="agent", name=agent.name, action="add")
     if known is None:
         return _Intent(step, agent=agent)
     if known == comparable(agent):

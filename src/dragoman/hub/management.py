@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dragoman.access import Approvals
+from dragoman.access import ApprovalGate
 from dragoman.access.approvals import QUESTION_LASTS
 from dragoman.agent import Agent
-from dragoman.agents.offers import Attempt
+from dragoman.agents.offers import OfferCall
 from dragoman.connector import Configuration, Connector
 from dragoman.hub.agents import Agents
 from dragoman.hub.approvals import OWN
@@ -14,7 +14,7 @@ from dragoman.hub.connectors import Connectors, ConnectorView
 from dragoman.hub.threads import Threads
 from dragoman.hub.tools import Tools
 from dragoman.scope import APP, Caller
-from dragoman.tool import Annotations, Definition, Tool, ToolCall
+from dragoman.tool import Annotations, Tool, ToolCall, ToolDefinition
 
 _MOST_TOOLS = 200
 _ITSELF = Connector(
@@ -29,7 +29,13 @@ _ITSELF = Connector(
 
 class HubManagement:
     def __init__(
-        self, *, agents: Agents, connectors: Connectors, tools: Tools, threads: Threads, approvals: Approvals
+        self,
+        *,
+        agents: Agents,
+        connectors: Connectors,
+        tools: Tools,
+        threads: Threads,
+        approvals: ApprovalGate,
     ) -> None:
         self._agents = agents
         self._connectors = connectors
@@ -80,9 +86,9 @@ class HubManagement:
         return f"{name} is removed"
 
     async def admit(
-        self, name: str, marks: Annotations, arguments: Mapping[str, Any], caller: Caller, attempt: Attempt
+        self, name: str, marks: Annotations, arguments: Mapping[str, Any], caller: Caller, attempt: OfferCall
     ) -> None:
-        definition = Definition(original_name=name, title=name.replace("_", " "), annotations=marks)
+        definition = ToolDefinition(original_name=name, title=name.replace("_", " "), annotations=marks)
         function = Tool(
             name=name,
             workspace=caller.workspace,

@@ -16,12 +16,12 @@ from dragoman.calls.audit import Auditor
 from dragoman.connections.source import Sources
 from dragoman.connector import Policy
 from dragoman.errors import Conflict, InvalidArguments, InvalidConfig, NotFound
-from dragoman.hub import standing
+from dragoman.hub import user_rights
 from dragoman.hub.api_keys import ApiKeys
 from dragoman.hub.connectors import Connectors
-from dragoman.identity.admission import ALL_SCOPES
+from dragoman.identity.authenticated import ALL_SCOPES
+from dragoman.identity.authenticator import Authenticator
 from dragoman.identity.directory import Directory, Person
-from dragoman.identity.entrance import Entrance
 from dragoman.identity.issuer import Issuer
 from dragoman.people import ApiKey, Bounds, KeyScope, User, UserRole, Workspace
 from dragoman.scope import ANY_TOOL, Caller, Way
@@ -46,7 +46,7 @@ class People:
         caller: Caller,
         store: Store,
         directory: Directory,
-        entrance: Entrance,
+        authenticator: Authenticator,
         connectors: Connectors,
         sources: Sources,
         auditor: Auditor,
@@ -55,11 +55,11 @@ class People:
         self._store = store
         self._rows = store.people
         self._directory = directory
-        self._entrance = entrance
+        self._authenticator = authenticator
         self._connectors = connectors
         self._sources = sources
         self._auditor = auditor
-        self._keys = ApiKeys(store, entrance, auditor)
+        self._keys = ApiKeys(store, authenticator, auditor)
         self._writing: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def name_of(self, workspace: str, user: str) -> str:
@@ -76,7 +76,7 @@ class People:
     async def workspaces(self, caller: Caller | None = None) -> Sequence[Workspace]:
         """All of them for the operator, their own for an admin."""
         caller = caller or self._caller
-        standing.check_admin(caller)
+        user_rights.check_admin(caller)
         if caller.role == "operator":
             return await self._rows.workspaces()
         return [await self.get_workspace(caller.workspace, caller=caller)]
@@ -84,12 +84,12 @@ class People:
     async def get_workspace(self, workspace: str, *, caller: Caller | None = None) -> Workspace:
         caller = caller or self._caller
         place = await self._place(workspace, caller)
-        standing.check_admin(caller)
+        user_rights.check_admin(caller)
         return place
 
     async def add_workspace(self, name: str, *, caller: Caller | None = None) -> Workspace:
         caller = caller or self._caller
-        standing.check_operator(caller)
+        user_rights.check_operator(caller)
         async with self._writing[""]:
             workspace = Workspace(id=f"wsp_{token_hex(8)}", name=await self._free_name(name))
             await self._rows.put_workspace(workspace)
@@ -116,23 +116,23 @@ class People:
                 )
             changes["approval"] = approval
         if bounds is not None:
-            changes["bounds"] = standing.checked_bounds(bounds)
+            changes["bounds"] = user_rights.checked_bounds(bounds)
         if name is not None and name != before.name:
-            standing.check_operator(caller)
+            user_rights.check_operator(caller)
             changes["name"] = await self._free_name(name)
         after = replace(before, **changes)
         if after != before:
             await self._rows.put_workspace(after)
-            self._entrance.forget(after.id)
+            self._authenticator.forget(after.id)
             await self._tell(caller, after.id, "workspace.updated", after.id, changed=sorted(changes))
         return after
 
     async def remove_workspace(self, workspace: str, *, caller: Caller | None = None) -> None:
         """With its users, connectors and all of theirs; calls under way finish. Its audit trail stays."""
         caller = caller or self._caller
-        standing.check_operator(caller)
+        user_rights.check_operator(caller)
         place = await self._place(workspace, caller)
-        standing.check_not_local(place.id)
+        user_rights.check_not_local(place.id)
         async with self._writing[place.id]:
             users = await self._rows.users(place.id)
             for user in users:
@@ -141,7 +141,7 @@ class People:
             for user in (*(one.id for one in users), ""):
                 await self._sources.part_with(place.id, user)
             await self._rows.remove_workspace(place.id)
-            self._entrance.forget(place.id)
+            self._authenticator.forget(place.id)
         self._writing.pop(place.id, None)
         await self._auditor.done(caller, "workspace.removed", place.id, details={"name": place.name})
 
@@ -150,7 +150,7 @@ class People:
     async def users(self, workspace: str | None = None, *, caller: Caller | None = None) -> Sequence[User]:
         caller = caller or self._caller
         place = await self._place(workspace, caller)
-        standing.check_admin(caller)
+        user_rights.check_admin(caller)
         return await self._rows.users(place.id)
 
     async def get_user(
@@ -163,7 +163,7 @@ class People:
         if found is None:
             found = next((one for one in await self._rows.users(place.id) if one.name == user), None)
         if found is None or not (caller.is_admin or found.id == caller.user):
-            raise standing.no_user(user)
+            raise user_rights.no_user(user)
         return found
 
     async def add_user(
@@ -178,14 +178,14 @@ class People:
     ) -> User:
         caller = caller or self._caller
         place = await self._place(workspace, caller)
-        standing.check_admin(caller)
+        user_rights.check_admin(caller)
         user = User(
             id=f"usr_{token_hex(8)}",
             workspace=place.id,
-            name=standing.checked_name(name),
-            role=standing.checked_role(role),
-            capabilities=standing.checked_words(capabilities),
-            bounds=standing.checked_bounds(bounds),
+            name=user_rights.checked_name(name),
+            role=user_rights.checked_role(role),
+            capabilities=user_rights.checked_words(capabilities),
+            bounds=user_rights.checked_bounds(bounds),
         )
         await self._rows.put_user(user)
         await self._tell(caller, place.id, "user.added", user.id, name=user.name, role=user.role)
@@ -207,24 +207,24 @@ class People:
         place = await self._place(workspace, caller)
         async with self._writing[place.id]:
             before = await self.get_user(user, place.id, caller=caller)
-            standing.check_admin(caller)
+            user_rights.check_admin(caller)
             after = replace(
                 before,
-                role=before.role if role is None else standing.checked_role(role),
+                role=before.role if role is None else user_rights.checked_role(role),
                 capabilities=before.capabilities
                 if capabilities is None
-                else standing.checked_words(capabilities),
-                bounds=before.bounds if bounds is None else standing.checked_bounds(bounds),
+                else user_rights.checked_words(capabilities),
+                bounds=before.bounds if bounds is None else user_rights.checked_bounds(bounds),
                 is_active=before.is_active if is_active is None else is_active,
             )
             if after == before:
                 return before
             if after.role != "admin" or not after.is_active:
-                standing.check_stays_led(before, await self._rows.users(place.id), caller)
+                user_rights.check_stays_led(before, await self._rows.users(place.id), caller)
             if not after.is_active:
-                standing.check_not_local(place.id, before.id)
+                user_rights.check_not_local(place.id, before.id)
             await self._rows.put_user(after)
-            self._entrance.forget(place.id, after.id)
+            self._authenticator.forget(place.id, after.id)
         await self._tell(caller, place.id, "user.updated", after.id, changed=_changed(before, after))
         return after
 
@@ -236,14 +236,14 @@ class People:
         place = await self._place(workspace, caller)
         async with self._writing[place.id]:
             found = await self.get_user(user, place.id, caller=caller)
-            standing.check_admin(caller)
-            standing.check_not_local(place.id, found.id)
-            standing.check_stays_led(found, await self._rows.users(place.id), caller)
+            user_rights.check_admin(caller)
+            user_rights.check_not_local(place.id, found.id)
+            user_rights.check_stays_led(found, await self._rows.users(place.id), caller)
             await self._shut_out(found)
             await self._remove_connectors(place.id, found.id)
             await self._sources.part_with(place.id, found.id)
             await self._rows.remove_user(place.id, found.id)
-            self._entrance.forget(place.id, found.id)
+            self._authenticator.forget(place.id, found.id)
         await self._tell(caller, place.id, "user.removed", found.id, name=found.name)
 
     # Keys
@@ -313,10 +313,10 @@ class People:
             own = await self._rows.find_workspace(caller.workspace)
             if own is not None and own.name == workspace:
                 return own
-        raise standing.no_workspace(workspace)
+        raise user_rights.no_workspace(workspace)
 
     async def _free_name(self, name: str) -> str:
-        name = standing.checked_name(name)
+        name = user_rights.checked_name(name)
         if any(name in (known.name, known.id) for known in await self._rows.workspaces()):
             raise Conflict(f"there is a workspace {name!r} already", hint="choose another name")
         return name

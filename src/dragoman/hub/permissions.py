@@ -9,9 +9,9 @@ from typing import Any, Literal
 
 from pydantic import SecretStr
 
-from dragoman.access.policies import is_person
+from dragoman.access.approval_policies import is_person
 from dragoman.connections.environment import has_reference
-from dragoman.connections.openapi.reading import is_address
+from dragoman.connections.openapi.document_reader import is_address
 from dragoman.connector import Configuration, Connector, Origin, Pin, Policy
 from dragoman.errors import Denied, InvalidConfig, LimitReached
 from dragoman.scope import Caller

@@ -7,7 +7,7 @@ from typing import Literal
 from dragoman.calls.audit import Auditor
 from dragoman.errors import InvalidArguments, NotFound
 from dragoman.events import Event, Events
-from dragoman.hub.registry import Registry
+from dragoman.hub.connector_registry import ConnectorRegistry
 from dragoman.identity.directory import Directory
 from dragoman.names import did_you_mean
 from dragoman.people import Bounds, Preferences, User
@@ -41,7 +41,7 @@ class UserPreferences:
         caller: Caller,
         store: Store,
         directory: Directory,
-        registry: Registry,
+        registry: ConnectorRegistry,
         auditor: Auditor,
         events: Events,
     ) -> None:

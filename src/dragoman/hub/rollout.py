@@ -12,16 +12,16 @@ from time import monotonic
 from typing import Any, Literal
 
 from dragoman.agents.exposure import Arm
-from dragoman.agents.rollout import Figures, Plan, Thresholds, figures_of, judged
+from dragoman.agents.rollout import RolloutFigures, RolloutPlan, RolloutThresholds, figures_of, judged
 from dragoman.calls.audit import Auditor
 from dragoman.errors import DragomanError, InvalidArguments
 from dragoman.events import Event, Events
-from dragoman.hub.standing import check_operator
+from dragoman.hub.user_rights import check_operator
 from dragoman.run import Run
 from dragoman.scope import APP, LOCAL_WORKSPACE, Caller
 from dragoman.settings import Settings
 from dragoman.store import Store
-from dragoman.store.run_protocols import Sample
+from dragoman.store.run_protocols import RolloutSample
 from dragoman.telemetry.logs import get_logger
 
 FRESH = 2.0  # seconds until what another process set or switched off is known here
@@ -48,15 +48,15 @@ class Rollback:
 class RolloutStatus:
     """`is_active`: users go to the arm `agents` now. `rollback` is the last one; it may be over."""
 
-    plan: Plan
+    plan: RolloutPlan
     source: Source
     set_at: datetime | None
     set_by: str | None
     is_active: bool
     is_rolled_back: bool
     rollback: Rollback | None
-    thresholds: Thresholds
-    arms: Mapping[Arm, Figures]
+    thresholds: RolloutThresholds
+    arms: Mapping[Arm, RolloutFigures]
 
     @property
     def notes(self) -> Sequence[str]:
@@ -76,7 +76,7 @@ class RolloutStatus:
 class _Known:
     """What the store says. `since` is empty while nobody has set anything."""
 
-    plan: Plan
+    plan: RolloutPlan
     source: Source
     since: str = ""
     set_by: str | None = None
@@ -92,7 +92,7 @@ class _Known:
 
 
 class Rollout:
-    """Fills `Arms` and `Tally`. Only the operator looks and sets; everybody rates their own runs."""
+    """Fills `RolloutArms` and `Tally`. Only the operator looks and sets; everybody rates their own runs."""
 
     def __init__(
         self, *, caller: Caller, settings: Settings, store: Store, auditor: Auditor, events: Events
@@ -101,12 +101,12 @@ class Rollout:
         self._store = store
         self._auditor = auditor
         self._events = events
-        self._default = Plan(
+        self._default = RolloutPlan(
             share=settings.rollout_share,
             workspaces=settings.rollout_workspaces,
             users=settings.rollout_users,
         )
-        self._thresholds = Thresholds(sample=settings.rollout_sample, hours=settings.rollout_hours)
+        self._thresholds = RolloutThresholds(sample=settings.rollout_sample, hours=settings.rollout_hours)
         self._known: tuple[float, _Known] | None = None
         self._next_judgement = 0.0
 
@@ -198,13 +198,13 @@ class Rollout:
     def _window(self) -> timedelta:
         return timedelta(hours=self._thresholds.hours)
 
-    async def _sample(self, run: Run, milliseconds: float) -> Sample:
+    async def _sample(self, run: Run, milliseconds: float) -> RolloutSample:
         """One that went through connector agents failed also when one of them did."""
         is_ok = run.status == "done"
         if is_ok and run.arm == "agents":
             family = await self._store.runs.family(run.workspace, run.id)
             is_ok = all(one.status != "failed" for one in family)
-        return Sample(
+        return RolloutSample(
             run=run.id,
             workspace=run.workspace,
             user=run.user,
@@ -216,7 +216,7 @@ class Rollout:
             at=run.finished_at or datetime.now(UTC),
         )
 
-    async def _figures(self, known: _Known) -> dict[Arm, Figures]:
+    async def _figures(self, known: _Known) -> dict[Arm, RolloutFigures]:
         begin = datetime.now(UTC) - self._window
         if (set_at := _time(known.since)) is not None:
             begin = max(begin, set_at)
@@ -226,7 +226,7 @@ class Rollout:
             "direct": figures_of(samples, "direct", self._thresholds),
         }
 
-    async def _roll_back(self, known: _Known, reason: str, arms: Mapping[Arm, Figures]) -> None:
+    async def _roll_back(self, known: _Known, reason: str, arms: Mapping[Arm, RolloutFigures]) -> None:
         facts: dict[str, Any] = {
             "at": datetime.now(UTC).isoformat(),
             "reason": reason,
@@ -264,7 +264,7 @@ class Rollout:
         return known
 
 
-def _plan(stored: Mapping[str, Any], default: Plan) -> Plan:
+def _plan(stored: Mapping[str, Any], default: RolloutPlan) -> RolloutPlan:
     return replace(
         default,
         share=float(stored["share"]),

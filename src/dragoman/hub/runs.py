@@ -7,21 +7,21 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from dragoman.access.policies import is_person
-from dragoman.agents import library
+from dragoman.access.approval_policies import is_person
+from dragoman.agents import preload
 from dragoman.calls.audit import Auditor
 from dragoman.catalog.schemas import compiled
 from dragoman.errors import Conflict, Denied, InvalidArguments, NotFound
 from dragoman.events import Event
-from dragoman.hub.background import Background
+from dragoman.hub.background_tasks import BackgroundTasks
 from dragoman.hub.engine import Workshop, open_engine
 from dragoman.run import Message, Question, Run, RunEvent, RunStatus, Step
 from dragoman.runs.first_events import never_began, queued
 from dragoman.scope import Caller
-from dragoman.store.run_protocols import Accepted, Batch
+from dragoman.store.run_protocols import AcceptedRun, JournalBatch
 
 if TYPE_CHECKING:
-    from dragoman.runs.dispatch import Dispatch
+    from dragoman.runs.dispatch import RunDispatcher
     from dragoman.runs.timeline import Timeline
 
 _MOST_EVENTS = 100_000
@@ -57,18 +57,18 @@ class Runs:
         self._workshop = workshop
         self._stack = AsyncExitStack()
         self._opening = asyncio.Lock()
-        self._tasks = Background()
-        self._dispatch: Dispatch | None = None
+        self._tasks = BackgroundTasks()
+        self._dispatch: RunDispatcher | None = None
 
     async def __aenter__(self) -> "Runs":
-        self._tasks = await self._stack.enter_async_context(Background())
+        self._tasks = await self._stack.enter_async_context(BackgroundTasks())
         return self
 
     async def __aexit__(self, *exc: object) -> None:
         self._streams.close()
         await self._stack.aclose()
 
-    async def open(self) -> "Dispatch":
+    async def open(self) -> "RunDispatcher":
         """What executes; opened by the first who needs it."""
         if self._dispatch is None:
             async with self._opening:
@@ -80,7 +80,7 @@ class Runs:
         """While somebody says something: runs that are about to begin let them be heard first."""
         return nullcontext() if self._dispatch is None else self._dispatch.hearing()
 
-    async def accept(self, run: Run, message: Message | None) -> Accepted:
+    async def accept(self, run: Run, message: Message | None) -> AcceptedRun:
         """Once this returns the run is on disk and will be executed, whatever happens."""
         if self._dispatch is not None:
             accepted = await self._dispatch.accept(run, message)
@@ -157,7 +157,7 @@ class Runs:
             last = page[-1].number
 
         def read() -> "Timeline":
-            library.load()
+            preload.load()
             from dragoman.runs.timeline import timeline_of
 
             return timeline_of(found, family, steps, events, self._workshop.previews.text)
@@ -201,7 +201,7 @@ class Runs:
         after = await self.get(found.id, caller)
         if after.status == "cancelled" and after.started_at is None:  # nobody has begun it: nobody else tells
             number = await self._store.runs.last_event(after.workspace, after.id) + 1
-            await self._store.runs.write(Batch(events=[never_began(after, number)]))
+            await self._store.runs.write(JournalBatch(events=[never_began(after, number)]))
             self._streams.end(after)
         await self._auditor.done(caller, "run.cancelled", found.id)
         return await self.get(found.id, caller)
@@ -269,14 +269,14 @@ class Runs:
         await self._answered(found, caller)
         return await self.question(question, caller)
 
-    async def answer_by(self, message: Message, question: Question, caller: Caller) -> Accepted | None:
+    async def answer_by(self, message: Message, question: Question, caller: Caller) -> AcceptedRun | None:
         """The same with a message of the person; None, and nothing is written, when the question is over."""
         written = await self._store.questions.answer_by(message, question.id, datetime.now(UTC))
         if written is None:
             return None
         await self._answered(question, caller)
         self._tell_message(written)
-        return Accepted(run=await self.get(question.root, caller), message=written)
+        return AcceptedRun(run=await self.get(question.root, caller), message=written)
 
     async def _answered(self, found: Question, caller: Caller) -> None:
         self._questions.tell_answered(found.id)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from dragoman.catalog import Catalog, ToolInfo
-from dragoman.connections.needs import credential_hint
+from dragoman.connections.missing_credentials import credential_hint
 from dragoman.connector import Connector
 from dragoman.hub.connectors import ConnectorView
 from dragoman.scope import ANY_TOOL, Caller
@@ -15,7 +15,7 @@ Why = Literal["inactive", "disabled", "needs_auth", "unavailable", "changed", "w
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Missing:
+class MissingTools:
     """Tools that cannot be called here, for one reason. A count of 0 means that nobody knows how many."""
 
     why: Why
@@ -37,11 +37,11 @@ class ThreadTools:
     """By connector and name."""
 
     tools: tuple[ToolInfo, ...]
-    missing: tuple[Missing, ...]
+    missing: tuple[MissingTools, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class ThreadToolsQuery:
     """Who asks, in a thread with these active connectors (None: all), and how far one request narrows it.
 
     `held` are the names of the secrets that the user has, by connector id.
@@ -54,10 +54,10 @@ class Wanted:
     most: int | None = None
 
 
-def tools_of(wanted: Wanted, views: Sequence[ConnectorView], catalog: Catalog) -> ThreadTools:
+def tools_of(wanted: ThreadToolsQuery, views: Sequence[ConnectorView], catalog: Catalog) -> ThreadTools:
     caller, chosen = wanted.caller, _Chosen(wanted.names, wanted.caller, catalog)
     tools: list[ToolInfo] = []
-    missing: list[Missing] = [*chosen.unknown(views)]
+    missing: list[MissingTools] = [*chosen.unknown(views)]
     for view in views:
         listed = catalog.list(caller, view.connector.id)
         infos = [catalog.info(tool.name, caller) for tool in listed if chosen.has(tool.slug, tool.name)]
@@ -70,7 +70,7 @@ def tools_of(wanted: Wanted, views: Sequence[ConnectorView], catalog: Catalog) -
         missing += _parts([info for info in infos if not _ready(info, caller)], view.connector)
     if wanted.most is not None and len(tools) > wanted.most:
         reason = f"at most {wanted.most} were asked for"
-        missing.append(Missing(why="too_many", reason=reason, count=len(tools) - wanted.most))
+        missing.append(MissingTools(why="too_many", reason=reason, count=len(tools) - wanted.most))
     return ThreadTools(tuple(tools[: wanted.most]), tuple(missing))
 
 
@@ -89,14 +89,14 @@ class _Chosen:
     def names_all_of(self, slug: str) -> bool:
         return self._names is None or bool(self._others & {slug, f"mcp_{slug}", ANY_TOOL})
 
-    def unknown(self, views: Iterable[ConnectorView]) -> Iterable[Missing]:
+    def unknown(self, views: Iterable[ConnectorView]) -> Iterable[MissingTools]:
         slugs = {view.connector.slug for view in views}
         known = slugs | {f"mcp_{slug}" for slug in slugs} | {ANY_TOOL}
         for name in sorted(self._others - known):
-            yield Missing(why="unknown", reason=f"there is no tool {name[:100]!r}", count=1)
+            yield MissingTools(why="unknown", reason=f"there is no tool {name[:100]!r}", count=1)
 
 
-def _whole(view: ConnectorView, wanted: Wanted, count: int) -> Missing | None:
+def _whole(view: ConnectorView, wanted: ThreadToolsQuery, count: int) -> MissingTools | None:
     """Why none of a connector's tools can be called; None when that depends on the tool."""
     connector, status = view.connector, view.status
     slug = connector.slug
@@ -104,18 +104,22 @@ def _whole(view: ConnectorView, wanted: Wanted, count: int) -> Missing | None:
         return None
     if wanted.active is not None and slug not in wanted.active:
         reason, hint = f"{slug} is not active in this thread", f"threads add {wanted.caller.thread} {slug}"
-        return Missing(why="inactive", connector=slug, count=count, reason=reason, hint=f"dragoman {hint}")
+        return MissingTools(
+            why="inactive", connector=slug, count=count, reason=reason, hint=f"dragoman {hint}"
+        )
     if not connector.enabled:
         hint = f"dragoman connectors enable {slug}"
-        return Missing(why="disabled", connector=slug, count=count, reason=f"{slug} is disabled", hint=hint)
+        return MissingTools(
+            why="disabled", connector=slug, count=count, reason=f"{slug} is disabled", hint=hint
+        )
     lacking = _lacking(connector, wanted.held)
     if lacking or status.state == "needs_auth":
         hint = credential_hint(connector, lacking) if lacking else status.hint
         reason = f"connect your {slug} account"
-        return Missing(why="needs_auth", connector=slug, count=count, reason=reason, hint=hint)
+        return MissingTools(why="needs_auth", connector=slug, count=count, reason=reason, hint=hint)
     if status.state in ("error", "reconnecting"):
         reason = f"{slug} cannot be reached" + (f": {status.cause}" if status.cause else "")
-        return Missing(why="unavailable", connector=slug, count=count, reason=reason, hint=status.hint)
+        return MissingTools(why="unavailable", connector=slug, count=count, reason=reason, hint=status.hint)
     return None
 
 
@@ -130,7 +134,7 @@ def _ready(info: ToolInfo, caller: Caller) -> bool:
     return info.state == "ready" and info.tool.is_open_to(caller.way)
 
 
-def _parts(infos: Sequence[ToolInfo], connector: Connector) -> Iterable[Missing]:
+def _parts(infos: Sequence[ToolInfo], connector: Connector) -> Iterable[MissingTools]:
     """Why some tools of a connector that works cannot be called."""
     slug = connector.slug
     counts = Counter(info.state for info in infos)
@@ -146,4 +150,4 @@ def _parts(infos: Sequence[ToolInfo], connector: Connector) -> Iterable[Missing]
     }
     for state, count in sorted(counts.items()):
         why, reason, hint = reasons[state]
-        yield Missing(why=why, connector=slug, count=count, reason=reason, hint=hint)
+        yield MissingTools(why=why, connector=slug, count=count, reason=reason, hint=hint)

@@ -11,16 +11,16 @@ from secrets import token_hex
 from time import monotonic
 from weakref import WeakValueDictionary
 
-from dragoman.access import Access
+from dragoman.access import AccessRules
 from dragoman.calls.audit import Auditor
 from dragoman.catalog import Catalog
 from dragoman.connector import Connector
 from dragoman.errors import Conflict, Denied, InvalidArguments, LimitReached, NotFound
 from dragoman.events import Event, Events
+from dragoman.hub.connector_registry import ConnectorRegistry
 from dragoman.hub.connectors import Connectors
-from dragoman.hub.loaded import LoadedTools
-from dragoman.hub.registry import Registry
-from dragoman.hub.thread_tools import ThreadTools, Wanted, tools_of
+from dragoman.hub.loaded_tools import LoadedTools
+from dragoman.hub.thread_tools import ThreadTools, ThreadToolsQuery, tools_of
 from dragoman.identity.directory import Directory, Person
 from dragoman.people import Thread
 from dragoman.scope import Caller
@@ -40,7 +40,7 @@ class InThread(Caller):
     active: frozenset[str] | None = None
 
 
-class ThreadAccess(Access):
+class ThreadAccess(AccessRules):
     """The rules of access, and one more: what is not active in the thread is not called there.
 
     Such a connector is the caller's own choice and no secret, hence `Denied` and not `NotFound`.
@@ -79,7 +79,7 @@ class Threads:
         caller: Caller,
         store: Store,
         directory: Directory,
-        registry: Registry,
+        registry: ConnectorRegistry,
         catalog: Catalog,
         connectors: Connectors,
         auditor: Auditor,
@@ -191,7 +191,7 @@ class Threads:
         found = await self._get(thread, caller or self._caller)
         inside = await self.entered(replace(caller or self._caller, thread=found.id))
         held = await self._store.connectors.secret_names(inside.workspace, inside.user)
-        wanted = Wanted(
+        wanted = ThreadToolsQuery(
             caller=inside,
             active=inside.active,
             held=held,

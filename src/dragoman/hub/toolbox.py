@@ -5,11 +5,11 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from dragoman.agents.offers import Attempt, Told
-from dragoman.agents.work import ConnectorCard, ConnectorState, FoundTools
+from dragoman.agents.offers import OfferCall, ToolReply
+from dragoman.agents.work_context import ConnectorCard, ConnectorState, FoundTools
 from dragoman.catalog import Catalog, ToolInfo
 from dragoman.catalog.footprints import Footprints
-from dragoman.connections.needs import credential_hint
+from dragoman.connections.missing_credentials import credential_hint
 from dragoman.errors import Denied, DragomanError, NotFound
 from dragoman.hub.code import Code
 from dragoman.hub.connectors import Connectors, ConnectorView
@@ -74,7 +74,7 @@ class HubToolbox:
     async def call(self, call: ToolCall, caller: Caller) -> ToolOutput:
         return await self._call(call, caller)
 
-    async def run_code(self, code: str, caller: Caller, attempt: Attempt) -> Told:
+    async def run_code(self, code: str, caller: Caller, attempt: OfferCall) -> ToolReply:
         output = await self._code.run(code, caller, witness=attempt.witness)
         facts: dict[str, Any] = {"calls": output.calls}
         if output.printed:
@@ -84,7 +84,7 @@ class HubToolbox:
             facts["traceback"] = output.error.traceback
         else:
             facts["result"] = output.result
-        return Told(
+        return ToolReply(
             content=facts,
             ok=output.ok,
             code=output.error.code if output.error else None,

@@ -4,14 +4,14 @@ from collections.abc import Iterable, Sequence
 from types import EllipsisType
 from typing import Any
 
-from dragoman.access.policies import is_person
+from dragoman.access.approval_policies import is_person
 from dragoman.calls.audit import Auditor
 from dragoman.catalog import Catalog, ToolInfo
-from dragoman.catalog.search import Found, Question, Search
+from dragoman.catalog.search import Search, SearchQuery, SearchResults
 from dragoman.connector import Connector, Policy
 from dragoman.errors import Denied
-from dragoman.hub.loading import Footprint, Loading, Resolved, in_thread
-from dragoman.hub.registry import Registry
+from dragoman.hub.connector_registry import ConnectorRegistry
+from dragoman.hub.deferred_tools import DeferredTools, Footprint, ResolvedTools, in_thread
 from dragoman.hub.tool_settings import checked_settings
 from dragoman.scope import Caller
 from dragoman.store import ToolVersion
@@ -26,10 +26,10 @@ class Tools:
         *,
         caller: Caller,
         catalog: Catalog,
-        registry: Registry,
+        registry: ConnectorRegistry,
         auditor: Auditor,
         search: Search,
-        loading: Loading,
+        loading: DeferredTools,
     ) -> None:
         self._caller = caller
         self._auditor = auditor
@@ -53,10 +53,10 @@ class Tools:
         limit: int = 10,
         connector: str | None = None,
         caller: Caller | None = None,
-    ) -> Found:
+    ) -> SearchResults:
         """Finds tools by what they do: those that the caller may see and call, the best first."""
         caller = caller or self._caller
-        question = Question.checked(query, strategy, limit)
+        question = SearchQuery.checked(query, strategy, limit)
         chosen = self._registry.get(connector, caller).id if connector else None
         return await self._search.find(question, caller, chosen)
 
@@ -69,7 +69,7 @@ class Tools:
         cost_limit: float | None = None,
         history: Sequence[str] = (),
         caller: Caller | None = None,
-    ) -> Resolved:
+    ) -> ResolvedTools:
         """Finds the tools for a prompt, and loads them into the thread if the user's `auto_load` is on.
 
         Where the prompt alone says too little, the last lines of `history` help. A tool that costs more than

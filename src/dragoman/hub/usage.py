@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 
 from dragoman.access.budgets import set_by
-from dragoman.access.windows import SECONDS, end_of, user_subject, window_of
+from dragoman.access.usage_windows import SECONDS, end_of, user_subject, window_of
 from dragoman.errors import NotFound
 from dragoman.identity.directory import Directory, Person
 from dragoman.people import Bounds
@@ -15,7 +15,7 @@ from dragoman.store import Store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Use:
+class UsedLimit:
     """One bound and what was used of it in its window. Nothing is counted where there is no bound."""
 
     bound: str
@@ -33,7 +33,7 @@ class UsageView:
     name: str
     calls_last_hour: int
     calls_last_day: int
-    uses: tuple[Use, ...]
+    uses: tuple[UsedLimit, ...]
 
 
 class Usage:
@@ -90,10 +90,10 @@ class Usage:
         raise NotFound(f"there is no user {user[:80]!r}", hint="admins see the users of their workspace")
 
 
-def _use(person: Person, bound: str, used: dict[str, float], now: float) -> Use:
+def _use(person: Person, bound: str, used: dict[str, float], now: float) -> UsedLimit:
     limit = getattr(person.bounds, bound)
     is_bounded = limit is not None
-    return Use(
+    return UsedLimit(
         bound=bound,
         used=used.get(bound) if is_bounded else None,
         limit=limit,

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
-from dragoman.access import Approvals
+from dragoman.access import ApprovalGate
 from dragoman.agent import AgentKind
 from dragoman.agents.delegation_offers import AgentOffers, ConnectorOffers
 from dragoman.agents.management_offers import ManagementOffers
@@ -19,12 +19,12 @@ from dragoman.catalog import Catalog
 from dragoman.events import Events
 from dragoman.hub.agents import Agents
 from dragoman.hub.code import Code
+from dragoman.hub.connector_queries import ConnectorQueries
+from dragoman.hub.connector_registry import ConnectorRegistry
 from dragoman.hub.connectors import Connectors
-from dragoman.hub.conversations import Conversations
 from dragoman.hub.engine import Workshop, open_models
 from dragoman.hub.management import HubManagement
-from dragoman.hub.queries import Queries
-from dragoman.hub.registry import Registry
+from dragoman.hub.messages import Messages
 from dragoman.hub.rollout import Rollout
 from dragoman.hub.runs import Runs
 from dragoman.hub.threads import Threads
@@ -34,8 +34,8 @@ from dragoman.identity.directory import Directory
 from dragoman.run import RunLimits
 from dragoman.runs.journal import open_journal
 from dragoman.runs.previews import Previews
-from dragoman.runs.questions import Questions
-from dragoman.runs.streams import Streams
+from dragoman.runs.questions import RunQuestions
+from dragoman.runs.streams import RunStreams
 from dragoman.scope import Caller
 from dragoman.settings import Settings
 from dragoman.store import Store
@@ -52,12 +52,12 @@ class Ground:
     store: Store
     catalog: Catalog
     directory: Directory
-    registry: Registry
+    registry: ConnectorRegistry
     connectors: Connectors
     tools: Tools
     threads: Threads
     code: Code
-    approvals: Approvals
+    approvals: ApprovalGate
     auditor: Auditor
     events: Events
     redactor: Redactor
@@ -71,8 +71,8 @@ class Workplace:
     agents: Agents
     rollout: Rollout
     runs: Runs
-    messages: Conversations
-    queries: Queries
+    messages: Messages
+    queries: ConnectorQueries
 
 
 async def open_workplace(stack: AsyncExitStack, ground: Ground) -> Workplace:
@@ -95,7 +95,7 @@ async def open_workplace(stack: AsyncExitStack, ground: Ground) -> Workplace:
     workshop = await _workshop(stack, ground, agents, models, rollout, toolbox)
     runs = await stack.enter_async_context(Runs(caller=caller, auditor=auditor, workshop=workshop))
     limits = RunLimits()
-    messages = Conversations(
+    messages = Messages(
         caller=caller,
         store=store,
         threads=ground.threads,
@@ -104,7 +104,7 @@ async def open_workplace(stack: AsyncExitStack, ground: Ground) -> Workplace:
         models=models,
         limits=limits,
     )
-    queries = Queries(caller=caller, toolbox=toolbox, agents=agents, runs=runs, limits=limits)
+    queries = ConnectorQueries(caller=caller, toolbox=toolbox, agents=agents, runs=runs, limits=limits)
     return Workplace(
         models=models, agents=agents, rollout=rollout, runs=runs, messages=messages, queries=queries
     )
@@ -133,14 +133,14 @@ async def _workshop(
 ) -> Workshop:
     rows = ground.store.runs
     # SQLite is one process's: nobody else works on its threads.
-    streams = Streams(rows, has_company=not ground.settings.store_url.startswith("sqlite"))
+    streams = RunStreams(rows, has_company=not ground.settings.store_url.startswith("sqlite"))
     return Workshop(
         settings=ground.settings,
         store=ground.store,
         journal=await stack.enter_async_context(open_journal(rows, streams.publish)),
         streams=streams,
-        questions=Questions(ground.store.questions),
-        staff=agents,
+        questions=RunQuestions(ground.store.questions),
+        agent_directory=agents,
         toolbox=toolbox,
         models=models,
         previews=Previews(ground.redactor),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from time import monotonic
 
 from dragoman.errors import NotFound, StoreUnavailable
-from dragoman.identity.readings import Readings
+from dragoman.identity.single_flight import SingleFlight
 from dragoman.people import Bounds, User, Workspace
 from dragoman.scope import LOCAL_USER, LOCAL_WORKSPACE, Caller
 from dragoman.store.protocols import PeopleRows
@@ -33,8 +33,8 @@ class Directory:
         self._people: dict[tuple[str, str], tuple[float, Person]] = {}
         self._changes = 0
         # Fifty callers at once, every `FRESH` seconds, would otherwise read the same person fifty times.
-        self._recorded = Readings[tuple[str, str], Person | None]()
-        self._unrecorded = Readings[tuple[str, str], Person]()
+        self._recorded = SingleFlight[tuple[str, str], Person | None]()
+        self._unrecorded = SingleFlight[tuple[str, str], Person]()
 
     @property
     def bounds(self) -> Bounds:

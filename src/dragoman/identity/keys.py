@@ -1,7 +1,7 @@
 """API keys: how they are made, and who comes in with one. Only the hash of a key is ever kept.
 
 A key is remembered for `FRESH` seconds, so that another process's word counts soon; this process's own
-counts at once. When keys were last used is written in batches by `Keys.write_uses`.
+counts at once. When keys were last used is written in batches by `ApiKeyVerifier.write_uses`.
 """
 
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from hmac import compare_digest
 from secrets import token_urlsafe
 from time import monotonic
 
-from dragoman.identity.admission import Admission, admitted
+from dragoman.identity.authenticated import AuthenticatedCaller, admitted
 from dragoman.identity.directory import FRESH, Directory, Person
 from dragoman.people import ApiKey
 from dragoman.store.protocols import PeopleRows
@@ -38,10 +38,10 @@ class _Known:
     read_at: float
     key: ApiKey
     person: Person
-    admission: Admission
+    admission: AuthenticatedCaller
 
 
-class Keys:
+class ApiKeyVerifier:
     def __init__(self, rows: PeopleRows, directory: Directory) -> None:
         self._rows = rows
         self._directory = directory
@@ -50,7 +50,7 @@ class Keys:
         self._noted: dict[str, datetime] = {}
         self._uses: dict[str, datetime] = {}
 
-    async def find(self, token: str) -> Admission | None:
+    async def find(self, token: str) -> AuthenticatedCaller | None:
         """Who the key stands for; None for whatever reason it opens nothing."""
         if len(token) != _LENGTH or not token.startswith(PREFIX):
             return None

@@ -13,9 +13,9 @@ from urllib.parse import quote, urlencode, urlsplit
 import aiohttp
 
 from dragoman.errors import Unauthenticated, Unreachable
-from dragoman.identity.admission import Admission
+from dragoman.identity.authenticated import AuthenticatedCaller
 from dragoman.identity.issuer import Issuer, ask, is_safe, read_document
-from dragoman.identity.tokens import Tokens
+from dragoman.identity.tokens import TokenVerifier
 from dragoman.telemetry.logs import get_logger
 
 SCOPE = "openid profile email"
@@ -23,7 +23,7 @@ log = get_logger()
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class StartedSignIn:
     """`address` is where the browser goes; the rest is secret until it is back."""
 
     address: str
@@ -35,7 +35,7 @@ class Begun:
 class SignIn:
     """`tokens` accepts ID tokens for us alone. The session is its opener's."""
 
-    def __init__(self, issuer: Issuer, session: aiohttp.ClientSession, tokens: Tokens) -> None:
+    def __init__(self, issuer: Issuer, session: aiohttp.ClientSession, tokens: TokenVerifier) -> None:
         self._issuer = issuer
         self._session = session
         self._tokens = tokens
@@ -45,7 +45,7 @@ class SignIn:
         """How people may know the issuer."""
         return urlsplit(self._issuer.url).netloc
 
-    async def begin(self, back: str) -> Begun:
+    async def begin(self, back: str) -> StartedSignIn:
         """`back` is the address of ours to which the issuer sends the browser afterwards."""
         state, nonce, verifier = token_urlsafe(24), token_urlsafe(24), token_urlsafe(48)
         challenge = urlsafe_b64encode(sha256(verifier.encode()).digest()).rstrip(b"=").decode()
@@ -60,9 +60,11 @@ class SignIn:
             "code_challenge_method": "S256",
         }
         address = await self._endpoint("authorization_endpoint")
-        return Begun(f"{address}{'&' if '?' in address else '?'}{urlencode(query)}", state, nonce, verifier)
+        return StartedSignIn(
+            f"{address}{'&' if '?' in address else '?'}{urlencode(query)}", state, nonce, verifier
+        )
 
-    async def finish(self, code: str, back: str, begun: Begun) -> Admission:
+    async def finish(self, code: str, back: str, begun: StartedSignIn) -> AuthenticatedCaller:
         """`Unauthenticated` when the issuer does not take the code, or what it gives is not for us."""
         form = {
             "grant_type": "authorization_code",

@@ -15,7 +15,7 @@ from joserfc import jws, jwt
 from joserfc.errors import JoseError, UnsupportedAlgorithmError
 
 from dragoman.errors import Conflict, Denied
-from dragoman.identity.admission import Admission, admitted
+from dragoman.identity.authenticated import AuthenticatedCaller, admitted
 from dragoman.identity.directory import Directory, Person
 from dragoman.identity.issuer import ALGORITHMS, Issuer, SigningKeys
 from dragoman.identity.keys import hash_of
@@ -51,7 +51,7 @@ class _Verified:
     holder: tuple[str, str] | None = None
 
 
-class Tokens:
+class TokenVerifier:
     def __init__(self, rows: PeopleRows, directory: Directory, issuer: Issuer, keys: SigningKeys) -> None:
         self._rows = rows
         self._directory = directory
@@ -67,7 +67,7 @@ class Tokens:
         )
         self._verified: dict[str, _Verified] = {}
 
-    async def find_signed_in(self, token: str, nonce: str) -> Admission | None:
+    async def find_signed_in(self, token: str, nonce: str) -> AuthenticatedCaller | None:
         """Who has just signed in: an ID token for us alone, made for the request that carried `nonce`."""
         verified = await self._verify(token) if len(token) <= _LONGEST else None
         if verified is None or verified.claims.get("nonce") != nonce:
@@ -77,7 +77,7 @@ class Tokens:
         person = await self._person(verified)
         return admitted(person) if person is not None and person.user.is_active else None
 
-    async def find(self, token: str) -> Admission | None:
+    async def find(self, token: str) -> AuthenticatedCaller | None:
         """Who the token stands for, or None. `Denied` when it is good but its workspace is not."""
         if len(token) > _LONGEST:
             return None

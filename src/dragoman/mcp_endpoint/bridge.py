@@ -14,9 +14,9 @@ from mcp_types import PROTOCOL_VERSION_META_KEY, RequestId
 
 from dragoman.mcp_endpoint.messages import (
     Message,
-    Notification,
-    Request,
     RpcError,
+    RpcNotification,
+    RpcRequest,
     error_message,
     parsed,
     read,
@@ -57,10 +57,10 @@ class Bridge:
                 except RpcError as error:
                     self._write(error_message(None, error))
                     continue
-                if isinstance(message, Request) and message.method == "initialize":
+                if isinstance(message, RpcRequest) and message.method == "initialize":
                     # Whatever the client sends next must find its session.
                     await self._open(message, line)
-                elif isinstance(message, Request):
+                elif isinstance(message, RpcRequest):
                     task = tasks.create_task(self._request(message, line))
                     self._running[message.id] = task
                     task.add_done_callback(
@@ -88,13 +88,13 @@ class Bridge:
 
     # What the client says
 
-    async def _open(self, request: Request, line: bytes) -> None:
+    async def _open(self, request: RpcRequest, line: bytes) -> None:
         self._hello, self._session = line, {}
         await self._request(request, line)
 
     async def _pass_on(self, message: Message, line: bytes) -> None:
         """A notification or an answer: nobody waits for what becomes of it."""
-        if isinstance(message, Notification) and message.method in _GOODBYE and not self._session:
+        if isinstance(message, RpcNotification) and message.method in _GOODBYE and not self._session:
             # The 2026 era has no sessions: closing the request is what cancels it.
             if task := self._running.get(message.params.get("requestId", "")):
                 task.cancel()
@@ -107,7 +107,7 @@ class Bridge:
         except (aiohttp.ClientError, OSError):
             return
 
-    async def _request(self, request: Request, line: bytes) -> None:
+    async def _request(self, request: RpcRequest, line: bytes) -> None:
         try:
             headers = await self._headers(request)
             status = await self._exchange(request, line, headers)
@@ -121,7 +121,7 @@ class Bridge:
             told = f"{self._where} does not answer: {error or type(error).__name__}"
             self._write(error_message(request.id, RpcError(_FAILED, told)))
 
-    async def _exchange(self, request: Request, line: bytes, headers: Mapping[str, str]) -> int | None:
+    async def _exchange(self, request: RpcRequest, line: bytes, headers: Mapping[str, str]) -> int | None:
         """None when the client has its answer; else the status that came in its place."""
         async with self._http.post(self._url, data=line, headers=headers) as response:
             if response.content_type == "text/event-stream":
@@ -158,7 +158,7 @@ class Bridge:
 
     # The headers of the 2026 era
 
-    async def _headers(self, request: Request) -> dict[str, str]:
+    async def _headers(self, request: RpcRequest) -> dict[str, str]:
         meta = request.params.get("_meta")
         version = (
             cast("dict[str, Any]", meta).get(PROTOCOL_VERSION_META_KEY) if isinstance(meta, dict) else None
@@ -173,7 +173,9 @@ class Bridge:
                 headers |= await self._param_headers(name, request, headers)
         return headers
 
-    async def _param_headers(self, name: str, request: Request, headers: Mapping[str, str]) -> dict[str, str]:
+    async def _param_headers(
+        self, name: str, request: RpcRequest, headers: Mapping[str, str]
+    ) -> dict[str, str]:
         arguments = request.params.get("arguments")
         if not isinstance(arguments, dict) or not arguments:
             return {}

@@ -24,27 +24,27 @@ from starlette.types import Receive, Scope, Send
 
 from dragoman.errors import NotFound
 from dragoman.hub import Hub
-from dragoman.mcp_endpoint.answers import SERVER_INFO_STAMP, Answers, rejected
-from dragoman.mcp_endpoint.asking import Asker
-from dragoman.mcp_endpoint.changes import LISTS, News, Wanted
-from dragoman.mcp_endpoint.lines import ModernLine, NoLine, SessionLine
+from dragoman.mcp_endpoint.channels import NoChannel, SessionChannel, StatelessChannel
 from dragoman.mcp_endpoint.messages import (
-    Answer,
     Message,
-    Notification,
-    Request,
     RpcError,
+    RpcNotification,
+    RpcRequest,
+    RpcResponse,
     error_message,
     notification_message,
     parsed,
     result_message,
     shaped,
 )
+from dragoman.mcp_endpoint.methods import SERVER_INFO_STAMP, McpMethods, rejected
+from dragoman.mcp_endpoint.notifications import LISTS, ChangeNotifier, ChangeSubscription
+from dragoman.mcp_endpoint.parked_requests import ParkedRequests
+from dragoman.mcp_endpoint.request_context import RequestContext
 from dragoman.mcp_endpoint.requests import Headers, WrongRequest, body_of, headers_of, query_of, target_of
-from dragoman.mcp_endpoint.sessions import Session, Sessions
-from dragoman.mcp_endpoint.streams import Reply, Stream, Vigil, framed
-from dragoman.mcp_endpoint.talks import Talks
-from dragoman.mcp_endpoint.views import Target, Views
+from dragoman.mcp_endpoint.sessions import EndpointSession, EndpointSessions
+from dragoman.mcp_endpoint.streams import DisconnectWatcher, PostReply, StandingStream, framed
+from dragoman.mcp_endpoint.views import ClientViews, EndpointTarget
 from dragoman.scope import Caller
 from dragoman.telemetry.logs import get_logger
 from dragoman.web.bodies import MAX_BODY
@@ -58,26 +58,28 @@ _VERSION = "mcp-protocol-version"
 
 
 class McpEndpoint:
-    def __init__(self, hub: Hub, *, max_body: int = MAX_BODY, sessions: Sessions | None = None) -> None:
+    def __init__(
+        self, hub: Hub, *, max_body: int = MAX_BODY, sessions: EndpointSessions | None = None
+    ) -> None:
         self._hub = hub
-        self._answers = Answers(hub, Views(hub))
-        self._talks = Talks(self._answers)
-        self._sessions = Sessions() if sessions is None else sessions
+        self._answers = McpMethods(hub, ClientViews(hub))
+        self._parked = ParkedRequests(self._answers)
+        self._sessions = EndpointSessions() if sessions is None else sessions
         self._max_body = max_body
-        self._streams: set[Stream] = set()
+        self._streams: set[StandingStream] = set()
         self._is_stopping = False
 
     def stop(self) -> None:
         """Ends every standing stream, and what waits for clients to come back."""
         self._is_stopping = True
-        self._talks.stop()
+        self._parked.stop()
         for stream in [*self._streams]:
             stream.end()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
-        reply = Reply(send)
+        reply = PostReply(send)
         try:
             await self._serve(scope, receive, send, reply)
         except WrongRequest as wrong:
@@ -88,7 +90,7 @@ class McpEndpoint:
             get_logger().exception("mcp.failed", path=scope["path"][:200])
             await reply.finish(error_message(None, RpcError(INTERNAL_ERROR, "Internal error")), 500)
 
-    async def _serve(self, scope: Scope, receive: Receive, send: Send, reply: Reply) -> None:
+    async def _serve(self, scope: Scope, receive: Receive, send: Send, reply: PostReply) -> None:
         headers = headers_of(scope)
         target, caller = target_of(scope), self._caller(scope)
         method = scope["method"]
@@ -135,9 +137,9 @@ class McpEndpoint:
             await self._post_legacy(post, message)
 
     async def _post_modern(self, post: "_Post", message: Message, value: Any) -> None:
-        if isinstance(message, Answer):
+        if isinstance(message, RpcResponse):
             raise WrongRequest(400, "Invalid request: this era has no answers of clients")
-        if isinstance(message, Notification):
+        if isinstance(message, RpcNotification):
             requested = post.headers.get(_VERSION, "")
             if (unsupported := unsupported_protocol_version_rejection(requested)) is not None:
                 await post.refuse(None, rejected(unsupported), is_modern=True)
@@ -147,64 +149,70 @@ class McpEndpoint:
         if (wrong := _misfit(post, value)) is not None:
             await post.refuse(message.id, wrong, is_modern=True)
             return
-        asker = Asker(post.caller, post.target, True, NoLine(), post.headers)
+        context = RequestContext(post.caller, post.target, True, NoChannel(), post.headers)
         if message.method == "subscriptions/listen":
-            await self._listen(post, message, asker)
+            await self._listen(post, message, context)
             return
-        line = ModernLine(post.reply, message.params)
-        with Vigil(post.reply, post.receive, cancels=True):
-            await self._answer(post, message, replace(asker, line=line))
+        channel = StatelessChannel(post.reply, message.params)
+        with DisconnectWatcher(post.reply, post.receive, cancels=True):
+            await self._answer(post, message, replace(context, channel=channel))
 
     async def _post_legacy(self, post: "_Post", message: Message) -> None:
-        if isinstance(message, Request) and message.method == "initialize":
+        if isinstance(message, RpcRequest) and message.method == "initialize":
             await self._open_session(post, message)
             return
         session = self._session(post.headers, post.target, post.caller)
-        if isinstance(message, Answer):
+        if isinstance(message, RpcResponse):
             session.take(message)
             await post.reply.finish_empty(202)
-        elif isinstance(message, Notification):
+        elif isinstance(message, RpcNotification):
             if message.method == "notifications/cancelled":
                 session.cancel(message.params.get("requestId"))
             await post.reply.finish_empty(202)
         else:
-            line = SessionLine(post.reply, message.params, session)
-            asker = Asker(post.caller, post.target, False, line, watched=session.watched)
-            with Vigil(post.reply, post.receive, cancels=False):
-                await self._answer(post, message, asker, session)
+            channel = SessionChannel(post.reply, message.params, session)
+            context = RequestContext(post.caller, post.target, False, channel, watched=session.watched)
+            with DisconnectWatcher(post.reply, post.receive, cancels=False):
+                await self._answer(post, message, context, session)
 
     async def _answer(
-        self, post: "_Post", request: Request, asker: Asker, session: Session | None = None
+        self,
+        post: "_Post",
+        request: RpcRequest,
+        context: RequestContext,
+        session: EndpointSession | None = None,
     ) -> None:
         try:
-            if isinstance(asker.line, ModernLine):
-                result = await self._talks.answer(request, asker, asker.line)
+            if isinstance(context.channel, StatelessChannel):
+                result = await self._parked.answer(request, context, context.channel)
             elif session is None:
-                result = await self._answers.answer(request, asker)
+                result = await self._answers.answer(request, context)
             else:
                 with session.running(request.id):
-                    result = await self._answers.answer(request, asker)
+                    result = await self._answers.answer(request, context)
                 if (name := request.method.removesuffix("/list")) in LISTS and name != request.method:
-                    session.told |= await News(self._hub, self._answers, asker, [name], ()).digests()
+                    session.told |= await ChangeNotifier(
+                        self._hub, self._answers, context, [name], ()
+                    ).digests()
         except RpcError as error:
-            await post.refuse(request.id, error, is_modern=asker.is_modern)
+            await post.refuse(request.id, error, is_modern=context.is_modern)
             return
         except Exception:  # noqa: BLE001
             # boundary: a fault of ours is the failure of one request and no more
             get_logger().exception("mcp.failed", method=request.method[:100])
             await post.refuse(
-                request.id, RpcError(INTERNAL_ERROR, "Internal error"), is_modern=asker.is_modern
+                request.id, RpcError(INTERNAL_ERROR, "Internal error"), is_modern=context.is_modern
             )
             return
         await post.reply.finish(result_message(request.id, result))
 
     # Sessions of the 2025 era
 
-    async def _open_session(self, post: "_Post", request: Request) -> None:
-        asker = Asker(post.caller, post.target, False, NoLine())
+    async def _open_session(self, post: "_Post", request: RpcRequest) -> None:
+        context = RequestContext(post.caller, post.target, False, NoChannel())
         try:
-            await self._answers.shown(asker)
-            result = await self._answers.answer(request, asker)
+            await self._answers.shown(context)
+            result = await self._answers.answer(request, context)
         except NotFound as error:
             raise WrongRequest(404, error.message) from None
         except RpcError as error:
@@ -216,7 +224,7 @@ class McpEndpoint:
         post.reply.headers.append((_SESSION, session.id.encode()))
         await post.reply.finish(result_message(request.id, result))
 
-    def _session(self, headers: Headers, target: Target, caller: Caller) -> Session:
+    def _session(self, headers: Headers, target: EndpointTarget, caller: Caller) -> EndpointSession:
         session_id = headers.get(_SESSION.decode())
         if session_id is None:
             raise WrongRequest(
@@ -228,7 +236,7 @@ class McpEndpoint:
         return session
 
     async def _get(
-        self, headers: Headers, target: Target, caller: Caller, receive: Receive, send: Send
+        self, headers: Headers, target: EndpointTarget, caller: Caller, receive: Receive, send: Send
     ) -> None:
         """The standing stream of a session: news of the list, until either side has enough."""
         if headers.get(_VERSION, HANDSHAKE_PROTOCOL_VERSIONS[-1]) not in HANDSHAKE_PROTOCOL_VERSIONS:
@@ -238,12 +246,12 @@ class McpEndpoint:
         if "text/event-stream" not in headers.get("accept", "") and "*/*" not in headers.get("accept", ""):
             raise WrongRequest(406, "Not acceptable: accept text/event-stream")
         session = self._session(headers, target, caller)
-        stream = Stream(send, [(_SESSION, session.id.encode())])
+        stream = StandingStream(send, [(_SESSION, session.id.encode())])
         if session.stream is not None:
             session.stream.end()  # the client came back before its old stream was seen to be gone
         session.stream = stream
-        asker = Asker(caller, target, False, NoLine())
-        news = News(self._hub, self._answers, asker, LISTS, session.watched)
+        context = RequestContext(caller, target, False, NoChannel())
+        news = ChangeNotifier(self._hub, self._answers, context, LISTS, session.watched)
 
         async def tell(method: str, params: dict[str, Any]) -> None:
             await stream.tell(notification_message(method, params or None))
@@ -256,25 +264,25 @@ class McpEndpoint:
 
     # Standing streams
 
-    async def _listen(self, post: "_Post", request: Request, asker: Asker) -> None:
+    async def _listen(self, post: "_Post", request: RpcRequest, context: RequestContext) -> None:
         """subscriptions/listen: its answer is the stream."""
         if "text/event-stream" not in post.headers.get("accept", ""):
             raise WrongRequest(406, "Not acceptable: accept text/event-stream")
         try:
-            wanted = Wanted.read(request.params.get("notifications"))
+            wanted = ChangeSubscription.read(request.params.get("notifications"))
         except RpcError as error:
             await post.refuse(request.id, error, is_modern=True)
             return
         meta = {SUBSCRIPTION_ID_META_KEY: request.id}
-        stream = Stream(post.send)
+        stream = StandingStream(post.send)
 
         async def tell(method: str, params: dict[str, Any]) -> None:
             await stream.tell(notification_message(method, {**params, "_meta": meta}))
 
         result = {"resultType": "complete", "_meta": {**meta, **SERVER_INFO_STAMP}}
         last = framed(result_message(request.id, encode(result)))
-        async with self._answers.offerings.watching(wanted.uris, asker) as watched:
-            news = News(self._hub, self._answers, asker, wanted.lists, watched)
+        async with self._answers.offerings.watching(wanted.uris, context) as watched:
+            news = ChangeNotifier(self._hub, self._answers, context, wanted.lists, watched)
             # Before the client is told that it listens: what changes from then on is news.
             known = await news.digests()
             facts = {"notifications": wanted.honoured(watched), "_meta": meta}
@@ -283,7 +291,7 @@ class McpEndpoint:
 
     async def _stream(
         self,
-        stream: Stream,
+        stream: StandingStream,
         receive: Receive,
         first: bytes,
         follow: Callable[[asyncio.Event], Coroutine[Any, Any, None]],
@@ -310,7 +318,13 @@ class _Post:
     __slots__ = ("caller", "headers", "receive", "reply", "scope", "send", "target")
 
     def __init__(
-        self, scope: Scope, receive: Receive, headers: Headers, target: Target, caller: Caller, reply: Reply
+        self,
+        scope: Scope,
+        receive: Receive,
+        headers: Headers,
+        target: EndpointTarget,
+        caller: Caller,
+        reply: PostReply,
     ) -> None:
         self.scope = scope
         self.receive = receive
@@ -326,7 +340,7 @@ class _Post:
 
 
 def _has_envelope(message: Message) -> bool:
-    if not isinstance(message, Request):
+    if not isinstance(message, RpcRequest):
         return False
     meta = message.params.get("_meta")
     return isinstance(meta, dict) and PROTOCOL_VERSION_META_KEY in meta

@@ -26,20 +26,20 @@ class RpcError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class RpcRequest:
     id: RequestId
     method: str
     params: Params
 
 
 @dataclass(frozen=True, slots=True)
-class Notification:
+class RpcNotification:
     method: str
     params: Params
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class RpcResponse:
     """What a client answered to a request of ours: the result, or the error in its place."""
 
     id: RequestId
@@ -47,7 +47,7 @@ class Answer:
     error: Params | None
 
 
-Message = Request | Notification | Answer
+Message = RpcRequest | RpcNotification | RpcResponse
 
 
 def read(body: bytes) -> Message:
@@ -78,7 +78,7 @@ def shaped(value: Json) -> Message:
     if "id" in message and (isinstance(request_id, bool) or not isinstance(request_id, int | str)):
         raise RpcError(INVALID_REQUEST, "Invalid request: id must be a string or a whole number")
     if method is None and request_id is not None and ("result" in message or "error" in message):
-        return Answer(request_id, _object(message.get("result")), _object(message.get("error")))
+        return RpcResponse(request_id, _object(message.get("result")), _object(message.get("error")))
     if not isinstance(method, str):
         raise RpcError(INVALID_REQUEST, "Invalid request: method must be a string")
     if not isinstance(params, dict):
@@ -86,8 +86,8 @@ def shaped(value: Json) -> Message:
             raise RpcError(INVALID_REQUEST, "Invalid request: params must be an object")
         params = _NO_PARAMS
     if request_id is None:
-        return Notification(method, cast("Params", params))
-    return Request(request_id, method, cast("Params", params))
+        return RpcNotification(method, cast("Params", params))
+    return RpcRequest(request_id, method, cast("Params", params))
 
 
 def result_message(request_id: RequestId, result: bytes) -> bytes:

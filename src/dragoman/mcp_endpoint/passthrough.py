@@ -3,17 +3,19 @@
 from collections.abc import AsyncGenerator, Callable, Mapping
 from typing import Any, Protocol
 
-from dragoman.connections.source import Notice
+from dragoman.connections.source import ServerNotice
 from dragoman.scope import Caller
-from dragoman.tool import Line
+from dragoman.tool import ClientChannel
 
 Json = Mapping[str, Any]
 
 
-class Passthrough(Protocol):
+class ForwardsRequests(Protocol):
     """Requests to the server behind a connector, with the rights and the connection of the caller."""
 
-    async def ask(self, connector: str, method: str, params: Json, *, caller: Caller, line: Line) -> Json:
+    async def ask(
+        self, connector: str, method: str, params: Json, *, caller: Caller, channel: ClientChannel
+    ) -> Json:
         """The server's result as it came. Raises a `DragomanError`; its own no is on the line too."""
         ...
 
@@ -28,6 +30,6 @@ class Passthrough(Protocol):
         """From now on `news` tells when this resource changes, until what is returned is called, once."""
         ...
 
-    def news(self, *, caller: Caller) -> AsyncGenerator[tuple[str, Notice]]:
+    def news(self, *, caller: Caller) -> AsyncGenerator[tuple[str, ServerNotice]]:
         """What servers tell of prompts and resources: slug and notice. Ends with whoever listens."""
         ...

@@ -10,7 +10,7 @@ from dragoman.agents.connector_query import MOST_TOOLS, NAME, ConnectorQuery
 from dragoman.hub import Hub
 from dragoman.run import RunEvent
 from dragoman.scope import Caller
-from dragoman.tool import Line
+from dragoman.tool import ClientChannel
 from dragoman.web.encoding import encode
 
 _TEXT = {"type": "string"}
@@ -33,14 +33,16 @@ ENTRY: Mapping[str, Any] = {
 }
 
 
-async def ask(hub: Hub, arguments: Mapping[str, Any], caller: Caller, line: Line | None) -> dict[str, Any]:
+async def ask(
+    hub: Hub, arguments: Mapping[str, Any], caller: Caller, channel: ClientChannel | None
+) -> dict[str, Any]:
     """Raises `InvalidArguments`; whatever else goes wrong is in the answer."""
 
     async def heard(event: RunEvent) -> None:
-        if line is not None and (words := _words(event)):
-            await line.progress(event.number, None, words[:_LONGEST])
+        if channel is not None and (words := _words(event)):
+            await channel.progress(event.number, None, words[:_LONGEST])
 
-    wants_progress = line is not None and line.wants_progress
+    wants_progress = channel is not None and channel.wants_progress
     answer = await hub.queries.ask(ConnectorQuery.read(arguments), caller, heard if wants_progress else None)
     told = [{"type": "text", "text": encode(answer).decode()}]
     result: dict[str, Any] = {"content": told, "structuredContent": answer}

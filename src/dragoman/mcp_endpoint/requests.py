@@ -8,7 +8,7 @@ from starlette.types import Receive, Scope
 
 from dragoman.errors import CallerFault
 from dragoman.mcp_endpoint.messages import RpcError
-from dragoman.mcp_endpoint.views import Target, View
+from dragoman.mcp_endpoint.views import EndpointTarget, View
 from dragoman.web.bodies import read_body
 from dragoman.web.problems import status_of
 
@@ -37,17 +37,17 @@ def query_of(scope: Scope, name: str) -> str | None:
     return values[-1][:200] if values else None
 
 
-def target_of(scope: Scope) -> Target:
+def target_of(scope: Scope) -> EndpointTarget:
     path: str = scope["path"].rstrip("/")
     view: Any = query_of(scope, "view")
     if view is not None and view not in get_args(View):
         raise WrongRequest(404, f"There is no view {view[:50]!r}: use tools or search")
     if path == "/mcp":
-        return Target(None, view)
+        return EndpointTarget(None, view)
     slug = unquote(path.removeprefix("/mcp/"))
     if "/" in slug or not slug:
         raise WrongRequest(404, "Not found: use /mcp or /mcp/<connector>")
-    return Target(slug, "tools" if view is None else view)
+    return EndpointTarget(slug, "tools" if view is None else view)
 
 
 async def body_of(receive: Receive, headers: Headers, limit: int) -> bytes:

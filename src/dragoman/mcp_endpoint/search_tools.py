@@ -8,7 +8,7 @@ from dragoman.hub import Hub
 from dragoman.mcp_endpoint import queries
 from dragoman.mcp_endpoint.results import call_result, failed
 from dragoman.scope import Caller
-from dragoman.tool import CallError, Line, Tool
+from dragoman.tool import CallError, ClientChannel, Tool
 from dragoman.web.encoding import encode
 
 _MOST_NAMED = 40
@@ -68,16 +68,16 @@ def search_tools(hub: Hub, tools: Sequence[Tool]) -> list[dict[str, Any]]:
 
 
 async def use(
-    hub: Hub, name: str, arguments: Mapping[str, Any], caller: Caller, line: Line | None = None
+    hub: Hub, name: str, arguments: Mapping[str, Any], caller: Caller, channel: ClientChannel | None = None
 ) -> dict[str, Any] | None:
     """What one of them answers; None when there is no such tool in this view."""
     try:
         if name == "search_tools":
             return await _search(hub, arguments, caller)
         if name == "call_tool":
-            return await _call(hub, arguments, caller, line)
+            return await _call(hub, arguments, caller, channel)
         if name == queries.ENTRY["name"]:
-            return await queries.ask(hub, arguments, caller, line)
+            return await queries.ask(hub, arguments, caller, channel)
         if name == "run_code" and (code := getattr(hub, "code", None)) is not None:
             return _ran(await code.run(_text(arguments, "code"), caller=caller))
     except DragomanError as error:
@@ -108,11 +108,13 @@ async def _search(hub: Hub, arguments: Mapping[str, Any], caller: Caller) -> dic
     return _told(answer)
 
 
-async def _call(hub: Hub, arguments: Mapping[str, Any], caller: Caller, line: Line | None) -> dict[str, Any]:
+async def _call(
+    hub: Hub, arguments: Mapping[str, Any], caller: Caller, channel: ClientChannel | None
+) -> dict[str, Any]:
     name, given = _text(arguments, "name"), arguments.get("arguments")
     if given is not None and not isinstance(given, dict):
         raise InvalidArguments("arguments must be an object", hint='{"name": "…", "arguments": {…}}')
-    output = await hub.call(name, cast("dict[str, Any] | None", given), caller=caller, line=line)
+    output = await hub.call(name, cast("dict[str, Any] | None", given), caller=caller, channel=channel)
     return call_result(output, None)
 
 

@@ -14,10 +14,10 @@ from typing import Any
 
 from mcp_types import RequestId
 
-from dragoman.mcp_endpoint.asking import Watched
-from dragoman.mcp_endpoint.messages import Answer, Params, RpcError, request_message
-from dragoman.mcp_endpoint.streams import Stream
-from dragoman.mcp_endpoint.views import Target
+from dragoman.mcp_endpoint.messages import Params, RpcError, RpcResponse, request_message
+from dragoman.mcp_endpoint.request_context import Watched
+from dragoman.mcp_endpoint.streams import StandingStream
+from dragoman.mcp_endpoint.views import EndpointTarget
 from dragoman.scope import Caller
 
 IDLE = 30 * 60.0
@@ -26,14 +26,14 @@ MOST_PER_USER = 200
 CANCELLED = -32800
 
 
-class Session:
-    def __init__(self, session_id: str, caller: Caller, target: Target, params: Params) -> None:
+class EndpointSession:
+    def __init__(self, session_id: str, caller: Caller, target: EndpointTarget, params: Params) -> None:
         self.id = session_id
         self.caller = caller
         self.target = target
         self.client = params
         self.used_at = monotonic()
-        self.stream: Stream | None = None
+        self.stream: StandingStream | None = None
         self.told: dict[str, bytes] = {}  # the lists that the client knows, or was told to read again
         self.watched: Watched = {}
         self._running: dict[RequestId, asyncio.Task[Any]] = {}
@@ -82,7 +82,7 @@ class Session:
         finally:
             self._asked.pop(request_id, None)
 
-    def take(self, answer: Answer) -> None:
+    def take(self, answer: RpcResponse) -> None:
         waiting = self._asked.get(answer.id)
         if waiting is None or waiting.done():
             return
@@ -102,7 +102,7 @@ class Session:
             self.watched.popitem()[1]()
 
 
-class Sessions:
+class EndpointSessions:
     def __init__(
         self,
         *,
@@ -115,12 +115,12 @@ class Sessions:
         self._most = most
         self._most_per_user = most_per_user
         self._clock = clock
-        self._sessions: dict[str, Session] = {}  # the least recently used first
+        self._sessions: dict[str, EndpointSession] = {}  # the least recently used first
 
     def __len__(self) -> int:
         return len(self._sessions)
 
-    def open(self, caller: Caller, target: Target, params: Params) -> Session | None:
+    def open(self, caller: Caller, target: EndpointTarget, params: Params) -> EndpointSession | None:
         """None when there is no room and every session is busy."""
         self._expire()
         own = [one for one in self._sessions.values() if _user(one.caller) == _user(caller)]
@@ -130,12 +130,12 @@ class Sessions:
                 if oldest is None:
                     return None
                 self.close(oldest)
-        session = Session(token_urlsafe(24), caller, target, params)
+        session = EndpointSession(token_urlsafe(24), caller, target, params)
         session.used_at = self._clock()
         self._sessions[session.id] = session
         return session
 
-    def find(self, session_id: str, caller: Caller, target: Target) -> Session | None:
+    def find(self, session_id: str, caller: Caller, target: EndpointTarget) -> EndpointSession | None:
         session = self._sessions.get(session_id)
         if session is None or session.caller != caller or session.target != target:
             return None
@@ -147,7 +147,7 @@ class Sessions:
         self._sessions[session_id] = self._sessions.pop(session_id)
         return session
 
-    def close(self, session: Session) -> None:
+    def close(self, session: EndpointSession) -> None:
         self._sessions.pop(session.id, None)
         session.end()
 

@@ -16,7 +16,7 @@ def framed(message: bytes) -> bytes:
     return event_frame(message, kind="message")
 
 
-class Reply:
+class PostReply:
     """The answer to one POST. It becomes a stream with the first thing that is told before the end."""
 
     def __init__(self, send: Send, headers: Iterable[Header] = (), *, can_stream: bool = True) -> None:
@@ -54,20 +54,20 @@ class Reply:
         return True
 
 
-class Vigil:
+class DisconnectWatcher:
     """Looks after a request that takes long: keeps its line awake, and notices when nobody listens any more.
 
     In the 2026 era closing the request cancels it; in the 2025 era a client says so in words.
     """
 
-    def __init__(self, reply: Reply, receive: Receive, *, cancels: bool) -> None:
+    def __init__(self, reply: PostReply, receive: Receive, *, cancels: bool) -> None:
         self._reply = reply
         self._receive = receive
         self._cancels = cancels
         self._task: asyncio.Task[None] | None = None
         self._is_gone = False
 
-    def __enter__(self) -> "Vigil":
+    def __enter__(self) -> "DisconnectWatcher":
         loop = asyncio.get_running_loop()
         self._owner = asyncio.current_task()
         self._timer = loop.call_later(PATIENCE, self._begin)
@@ -101,7 +101,7 @@ class Vigil:
                 return
 
 
-class Stream:
+class StandingStream:
     """A standing stream to one client: it takes messages from anywhere and writes them in order."""
 
     def __init__(self, send: Send, headers: Iterable[Header] = ()) -> None:

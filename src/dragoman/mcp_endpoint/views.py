@@ -24,7 +24,7 @@ _MOST_BYTES = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class EndpointTarget:
     """What the address asks for. `view` is None where it depends on what is deferred."""
 
     slug: str | None = None
@@ -32,7 +32,7 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ClientTools:
     """The tools of one client. `by_name` holds them by the name it knows; those deferred are not in it."""
 
     view: View
@@ -41,17 +41,17 @@ class Shown:
     by_name: Mapping[str, Tool]
 
 
-_Key = tuple[Target, str, str, tuple[frozenset[str], ...], tuple[str, ...]]
+_Key = tuple[EndpointTarget, str, str, tuple[frozenset[str], ...], tuple[str, ...]]
 
 
-class Views:
+class ClientViews:
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
-        self._kept: OrderedDict[_Key, Shown] = OrderedDict()
+        self._kept: OrderedDict[_Key, ClientTools] = OrderedDict()
         self._bytes = 0
         self._version = -1
 
-    def show(self, target: Target, caller: Caller) -> Shown:
+    def show(self, target: EndpointTarget, caller: Caller) -> ClientTools:
         """Raises `NotFound` for a connector that the caller does not see."""
         version = self._hub.catalog_version
         if version != self._version:
@@ -66,7 +66,7 @@ class Views:
             self._kept.move_to_end(key)
         return shown
 
-    def _made(self, target: Target, caller: Caller) -> Shown:
+    def _made(self, target: EndpointTarget, caller: Caller) -> ClientTools:
         infos = self._offered(target.slug, caller)
         tools = [info.tool for info in infos]
         if target.view == "tools" or target.slug is not None:
@@ -89,7 +89,7 @@ class Views:
         )
         return [info for info in infos if info.state == "ready"]
 
-    def _keep(self, key: _Key, shown: Shown) -> Shown:
+    def _keep(self, key: _Key, shown: ClientTools) -> ClientTools:
         self._kept[key] = shown
         self._bytes += len(shown.body)
         while len(self._kept) > _MOST_KEPT or (self._bytes > _MOST_BYTES and len(self._kept) > 1):
@@ -100,7 +100,7 @@ class Views:
 
 def _shown(
     view: View, tools: Sequence[Tool], leading: Sequence[Mapping[str, Any]] = (), *, is_alone: bool = False
-) -> Shown:
+) -> ClientTools:
     """`leading` are the tools that lead to all others."""
     pieces = [
         orjson.dumps(entry) for entry in (*leading, *(listed(tool, is_alone=is_alone) for tool in tools))
@@ -108,4 +108,4 @@ def _shown(
     body = b"[%b]" % b",".join(pieces)
     names = (tool.original_name if is_alone else tool.name for tool in tools)
     digest = blake2b(body, digest_size=16).digest()
-    return Shown(view, body, digest, dict(zip(names, tools, strict=True)))
+    return ClientTools(view, body, digest, dict(zip(names, tools, strict=True)))

@@ -12,13 +12,13 @@ from datetime import UTC, datetime, timedelta
 
 from dragoman.errors import DragomanError
 from dragoman.run import Message, Run
-from dragoman.runs.acceptances import Acceptances
-from dragoman.runs.execution import Execution
-from dragoman.runs.family import Family
+from dragoman.runs.acceptance import RunAcceptance
+from dragoman.runs.execution import RunExecution
 from dragoman.runs.first_events import queued
-from dragoman.runs.parts import Parts
-from dragoman.runs.workers import dead_among
-from dragoman.store.run_protocols import Accepted, NewRun
+from dragoman.runs.parts import RunParts
+from dragoman.runs.run_family import RunFamily
+from dragoman.runs.worker_names import dead_among
+from dragoman.store.run_protocols import AcceptedRun, NewRun
 from dragoman.telemetry.logs import get_logger
 
 LEASE = timedelta(seconds=30)
@@ -30,26 +30,26 @@ _AT_ONCE = 50
 _COURTESY = 0.5
 
 
-class Dispatch:
+class RunDispatcher:
     """Owns the tasks of the runs that are executed here."""
 
-    def __init__(self, parts: Parts, tasks: asyncio.TaskGroup, most: int = _MOST) -> None:
+    def __init__(self, parts: RunParts, tasks: asyncio.TaskGroup, most: int = _MOST) -> None:
         self.worker = parts.journal.worker
         self._parts = parts
         self._tasks = tasks
         self._most = most
-        self._families: dict[str, tuple[Family, asyncio.Task[None]]] = {}
+        self._families: dict[str, tuple[RunFamily, asyncio.Task[None]]] = {}
         self._look = asyncio.Event()
         self._renewed = self._now()
         self._next_claim = 0.0
         self._left = False  # a run was accepted here that must wait for its turn
-        self._acceptances = Acceptances(parts.runs, tasks)
+        self._acceptances = RunAcceptance(parts.runs, tasks)
         self._accepting = 0
         self._heard = asyncio.Event()
         self._heard.set()
         parts.journal.lost = self._lose
 
-    async def accept(self, run: Run, message: Message | None) -> Accepted:
+    async def accept(self, run: Run, message: Message | None) -> AcceptedRun:
         """Writes it down, and begins it if it is its turn and there is room."""
         new = NewRun(run, message, [queued(run)])
         if self._room() > 0:
@@ -158,13 +158,13 @@ class Dispatch:
     def _start(self, run: Run) -> None:
         if run.id in self._families:
             return
-        family = Family(run)
+        family = RunFamily(run)
         if not self._families:
             self._renewed = self._now()
         task = self._tasks.create_task(self._execute(run, family), name=f"run {run.id}")
         self._families[run.id] = (family, task)
 
-    async def _execute(self, run: Run, family: Family) -> None:
+    async def _execute(self, run: Run, family: RunFamily) -> None:
         parts = self._parts
         try:
             with suppress(TimeoutError):  # first all who came are told that they were heard
@@ -172,7 +172,7 @@ class Dispatch:
                     await self._heard.wait()
             await family.prepare(parts.runs)
             parts.streams.begin(run, family.number)
-            await Execution(run, family, parts).execute()
+            await RunExecution(run, family, parts).execute()
         except DragomanError as error:
             # The store is away: the lease will be over, and whoever looks then takes the run on.
             get_logger().warning("a run was left", run=run.id, error=error.message)
@@ -215,13 +215,13 @@ class Dispatch:
 
 
 @asynccontextmanager
-async def open_dispatch(parts: Parts, most: int = _MOST) -> AsyncGenerator[Dispatch]:
+async def open_dispatch(parts: RunParts, most: int = _MOST) -> AsyncGenerator[RunDispatcher]:
     """Executes while the block runs. At its end runs under way are left to whoever starts next."""
-    opened: asyncio.Future[Dispatch] = asyncio.get_running_loop().create_future()
+    opened: asyncio.Future[RunDispatcher] = asyncio.get_running_loop().create_future()
 
     async def keep() -> None:
         async with asyncio.TaskGroup() as tasks:
-            dispatch = Dispatch(parts, tasks, most)
+            dispatch = RunDispatcher(parts, tasks, most)
             opened.set_result(dispatch)
             await dispatch.keep()
 

@@ -11,33 +11,33 @@ from datetime import UTC, datetime
 from typing import Any
 
 from dragoman.agent import Agent
-from dragoman.agents.contexts import last_number, with_known_citations
-from dragoman.agents.offers import Attempt
-from dragoman.agents.outcomes import outcome_of
+from dragoman.agents.agent_directory import caller_of
+from dragoman.agents.citations import last_number, with_known_citations
+from dragoman.agents.offers import OfferCall
 from dragoman.agents.provider_errors import explained
-from dragoman.agents.staff import caller_of
-from dragoman.agents.work import Delegated, Work
+from dragoman.agents.query_outcomes import outcome_of
+from dragoman.agents.work_context import DelegationResult, WorkContext
 from dragoman.errors import DragomanError, LimitReached, NotFound, ShuttingDown, StoreUnavailable
 from dragoman.events import Event
 from dragoman.run import Message, Run, RunEventKind, RunStatus, RunUsage, Step, new_run_id
-from dragoman.runs.endings import error_facts, finished_facts, last_message, numbers_of, said
-from dragoman.runs.family import Family
-from dragoman.runs.loop import Loop
-from dragoman.runs.parts import Parts
-from dragoman.runs.record import RESUMED, Record
-from dragoman.store.run_protocols import Worked
+from dragoman.runs.journal_record import RESUMED, JournalRecord
+from dragoman.runs.loop import AgentLoop
+from dragoman.runs.parts import RunParts
+from dragoman.runs.run_endings import error_facts, finished_facts, last_message, numbers_of, said
+from dragoman.runs.run_family import RunFamily
+from dragoman.store.run_protocols import AgentWorked
 
 _MOST_RESUMED = 10
 
 
-class Execution:
-    """Fills `Desk` for its agent. Belongs to the task that executes it."""
+class RunExecution:
+    """Fills `RunServices` for its agent. Belongs to the task that executes it."""
 
-    def __init__(self, run: Run, family: Family, parts: Parts) -> None:
+    def __init__(self, run: Run, family: RunFamily, parts: RunParts) -> None:
         self.run = run
         self.family = family
         self.parts = parts
-        self.record = Record()
+        self.record = JournalRecord()
         self.is_resumed = False
         self._waits = 0
         family.members.add(run.id)
@@ -63,7 +63,7 @@ class Execution:
     async def _executed(self) -> Run:
         try:
             if self.run.started_at is not None:
-                self.record = Record.of(await self.parts.runs.steps(self.run.workspace, self.run.id))
+                self.record = JournalRecord.of(await self.parts.runs.steps(self.run.workspace, self.run.id))
             if self.family.cancelled:
                 raise asyncio.CancelledError
             await self._begin()
@@ -85,7 +85,7 @@ class Execution:
 
     # The desk
 
-    async def ask_person(self, text: str, fields: Mapping[str, Any] | None, attempt: Attempt) -> Any:
+    async def ask_person(self, text: str, fields: Mapping[str, Any] | None, attempt: OfferCall) -> Any:
         self.family.has_asked = True
         question = await self.parts.questions.ask(self.run, attempt.key, text, fields)
         if question.status == "pending":
@@ -101,8 +101,8 @@ class Execution:
         return answer
 
     async def delegate(
-        self, agent: Agent, request: str, options: Mapping[str, Any], attempt: Attempt
-    ) -> Delegated:
+        self, agent: Agent, request: str, options: Mapping[str, Any], attempt: OfferCall
+    ) -> DelegationResult:
         child = await self.parts.runs.child(self.run.workspace, self.run.id, attempt.key)
         if child is None:
             chain = [*self.run.options.get("chain", ()), self.run.agent]
@@ -133,9 +133,9 @@ class Execution:
             if message is not None:
                 facts = {"author": "agent", "agent": self.run.agent, "text": message.text}
                 self.tell("message.added", facts)
-        execution = Execution(child, self.family, self.parts)
+        execution = RunExecution(child, self.family, self.parts)
         finished = await execution.execute()
-        return Delegated(run=finished, told=finished.options.get("outcome") or {})
+        return DelegationResult(run=finished, told=finished.options.get("outcome") or {})
 
     def state_plan(self, steps: Sequence[Mapping[str, Any]]) -> None:
         self.record.plan = [*steps]
@@ -170,10 +170,10 @@ class Execution:
             self.tell("approval.answered", {"approval": approval, "call": call})
         self.wait(False)
 
-    async def look_again(self, work: Work) -> None:
+    async def look_again(self, work: WorkContext) -> None:
         """What the agent was given or deprived of meanwhile counts for its next step, and for its calls."""
         caller = await self.parts.toolbox.present(self.run.caller)
-        agent = await self.parts.staff.find(self.run.agent, caller)
+        agent = await self.parts.agent_directory.find(self.run.agent, caller)
         if agent is not None and agent.id == work.agent.id:
             work.agent, work.caller = agent, caller_of(agent, caller)
             self._grants = work.caller.grants
@@ -226,26 +226,26 @@ class Execution:
         if not self.run.agent:
             return await self._hand_out()
         caller = await self.parts.toolbox.present(self.run.caller)
-        agent = await self.parts.staff.find(self.run.agent, caller)
+        agent = await self.parts.agent_directory.find(self.run.agent, caller)
         if agent is None or agent.status == "stopped":
             raise NotFound(
                 f"there is no agent {self.run.agent!r} at work", hint="dragoman agents list shows who is"
             )
-        work = Work(
+        work = WorkContext(
             run=self.run,
             agent=agent,
             caller=caller_of(agent, caller),
             toolbox=self.parts.toolbox,
-            desk=self,
+            services=self,
             chain=tuple(self.run.options.get("chain", ())),
         )
         self._grants = work.caller.grants
         if agent.kind != "connector":
-            return await Loop(self, work).answer()
+            return await AgentLoop(self, work).answer()
         work.contexts = [one for told in self.record.finished.values() for one in told.contexts]
         work.cited = last_number(work.contexts)
         try:
-            answer = await Loop(self, work).answer()
+            answer = await AgentLoop(self, work).answer()
         finally:
             self._outcome = outcome_of(self.record.plan, self.record.finished, work.contexts)
         return with_known_citations(answer, {context.id for context in work.contexts})
@@ -254,11 +254,11 @@ class Execution:
         """Several agents were mentioned: each works on the message, all at once."""
         caller = self.run.caller
         names: Sequence[str] = self.run.options.get("agents", ())
-        found = [agent for name in names if (agent := await self.parts.staff.find(name, caller))]
+        found = [agent for name in names if (agent := await self.parts.agent_directory.find(name, caller))]
         wishes = {name: value for name, value in self.run.options.items() if name != "agents"}
         async with asyncio.TaskGroup() as tasks:
             for agent in found:
-                attempt = Attempt(f"mention:{agent.name}", _NOBODY)
+                attempt = OfferCall(f"mention:{agent.name}", _NOBODY)
                 tasks.create_task(
                     self.delegate(agent, self.run.request, {**wishes, "visible": True}, attempt)
                 )
@@ -318,13 +318,15 @@ class Execution:
             return None
         return said(self.run, "agent", f"@{agent.name} {request}", {"delegates_to": agent.name})
 
-    async def _worked_as(self, own: RunUsage) -> list[Worked]:
+    async def _worked_as(self, own: RunUsage) -> list[AgentWorked]:
         """What it adds to the numbers of its agent."""
-        agent = await self.parts.staff.find(self.run.agent, self.run.caller) if self.run.agent else None
+        agent = (
+            await self.parts.agent_directory.find(self.run.agent, self.run.caller) if self.run.agent else None
+        )
         numbers = numbers_of(self.run, own, self._outcome)
         if agent is None or numbers is None:
             return []
-        return [Worked(workspace=self.run.workspace, run=self.run.id, agent=agent.id, numbers=numbers)]
+        return [AgentWorked(workspace=self.run.workspace, run=self.run.id, agent=agent.id, numbers=numbers)]
 
     def _set(self, **facts: Any) -> None:
         self.run = replace(self.run, **facts)
@@ -345,7 +347,7 @@ class Execution:
 
 
 class _Nobody:
-    """Fills `Witness` where there is nothing to witness."""
+    """Fills `CallObserver` where there is nothing to witness."""
 
     name = ""
     is_over = False

@@ -3,7 +3,7 @@
 from typing import Any
 
 from dragoman.run import Run, RunEvent, RunEventKind
-from dragoman.runs.endings import finished_facts
+from dragoman.runs.run_endings import finished_facts
 
 
 def queued(run: Run) -> RunEvent:

@@ -18,21 +18,21 @@ from pydantic_ai.usage import UsageLimits
 
 from dragoman.agents.history import budget_for, history_of, size_of
 from dragoman.agents.provider_errors import explained
-from dragoman.agents.work import Work
+from dragoman.agents.work_context import WorkContext
 from dragoman.errors import ContextTooLong
 from dragoman.run import RunUsage
-from dragoman.runs.performance import Performance
-from dragoman.runs.record import SAVED, Record, usage_of, written_messages
+from dragoman.runs.journal_record import SAVED, JournalRecord, usage_of, written_messages
+from dragoman.runs.journaled_tools import JournaledTools
 
 if TYPE_CHECKING:
-    from dragoman.runs.execution import Execution
+    from dragoman.runs.execution import RunExecution
 
 _EARLIER_RUNS = 8  # whose tool results an agent still has before it
 _TRIMMED = 4  # of what came before, one part of so many is kept when it was too long
 
 
-class Loop:
-    def __init__(self, execution: "Execution", work: Work) -> None:
+class AgentLoop:
+    def __init__(self, execution: "RunExecution", work: WorkContext) -> None:
         self._execution = execution
         self._work = work
         self._record = execution.record
@@ -45,7 +45,7 @@ class Loop:
         composed = await self._parts.composer.compose(self._work)
         names = ",".join(composed.choice.names)
         self._execution.learned(model=names, exposure=composed.exposure, arm=composed.arm)
-        performance = Performance(
+        performance = JournaledTools(
             self._execution.run,
             self._work,
             composed.sources,
@@ -57,7 +57,7 @@ class Loop:
         )
         agent = LoopAgent(
             composed.model,
-            deps_type=Work,
+            deps_type=WorkContext,
             instructions=composed.instructions,
             toolsets=[performance],
             retries=2,
@@ -70,7 +70,7 @@ class Loop:
         if not self._record.open_calls:
             self._execution.tell("text.discarded", {"turn": self._record.turn + 1})
 
-    async def _run(self, agent: "LoopAgent[Work, str]", performance: Performance) -> str:
+    async def _run(self, agent: "LoopAgent[WorkContext, str]", performance: JournaledTools) -> str:
         models = (self._execution.run.model or "").split(",")
         before = await self._history(budget_for(models, self._parts.history_budget))
         try:
@@ -83,7 +83,10 @@ class Loop:
         return await self._converse(agent, performance, await self._history(size_of(before) // _TRIMMED))
 
     async def _converse(
-        self, agent: "LoopAgent[Work, str]", performance: Performance, before: Sequence[ModelMessage]
+        self,
+        agent: "LoopAgent[WorkContext, str]",
+        performance: JournaledTools,
+        before: Sequence[ModelMessage],
     ) -> str:
         prompt = None if self._record.messages else self._prompt()
         async with agent.iter(
@@ -157,7 +160,7 @@ class Loop:
                 if earlier.agent == run.agent and is_addressed and earlier.is_finished:
                     steps = await self._parts.runs.steps(run.workspace, earlier.id)
                     ending = f"(Not answered: {(earlier.error or {}).get('message', earlier.status)})"
-                    journals[root] = journals[earlier.id] = Record.of(steps).exchange(ending)
+                    journals[root] = journals[earlier.id] = JournalRecord.of(steps).exchange(ending)
         return history_of(before, journals, run.agent, budget)
 
     async def _number_of_root(self) -> int:

@@ -16,7 +16,7 @@ QUESTION_LASTS = timedelta(hours=24)
 _LOOK_EVERY = 0.8  # seconds until an answer given in another process is noticed
 
 
-class Questions:
+class RunQuestions:
     def __init__(self, rows: QuestionRows, lasts: timedelta = QUESTION_LASTS) -> None:
         self._rows = rows
         self._lasts = lasts

@@ -38,7 +38,7 @@ class _Bell:
     rung: asyncio.Event = field(default_factory=asyncio.Event)
 
 
-class Streams:
+class RunStreams:
     def __init__(self, rows: RunRows, *, has_company: bool = True) -> None:
         """`has_company`: other processes may work on the same threads."""
         self._look_for_runs = _LOOK_EVERY if has_company else _LOOK_ALONE

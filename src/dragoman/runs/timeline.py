@@ -20,7 +20,7 @@ from pydantic_ai.messages import (
 )
 
 from dragoman.run import Run, RunEvent, Step
-from dragoman.runs.record import usage_of
+from dragoman.runs.journal_record import usage_of
 
 MomentKind = Literal[
     "started",
@@ -43,7 +43,7 @@ Clean = Callable[[str], str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Moment:
+class TimelineEntry:
     """One thing that happened. `title` says it in a line; `runs` are those that a call or mention started."""
 
     kind: MomentKind
@@ -56,7 +56,7 @@ class Moment:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timeline:
     run: Run
-    moments: tuple[Moment, ...]
+    moments: tuple[TimelineEntry, ...]
 
 
 def timeline_of(
@@ -84,8 +84,8 @@ def timeline_of(
 # The journal: what was offered, what the model was asked and said
 
 
-def _of_journal(run: Run, steps: Iterable[Step], clean: Clean) -> list[Moment]:
-    moments: list[Moment] = []
+def _of_journal(run: Run, steps: Iterable[Step], clean: Clean) -> list[TimelineEntry]:
+    moments: list[TimelineEntry] = []
     offered: list[str] | None = None
     turn = 0
     for step in steps:
@@ -97,11 +97,13 @@ def _of_journal(run: Run, steps: Iterable[Step], clean: Clean) -> list[Moment]:
                 turn += moment.kind == "model"
                 moments.append(moment)
         elif step.kind == "note":
-            moments.append(Moment(kind="note", time=step.time, title=step.key, details=_table(step.content)))
+            moments.append(
+                TimelineEntry(kind="note", time=step.time, title=step.key, details=_table(step.content))
+            )
     return moments
 
 
-def _offered(step: Step, before: list[str] | None) -> Moment:
+def _offered(step: Step, before: list[str] | None) -> TimelineEntry:
     names: list[str] = [*step.content]
     details: dict[str, Any] = {"tools": names}
     title = f"{len(names)} functions offered"
@@ -109,10 +111,10 @@ def _offered(step: Step, before: list[str] | None) -> Moment:
         added, removed = sorted({*names} - {*before}), sorted({*before} - {*names})
         details |= {"added": added, "removed": removed}
         title += f": {len(added)} new, {len(removed)} gone"
-    return Moment(kind="offered", time=step.time, title=title, details=details)
+    return TimelineEntry(kind="offered", time=step.time, title=title, details=details)
 
 
-def _of_messages(run: Run, step: Step, turn: int, clean: Clean) -> Iterable[Moment]:
+def _of_messages(run: Run, step: Step, turn: int, clean: Clean) -> Iterable[TimelineEntry]:
     asked: datetime | None = None
     for message in ModelMessagesTypeAdapter.validate_python(step.content):
         if isinstance(message, ModelRequest):
@@ -132,13 +134,15 @@ def _text_of(message: ModelResponse) -> str:
     return "".join(part.content for part in message.parts if isinstance(part, TextPart))
 
 
-def _retry(step: Step, tool: str | None, reason: str) -> Moment:
+def _retry(step: Step, tool: str | None, reason: str) -> TimelineEntry:
     details = {"tool": tool, "reason": _short(reason)}
     title = f"has to call {tool} again" if tool else "has to answer again"
-    return Moment(kind="retry", time=step.time, title=title, details=details)
+    return TimelineEntry(kind="retry", time=step.time, title=title, details=details)
 
 
-def _answered(run: Run, step: Step, message: ModelResponse, turn: int, asked: datetime | None) -> Moment:
+def _answered(
+    run: Run, step: Step, message: ModelResponse, turn: int, asked: datetime | None
+) -> TimelineEntry:
     used = usage_of(message, run.model or "")
     calls = [part.tool_name for part in message.parts if isinstance(part, ToolCallPart)]
     model = message.model_name or run.model
@@ -152,7 +156,9 @@ def _answered(run: Run, step: Step, message: ModelResponse, turn: int, asked: da
         "calls": calls,
     }
     wanted = f"wants {', '.join(dict.fromkeys(calls))}" if calls else "answers"
-    return Moment(kind="model", time=step.time, title=f"{model or 'the model'} {wanted}", details=details)
+    return TimelineEntry(
+        kind="model", time=step.time, title=f"{model or 'the model'} {wanted}", details=details
+    )
 
 
 # The events: what a person saw happen
@@ -169,11 +175,11 @@ class _Heard:
             for step in steps
             if step.kind == "call.finished"
         }
-        self._moments: list[Moment] = []
+        self._moments: list[TimelineEntry] = []
         self._calls: dict[str, int] = {}
         self._asked: dict[str, int] = {}
 
-    def of(self, events: Iterable[RunEvent]) -> list[Moment]:
+    def of(self, events: Iterable[RunEvent]) -> list[TimelineEntry]:
         for event in events:
             self._hear(event)
         if self._run.is_finished:
@@ -182,7 +188,7 @@ class _Heard:
             if child.run.parent_call not in self._calls:
                 title = f"@{child.run.agent} works on it"
                 self._moments.append(
-                    Moment(kind="run", time=child.run.created_at, title=title, runs=(child,))
+                    TimelineEntry(kind="run", time=child.run.created_at, title=title, runs=(child,))
                 )
         return self._moments
 
@@ -214,7 +220,9 @@ class _Heard:
             self._calls[key] = len(self._moments)
             children = tuple(one for one in self._children.values() if one.run.parent_call == key)
             facts: dict[str, Any] = {"call": key, "status": "running", "attempts": 0}
-            self._moments.append(Moment(kind="call", time=event.time, title="", details=facts, runs=children))
+            self._moments.append(
+                TimelineEntry(kind="call", time=event.time, title="", details=facts, runs=children)
+            )
         at = self._calls[key]
         details = {**self._moments[at].details, **data}
         if event.kind == "call.started":
@@ -267,7 +275,7 @@ class _Heard:
         self._add("finished", event, f"{_who(self._run)} {end}{said}", facts)
 
     def _add(self, kind: MomentKind, event: RunEvent, title: str, details: dict[str, Any]) -> None:
-        self._moments.append(Moment(kind=kind, time=event.time, title=title, details=details))
+        self._moments.append(TimelineEntry(kind=kind, time=event.time, title=title, details=details))
 
 
 def _status_of_call(data: Mapping[str, Any]) -> str:

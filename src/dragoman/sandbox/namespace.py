@@ -6,7 +6,7 @@ Knows no sandbox. What the caller may not see does not exist here either.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
-from dragoman.catalog.shelf import ListKey
+from dragoman.catalog.connector_tools import ListKey
 from dragoman.names import did_you_mean
 from dragoman.sandbox.callers import callable_from_code
 from dragoman.sandbox.naming import function_names, top_name
@@ -16,7 +16,7 @@ from dragoman.tool import Tool
 _MOST_KEPT = 512
 
 
-class Shelves(Protocol):
+class ToolLists(Protocol):
     """The catalog, as far as code knows it."""
 
     @property
@@ -46,7 +46,9 @@ class FunctionNames:
 class Namespace:
     """Follows the catalog: a tool that comes or goes while code runs is there or not at its next call."""
 
-    def __init__(self, catalog: Shelves, names: FunctionNames, caller: Caller, *, programmatic: bool) -> None:
+    def __init__(
+        self, catalog: ToolLists, names: FunctionNames, caller: Caller, *, programmatic: bool
+    ) -> None:
         self._catalog = catalog
         self._names = names
         self._caller = caller

@@ -30,7 +30,7 @@ class CodeError:
     line: int | None = None
 
 
-class Ended(Exception):
+class CodeEnded(Exception):
     """The run has no result; inside the sandbox only."""
 
     def __init__(self, error: CodeError) -> None:

@@ -16,16 +16,16 @@ from pydantic_monty import AsyncMonty, AsyncMontySession, MontyError, ResourceLi
 
 from dragoman.sandbox import faults
 from dragoman.sandbox.callers import callable_from_code
-from dragoman.sandbox.exposed import modules_for, names_for
+from dragoman.sandbox.code_run import CodeRun, CodeServices
+from dragoman.sandbox.exposed_names import modules_for, names_for
 from dragoman.sandbox.limits import CodeLimits
-from dragoman.sandbox.namespace import FunctionNames, Namespace, Shelves
-from dragoman.sandbox.outcome import CodeError, CodeOutput, CountTokens, Ended
-from dragoman.sandbox.plain import NotPlain, TooLarge, plain
-from dragoman.sandbox.work import Ways, Work
+from dragoman.sandbox.namespace import FunctionNames, Namespace, ToolLists
+from dragoman.sandbox.outcome import CodeEnded, CodeError, CodeOutput, CountTokens
+from dragoman.sandbox.plain_json import NotPlain, ValueTooLarge, plain
 from dragoman.scope import Caller
 from dragoman.telemetry.logs import get_logger
 from dragoman.tokens import count_tokens
-from dragoman.tool import Json, Tool, Witness, json_bytes
+from dragoman.tool import CallObserver, Json, Tool, json_bytes
 
 _NICENESS = 10
 _RECYCLE_AFTER = 1000  # runs of one process
@@ -33,11 +33,11 @@ _SUSPENSIONS = 20  # times that code is held up for one call, at most: names, th
 _CLOSING_PAUSE = 0.3  # without it the interpreter now and then aborts at its exit, after calls from code
 
 
-class Sandbox:
+class CodeSandbox:
     def __init__(
         self,
-        catalog: Shelves,
-        ways: Ways,
+        catalog: ToolLists,
+        ways: CodeServices,
         *,
         limits: CodeLimits | None = None,
         programmatic: bool = True,
@@ -52,7 +52,7 @@ class Sandbox:
         self._pool: AsyncMonty | None = None
         self._opening = asyncio.Lock()
         self._places: WeakValueDictionary[tuple[str, str], asyncio.Semaphore] = WeakValueDictionary()
-        self._works: set[Work] = set()
+        self._works: set[CodeRun] = set()
         self._quiet = asyncio.Event()
         self._quiet.set()
         self._is_closing = False
@@ -70,7 +70,7 @@ class Sandbox:
             await pool.__aexit__(None, None, None)
             await asyncio.sleep(_CLOSING_PAUSE)
 
-    async def run(self, code: str, caller: Caller, witness: Witness | None = None) -> CodeOutput:
+    async def run(self, code: str, caller: Caller, witness: CallObserver | None = None) -> CodeOutput:
         """Whatever goes wrong is in the output; only cancellation gets out as an exception.
 
         When the caller is cancelled, so are the calls under way, and the process is free for others. While a
@@ -79,14 +79,14 @@ class Sandbox:
         started = perf_counter()
         caller = replace(caller, way="code")
         namespace = Namespace(self._catalog, self._names, caller, programmatic=self._programmatic)
-        work = Work(self._ways, namespace, caller, self.limits, self._count, witness)
+        work = CodeRun(self._ways, namespace, caller, self.limits, self._count, witness)
         result, error = None, self._reason_to_refuse(code)
         if error is None:
             self._works.add(work)
             self._quiet.clear()
             try:
                 result = await self._result(code, caller, namespace, work)
-            except Ended as ended:
+            except CodeEnded as ended:
                 error = ended.error
             finally:
                 try:
@@ -118,7 +118,7 @@ class Sandbox:
             )
         return None
 
-    async def _result(self, code: str, caller: Caller, namespace: Namespace, work: Work) -> Json:
+    async def _result(self, code: str, caller: Caller, namespace: Namespace, work: CodeRun) -> Json:
         place = self._places.setdefault(
             (caller.workspace, caller.user), asyncio.Semaphore(self.limits.per_user)
         )
@@ -141,30 +141,30 @@ class Sandbox:
                     )
         except TimeoutError:
             late = faults.timed_out(self.limits) if has_place else faults.busy(self.limits)
-            raise Ended(work.fault or late) from None
+            raise CodeEnded(work.fault or late) from None
         except MontyError as error:
-            raise Ended(work.fault or faults.fault_of(error, self.limits)) from None
+            raise CodeEnded(work.fault or faults.fault_of(error, self.limits)) from None
         except (ValueError, RecursionError, MemoryError) as error:
             # The library could not make a Python value of the result.
-            raise Ended(faults.not_returnable(str(error))) from None
+            raise CodeEnded(faults.not_returnable(str(error))) from None
         except OSError as error:
             get_logger().error("sandbox.failed", exc_info=error)
-            raise Ended(_not_started(error)) from None
+            raise CodeEnded(_not_started(error)) from None
         if work.fault:
-            raise Ended(work.fault)
+            raise CodeEnded(work.fault)
         return self._returnable(value, work)
 
-    def _returnable(self, value: Any, work: Work) -> Json:
+    def _returnable(self, value: Any, work: CodeRun) -> Json:
         if work.is_flooded:
-            raise Ended(faults.too_much_output(self.limits))
+            raise CodeEnded(faults.too_much_output(self.limits))
         try:
             return None if value is None else plain(value, work.room)
         except NotPlain as why:
-            raise Ended(faults.not_returnable(str(why))) from None
-        except TooLarge:
-            raise Ended(faults.too_much_output(self.limits)) from None
+            raise CodeEnded(faults.not_returnable(str(why))) from None
+        except ValueTooLarge:
+            raise CodeEnded(faults.too_much_output(self.limits)) from None
 
-    def _told(self, work: Work, result: Json, error: CodeError | None, started: float) -> CodeOutput:
+    def _told(self, work: CodeRun, result: Json, error: CodeError | None, started: float) -> CodeOutput:
         printed = work.printed
         returned = json_bytes(result) if result is not None else b""
         shown = self._count(printed.encode()) + self._count(returned)

@@ -23,26 +23,26 @@ from dragoman.store.protocols import (
 )
 from dragoman.store.records import CallRecord, KeptResult, SealedSecret, ToolVersion
 from dragoman.store.run_protocols import (
-    Accepted,
+    AcceptedRun,
     AgentRows,
-    Batch,
+    JournalBatch,
     MessageRows,
     QuestionRows,
     RolloutRows,
+    RolloutSample,
     RunRows,
-    Sample,
 )
 
 __all__ = [
-    "Accepted",
+    "AcceptedRun",
     "AgentRows",
     "ApprovalRows",
     "AuditRows",
-    "Batch",
     "CallRecord",
     "CallRows",
     "ConnectorRows",
     "FlowRows",
+    "JournalBatch",
     "KeptResult",
     "LoadedToolRows",
     "MessageRows",
@@ -51,8 +51,8 @@ __all__ = [
     "QuestionRows",
     "ResultRows",
     "RolloutRows",
+    "RolloutSample",
     "RunRows",
-    "Sample",
     "SealedSecret",
     "Store",
     "ThreadRows",

@@ -13,7 +13,7 @@ from dragoman.agent import Agent, AgentNumbers
 from dragoman.errors import Conflict
 from dragoman.store import run_tables
 from dragoman.store.database import Database
-from dragoman.store.undisturbed import undisturbed
+from dragoman.store.shielded import shielded
 
 _rows = run_tables.agents
 _numbers = run_tables.agent_numbers
@@ -26,7 +26,7 @@ class SqlAgents:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    @undisturbed
+    @shielded
     async def list(self, workspace: str | None = None) -> Sequence[Agent]:
         query = select(_rows)
         if workspace is not None:
@@ -36,7 +36,7 @@ class SqlAgents:
         # Sorted here: the two databases order hyphens differently.
         return sorted(map(_agent, rows), key=lambda found: (found.name, found.workspace, found.owner))
 
-    @undisturbed
+    @shielded
     async def put(self, agent: Agent) -> None:
         try:
             async with self._database.write() as connection:
@@ -46,21 +46,21 @@ class SqlAgents:
                 f"there is an agent {agent.name[:80]!r} already", hint="choose another name"
             ) from conflict
 
-    @undisturbed
+    @shielded
     async def remove(self, workspace: str, agent_id: str) -> None:
         is_this = (_rows.c.workspace == workspace) & (_rows.c.id == agent_id)
         async with self._database.write() as connection:
             if (await connection.execute(delete(_rows).where(is_this))).rowcount:
                 await connection.execute(delete(_numbers).where(_numbers.c.agent == agent_id))
 
-    @undisturbed
+    @shielded
     async def numbers(self, workspace: str) -> Mapping[str, AgentNumbers]:
         query = select(_numbers).where(_numbers.c.workspace == workspace)
         async with self._database.read() as connection:
             rows = (await connection.execute(query)).mappings().all()
         return {row["agent"]: _of_agent(row) for row in rows}
 
-    @undisturbed
+    @shielded
     async def add_numbers(self, workspace: str, agent_id: str, numbers: AgentNumbers) -> None:
         async with self._database.write() as connection:
             await add_numbers(self._database, connection, [(workspace, agent_id, numbers)])

@@ -11,12 +11,12 @@ from sqlalchemy import ColumnElement, RowMapping, and_, delete, func, insert, se
 
 from dragoman.store import tables
 from dragoman.store.database import Database
-from dragoman.store.records import Allowance, Approval, Binding
-from dragoman.store.undisturbed import undisturbed
+from dragoman.store.records import Allowance, Approval, CallBinding
+from dragoman.store.shielded import shielded
 
 _rows = tables.approvals
 _allowances = tables.allowances
-_BOUND = tuple(item.name for item in fields(Binding))
+_BOUND = tuple(item.name for item in fields(CallBinding))
 _KEPT = timedelta(days=30)
 
 
@@ -26,7 +26,7 @@ class SqlApprovals:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    @undisturbed
+    @shielded
     async def ask(self, approval: Approval) -> Approval:
         is_open = (_rows.c.status == "pending") & (_rows.c.expires_at > approval.created_at)
         query = select(_rows).where(_is_bound(approval.binding), is_open)
@@ -43,14 +43,14 @@ class SqlApprovals:
             await connection.execute(insert(_rows), facts)
         return approval
 
-    @undisturbed
+    @shielded
     async def find(self, workspace: str, approval_id: str) -> Approval | None:
         query = select(_rows).where(_rows.c.workspace == workspace, _rows.c.id == approval_id)
         async with self._database.read() as connection:
             row = (await connection.execute(query)).mappings().one_or_none()
         return _approval(row) if row else None
 
-    @undisturbed
+    @shielded
     async def list(
         self, workspace: str, user: str | None = None, status: str | None = None, limit: int = 100
     ) -> Sequence[Approval]:
@@ -67,7 +67,7 @@ class SqlApprovals:
         async with self._database.read() as connection:
             return [_approval(row) for row in (await connection.execute(query)).mappings()]
 
-    @undisturbed
+    @shielded
     async def answer(self, approval: Approval, allowance: Allowance | None) -> bool:
         is_open = and_(
             _rows.c.workspace == approval.binding.workspace,
@@ -89,8 +89,8 @@ class SqlApprovals:
                 await connection.execute(self._database.upsert(_allowances), [asdict(allowance)])
         return True
 
-    @undisturbed
-    async def take(self, binding: Binding, now: datetime, used_by: str | None = None) -> Approval | None:
+    @shielded
+    async def take(self, binding: CallBinding, now: datetime, used_by: str | None = None) -> Approval | None:
         is_free = (_rows.c.status == "approved") & (_rows.c.expires_at > now)
         if used_by is not None:
             is_own = (_rows.c.status == "used") & (_rows.c.used_by == used_by)
@@ -112,20 +112,20 @@ class SqlApprovals:
             row = (await connection.execute(taken)).mappings().first()
         return _approval(row) if row else None
 
-    @undisturbed
+    @shielded
     async def settled(self, approvals: Collection[str]) -> frozenset[str]:
         query = select(_rows.c.id).where(_rows.c.id.in_(approvals), _rows.c.status == "pending")
         async with self._database.read() as connection:
             return frozenset(approvals) - frozenset(await connection.scalars(query))
 
-    @undisturbed
+    @shielded
     async def drop(self, workspace: str, approval_id: str) -> bool:
         is_open = and_(_rows.c.workspace == workspace, _rows.c.id == approval_id, _rows.c.status == "pending")
         async with self._database.write() as connection:
             closed = await connection.execute(update(_rows).where(is_open).values(status="expired"))
         return bool(closed.rowcount)
 
-    @undisturbed
+    @shielded
     async def count_open(self, workspace: str, user: str) -> int:
         query = select(func.count()).where(
             _rows.c.workspace == workspace,
@@ -136,7 +136,7 @@ class SqlApprovals:
         async with self._database.read() as connection:
             return await connection.scalar(query) or 0
 
-    @undisturbed
+    @shielded
     async def allows(
         self, workspace: str, user: str, connector_id: str, tool: str, fingerprint: str, thread: str | None
     ) -> bool:
@@ -151,7 +151,7 @@ class SqlApprovals:
         async with self._database.read() as connection:
             return (await connection.execute(query)).first() is not None
 
-    @undisturbed
+    @shielded
     async def allowances(self, workspace: str, user: str) -> Sequence[Allowance]:
         query = (
             select(_allowances)
@@ -161,7 +161,7 @@ class SqlApprovals:
         async with self._database.read() as connection:
             return [Allowance(**row) for row in (await connection.execute(query)).mappings()]
 
-    @undisturbed
+    @shielded
     async def withdraw(self, workspace: str, user: str, approval_id: str) -> bool:
         gone = delete(_allowances).where(
             _allowances.c.workspace == workspace,
@@ -171,7 +171,7 @@ class SqlApprovals:
         async with self._database.write() as connection:
             return bool((await connection.execute(gone)).rowcount)
 
-    @undisturbed
+    @shielded
     async def expire(self, now: datetime) -> None:
         is_over = _rows.c.status.in_(("pending", "approved")) & (_rows.c.expires_at <= now)
         is_old = and_(_rows.c.status.not_in(("pending", "approved")), _rows.c.expires_at < now - _KEPT)
@@ -180,12 +180,12 @@ class SqlApprovals:
             await connection.execute(delete(_rows).where(is_old))
 
 
-def _is_bound(binding: Binding) -> ColumnElement[bool]:
+def _is_bound(binding: CallBinding) -> ColumnElement[bool]:
     # `is_not_distinct_from`: no thread is the same as no thread.
     return and_(*(_rows.c[name].is_not_distinct_from(getattr(binding, name)) for name in _BOUND))
 
 
 def _approval(row: RowMapping) -> Approval:
     facts = dict(row)
-    binding = Binding(**{name: facts.pop(name) for name in _BOUND})
+    binding = CallBinding(**{name: facts.pop(name) for name in _BOUND})
     return Approval(binding=binding, **facts)

@@ -12,12 +12,12 @@ from sqlalchemy import bindparam, delete, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from dragoman.store import tables
-from dragoman.store.bulk import AT_ONCE, Bulk
-from dragoman.store.chain import link
+from dragoman.store.audit_chain import link
+from dragoman.store.bulk_insert import AT_ONCE, BulkInsert
 from dragoman.store.columns import from_json, storable, to_json
 from dragoman.store.database import Database
 from dragoman.store.records import AuditEntry
-from dragoman.store.undisturbed import undisturbed
+from dragoman.store.shielded import shielded
 
 _rows = tables.audit
 _heads = tables.audit_heads
@@ -31,9 +31,9 @@ class SqlAudit:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._bulk = Bulk(_rows)
+        self._bulk = BulkInsert(_rows)
 
-    @undisturbed
+    @shielded
     async def append(self, entries: Sequence[AuditEntry]) -> None:
         by_workspace: defaultdict[str, list[AuditEntry]] = defaultdict(list)
         for entry in entries:
@@ -44,7 +44,7 @@ class SqlAudit:
             for workspace in sorted(by_workspace):  # always in this order, so that no two wait for each other
                 await self._append(connection, workspace, by_workspace[workspace])
 
-    @undisturbed
+    @shielded
     async def read(
         self,
         workspace: str,
@@ -74,13 +74,13 @@ class SqlAudit:
         async with self._database.read() as connection:
             return [AuditEntry(**row) for row in (await connection.execute(query)).mappings()]
 
-    @undisturbed
+    @shielded
     async def workspaces(self) -> Sequence[str]:
         query = select(_heads.c.workspace).order_by(_heads.c.workspace)
         async with self._database.read() as connection:
             return (await connection.scalars(query)).all()
 
-    @undisturbed
+    @shielded
     async def forget(self, workspace: str, before: datetime) -> int:
         is_theirs = _rows.c.workspace == workspace
         async with self._database.write() as connection:
@@ -99,7 +99,7 @@ class SqlAudit:
             await self._put_head(connection, workspace, (number, hash, last_gone, gone_hash))
             return gone.rowcount
 
-    @undisturbed
+    @shielded
     async def anchor(self, workspace: str) -> tuple[int, str]:
         query = select(_heads.c.forgotten_number, _heads.c.forgotten_hash).where(
             _heads.c.workspace == workspace
@@ -108,7 +108,7 @@ class SqlAudit:
             row = (await connection.execute(query)).one_or_none()
         return (row.forgotten_number, row.forgotten_hash) if row else (0, "")
 
-    @undisturbed
+    @shielded
     async def head(self, workspace: str) -> tuple[int, str]:
         query = select(_heads.c.number, _heads.c.hash).where(_heads.c.workspace == workspace)
         async with self._database.read() as connection:

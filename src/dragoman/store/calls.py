@@ -7,10 +7,10 @@ from operator import attrgetter
 from sqlalchemy import delete, func, select
 
 from dragoman.store import tables
-from dragoman.store.bulk import Bulk
+from dragoman.store.bulk_insert import BulkInsert
 from dragoman.store.database import Database
 from dragoman.store.records import CallRecord
-from dragoman.store.undisturbed import undisturbed
+from dragoman.store.shielded import shielded
 
 _rows = tables.calls
 _values = attrgetter(*(column.name for column in _rows.columns))
@@ -21,16 +21,16 @@ class SqlCalls:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._bulk = Bulk(_rows, unless_there=["workspace", "id"])
+        self._bulk = BulkInsert(_rows, unless_there=["workspace", "id"])
 
-    @undisturbed
+    @shielded
     async def add(self, records: Sequence[CallRecord]) -> None:
         if not records:
             return
         async with self._database.write() as connection:
             await self._bulk.insert(connection, [_values(record) for record in records])
 
-    @undisturbed
+    @shielded
     async def recent(self, workspace: str, user: str, limit: int = 100) -> Sequence[CallRecord]:
         query = (
             select(_rows)
@@ -42,7 +42,7 @@ class SqlCalls:
             rows = (await connection.execute(query)).mappings().all()
         return [CallRecord(**row) for row in rows]
 
-    @undisturbed
+    @shielded
     async def count(self, workspace: str, user: str, since: datetime) -> int:
         query = select(func.count()).where(
             _rows.c.workspace == workspace, _rows.c.user == user, _rows.c.started_at >= since
@@ -50,7 +50,7 @@ class SqlCalls:
         async with self._database.read() as connection:
             return await connection.scalar(query) or 0
 
-    @undisturbed
+    @shielded
     async def forget(self, before: datetime) -> int:
         async with self._database.write() as connection:
             gone = await connection.execute(delete(_rows).where(_rows.c.started_at < before))

@@ -9,7 +9,7 @@ from sqlalchemy import JSON, DateTime, Dialect, Text
 from sqlalchemy.types import TypeDecorator
 
 
-class Moment(TypeDecorator[datetime]):
+class UtcDateTime(TypeDecorator[datetime]):
     """A point in time: aware in, UTC out. SQLite keeps no zone, so only UTC ever goes in."""
 
     impl = DateTime(timezone=True)

@@ -13,7 +13,7 @@ from dragoman.scope import APP
 from dragoman.store import tables
 from dragoman.store.database import Database
 from dragoman.store.records import SealedSecret
-from dragoman.store.undisturbed import undisturbed
+from dragoman.store.shielded import shielded
 
 _rows = tables.connectors
 _secrets = tables.secrets
@@ -27,7 +27,7 @@ class SqlConnectors:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    @undisturbed
+    @shielded
     async def list(self, workspace: str | None = None) -> Sequence[Connector]:
         query = select(_rows)
         if workspace is not None:
@@ -37,14 +37,14 @@ class SqlConnectors:
         # Sorted here: the two databases order hyphens differently.
         return sorted((_connector(row) for row in rows), key=lambda found: (found.workspace, found.slug))
 
-    @undisturbed
+    @shielded
     async def add(self, connector: Connector, secrets: Sequence[SealedSecret]) -> None:
         async with self._database.write() as connection:
             await self._check_names(connection, connector)
             await connection.execute(insert(_rows), _row(connector))
             await self._put_secrets(connection, connector, secrets)
 
-    @undisturbed
+    @shielded
     async def update(self, connector: Connector, secrets: Sequence[SealedSecret] | None = None) -> None:
         is_this = (_rows.c.workspace == connector.workspace) & (_rows.c.id == connector.id)
         async with self._database.write() as connection:
@@ -62,7 +62,7 @@ class SqlConnectors:
                 )
                 await self._put_secrets(connection, connector, secrets)
 
-    @undisturbed
+    @shielded
     async def remove(self, workspace: str, connector_id: str) -> None:
         async with self._database.write() as connection:
             await connection.execute(
@@ -70,7 +70,7 @@ class SqlConnectors:
             )
             await connection.execute(delete(_allowances).where(_allowances.c.connector_id == connector_id))
 
-    @undisturbed
+    @shielded
     async def secrets(self, connector: Connector, workspace: str, user: str) -> Sequence[SealedSecret]:
         is_shared = (_secrets.c.workspace == connector.workspace) & (_secrets.c.user == "")
         is_own = (_secrets.c.workspace == workspace) & (_secrets.c.user == user)
@@ -81,12 +81,12 @@ class SqlConnectors:
             rows = (await connection.execute(query)).mappings().all()
         return sorted((SealedSecret(**row) for row in rows), key=lambda found: (found.user, found.name))
 
-    @undisturbed
+    @shielded
     async def key_ids(self) -> frozenset[str]:
         async with self._database.read() as connection:
             return frozenset(await connection.scalars(select(_secrets.c.key_id).distinct()))
 
-    @undisturbed
+    @shielded
     async def put_secrets(
         self,
         connector: Connector,
@@ -115,13 +115,13 @@ class SqlConnectors:
                 rows = [_secret_row(one) for one in secrets]
                 await connection.execute(self._database.upsert(_secrets), rows)
 
-    @undisturbed
+    @shielded
     async def forget_personal(self, connector: Connector) -> None:
         is_personal = (_secrets.c.connector_id == connector.id) & (_secrets.c.user != "")
         async with self._database.write() as connection:
             await connection.execute(delete(_secrets).where(is_personal))
 
-    @undisturbed
+    @shielded
     async def secret_names(self, workspace: str, user: str) -> Mapping[str, frozenset[str]]:
         query = select(_secrets.c.connector_id, _secrets.c.name).where(
             _secrets.c.workspace == workspace, _secrets.c.user == user
@@ -132,13 +132,13 @@ class SqlConnectors:
                 names[connector_id].add(name)
         return {connector_id: frozenset(found) for connector_id, found in names.items()}
 
-    @undisturbed
+    @shielded
     async def sealed_with_other(self, key_id: str, limit: int) -> Sequence[SealedSecret]:
         query = select(_secrets).where(_secrets.c.key_id != key_id).limit(limit)
         async with self._database.read() as connection:
             return [SealedSecret(**row) for row in (await connection.execute(query)).mappings()]
 
-    @undisturbed
+    @shielded
     async def reseal(self, before: SealedSecret, after: SealedSecret) -> bool:
         is_same = and_(*(_secrets.c[name] == getattr(before, name) for name in _SEALED))
         async with self._database.write() as connection:

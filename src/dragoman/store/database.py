@@ -15,14 +15,14 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_en
 
 from dragoman.store.columns import from_json, to_json
 from dragoman.store.faults import translated
-from dragoman.store.location import Location
-from dragoman.store.one_hop import BEGIN, make_lean
+from dragoman.store.location import DatabaseLocation
+from dragoman.store.sqlite_cursor import BEGIN, make_lean
 
 
 class Database:
     """Reads and writes. What a driver raises inside either block leaves it as one of our errors."""
 
-    def __init__(self, engine: AsyncEngine, location: Location) -> None:
+    def __init__(self, engine: AsyncEngine, location: DatabaseLocation) -> None:
         self.location = location
         # SQLite's driver begins nothing by itself, and changing its level to and fro costs more than a read.
         is_plain = location.is_sqlite
@@ -72,7 +72,7 @@ class Database:
 
 
 @asynccontextmanager
-async def open_database(location: Location, busy_timeout: float) -> AsyncGenerator[Database]:
+async def open_database(location: DatabaseLocation, busy_timeout: float) -> AsyncGenerator[Database]:
     options: dict[str, Any] = {
         "hide_parameters": True,
         "json_serializer": to_json,

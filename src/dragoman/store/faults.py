@@ -11,7 +11,7 @@ from sqlalchemy.exc import DataError, DBAPIError, IntegrityError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from dragoman.errors import Conflict, InvalidArguments, NotFound, StoreFull, StoreUnavailable
-from dragoman.store.location import Location
+from dragoman.store.location import DatabaseLocation
 
 _BUSY = ("the database is locked by another process", "close what else writes to it, then try again")
 _FULL = ("the disk is full: nothing was written", "free some space; reading still works")
@@ -52,7 +52,7 @@ _TEXT = "a value holds characters that the database cannot keep"
 
 
 @contextmanager
-def translated(location: Location) -> Generator[None]:
+def translated(location: DatabaseLocation) -> Generator[None]:
     """Turns what a driver raises inside the block into errors of ours."""
     try:
         yield
@@ -64,7 +64,7 @@ def translated(location: Location) -> Generator[None]:
         raise InvalidArguments(_TEXT) from None
 
 
-def _raise(error: DBAPIError, location: Location) -> NoReturn:
+def _raise(error: DBAPIError, location: DatabaseLocation) -> NoReturn:
     code = _code(error)
     if isinstance(error, IntegrityError):
         if code in _FOREIGN_KEY:
@@ -85,12 +85,12 @@ def _code(error: DBAPIError) -> int | str | None:
     return next((code for words, code in _SENTENCES.items() if words in sentence), None)
 
 
-def _sentence(error: DBAPIError, location: Location) -> str:
+def _sentence(error: DBAPIError, location: DatabaseLocation) -> str:
     lines = str(error.orig).strip().splitlines()
     return location.without_password(lines[0]) if lines else type(error.orig).__name__
 
 
-def _unavailable(known: tuple[str, str], location: Location, cause: str) -> StoreUnavailable:
+def _unavailable(known: tuple[str, str], location: DatabaseLocation, cause: str) -> StoreUnavailable:
     message, hint = known
     kind = StoreFull if known is _FULL else StoreUnavailable
     return kind(f"{message} ({location.shown})", hint=hint, cause=location.without_password(cause))

@@ -15,14 +15,14 @@ _CREDENTIALS = re.compile(r"(?<=://).*@", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
-class Location:
+class DatabaseLocation:
     """One database. `shown` has no user, no password and no options; `url` has all of them."""
 
     url: URL = field(repr=False)
     shown: str
 
     @classmethod
-    def of(cls, text: str) -> "Location":
+    def of(cls, text: str) -> "DatabaseLocation":
         try:
             url = make_url(text)
         except (ArgumentError, ValueError):
@@ -35,7 +35,7 @@ class Location:
         raise InvalidConfig(f"{backend[:40]!r} is no database that Dragoman can use", hint=_FORMS)
 
     @classmethod
-    def _postgres(cls, url: URL, text: str) -> "Location":
+    def _postgres(cls, url: URL, text: str) -> "DatabaseLocation":
         if "@" in (url.host or "") or "@" in (url.database or ""):
             raise InvalidConfig(
                 "the database URL has more than one @", hint="in a password, write @ as %40, / as %2F"
@@ -47,7 +47,7 @@ class Location:
         return cls(url, shown)
 
     @classmethod
-    def _sqlite(cls, url: URL) -> "Location":
+    def _sqlite(cls, url: URL) -> "DatabaseLocation":
         if not url.database or url.database == ":memory:" or url.database.startswith("file:"):
             raise InvalidConfig(
                 "a SQLite store needs a file", hint="for example sqlite:////home/me/dragoman.db"

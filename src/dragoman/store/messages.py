@@ -14,7 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from dragoman.run import Message
 from dragoman.store import run_tables
 from dragoman.store.database import Database
-from dragoman.store.undisturbed import undisturbed
+from dragoman.store.shielded import shielded
 
 _rows = run_tables.messages
 Place = tuple[str, str, str]
@@ -35,14 +35,14 @@ class SqlMessages:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    @undisturbed
+    @shielded
     async def add(self, message: Message) -> Message:
         async with self._database.write() as connection:
             await wait_for_threads(self._database, connection, {place_of(message)})
             (added,) = await add_messages(connection, [message])
         return added
 
-    @undisturbed
+    @shielded
     async def list(
         self, workspace: str, user: str, thread: str, *, after: int = 0, limit: int = 1000, last: bool = False
     ) -> Sequence[Message]:
@@ -58,7 +58,7 @@ class SqlMessages:
             found = [_message(row) for row in (await connection.execute(query)).mappings()]
         return found[::-1] if last else found
 
-    @undisturbed
+    @shielded
     async def note(
         self, workspace: str, user: str, thread: str, number: int, details: Mapping[str, Any]
     ) -> bool:

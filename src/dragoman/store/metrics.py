@@ -7,7 +7,7 @@ from sqlalchemy import select
 
 from dragoman.store import tables
 from dragoman.store.database import Database
-from dragoman.store.undisturbed import undisturbed
+from dragoman.store.shielded import shielded
 
 _rows = tables.connector_metrics
 _connectors = tables.connectors
@@ -19,13 +19,13 @@ class SqlMetrics:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    @undisturbed
+    @shielded
     async def load(self) -> Mapping[str, Mapping[str, Any]]:
         query = select(_rows.c.connector_id, _rows.c.numbers)
         async with self._database.read() as connection:
             return {row.connector_id: row.numbers for row in await connection.execute(query)}
 
-    @undisturbed
+    @shielded
     async def save(self, numbers: Mapping[str, Mapping[str, Any]]) -> None:
         if not numbers:
             return

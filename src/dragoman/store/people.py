@@ -13,7 +13,7 @@ from dragoman.scope import Caller, identity_of
 from dragoman.store import run_tables, tables
 from dragoman.store.database import Database
 from dragoman.store.run_families import remove_families
-from dragoman.store.undisturbed import undisturbed
+from dragoman.store.shielded import shielded
 
 _workspaces = tables.workspaces
 _users = tables.users
@@ -53,25 +53,25 @@ class SqlPeople:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    @undisturbed
+    @shielded
     async def workspaces(self) -> Sequence[Workspace]:
         async with self._database.read() as connection:
             rows = (await connection.execute(select(_workspaces))).mappings().all()
         return sorted(map(_workspace, rows), key=lambda found: (found.name, found.id))
 
-    @undisturbed
+    @shielded
     async def find_workspace(self, workspace: str) -> Workspace | None:
         query = select(_workspaces).where(_workspaces.c.id == workspace)
         async with self._database.read() as connection:
             row = (await connection.execute(query)).mappings().one_or_none()
         return _workspace(row) if row else None
 
-    @undisturbed
+    @shielded
     async def put_workspace(self, workspace: Workspace) -> None:
         async with self._database.write() as connection:
             await connection.execute(self._database.upsert(_workspaces), [asdict(workspace)])
 
-    @undisturbed
+    @shielded
     async def remove_workspace(self, workspace: str) -> None:
         async with self._database.write() as connection:
             await remove_families(connection, _runs.c.workspace == workspace)
@@ -79,28 +79,28 @@ class SqlPeople:
                 await connection.execute(delete(table).where(table.c.workspace == workspace))
             await connection.execute(delete(_workspaces).where(_workspaces.c.id == workspace))
 
-    @undisturbed
+    @shielded
     async def users(self, workspace: str) -> Sequence[User]:
         query = select(_users).where(_users.c.workspace == workspace)
         async with self._database.read() as connection:
             rows = (await connection.execute(query)).mappings().all()
         return sorted(map(_user, rows), key=lambda found: (found.name, found.id))
 
-    @undisturbed
+    @shielded
     async def find_user(self, workspace: str, user: str) -> User | None:
         query = select(_users).where(_users.c.workspace == workspace, _users.c.id == user)
         async with self._database.read() as connection:
             row = (await connection.execute(query)).mappings().one_or_none()
         return _user(row) if row else None
 
-    @undisturbed
+    @shielded
     async def find_external(self, external: str) -> User | None:
         async with self._database.read() as connection:
             found = await connection.execute(select(_users).where(_users.c.external == external))
             row = found.mappings().one_or_none()
         return _user(row) if row else None
 
-    @undisturbed
+    @shielded
     async def put_user(self, user: User) -> None:
         is_other = (_users.c.workspace != user.workspace) | (_users.c.id != user.id)
         same_name = (_users.c.workspace == user.workspace) & (_users.c.name == user.name)
@@ -115,7 +115,7 @@ class SqlPeople:
                 raise Conflict(f"there is a user {user.name[:80]!r} already", hint="choose another name")
             await connection.execute(self._database.upsert(_users), [_user_row(user)])
 
-    @undisturbed
+    @shielded
     async def remove_user(self, workspace: str, user: str) -> None:
         async with self._database.write() as connection:
             await remove_families(connection, (_runs.c.workspace == workspace) & (_runs.c.user == user))
@@ -132,7 +132,7 @@ class SqlPeople:
                 delete(_users).where(_users.c.workspace == workspace, _users.c.id == user)
             )
 
-    @undisturbed
+    @shielded
     async def keys(self, workspace: str, user: str | None = None) -> Sequence[ApiKey]:
         query = (
             select(_keys)
@@ -144,7 +144,7 @@ class SqlPeople:
         async with self._database.read() as connection:
             return [_key(row) for row in (await connection.execute(query)).mappings()]
 
-    @undisturbed
+    @shielded
     async def find_key(self, hash: str) -> ApiKey | None:
         async with self._database.read() as connection:
             row = (
@@ -152,7 +152,7 @@ class SqlPeople:
             )
         return _key(row) if row else None
 
-    @undisturbed
+    @shielded
     async def put_key(self, key: ApiKey) -> None:
         facts = {column.name: getattr(key, column.name) for column in _keys.columns}
         facts["scopes"] = sorted(key.scopes)
@@ -160,7 +160,7 @@ class SqlPeople:
         async with self._database.write() as connection:
             await connection.execute(self._database.upsert(_keys), [facts])
 
-    @undisturbed
+    @shielded
     async def used_keys(self, moments: Mapping[str, datetime]) -> None:
         if not moments:
             return

@@ -15,14 +15,14 @@ from dragoman.store.records import (
     Approval,
     AuditEntry,
     AuthorizationFlow,
-    Binding,
+    CallBinding,
     CallRecord,
+    ConcurrencyLease,
     KeptResult,
-    Lease,
     LoadedTool,
-    Meter,
     SealedSecret,
     ToolVersion,
+    UsageMeter,
 )
 from dragoman.store.run_protocols import AgentRows, MessageRows, QuestionRows, RolloutRows, RunRows
 from dragoman.tool import Tool
@@ -232,7 +232,7 @@ class ApprovalRows(Protocol):
         """Writes the answer if the question is still open; both or nothing."""
         ...
 
-    async def take(self, binding: Binding, now: datetime, used_by: str | None = None) -> Approval | None:
+    async def take(self, binding: CallBinding, now: datetime, used_by: str | None = None) -> Approval | None:
         """An approved, unused and unexpired one for exactly this call, used from now on by nobody else.
 
         Where the call is named by `used_by`, the one that the same call took before is its own still.
@@ -270,15 +270,15 @@ class UsageRows(Protocol):
     """Counts that several processes share. Each method is one transaction."""
 
     async def take(
-        self, meters: Sequence[Meter], leases: Sequence[Lease], now: datetime
-    ) -> Meter | Lease | None:
+        self, meters: Sequence[UsageMeter], leases: Sequence[ConcurrencyLease], now: datetime
+    ) -> UsageMeter | ConcurrencyLease | None:
         """Adds all amounts and takes all places; or nothing, and returns the first that exceeds its limit.
 
         An amount of nothing asks whether there is room at all.
         """
         ...
 
-    async def settle(self, meters: Sequence[Meter], leases: Sequence[Lease]) -> None:
+    async def settle(self, meters: Sequence[UsageMeter], leases: Sequence[ConcurrencyLease]) -> None:
         """Adds amounts whatever the limits, as they were used after all, and gives places back."""
         ...
 

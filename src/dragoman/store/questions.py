@@ -10,7 +10,7 @@ from dragoman.run import Message, Question
 from dragoman.store import run_tables
 from dragoman.store.database import Database
 from dragoman.store.messages import add_messages, place_of, wait_for_threads
-from dragoman.store.undisturbed import undisturbed
+from dragoman.store.shielded import shielded
 
 _rows = run_tables.questions
 _runs = run_tables.runs
@@ -23,7 +23,7 @@ class SqlQuestions:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    @undisturbed
+    @shielded
     async def ask(self, question: Question) -> Question:
         facts = {column.name: getattr(question, column.name) for column in _rows.columns}
         facts["fields"] = None if question.fields is None else dict(question.fields)
@@ -37,7 +37,7 @@ class SqlQuestions:
             await connection.execute(once, [facts])
             return _question((await connection.execute(query)).mappings().one())
 
-    @undisturbed
+    @shielded
     async def find(self, workspace: str, user: str, question: str) -> Question | None:
         query = select(_rows).where(
             _rows.c.workspace == workspace, _rows.c.user == user, _rows.c.id == question
@@ -46,7 +46,7 @@ class SqlQuestions:
             row = (await connection.execute(query)).mappings().one_or_none()
         return _question(row) if row else None
 
-    @undisturbed
+    @shielded
     async def list(
         self,
         workspace: str,
@@ -69,13 +69,13 @@ class SqlQuestions:
         async with self._database.read() as connection:
             return [_question(row) for row in (await connection.execute(query)).mappings()]
 
-    @undisturbed
+    @shielded
     async def answer(self, workspace: str, user: str, question: str, answer: Any, now: datetime) -> bool:
         answered = _answered(workspace, user, question, now).values(answer=answer)
         async with self._database.write() as connection:
             return bool((await connection.execute(answered)).rowcount)
 
-    @undisturbed
+    @shielded
     async def answer_by(self, message: Message, question: str, now: datetime) -> Message | None:
         answered = _answered(message.workspace, message.user, question, now).values(answer=message.text)
         async with self._database.write() as connection:
@@ -85,19 +85,19 @@ class SqlQuestions:
             (written,) = await add_messages(connection, [message])
         return written
 
-    @undisturbed
+    @shielded
     async def settled(self, questions: Collection[str]) -> frozenset[str]:
         query = select(_rows.c.id).where(_rows.c.id.in_(questions), _rows.c.status == "pending")
         async with self._database.read() as connection:
             return frozenset(questions) - frozenset(await connection.scalars(query))
 
-    @undisturbed
+    @shielded
     async def close(self, workspace: str, root: str, status: str) -> None:
         is_open = and_(_rows.c.workspace == workspace, _rows.c.root == root, _rows.c.status == "pending")
         async with self._database.write() as connection:
             await connection.execute(update(_rows).where(is_open).values(status=status))
 
-    @undisturbed
+    @shielded
     async def expire(self, now: datetime) -> None:
         is_over = (_rows.c.status == "pending") & (_rows.c.expires_at <= now)
         # A question goes with its run; this is for one that was asked while its run was being removed.

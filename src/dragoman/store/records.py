@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
-from dragoman.tool import Definition
+from dragoman.tool import ToolDefinition
 
 ApprovalStatus = Literal["pending", "approved", "refused", "expired", "used"]
 Answer = Literal["once", "thread", "always", "no"]
@@ -31,7 +31,7 @@ class ToolVersion:
     tool: str
     version: int
     fingerprint: str
-    definition: Definition
+    definition: ToolDefinition
     diff: str
     seen_at: datetime
 
@@ -72,7 +72,7 @@ class CallRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Binding:
+class CallBinding:
     """The exact call that an approval is for. Another character in the arguments is another hash."""
 
     workspace: str
@@ -95,7 +95,7 @@ class Approval:
     """
 
     id: str
-    binding: Binding
+    binding: CallBinding
     slug: str
     reason: str
     arguments: bytes
@@ -135,7 +135,7 @@ class LoadedTool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Meter:
+class UsageMeter:
     """One count that must stay within its limit: of whom, of what, and the window it belongs to."""
 
     workspace: str
@@ -147,7 +147,7 @@ class Meter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lease:
+class ConcurrencyLease:
     """A place among those at work at once. It frees itself at `expires_at`, should nobody give it back."""
 
     id: str

@@ -9,8 +9,8 @@ from sqlalchemy import delete, select, update
 
 from dragoman.store import run_tables
 from dragoman.store.database import Database
-from dragoman.store.run_protocols import Sample
-from dragoman.store.undisturbed import undisturbed
+from dragoman.store.run_protocols import RolloutSample
+from dragoman.store.shielded import shielded
 
 _states = run_tables.rollout_states
 _rows = run_tables.rollout_samples
@@ -23,31 +23,31 @@ class SqlRollout:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    @undisturbed
+    @shielded
     async def state(self, name: str) -> Mapping[str, Any] | None:
         async with self._database.read() as connection:
             return await connection.scalar(select(_states.c.state).where(_states.c.name == name))
 
-    @undisturbed
+    @shielded
     async def put_state(self, name: str, state: Mapping[str, Any]) -> None:
         async with self._database.write() as connection:
             await connection.execute(self._database.upsert(_states), [{"name": name, "state": dict(state)}])
 
-    @undisturbed
-    async def add(self, sample: Sample) -> None:
+    @shielded
+    async def add(self, sample: RolloutSample) -> None:
         once = self._database.insert(_rows).on_conflict_do_nothing(index_elements=["workspace", "run"])
         async with self._database.write() as connection:
             await connection.execute(once, [asdict(sample)])
 
-    @undisturbed
+    @shielded
     async def thumb(self, workspace: str, run: str, thumb: int) -> bool:
         is_this = (_rows.c.workspace == workspace) & (_rows.c.run == run)
         async with self._database.write() as connection:
             changed = await connection.execute(update(_rows).where(is_this).values(thumb=thumb))
         return bool(changed.rowcount)
 
-    @undisturbed
-    async def samples(self, since: datetime) -> Sequence[Sample]:
+    @shielded
+    async def samples(self, since: datetime) -> Sequence[RolloutSample]:
         query = (
             select(_rows)
             .where(_rows.c.at >= since)
@@ -55,10 +55,10 @@ class SqlRollout:
             .limit(_MOST_SAMPLES)
         )
         async with self._database.read() as connection:
-            found = [Sample(**row) for row in (await connection.execute(query)).mappings()]
+            found = [RolloutSample(**row) for row in (await connection.execute(query)).mappings()]
         return found[::-1]
 
-    @undisturbed
+    @shielded
     async def forget(self, before: datetime) -> None:
         async with self._database.write() as connection:
             await connection.execute(delete(_rows).where(_rows.c.at < before))

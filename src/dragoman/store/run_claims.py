@@ -30,7 +30,7 @@ from dragoman.run import Run
 from dragoman.store import run_tables
 from dragoman.store.database import Database
 from dragoman.store.run_families import Key, is_root, run_key, run_of
-from dragoman.store.undisturbed import undisturbed
+from dragoman.store.shielded import shielded
 
 _runs = run_tables.runs
 _other = _runs.alias("other")
@@ -45,7 +45,7 @@ class SqlRunClaims:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    @undisturbed
+    @shielded
     async def claim(
         self, worker: str, until: datetime, now: datetime, *, dead: Sequence[str] = (), limit: int = 100
     ) -> Sequence[Run]:
@@ -53,7 +53,7 @@ class SqlRunClaims:
             facts = {"now": now, "dead": [*dead], "gone": [*dead], "most": limit}
             return await _take(connection, _CLAIMABLE, facts, worker, until)
 
-    @undisturbed
+    @shielded
     async def claim_one(
         self, workspace: str, run: str, worker: str, until: datetime, now: datetime
     ) -> Run | None:
@@ -61,7 +61,7 @@ class SqlRunClaims:
         async with self._database.write() as connection:
             return next(iter(await _take(connection, _CLAIMABLE_ONE, facts, worker, until)), None)
 
-    @undisturbed
+    @shielded
     async def renew(
         self, worker: str, until: datetime, runs: Collection[str] | None = None
     ) -> frozenset[str]:
@@ -71,26 +71,26 @@ class SqlRunClaims:
                 await connection.execute(update(_runs).where(run_key.in_(held)).values(lease_until=until))
         return frozenset(run for _, run in held)
 
-    @undisturbed
+    @shielded
     async def has_open(self) -> bool:
         query = select(_runs.c.id).where(_is_unfinished, is_root).limit(1)
         async with self._database.read() as connection:
             return (await connection.execute(query)).first() is not None
 
-    @undisturbed
+    @shielded
     async def workers(self) -> frozenset[str]:
         query = select(_runs.c.worker).where(_is_unfinished, _runs.c.worker.is_not(None)).distinct()
         async with self._database.read() as connection:
             return frozenset(await connection.scalars(query))
 
-    @undisturbed
+    @shielded
     async def release(self, worker: str, runs: Collection[str] | None = None) -> None:
         async with self._database.write() as connection:
             if held := await _lock_held(connection, worker, runs):
                 given_back = update(_runs).where(run_key.in_(held)).values(worker=None, lease_until=None)
                 await connection.execute(given_back)
 
-    @undisturbed
+    @shielded
     async def ask_cancel(self, workspace: str, run: str) -> bool:
         now = datetime.now(UTC)
         is_this = and_(_runs.c.workspace == workspace, _runs.c.id == run, is_root, _is_unfinished)
@@ -104,7 +104,7 @@ class SqlRunClaims:
             marked = update(_runs).where(is_this).values(cancel_asked=True)
             return bool((await connection.execute(marked)).rowcount)
 
-    @undisturbed
+    @shielded
     async def cancels(self, worker: str) -> frozenset[str]:
         query = select(_runs.c.id).where(
             _is_unfinished, _runs.c.worker == worker, _runs.c.cancel_asked.is_(True)

@@ -10,12 +10,12 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from dragoman.run import Message, RunEvent, Step
 from dragoman.store import run_tables
 from dragoman.store.agents import add_numbers
-from dragoman.store.bulk import Bulk
+from dragoman.store.bulk_insert import BulkInsert
 from dragoman.store.database import Database
 from dragoman.store.messages import add_messages, place_of, wait_for_threads
 from dragoman.store.run_families import Key, lock_families, row_of, run_key
-from dragoman.store.run_protocols import Batch
-from dragoman.store.undisturbed import undisturbed
+from dragoman.store.run_protocols import JournalBatch
+from dragoman.store.shielded import shielded
 
 _runs = run_tables.runs
 _steps = run_tables.run_steps
@@ -53,23 +53,23 @@ class SqlRunJournal:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._new_steps = Bulk(_steps)
-        self._new_events = Bulk(_events, unless_there=["workspace", "root", "number"])
+        self._new_steps = BulkInsert(_steps)
+        self._new_events = BulkInsert(_events, unless_there=["workspace", "root", "number"])
 
-    @undisturbed
-    async def write(self, batch: Batch) -> Sequence[Message]:
+    @shielded
+    async def write(self, batch: JournalBatch) -> Sequence[Message]:
         async with self._database.write() as connection:
             _, messages = await self._write(connection, batch, None)
         return messages
 
-    @undisturbed
-    async def write_held(self, batch: Batch, worker: str) -> frozenset[str]:
+    @shielded
+    async def write_held(self, batch: JournalBatch, worker: str) -> frozenset[str]:
         async with self._database.write() as connection:
             present, _ = await self._write(connection, batch, worker)
         return frozenset(run for workspace, run in _named(batch) if (workspace, run) not in present)
 
     async def _write(
-        self, connection: AsyncConnection, batch: Batch, worker: str | None
+        self, connection: AsyncConnection, batch: JournalBatch, worker: str | None
     ) -> tuple[set[Key], Sequence[Message]]:
         await wait_for_threads(self._database, connection, set(map(place_of, batch.messages)))
         present = await _present(connection, batch, worker)
@@ -101,7 +101,7 @@ class SqlRunJournal:
             rows.append(_step_row(step, highest[key]))
         await self._new_steps.insert(connection, rows)
 
-    @undisturbed
+    @shielded
     async def steps(self, workspace: str, run: str) -> Sequence[Step]:
         query = (
             select(_steps)
@@ -111,7 +111,7 @@ class SqlRunJournal:
         async with self._database.read() as connection:
             return [Step(**row) for row in (await connection.execute(query)).mappings()]
 
-    @undisturbed
+    @shielded
     async def events(
         self, workspace: str, root: str, *, after: int = 0, limit: int = 1000
     ) -> Sequence[RunEvent]:
@@ -119,7 +119,7 @@ class SqlRunJournal:
         async with self._database.read() as connection:
             return [_event(row) for row in (await connection.execute(_EVENTS, facts)).mappings()]
 
-    @undisturbed
+    @shielded
     async def last_event(self, workspace: str, root: str) -> int:
         query = select(func.max(_events.c.number)).where(
             _events.c.workspace == workspace, _events.c.root == root
@@ -128,7 +128,7 @@ class SqlRunJournal:
             return await connection.scalar(query) or 0
 
 
-def _named(batch: Batch) -> set[Key]:
+def _named(batch: JournalBatch) -> set[Key]:
     keys = {(step.workspace, step.run) for step in batch.steps}
     keys |= {(event.workspace, event.root) for event in batch.events}
     keys |= {(message.workspace, message.run) for message in batch.messages if message.run is not None}
@@ -138,7 +138,7 @@ def _named(batch: Batch) -> set[Key]:
     return keys
 
 
-async def _present(connection: AsyncConnection, batch: Batch, worker: str | None) -> set[Key]:
+async def _present(connection: AsyncConnection, batch: JournalBatch, worker: str | None) -> set[Key]:
     """The runs of the batch that are there, and the child runs that come with it."""
     found = await lock_families(connection, _named(batch), worker)
     return found | {(run.workspace, run.id) for run in batch.runs if (run.workspace, run.root) in found}

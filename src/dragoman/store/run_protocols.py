@@ -14,7 +14,7 @@ from dragoman.run import Message, Question, Run, RunEvent, RunStatus, Step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Accepted:
+class AcceptedRun:
     """A run and the message that it works on, as they were written together."""
 
     run: Run
@@ -22,7 +22,7 @@ class Accepted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sample:
+class RolloutSample:
     """One finished run as a rollout counts it. `thumb` is 1, -1, or 0 for nobody said."""
 
     run: str
@@ -78,7 +78,7 @@ class MessageRows(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Worked:
+class AgentWorked:
     """What an agent did in a run that ended: added to its numbers."""
 
     workspace: str
@@ -88,7 +88,7 @@ class Worked:
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class JournalBatch:
     """What is written together: one transaction.
 
     Steps get the next numbers of their runs in the order given. Events carry their numbers; one that is
@@ -99,7 +99,7 @@ class Batch:
     events: Sequence[RunEvent] = ()
     runs: Sequence[Run] = ()
     messages: Sequence[Message] = ()
-    worked: Sequence[Worked] = ()
+    worked: Sequence[AgentWorked] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,11 +125,11 @@ class RunRows(Protocol):
         *,
         worker: str | None = None,
         until: datetime | None = None,
-    ) -> Accepted:
+    ) -> AcceptedRun:
         """One `NewRun`, in a transaction of its own."""
         ...
 
-    async def accept_all(self, new: Sequence[NewRun]) -> Sequence[Accepted]:
+    async def accept_all(self, new: Sequence[NewRun]) -> Sequence[AcceptedRun]:
         """Writes all of them or none; messages get their numbers, and runs the numbers of their messages."""
         ...
 
@@ -158,11 +158,11 @@ class RunRows(Protocol):
         """The run that this call of the parent started."""
         ...
 
-    async def write(self, batch: Batch) -> Sequence[Message]:
+    async def write(self, batch: JournalBatch) -> Sequence[Message]:
         """One transaction. Returns the messages with their numbers."""
         ...
 
-    async def write_held(self, batch: Batch, worker: str) -> frozenset[str]:
+    async def write_held(self, batch: JournalBatch, worker: str) -> frozenset[str]:
         """The same of runs whose root the worker holds. Returns the others: nothing was written of them."""
         ...
 
@@ -280,13 +280,13 @@ class RolloutRows(Protocol):
 
     async def put_state(self, name: str, state: Mapping[str, Any]) -> None: ...
 
-    async def add(self, sample: Sample) -> None:
+    async def add(self, sample: RolloutSample) -> None:
         """One that is known already is left as it is."""
         ...
 
     async def thumb(self, workspace: str, run: str, thumb: int) -> bool: ...
 
-    async def samples(self, since: datetime) -> Sequence[Sample]:
+    async def samples(self, since: datetime) -> Sequence[RolloutSample]:
         """Oldest first; at most the last 10,000."""
         ...
 

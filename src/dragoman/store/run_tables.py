@@ -16,7 +16,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-from dragoman.store.columns import Document, FreeText, Moment
+from dragoman.store.columns import Document, FreeText, UtcDateTime
 from dragoman.store.tables import metadata
 
 agents = Table(
@@ -36,8 +36,8 @@ agents = Table(
     Column("connectors", Document),
     Column("connector_id", Text),
     Column("exposure", Text, nullable=False),
-    Column("created_at", Moment, nullable=False),
-    Column("updated_at", Moment, nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("updated_at", UtcDateTime, nullable=False),
     UniqueConstraint("workspace", "owner", "name"),
 )
 
@@ -54,7 +54,7 @@ agent_numbers = Table(
     Column("input_tokens", BigInteger, nullable=False),
     Column("output_tokens", BigInteger, nullable=False),
     Column("cost", Float, nullable=False),
-    Column("last_used", Moment),
+    Column("last_used", UtcDateTime),
     Index(None, "agent"),
 )
 
@@ -70,7 +70,7 @@ messages = Table(
     Column("agent", Text),
     Column("run", Text),
     Column("details", Document, nullable=False),
-    Column("created_at", Moment, nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
 )
 
 runs = Table(
@@ -99,10 +99,10 @@ runs = Table(
     Column("grants", Document, nullable=False),
     Column("cancel_asked", Boolean, nullable=False),
     Column("worker", Text),
-    Column("lease_until", Moment),
-    Column("created_at", Moment, nullable=False),
-    Column("started_at", Moment),
-    Column("finished_at", Moment, index=True),
+    Column("lease_until", UtcDateTime),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("started_at", UtcDateTime),
+    Column("finished_at", UtcDateTime, index=True),
     Index(None, "status", "lease_until"),
     Index(None, "workspace", "created_at"),
     Index(None, "workspace", "user", "created_at"),
@@ -120,7 +120,7 @@ run_steps = Table(
     Column("kind", Text, nullable=False),
     Column("key", Text, nullable=False),
     Column("content", Document),
-    Column("time", Moment, nullable=False),
+    Column("time", UtcDateTime, nullable=False),
 )
 
 run_events = Table(
@@ -133,7 +133,7 @@ run_events = Table(
     Column("kind", Text, nullable=False),
     Column("agent", Text, nullable=False),
     Column("data", Document, nullable=False),
-    Column("time", Moment, nullable=False),
+    Column("time", UtcDateTime, nullable=False),
 )
 
 questions = Table(
@@ -151,9 +151,9 @@ questions = Table(
     Column("fields", Document),
     Column("status", Text, nullable=False),
     Column("answer", Document),
-    Column("created_at", Moment, nullable=False),
-    Column("expires_at", Moment, nullable=False),
-    Column("answered_at", Moment),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("expires_at", UtcDateTime, nullable=False),
+    Column("answered_at", UtcDateTime),
     UniqueConstraint("workspace", "run", "key"),
     Index(None, "workspace", "user", "status"),
     Index(None, "workspace", "root"),
@@ -180,5 +180,5 @@ rollout_samples = Table(
     Column("tokens", BigInteger, nullable=False),
     Column("cost", Float, nullable=False),
     Column("thumb", Integer, nullable=False),
-    Column("at", Moment, nullable=False, index=True),
+    Column("at", UtcDateTime, nullable=False, index=True),
 )

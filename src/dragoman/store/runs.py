@@ -14,8 +14,8 @@ from dragoman.store.messages import add_messages, place_of, wait_for_threads
 from dragoman.store.run_claims import SqlRunClaims, with_turn
 from dragoman.store.run_families import is_root, lock_families, remove_families, row_of, run_of
 from dragoman.store.run_journal import SqlRunJournal
-from dragoman.store.run_protocols import Accepted, NewRun
-from dragoman.store.undisturbed import undisturbed
+from dragoman.store.run_protocols import AcceptedRun, NewRun
+from dragoman.store.shielded import shielded
 
 _rows = run_tables.runs
 # Made once: to put them together costs more than to execute them.
@@ -28,7 +28,7 @@ _FOUND = select(_rows).where(
 class SqlRuns(SqlRunJournal, SqlRunClaims):
     """Fills `RunRows`."""
 
-    @undisturbed
+    @shielded
     async def accept(
         self,
         run: Run,
@@ -37,11 +37,11 @@ class SqlRuns(SqlRunJournal, SqlRunClaims):
         *,
         worker: str | None = None,
         until: datetime | None = None,
-    ) -> Accepted:
+    ) -> AcceptedRun:
         return (await self.accept_all([NewRun(run, message, events, worker, until)]))[0]
 
-    @undisturbed
-    async def accept_all(self, new: Sequence[NewRun]) -> Sequence[Accepted]:
+    @shielded
+    async def accept_all(self, new: Sequence[NewRun]) -> Sequence[AcceptedRun]:
         async with self._database.write() as connection:
             messages = [one.message for one in new if one.message is not None]
             await wait_for_threads(self._database, connection, set(map(place_of, messages)))
@@ -62,14 +62,14 @@ class SqlRuns(SqlRunJournal, SqlRunClaims):
             ]
             await connection.execute(_NEW, [row_of(run) for run in runs])
             await self._add_events(connection, [event for one in new for event in one.events])
-        return [Accepted(run=run, message=message) for run, message in zip(runs, written, strict=True)]
+        return [AcceptedRun(run=run, message=message) for run, message in zip(runs, written, strict=True)]
 
-    @undisturbed
+    @shielded
     async def find(self, workspace: str, run: str) -> Run | None:
         found = await self._runs(_FOUND, {"of_workspace": workspace, "of_run": run})
         return found[0] if found else None
 
-    @undisturbed
+    @shielded
     async def list(
         self,
         workspace: str,
@@ -91,19 +91,19 @@ class SqlRuns(SqlRunJournal, SqlRunClaims):
             query = query.where(_rows.c.created_at < before)
         return await self._runs(query.order_by(_rows.c.created_at.desc(), _rows.c.id).limit(limit))
 
-    @undisturbed
+    @shielded
     async def family(self, workspace: str, root: str) -> Sequence[Run]:
         query = select(_rows).where(_rows.c.workspace == workspace, _rows.c.root == root)
         return await self._runs(query.order_by(_rows.c.id != root, _rows.c.created_at, _rows.c.id))
 
-    @undisturbed
+    @shielded
     async def child(self, workspace: str, parent: str, parent_call: str) -> Run | None:
         is_child = (_rows.c.parent == parent) & (_rows.c.parent_call == parent_call)
         query = select(_rows).where(_rows.c.workspace == workspace, is_child)
         found = await self._runs(query.order_by(_rows.c.created_at, _rows.c.id).limit(1))
         return found[0] if found else None
 
-    @undisturbed
+    @shielded
     async def roots_after(self, workspace: str, user: str, thread: str, message: int) -> Sequence[Run]:
         query = select(_rows).where(
             _rows.c.workspace == workspace,
@@ -114,7 +114,7 @@ class SqlRuns(SqlRunJournal, SqlRunClaims):
         )
         return await self._runs(query.order_by(_rows.c.message, _rows.c.created_at, _rows.c.id))
 
-    @undisturbed
+    @shielded
     async def forget(self, before: datetime) -> int:
         is_old = _rows.c.status.in_(sorted(FINISHED)) & (_rows.c.finished_at < before)
         async with self._database.write() as connection:

@@ -17,7 +17,7 @@ from sqlalchemy.exc import OperationalError, ProgrammingError
 from dragoman.errors import StoreUnavailable
 from dragoman.store.database import Database
 from dragoman.store.faults import translated
-from dragoman.store.location import Location
+from dragoman.store.location import DatabaseLocation
 
 HEAD = "0004"
 VERSION_TABLE = "dragoman_schema"
@@ -51,7 +51,7 @@ def _is_missing_table(error: OperationalError | ProgrammingError) -> bool:
     return getattr(error.orig, "sqlstate", None) == "42P01"
 
 
-def migrate(location: Location, busy_timeout: float, target: str = HEAD) -> None:
+def migrate(location: DatabaseLocation, busy_timeout: float, target: str = HEAD) -> None:
     with _ALEMBIC, translated(location):
         arguments: dict[str, Any] = (
             {"timeout": busy_timeout, "isolation_level": None} if location.is_sqlite else {}
@@ -88,7 +88,7 @@ def _turn_on_wal(engine: Engine, patience: float) -> None:
         time.sleep(0.02)
 
 
-def _upgrade(connection: Connection, location: Location, target: str) -> None:
+def _upgrade(connection: Connection, location: DatabaseLocation, target: str) -> None:
     from alembic import command
     from alembic.config import Config
     from alembic.script import ScriptDirectory

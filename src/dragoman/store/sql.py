@@ -8,13 +8,13 @@ from sqlalchemy import text
 from dragoman.store.agents import SqlAgents
 from dragoman.store.approvals import SqlApprovals
 from dragoman.store.audit import SqlAudit
+from dragoman.store.authorization_flows import SqlFlows
 from dragoman.store.calls import SqlCalls
 from dragoman.store.connectors import SqlConnectors
 from dragoman.store.database import Database, open_database
 from dragoman.store.faults import translated
-from dragoman.store.flows import SqlFlows
-from dragoman.store.loaded import SqlLoadedTools
-from dragoman.store.location import Location
+from dragoman.store.loaded_tools import SqlLoadedTools
+from dragoman.store.location import DatabaseLocation
 from dragoman.store.messages import SqlMessages
 from dragoman.store.metrics import SqlMetrics
 from dragoman.store.people import SqlPeople
@@ -23,9 +23,9 @@ from dragoman.store.results import SqlResults
 from dragoman.store.rollout import SqlRollout
 from dragoman.store.runs import SqlRuns
 from dragoman.store.schema import VERSION_TABLE, bring_up_to_date
+from dragoman.store.shielded import shielded
 from dragoman.store.threads import SqlThreads
 from dragoman.store.tools import SqlTools
-from dragoman.store.undisturbed import undisturbed
 from dragoman.store.usage import SqlUsage
 
 
@@ -52,7 +52,7 @@ class SqlStore:
         self.questions = SqlQuestions(database)
         self.rollout = SqlRollout(database)
 
-    @undisturbed
+    @shielded
     async def ping(self) -> None:
         async with self._database.read() as connection:
             await connection.scalar(text(f"SELECT version_num FROM {VERSION_TABLE}"))  # noqa: S608
@@ -60,7 +60,7 @@ class SqlStore:
 
 @asynccontextmanager
 async def open_sql_store(url: str, *, busy_timeout: float) -> AsyncGenerator[SqlStore]:
-    location = Location.of(url)
+    location = DatabaseLocation.of(url)
     if location.is_sqlite:
         with translated(location):
             location.make_file()

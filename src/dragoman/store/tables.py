@@ -17,7 +17,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-from dragoman.store.columns import Document, FreeText, Moment
+from dragoman.store.columns import Document, FreeText, UtcDateTime
 
 metadata = MetaData(
     naming_convention={
@@ -56,8 +56,8 @@ connectors = Table(
     Column("era", Text),
     Column("instructions", FreeText),
     Column("server", Document),
-    Column("created_at", Moment, nullable=False),
-    Column("updated_at", Moment, nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("updated_at", UtcDateTime, nullable=False),
     UniqueConstraint("workspace", "id"),
     UniqueConstraint("workspace", "owner", "slug"),
 )
@@ -81,7 +81,7 @@ tools = Table(
     Column("required_capabilities", Document, nullable=False),
     Column("approval", Text),
     Column("cost", Float, nullable=False),
-    Column("first_seen", Moment, nullable=False),
+    Column("first_seen", UtcDateTime, nullable=False),
     _of_connector(),
 )
 
@@ -96,7 +96,7 @@ tool_versions = Table(
     Column("fingerprint", Text, nullable=False),
     Column("definition", Document, nullable=False),
     Column("diff", FreeText, nullable=False),
-    Column("seen_at", Moment, nullable=False),
+    Column("seen_at", UtcDateTime, nullable=False),
     ForeignKeyConstraint(
         ["workspace", "connector_id", "identity", "tool"],
         ["tools.workspace", "tools.connector_id", "tools.identity", "tools.name"],
@@ -126,7 +126,7 @@ results = Table(
     Column("tool", FreeText, nullable=False),
     Column("content_type", FreeText, nullable=False),
     Column("body", LargeBinary, nullable=False),
-    Column("created_at", Moment, nullable=False, index=True),
+    Column("created_at", UtcDateTime, nullable=False, index=True),
 )
 
 # No foreign key: what was called stays on record when the connector is gone.
@@ -147,7 +147,7 @@ calls = Table(
     Column("message", FreeText),
     Column("duration_ms", Float, nullable=False),
     Column("attempts", Integer, nullable=False),
-    Column("started_at", Moment, nullable=False, index=True),
+    Column("started_at", UtcDateTime, nullable=False, index=True),
     Column("trace", Document, nullable=False),
     Index(None, "workspace", "user", "started_at"),
 )
@@ -168,7 +168,7 @@ workspaces = Table(
     Column("name", FreeText, nullable=False),
     Column("approval", Text, nullable=False),
     Column("bounds", Document, nullable=False),
-    Column("created_at", Moment, nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
 )
 
 users = Table(
@@ -183,7 +183,7 @@ users = Table(
     Column("preferences", Document, nullable=False),
     Column("is_active", Boolean, nullable=False),
     Column("external", Text, unique=True),
-    Column("created_at", Moment, nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
     ForeignKeyConstraint(["workspace"], ["workspaces.id"], ondelete="CASCADE"),
     UniqueConstraint("workspace", "name"),
 )
@@ -205,10 +205,10 @@ api_keys = Table(
     Column("scopes", Document, nullable=False),
     Column("capabilities", Document),
     Column("way", Text, nullable=False),
-    Column("created_at", Moment, nullable=False),
-    Column("expires_at", Moment),
-    Column("revoked_at", Moment),
-    Column("last_used_at", Moment),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("expires_at", UtcDateTime),
+    Column("revoked_at", UtcDateTime),
+    Column("last_used_at", UtcDateTime),
     _of_user(),
     Index(None, "workspace", "user"),
 )
@@ -222,8 +222,8 @@ threads = Table(
     Column("id", Text, primary_key=True),
     Column("title", FreeText, nullable=False),
     Column("connectors", Document),
-    Column("created_at", Moment, nullable=False),
-    Column("updated_at", Moment, nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("updated_at", UtcDateTime, nullable=False),
 )
 
 # No foreign key to threads: tools are loaded also where nobody wrote the thread down.
@@ -234,7 +234,7 @@ loaded_tools = Table(
     Column("user", Text, primary_key=True),
     Column("thread", Text, primary_key=True),
     Column("tool", Text, primary_key=True),
-    Column("loaded_at", Moment, nullable=False),
+    Column("loaded_at", UtcDateTime, nullable=False),
     Index(None, "loaded_at"),
 )
 
@@ -259,9 +259,9 @@ approvals = Table(
     Column("status", Text, nullable=False),
     Column("answer", Text),
     Column("answered_by", Text),
-    Column("answered_at", Moment),
-    Column("created_at", Moment, nullable=False),
-    Column("expires_at", Moment, nullable=False, index=True),
+    Column("answered_at", UtcDateTime),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("expires_at", UtcDateTime, nullable=False, index=True),
     Column("used_by", Text),
     Index(None, "workspace", "user", "status"),
 )
@@ -277,7 +277,7 @@ allowances = Table(
     Column("thread", Text, primary_key=True),
     Column("fingerprint", Text, nullable=False),
     Column("approval_id", Text, nullable=False),
-    Column("created_at", Moment, nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
 )
 
 usage = Table(
@@ -296,7 +296,7 @@ leases = Table(
     Column("workspace", Text, primary_key=True),
     Column("subject", Text, primary_key=True),
     Column("id", Text, primary_key=True),
-    Column("expires_at", Moment, nullable=False),
+    Column("expires_at", UtcDateTime, nullable=False),
 )
 
 audit = Table(
@@ -304,7 +304,7 @@ audit = Table(
     metadata,
     Column("workspace", Text, primary_key=True),
     Column("number", Integer, primary_key=True, autoincrement=False),
-    Column("time", Moment, nullable=False),
+    Column("time", UtcDateTime, nullable=False),
     Column("user", Text, nullable=False),
     Column("agent", FreeText),
     Column("way", Text, nullable=False),
@@ -336,6 +336,6 @@ authorization_flows = Table(
     Column("user", Text, nullable=False),
     Column("connector_id", Text, nullable=False),
     Column("sealed", LargeBinary, nullable=False),
-    Column("expires_at", Moment, nullable=False, index=True),
+    Column("expires_at", UtcDateTime, nullable=False, index=True),
     _of_connector_of_any(),
 )

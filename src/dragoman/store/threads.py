@@ -9,7 +9,7 @@ from dragoman.store import run_tables, tables
 from dragoman.store.database import Database
 from dragoman.store.messages import wait_for_threads
 from dragoman.store.run_families import remove_families
-from dragoman.store.undisturbed import undisturbed
+from dragoman.store.shielded import shielded
 
 _rows = tables.threads
 _loaded = tables.loaded_tools
@@ -29,7 +29,7 @@ class SqlThreads:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    @undisturbed
+    @shielded
     async def list(self, workspace: str, user: str, limit: int = 100) -> Sequence[Thread]:
         query = (
             select(_rows)
@@ -40,21 +40,21 @@ class SqlThreads:
         async with self._database.read() as connection:
             return [_thread(row) for row in (await connection.execute(query)).mappings()]
 
-    @undisturbed
+    @shielded
     async def find(self, workspace: str, user: str, thread: str) -> Thread | None:
         facts = {"of_workspace": workspace, "of_user": user, "of_thread": thread}
         async with self._database.read() as connection:
             row = (await connection.execute(_FOUND, facts)).mappings().one_or_none()
         return _thread(row) if row else None
 
-    @undisturbed
+    @shielded
     async def put(self, thread: Thread) -> None:
         facts = {column.name: getattr(thread, column.name) for column in _rows.columns}
         facts["connectors"] = None if thread.connectors is None else list(thread.connectors)
         async with self._database.write() as connection:
             await connection.execute(self._database.upsert(_rows), [facts])
 
-    @undisturbed
+    @shielded
     async def remove(self, workspace: str, user: str, thread: str) -> None:
         place = (workspace, user, thread)
         async with self._database.write() as connection:

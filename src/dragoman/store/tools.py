@@ -9,8 +9,8 @@ from sqlalchemy import RowMapping, bindparam, delete, select
 from dragoman.store import tables
 from dragoman.store.database import Database
 from dragoman.store.records import ToolVersion
-from dragoman.store.undisturbed import undisturbed
-from dragoman.tool import Annotations, Definition, Tool
+from dragoman.store.shielded import shielded
+from dragoman.tool import Annotations, Tool, ToolDefinition
 
 _rows = tables.tools
 _versions = tables.tool_versions
@@ -28,7 +28,7 @@ class SqlTools:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    @undisturbed
+    @shielded
     async def list(self, workspace: str | None = None) -> Sequence[Tool]:
         query = select(_rows)
         if workspace is not None:
@@ -37,7 +37,7 @@ class SqlTools:
             rows = (await connection.execute(query)).mappings().all()
         return sorted(map(_tool, rows), key=lambda tool: (tool.workspace, tool.name, tool.identity))
 
-    @undisturbed
+    @shielded
     async def save(
         self, tools: Sequence[Tool], versions: Sequence[ToolVersion], removed: Sequence[Tool]
     ) -> None:
@@ -62,7 +62,7 @@ class SqlTools:
             if new:
                 await connection.execute(self._database.upsert(_versions), new)
 
-    @undisturbed
+    @shielded
     async def versions(self, tool: Tool) -> Sequence[ToolVersion]:
         query = (
             select(_versions)
@@ -131,7 +131,7 @@ def _version(row: RowMapping) -> ToolVersion:
     )
 
 
-def _document(definition: Definition) -> dict[str, Any]:
+def _document(definition: ToolDefinition) -> dict[str, Any]:
     return {
         "original_name": definition.original_name,
         "title": definition.title,
@@ -143,7 +143,7 @@ def _document(definition: Definition) -> dict[str, Any]:
     }
 
 
-def _definition(document: Mapping[str, Any]) -> Definition:
+def _definition(document: Mapping[str, Any]) -> ToolDefinition:
     facts = dict(document)
     facts["annotations"] = Annotations(**facts["annotations"])
-    return Definition(**facts)
+    return ToolDefinition(**facts)

@@ -12,8 +12,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from dragoman.store import tables
 from dragoman.store.database import Database
-from dragoman.store.records import Lease, Meter
-from dragoman.store.undisturbed import undisturbed
+from dragoman.store.records import ConcurrencyLease, UsageMeter
+from dragoman.store.shielded import shielded
 
 _rows = tables.usage
 _leases = tables.leases
@@ -27,10 +27,10 @@ class SqlUsage:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    @undisturbed
+    @shielded
     async def take(
-        self, meters: Sequence[Meter], leases: Sequence[Lease], now: datetime
-    ) -> Meter | Lease | None:
+        self, meters: Sequence[UsageMeter], leases: Sequence[ConcurrencyLease], now: datetime
+    ) -> UsageMeter | ConcurrencyLease | None:
         async with self._database.write() as connection:
             await self._wait_for_turn(
                 connection, {(one.workspace, one.subject) for one in (*meters, *leases)}
@@ -47,8 +47,8 @@ class SqlUsage:
                 await connection.execute(insert(_leases), [_lease_row(lease) for lease in leases])
         return None
 
-    @undisturbed
-    async def settle(self, meters: Sequence[Meter], leases: Sequence[Lease]) -> None:
+    @shielded
+    async def settle(self, meters: Sequence[UsageMeter], leases: Sequence[ConcurrencyLease]) -> None:
         async with self._database.write() as connection:
             await self._add(connection, meters)
             for lease in leases:
@@ -60,7 +60,7 @@ class SqlUsage:
                     )
                 )
 
-    @undisturbed
+    @shielded
     async def read(self, workspace: str, subject: str) -> Mapping[tuple[str, int], float]:
         query = select(_rows.c.measure, _rows.c.window, _rows.c.amount).where(
             _rows.c.workspace == workspace, _rows.c.subject == subject
@@ -68,12 +68,12 @@ class SqlUsage:
         async with self._database.read() as connection:
             return {(row.measure, row.window): row.amount for row in await connection.execute(query)}
 
-    @undisturbed
+    @shielded
     async def count_places(self, workspace: str, subject: str, now: datetime) -> int:
         async with self._database.read() as connection:
             return await _places(connection, workspace, subject, now)
 
-    @undisturbed
+    @shielded
     async def forget(self, before_window: Mapping[str, int], now: datetime) -> None:
         async with self._database.write() as connection:
             for measure, window in before_window.items():
@@ -90,7 +90,7 @@ class SqlUsage:
             await connection.execute(select(func.pg_advisory_xact_lock(key)))
 
     async def _amounts(
-        self, connection: AsyncConnection, meters: Sequence[Meter]
+        self, connection: AsyncConnection, meters: Sequence[UsageMeter]
     ) -> Mapping[tuple[str, str, str, int], float]:
         if not meters:
             return {}
@@ -98,7 +98,7 @@ class SqlUsage:
         found = await connection.execute(query)
         return {(row.workspace, row.subject, row.measure, row.window): row.amount for row in found}
 
-    async def _add(self, connection: AsyncConnection, meters: Sequence[Meter]) -> None:
+    async def _add(self, connection: AsyncConnection, meters: Sequence[UsageMeter]) -> None:
         # Always in this order: two that add to the same rows must not wait for each other.
         rows = [
             dict(zip(_rows.c.keys(), (*_key_of(meter), meter.amount), strict=True))
@@ -115,11 +115,11 @@ class SqlUsage:
         await connection.execute(added, rows)
 
 
-def _key_of(meter: Meter) -> tuple[str, str, str, int]:
+def _key_of(meter: UsageMeter) -> tuple[str, str, str, int]:
     return (meter.workspace, meter.subject, meter.measure, meter.window)
 
 
-def _has_room(meter: Meter, used: float) -> bool:
+def _has_room(meter: UsageMeter, used: float) -> bool:
     if not meter.amount:
         return used < meter.limit
     return used + meter.amount <= meter.limit + _A_HAIR
@@ -132,7 +132,7 @@ async def _places(connection: AsyncConnection, workspace: str, subject: str, now
     return await connection.scalar(query) or 0
 
 
-def _lease_row(lease: Lease) -> dict[str, object]:
+def _lease_row(lease: ConcurrencyLease) -> dict[str, object]:
     return {
         "workspace": lease.workspace,
         "subject": lease.subject,

@@ -53,7 +53,7 @@ class ConnectorMetrics:
         return self.reused / asked if asked else None
 
 
-class Tally:
+class ConnectorCounters:
     """The numbers of one connector as they grow."""
 
     __slots__ = (
@@ -139,7 +139,7 @@ class Tally:
         return numbers
 
     @classmethod
-    def restored(cls, numbers: Mapping[str, Any]) -> "Tally":
+    def restored(cls, numbers: Mapping[str, Any]) -> "ConnectorCounters":
         """What is missing or of another shape starts at zero: old numbers never stop a start."""
         tally = cls(str(numbers.get("workspace", "")), str(numbers.get("slug", "")))
         for name in cls.__slots__:

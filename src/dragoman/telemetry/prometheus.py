@@ -22,7 +22,7 @@ class ConnectorState:
     state: str
 
 
-class Exposition:
+class PrometheusExposition:
     """Asks for the numbers anew each time it is read."""
 
     def __init__(

@@ -14,8 +14,8 @@ from dragoman.connector import Connector
 from dragoman.errors import KeyFault
 from dragoman.store.protocols import ConnectorRows
 from dragoman.store.records import SealedSecret
+from dragoman.vault.key_supply import KeySupply
 from dragoman.vault.keys import Key, KeyRing
-from dragoman.vault.supply import KeySupply
 
 _NONCE_BYTES = 12
 _KEY_ID_BYTES = 4

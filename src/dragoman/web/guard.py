@@ -12,7 +12,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dragoman.errors import DragomanError, Unauthenticated
 from dragoman.hub import Hub
-from dragoman.identity.entrance import Admission, stranger
+from dragoman.identity.authenticator import AuthenticatedCaller, stranger
 from dragoman.scope import LOCAL_CALLER, Caller
 from dragoman.web.problems import WrongHost, WrongOrigin, problem
 from dragoman.web.scopes import OPEN_PATHS, SCOPES, check_scope
@@ -21,7 +21,7 @@ CALLER = "dragoman.caller"  # where the guard leaves it in a request's scope
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 # Who asks where no credential is needed: in no workspace, with no right to anything.
 NOBODY = Caller(workspace="-", user="-", grants=(frozenset(),))
-Admit = Callable[[str], Awaitable[Admission]]
+Admit = Callable[[str], Awaitable[AuthenticatedCaller]]
 
 
 def caller_in(scope: Scope, hub: Hub) -> Caller:

@@ -12,17 +12,17 @@ _DEEPEST = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class SearchDocument:
     name: str
     description: str
     parameters: str
     connector: str
 
 
-def document_of(tool: Tool) -> Document:
+def document_of(tool: Tool) -> SearchDocument:
     definition = tool.definition
     text = f"{definition.title}. {definition.description}" if definition.title else definition.description
-    return Document(
+    return SearchDocument(
         name=tool.original_name,
         description=text[:_MOST_TEXT],
         parameters=parameters_of(definition.input_schema)[:_MOST_TEXT],

@@ -10,7 +10,7 @@ import numpy as np
 
 from dragoman.catalog.search.embeddings import LONGEST, Embeddings, Vectors
 from dragoman.catalog.search.fusion import Scores
-from dragoman.catalog.search.kept_vectors import Key, key_of
+from dragoman.catalog.search.vector_cache import Key, key_of
 from dragoman.catalog.search.vectors import VectorRows
 from dragoman.catalog.search.view import Rows
 
@@ -66,16 +66,16 @@ class EmbeddedRows:
         for row in rows:
             del self._waiting[row]
 
-    def meaning(self, asked: Mapping[str, Vectors] | None, rows: Rows) -> "Meaning | None":
+    def meaning(self, asked: Mapping[str, Vectors] | None, rows: Rows) -> "EmbeddedQuery | None":
         """Of a question, for these rows; None while a vector is missing."""
         if asked is None or self._rows is None:
             return None
         if self._waiting and np.isin(rows, [*self._waiting]).any():
             return None
-        return Meaning(asked, self._rows)
+        return EmbeddedQuery(asked, self._rows)
 
 
-class Meaning:
+class EmbeddedQuery:
     """One question and its parts, as an embedder understands them."""
 
     def __init__(self, asked: Mapping[str, Vectors], rows: tuple[VectorRows, VectorRows]) -> None:

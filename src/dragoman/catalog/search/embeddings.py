@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.catalog.search.embedder import Embedder
-from dragoman.catalog.search.kept_vectors import KeptVectors, Key
+from dragoman.catalog.search.vector_cache import Key, VectorCache
 from dragoman.errors import DragomanError, InvalidConfig
 from dragoman.telemetry.logs import get_logger
 
@@ -31,7 +31,7 @@ class Embeddings:
     """For one event loop; only `vectors` is read from other threads."""
 
     def __init__(
-        self, embedder: Embedder, vectors: KeptVectors, *, patience: float = 3.0, rest: float = 5.0
+        self, embedder: Embedder, vectors: VectorCache, *, patience: float = 3.0, rest: float = 5.0
     ) -> None:
         self.vectors = vectors
         self.finished = 0

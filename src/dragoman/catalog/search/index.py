@@ -8,15 +8,15 @@ import time
 from array import array
 from collections.abc import Iterable, Mapping
 
+from dragoman.catalog.connector_tools import ListKey
 from dragoman.catalog.search.documents import document_of
 from dragoman.catalog.search.embedded_rows import EmbeddedRows
 from dragoman.catalog.search.embeddings import Embeddings
 from dragoman.catalog.search.fusion import Scores
 from dragoman.catalog.search.postings import Postings
 from dragoman.catalog.search.vectors import WIDTH, VectorRows, WordVectors
-from dragoman.catalog.search.view import ListedTools, Rows, View
+from dragoman.catalog.search.view import ListedTools, Rows, SearchView
 from dragoman.catalog.search.words import name_key, parts, terms
-from dragoman.catalog.shelf import ListKey
 from dragoman.scope import Caller
 from dragoman.tool import Tool
 
@@ -46,9 +46,9 @@ class SearchIndex:
             if known is None or known.tools is not tools:
                 self._replace(key, tools)
 
-    def view(self, keys: Iterable[ListKey], caller: Caller) -> View:
+    def view(self, keys: Iterable[ListKey], caller: Caller) -> SearchView:
         """What this caller can call, of these lists."""
-        return View([self._lists[key].callable_by(caller) for key in keys if key in self._lists])
+        return SearchView([self._lists[key].callable_by(caller) for key in keys if key in self._lists])
 
     def named(self, name: str) -> tuple[int, ...]:
         """The rows of all tools whose own name this is, however it is spelled."""

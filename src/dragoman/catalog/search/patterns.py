@@ -9,8 +9,8 @@ from typing import Any
 
 import re2  # pyright: ignore[reportMissingTypeStubs]
 
-from dragoman.catalog.search.answers import Hit
 from dragoman.catalog.search.documents import document_of
+from dragoman.catalog.search.query import SearchHit
 from dragoman.errors import InvalidArguments
 from dragoman.tool import Tool
 
@@ -36,9 +36,9 @@ class Pattern:
                 " itself; for plain words use the strategy hybrid",
             ) from None
 
-    def ranked(self, tools: Iterable[Tool], limit: int) -> list[Hit]:
+    def ranked(self, tools: Iterable[Tool], limit: int) -> list[SearchHit]:
         """The tools that match, the best first: by where it matches, then by how much of the text."""
-        hits = [Hit(tool, round(score, 4)) for tool in tools if (score := self._score(tool)) > 0]
+        hits = [SearchHit(tool, round(score, 4)) for tool in tools if (score := self._score(tool)) > 0]
         return nsmallest(limit, hits, key=lambda hit: -hit.score)
 
     def _score(self, tool: Tool) -> float:

@@ -12,7 +12,7 @@ from math import log
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.catalog.search.documents import Document
+from dragoman.catalog.search.documents import SearchDocument
 from dragoman.catalog.search.words import terms
 
 Scores = NDArray[np.float32]
@@ -32,7 +32,7 @@ class Postings:
         self._entries: dict[str, tuple[array[int], array[float]]] = {}
         self._documents = 0
 
-    def add(self, row: int, document: Document) -> None:
+    def add(self, row: int, document: SearchDocument) -> None:
         self._documents += 1
         for term, weight in _weights(document).items():
             entry = self._entries.get(term)
@@ -41,7 +41,7 @@ class Postings:
             entry[0].append(row)
             entry[1].append(weight)
 
-    def remove(self, row: int, document: Document) -> None:
+    def remove(self, row: int, document: SearchDocument) -> None:
         """`document` is the one that was added."""
         self._documents -= 1
         for term in _weights(document):
@@ -68,7 +68,7 @@ class Postings:
         return found
 
 
-def _weights(document: Document) -> dict[str, float]:
+def _weights(document: SearchDocument) -> dict[str, float]:
     """How much each term says of the tool, between 0 and 1."""
     mentions: dict[str, float] = {}
     for field, (weight, usual) in _FIELDS.items():

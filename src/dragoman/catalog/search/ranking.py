@@ -4,8 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from dragoman.catalog.search.answers import Question, Strategy
-from dragoman.catalog.search.embedded_rows import Meaning
+from dragoman.catalog.search.embedded_rows import EmbeddedQuery
 from dragoman.catalog.search.fusion import (
     BM25,
     CANDIDATES,
@@ -18,7 +17,8 @@ from dragoman.catalog.search.fusion import (
     means_something,
 )
 from dragoman.catalog.search.index import SearchIndex
-from dragoman.catalog.search.view import Rows, View
+from dragoman.catalog.search.query import SearchQuery, Strategy
+from dragoman.catalog.search.view import Rows, SearchView
 from dragoman.catalog.search.words import clauses, stem, telling_words
 
 Ranked = list[tuple[int, float]]
@@ -29,7 +29,9 @@ _WEIGHTS: Mapping[Strategy, tuple[float, float, float]] = {
 }
 
 
-def ranked(index: SearchIndex, view: View, question: Question, meaning: Meaning | None = None) -> Ranked:
+def ranked(
+    index: SearchIndex, view: SearchView, question: SearchQuery, meaning: EmbeddedQuery | None = None
+) -> Ranked:
     """Places in the view with their scores, the best first; nothing when nothing fits.
 
     `meaning` is the question as an embedder understands it. Whether it means anything at all is still
@@ -64,7 +66,7 @@ def ranked(index: SearchIndex, view: View, question: Question, meaning: Meaning 
 
 def _clause(
     index: SearchIndex,
-    near: SearchIndex | Meaning,
+    near: SearchIndex | EmbeddedQuery,
     text: str,
     rows: Rows,
     weights: tuple[float, float, float],

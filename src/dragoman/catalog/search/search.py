@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING, Protocol
 
-from dragoman.catalog.search.answers import Found, Question
-from dragoman.catalog.shelf import ListKey
+from dragoman.catalog.connector_tools import ListKey
+from dragoman.catalog.search.query import SearchQuery, SearchResults
 from dragoman.scope import Caller
 from dragoman.tool import Tool
 
@@ -32,7 +32,7 @@ class Searchable(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class CatalogSnapshot:
     """What one question needs of the catalog, taken at one moment."""
 
     version: int
@@ -52,10 +52,12 @@ class Search:
         self._words: WordVectors | None = None
         self._workspaces: dict[str, WorkspaceSearch] = {}
 
-    async def find(self, question: Question, caller: Caller, connector_id: str | None = None) -> Found:
+    async def find(
+        self, question: SearchQuery, caller: Caller, connector_id: str | None = None
+    ) -> SearchResults:
         """What the caller may see and call, the best first."""
         catalog = self._catalog
-        moment = Moment(
+        moment = CatalogSnapshot(
             version=catalog.version,
             lists=catalog.lists(caller.workspace),
             readable=catalog.readable(caller, connector_id),
@@ -69,7 +71,7 @@ class Search:
             loop = asyncio.get_running_loop()
             return await asyncio.to_thread(self._by_index, question, moment, caller, asked, loop)
 
-    async def _asked(self, question: Question) -> "Mapping[str, Vectors] | None":
+    async def _asked(self, question: SearchQuery) -> "Mapping[str, Vectors] | None":
         """The question and its steps as the embedder reads them; None without one."""
         if self._embeddings is None or question.strategy == "bm25":
             return None
@@ -77,23 +79,23 @@ class Search:
 
         return await self._embeddings.asked([question.text, *clauses(question.text)])
 
-    def _by_pattern(self, question: Question, moment: Moment, caller: Caller) -> Found:
+    def _by_pattern(self, question: SearchQuery, moment: CatalogSnapshot, caller: Caller) -> SearchResults:
         from dragoman.catalog.search.patterns import Pattern
         from dragoman.catalog.search.view import is_callable
 
         pattern = Pattern(question.text)
         lists = (moment.lists.get(key, ()) for key in moment.readable)
         tools = [tool for tools in lists for tool in tools if is_callable(tool, caller)]
-        return Found(question, tuple(pattern.ranked(tools, question.limit)), len(tools))
+        return SearchResults(question, tuple(pattern.ranked(tools, question.limit)), len(tools))
 
     def _by_index(
         self,
-        question: Question,
-        moment: Moment,
+        question: SearchQuery,
+        moment: CatalogSnapshot,
         caller: Caller,
         asked: "Mapping[str, Vectors] | None",
         loop: asyncio.AbstractEventLoop,
-    ) -> Found:
+    ) -> SearchResults:
         from dragoman.catalog.search.vectors import WordVectors
         from dragoman.catalog.search.workspace import WorkspaceSearch
 

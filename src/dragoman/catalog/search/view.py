@@ -39,7 +39,7 @@ class ListedTools:
         return ListedTools(tuple(self.tools[place] for place in places), self.rows[places].tolist())
 
 
-class View:
+class SearchView:
     """Its places count through all lists, in the order in which they were given."""
 
     def __init__(self, lists: Sequence[ListedTools]) -> None:

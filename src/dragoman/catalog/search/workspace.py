@@ -3,18 +3,18 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from dragoman.catalog.search.answers import Found, Hit, Question
+from dragoman.catalog.connector_tools import ListKey
 from dragoman.catalog.search.embeddings import Embeddings, Vectors
 from dragoman.catalog.search.index import SearchIndex
-from dragoman.catalog.search.kept_vectors import Key
+from dragoman.catalog.search.query import SearchHit, SearchQuery, SearchResults
 from dragoman.catalog.search.ranking import ranked
+from dragoman.catalog.search.vector_cache import Key
 from dragoman.catalog.search.vectors import WordVectors
-from dragoman.catalog.search.view import View
-from dragoman.catalog.shelf import ListKey
+from dragoman.catalog.search.view import SearchView
 from dragoman.scope import Caller, Way
 
 if TYPE_CHECKING:
-    from dragoman.catalog.search.search import Moment
+    from dragoman.catalog.search.search import CatalogSnapshot
 
 _MOST_VIEWS = 64
 _Reading = tuple[Way, tuple[frozenset[str], ...], tuple[ListKey, ...]]
@@ -27,12 +27,16 @@ class WorkspaceSearch:
         self._index = SearchIndex(words, embeddings)
         self.to_embed: dict[Key, str] = {}
         """What the index has read and no embedder has seen; for `Search` to take."""
-        self._views: dict[_Reading, View] = {}
+        self._views: dict[_Reading, SearchView] = {}
         self._version = -1
 
     def find(
-        self, question: Question, moment: "Moment", caller: Caller, asked: Mapping[str, Vectors] | None = None
-    ) -> Found:
+        self,
+        question: SearchQuery,
+        moment: "CatalogSnapshot",
+        caller: Caller,
+        asked: Mapping[str, Vectors] | None = None,
+    ) -> SearchResults:
         """`asked` are the question and its parts as an embedder's vectors, where it has some."""
         view = self._view(moment, caller)
         exact = self._exact(question, moment, view)
@@ -45,17 +49,17 @@ class WorkspaceSearch:
         scores = {place: 1.0 for place in order if place in exact}
         scores |= dict.fromkeys(exact - scores.keys(), 1.0)
         scores |= {place: score for place, score in order.items() if place not in exact}
-        hits = [Hit(view.tool_at(place), round(score, 4)) for place, score in scores.items()]
+        hits = [SearchHit(view.tool_at(place), round(score, 4)) for place, score in scores.items()]
         by = embedded.name if embedded and meaning else None
-        return Found(question, tuple(hits[: question.limit]), len(view), by)
+        return SearchResults(question, tuple(hits[: question.limit]), len(view), by)
 
-    def _exact(self, question: Question, moment: "Moment", view: View) -> set[int]:
+    def _exact(self, question: SearchQuery, moment: "CatalogSnapshot", view: SearchView) -> set[int]:
         if (named := moment.named) is None:
             return set(view.places_of(self._index.named(question.text)))
         places = view.places_of(self._index.named(named.original_name))
         return {place for place in places if view.tool_at(place).name == named.name}
 
-    def _view(self, moment: "Moment", caller: Caller) -> View:
+    def _view(self, moment: "CatalogSnapshot", caller: Caller) -> SearchView:
         if moment.version != self._version:
             self._index.follow(moment.lists)
             self._views.clear()

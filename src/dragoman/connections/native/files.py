@@ -13,7 +13,7 @@ from typing import Annotated
 import orjson
 from pydantic import Field, TypeAdapter
 
-from dragoman.connections.native.directory import Directory
+from dragoman.connections.native.confined_directory import ConfinedDirectory
 from dragoman.connections.native.functions import FunctionTool
 from dragoman.connections.native.source import NativeTool
 from dragoman.errors import ToolFailed
@@ -49,22 +49,22 @@ class FileText:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
+class WrittenFile:
     path: str
     bytes: int
     created: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Match:
+class GrepMatch:
     path: str
     line: int
     text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    matches: list[Match]
+class GrepResult:
+    matches: list[GrepMatch]
     files: int
     skipped: int
     more: bool
@@ -82,7 +82,7 @@ def standard_tools(root: Path, limits: FileLimits = FileLimits()) -> list[Native
 
 class Files:
     def __init__(self, root: Path, limits: FileLimits) -> None:
-        self._directory = Directory(root)
+        self._directory = ConfinedDirectory(root)
         self._limits = limits
 
     def read_file(
@@ -111,7 +111,7 @@ class Files:
         text = b"".join(kept).decode("utf-8", "replace")
         return FileText(path=path, content=text, first_line=offset + 1, lines=len(kept), more=more)
 
-    def write_file(self, path: RelativePath, content: str) -> Written:
+    def write_file(self, path: RelativePath, content: str) -> WrittenFile:
         """Write a text file, replacing it whole if it exists. Missing directories are made."""
         data = content.encode("utf-8", "surrogateescape")
         if len(data) > self._limits.write_bytes:
@@ -120,7 +120,7 @@ class Files:
                 hint="write several files",
             )
         created = self._directory.write_file(path, data)
-        return Written(path=path, bytes=len(data), created=created)
+        return WrittenFile(path=path, bytes=len(data), created=created)
 
     async def grep(
         self,
@@ -128,7 +128,7 @@ class Files:
         path: Annotated[str, Field(max_length=4096, description="file or directory to search")] = ".",
         glob: Annotated[str, Field(max_length=200, description="only files like this, e.g. *.py")] = "",
         limit: Annotated[int, Field(ge=1, le=1000, description="most matching lines")] = 100,
-    ) -> Found:
+    ) -> GrepResult:
         """Search text files line by line. Links, binary files and very large files are skipped."""
         folder, name = await asyncio.to_thread(self._place, path)
         with self._directory.open_directory(folder) as descriptor:
@@ -158,7 +158,7 @@ class Files:
             return folder or ".", name
 
 
-_FOUND = TypeAdapter(Found)
+_FOUND = TypeAdapter(GrepResult)
 
 
 async def _search(order: dict[str, object], descriptor: int, seconds: float) -> dict[str, object]:

@@ -20,10 +20,10 @@ from pydantic.errors import PydanticUserError
 from pydantic.fields import FieldInfo
 
 from dragoman.connections.native.docstrings import Docstring, parse_docstring
-from dragoman.connections.native.results import failure_of, result_of
+from dragoman.connections.native.function_results import failure_of, result_of
 from dragoman.errors import DragomanError, InvalidArguments, InvalidConfig
 from dragoman.scope import Caller
-from dragoman.tool import Annotations, Definition, RawResult
+from dragoman.tool import Annotations, RawResult, ToolDefinition
 
 _log = logging.getLogger(__name__)
 _THREADS_PER_TOOL = 16  # a function that hangs uses up its own threads, never another tool's
@@ -62,7 +62,7 @@ class FunctionTool:
         self._signature = _read_signature(function, self._name, doc)
         self._is_async = inspect.iscoroutinefunction(_code_of(function))
         self._threads = anyio.CapacityLimiter(_THREADS_PER_TOOL)
-        self.definition = Definition(
+        self.definition = ToolDefinition(
             original_name=self._name,
             description=doc.description if description is None else description,
             input_schema=_input_schema(self._signature.arguments, self._name),

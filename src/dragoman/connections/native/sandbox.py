@@ -36,7 +36,7 @@ _VARIABLES = {"PATH": _PATH, "HOME": WORKSPACE, "LANG": "C.UTF-8", "TERM": "dumb
 _PROBE = "test ! -e /etc/shadow && test ! -e /root && test -w /tmp && test ! -w /usr && echo inside"
 
 
-class Sandbox(Protocol):
+class CommandSandbox(Protocol):
     """Turns a shell command into the arguments that run it confined to a directory."""
 
     @property
@@ -102,7 +102,7 @@ class Namespaces:
         ]
 
 
-def get_sandbox(search_path: str = _PATH) -> Sandbox:
+def get_sandbox(search_path: str = _PATH) -> CommandSandbox:
     """The first sandbox that works here, or `InvalidConfig` with what is wrong with each."""
     causes: list[str] = []
     for sandbox in installed_sandboxes(search_path):
@@ -117,12 +117,12 @@ def get_sandbox(search_path: str = _PATH) -> Sandbox:
     )
 
 
-def installed_sandboxes(search_path: str = _PATH) -> list[Sandbox]:
+def installed_sandboxes(search_path: str = _PATH) -> list[CommandSandbox]:
     """Best first. That a program is installed does not mean that it may do its work."""
     needed = [shutil.which(name, path=search_path) for name in ("setpriv", "prlimit")]
     if not all(needed):
         return []
-    found: list[Sandbox] = []
+    found: list[CommandSandbox] = []
     if program := shutil.which("bwrap", path=search_path):
         found.append(Bubblewrap(program))
     if program := shutil.which("unshare", path=search_path):
@@ -130,7 +130,7 @@ def installed_sandboxes(search_path: str = _PATH) -> list[Sandbox]:
     return found
 
 
-def why_broken(sandbox: Sandbox) -> str | None:
+def why_broken(sandbox: CommandSandbox) -> str | None:
     """None if a command ran inside and found itself confined."""
     try:
         done = subprocess.run(  # noqa: S603

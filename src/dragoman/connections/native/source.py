@@ -12,7 +12,7 @@ from dragoman.connections.native.functions import FunctionTool
 from dragoman.errors import Conflict, InvalidName, NotFound
 from dragoman.names import MAX_NAME, did_you_mean
 from dragoman.scope import Caller
-from dragoman.tool import Annotations, Definition, RawResult
+from dragoman.tool import Annotations, RawResult, ToolDefinition
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _UNSAID = Annotations()
@@ -23,7 +23,7 @@ class NativeTool(Protocol):
     """A tool of one's own: anything that says what it is and can be called."""
 
     @property
-    def definition(self) -> Definition: ...
+    def definition(self) -> ToolDefinition: ...
 
     async def call(self, arguments: Mapping[str, Any], caller: Caller) -> RawResult: ...
 
@@ -60,7 +60,7 @@ class NativeTools:
         self._get(name)
         del self._tools[name]
 
-    def definitions(self) -> tuple[Definition, ...]:
+    def definitions(self) -> tuple[ToolDefinition, ...]:
         return tuple(self._tools[name].definition for name in sorted(self._tools))
 
     async def call(self, name: str, arguments: Mapping[str, Any], caller: Caller) -> RawResult:
@@ -90,7 +90,7 @@ def check_native_name(name: str) -> str:
 class _Relabelled:
     """A tool object under another name, description or annotations."""
 
-    def __init__(self, tool: NativeTool, definition: Definition) -> None:
+    def __init__(self, tool: NativeTool, definition: ToolDefinition) -> None:
         self._tool = tool
         self.definition = definition
 

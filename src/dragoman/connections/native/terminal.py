@@ -15,9 +15,9 @@ from typing import Annotated
 
 from pydantic import Field
 
-from dragoman.connections.native.directory import check_root
+from dragoman.connections.native.confined_directory import check_root
 from dragoman.connections.native.functions import FunctionTool
-from dragoman.connections.native.sandbox import Sandbox, get_sandbox
+from dragoman.connections.native.sandbox import CommandSandbox, get_sandbox
 from dragoman.connections.native.source import NativeTool
 from dragoman.errors import ToolFailed
 from dragoman.tool import Annotations
@@ -45,17 +45,17 @@ class CommandResult:
 def terminal_tool(
     root: Path,
     *,
-    sandbox: Sandbox | None = None,
+    sandbox: CommandSandbox | None = None,
     limits: TerminalLimits = TerminalLimits(),  # noqa: B008  frozen
 ) -> NativeTool:
     """The terminal over one directory, once a command ran in the sandbox. Raises `InvalidConfig`."""
     place = check_root(root)
-    terminal = Terminal(place, sandbox or get_sandbox(), limits)
+    terminal = TerminalTool(place, sandbox or get_sandbox(), limits)
     return FunctionTool(terminal.terminal, annotations=_ANYTHING)
 
 
-class Terminal:
-    def __init__(self, root: Path, sandbox: Sandbox, limits: TerminalLimits) -> None:
+class TerminalTool:
+    def __init__(self, root: Path, sandbox: CommandSandbox, limits: TerminalLimits) -> None:
         self._root = root
         self._sandbox = sandbox
         self._limits = limits

@@ -4,6 +4,17 @@ Knows no door and no page. Tokens live in the vault; whoever opens `Authorizatio
 """
 
 from dragoman.connections.oauth.authorizations import Authorizations
-from dragoman.connections.oauth.flow import Begun, Callback, Flows, Ticket
+from dragoman.connections.oauth.flow import (
+    AuthorizationCallback,
+    AuthorizationFlows,
+    AuthorizationTicket,
+    StartedAuthorization,
+)
 
-__all__ = ["Authorizations", "Begun", "Callback", "Flows", "Ticket"]
+__all__ = [
+    "AuthorizationCallback",
+    "AuthorizationFlows",
+    "AuthorizationTicket",
+    "Authorizations",
+    "StartedAuthorization",
+]

@@ -10,13 +10,13 @@ from typing import Self
 
 from pydantic import SecretStr
 
-from dragoman.connections.faults import WireFault
-from dragoman.connections.guarding import Clients, Reach
+from dragoman.connections.http_clients import HttpClients, Reach
 from dragoman.connections.oauth.clients import registration_name
 from dragoman.connections.oauth.grants import revoke
-from dragoman.connections.oauth.renewal import SECRET, Holder, OAuthBearer
-from dragoman.connections.oauth.tokens import Tokens
-from dragoman.connections.oauth.turns import Turns
+from dragoman.connections.oauth.oauth_bearer import SECRET, Holder, OAuthBearer
+from dragoman.connections.oauth.renewal_lock import RenewalLock
+from dragoman.connections.oauth.tokens import OAuthTokens
+from dragoman.connections.wire_faults import WireFault
 from dragoman.connector import Connector
 from dragoman.scope import holder_of
 from dragoman.store.protocols import UsageRows
@@ -30,8 +30,8 @@ _LAST_RENEWALS = 4.0
 class Authorizations:
     """`note` is told every token before anybody can print it."""
 
-    def __init__(self, vault: Vault, usage: UsageRows, clients: Clients, note: Note) -> None:
-        self.turns = Turns(usage)
+    def __init__(self, vault: Vault, usage: UsageRows, clients: HttpClients, note: Note) -> None:
+        self.turns = RenewalLock(usage)
         self._vault = vault
         self._clients = clients
         self._note = note
@@ -69,11 +69,11 @@ class Authorizations:
         if bearer := self._bearers.pop((connector.id, holder), None):
             bearer.forget()
 
-    async def find(self, connector: Connector, holder: Holder) -> Tokens | None:
+    async def find(self, connector: Connector, holder: Holder) -> OAuthTokens | None:
         kept = (await self.secrets(connector, holder)).get(SECRET)
-        return Tokens.opened(kept) if kept else None
+        return OAuthTokens.opened(kept) if kept else None
 
-    async def replace(self, connector: Connector, holder: Holder, tokens: Tokens) -> None:
+    async def replace(self, connector: Connector, holder: Holder, tokens: OAuthTokens) -> None:
         """In the place of whatever there was: no renewal of the old ones may come after."""
         async with self.turns.turn(holder[0], f"oauth:{connector.id}:{holder[1]}"):
             await self.keep(connector, holder, tokens)
@@ -96,10 +96,10 @@ class Authorizations:
     async def secrets(self, connector: Connector, holder: Holder) -> Mapping[str, SecretStr]:
         secrets = await self._vault.reveal(connector, *holder)
         if kept := secrets.get(SECRET):
-            self._note_tokens(Tokens.opened(kept))
+            self._note_tokens(OAuthTokens.opened(kept))
         return secrets
 
-    async def keep(self, connector: Connector, holder: Holder, tokens: Tokens) -> None:
+    async def keep(self, connector: Connector, holder: Holder, tokens: OAuthTokens) -> None:
         self._note_tokens(tokens)
         await self._vault.put(connector, holder, {SECRET: tokens.sealed_form()})
 
@@ -116,5 +116,5 @@ class Authorizations:
         task.add_done_callback(self._renewals.discard)
         return task
 
-    def _note_tokens(self, tokens: Tokens) -> None:
+    def _note_tokens(self, tokens: OAuthTokens) -> None:
         self._note(one for one in (tokens.access, tokens.refresh, tokens.client.secret) if one is not None)

@@ -13,8 +13,8 @@ from urllib.parse import quote
 
 from pydantic import SecretStr
 
-from dragoman.connections.guarding import Reach
-from dragoman.connections.oauth.metadata import Found, Issuer
+from dragoman.connections.http_clients import Reach
+from dragoman.connections.oauth.metadata import AuthorizationServer, ResourceAuthorization
 from dragoman.connections.oauth.requests import Json, send_object
 from dragoman.connector import Auth
 from dragoman.errors import InvalidConfig
@@ -26,7 +26,7 @@ _MARGIN = 300.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Client:
+class OAuthClient:
     id: str
     secret: SecretStr | None = None
     method: Method = "none"
@@ -45,7 +45,7 @@ class Client:
         }
 
     @classmethod
-    def from_table(cls, table: Mapping[str, Any]) -> "Client":
+    def from_table(cls, table: Mapping[str, Any]) -> "OAuthClient":
         secret = table.get("secret")
         facts: dict[str, Any] = {**table, "secret": SecretStr(secret) if secret else None}
         return cls(**facts)
@@ -72,19 +72,23 @@ def is_made_here(name: str) -> bool:
     return name == "oauth" or name.startswith(f"{_REGISTERED}:")
 
 
-def given_client(auth: Auth, issuer: Issuer, secrets: Mapping[str, SecretStr]) -> Client | None:
+def given_client(
+    auth: Auth, issuer: AuthorizationServer, secrets: Mapping[str, SecretStr]
+) -> OAuthClient | None:
     if auth.client_id is None:
         return None
     secret = secrets.get(GIVEN_SECRET)
-    return Client(id=auth.client_id, secret=secret, method=_method(issuer) if secret else "none")
+    return OAuthClient(id=auth.client_id, secret=secret, method=_method(issuer) if secret else "none")
 
 
-def registered_client(issuer: Issuer, secrets: Mapping[str, SecretStr], redirect: str) -> Client | None:
+def registered_client(
+    issuer: AuthorizationServer, secrets: Mapping[str, SecretStr], redirect: str
+) -> OAuthClient | None:
     """The one that was registered before, while it lasts and comes back to the same address."""
     kept = secrets.get(registration_name(issuer.issuer))
     if kept is None:
         return None
-    client = Client.from_table(json.loads(kept.get_secret_value()))
+    client = OAuthClient.from_table(json.loads(kept.get_secret_value()))
     is_over = client.expires_at and client.expires_at < time() + _MARGIN
     return client if client.redirect == redirect and not is_over else None
 
@@ -103,7 +107,7 @@ def document_address(public_url: str) -> str:
     return f"{public_url}/oauth/client.json"
 
 
-async def register(reach: Reach, found: Found, redirect: str) -> Client:
+async def register(reach: Reach, found: ResourceAuthorization, redirect: str) -> OAuthClient:
     """`InvalidConfig` when the server registers nobody."""
     issuer = found.issuer
     if issuer.registration_endpoint is None:
@@ -126,7 +130,7 @@ async def register(reach: Reach, found: Found, redirect: str) -> Client:
         )
     method = answer.get("token_endpoint_auth_method", wanted)
     expires = answer.get("client_secret_expires_at")
-    return Client(
+    return OAuthClient(
         id=name,
         secret=SecretStr(secret) if isinstance(secret, str) and secret else None,
         method=method if method in ("none", "client_secret_basic", "client_secret_post") else wanted,
@@ -146,6 +150,6 @@ def _description(redirect: str) -> dict[str, Any]:
     }
 
 
-def _method(issuer: Issuer) -> Method:
+def _method(issuer: AuthorizationServer) -> Method:
     methods = issuer.token_endpoint_auth_methods_supported
     return "client_secret_post" if methods and "client_secret_basic" not in methods else "client_secret_basic"

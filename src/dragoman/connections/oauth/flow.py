@@ -18,7 +18,7 @@ from yarl import URL
 
 from dragoman.connections.oauth.authorizations import Authorizations
 from dragoman.connections.oauth.clients import (
-    Client,
+    OAuthClient,
     document_address,
     given_client,
     register,
@@ -26,9 +26,14 @@ from dragoman.connections.oauth.clients import (
     registration_name,
 )
 from dragoman.connections.oauth.grants import made_tokens
-from dragoman.connections.oauth.metadata import Found, Issuer, discover, server_of
-from dragoman.connections.oauth.renewal import Holder
-from dragoman.connections.oauth.tokens import TokenRefused, Tokens, ask_tokens
+from dragoman.connections.oauth.metadata import (
+    AuthorizationServer,
+    ResourceAuthorization,
+    discover,
+    server_of,
+)
+from dragoman.connections.oauth.oauth_bearer import Holder
+from dragoman.connections.oauth.tokens import OAuthTokens, TokenRefused, ask_tokens
 from dragoman.connector import Connector
 from dragoman.errors import CallerFault, InvalidConfig, KeyFault, NeedsAuth
 from dragoman.store.protocols import FlowRows
@@ -41,7 +46,7 @@ _AGAIN = "begin again: dragoman credentials authorize"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ticket:
+class AuthorizationTicket:
     """Who wants to connect which connector at which issuer. Sealed, so that nobody can make one up."""
 
     workspace: str
@@ -58,7 +63,7 @@ class Ticket:
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class StartedAuthorization:
     """Where the browser goes now, and the cookie that it must bring back."""
 
     url: str
@@ -69,7 +74,7 @@ class Begun:
 
 
 @dataclass(frozen=True, slots=True)
-class Callback:
+class AuthorizationCallback:
     """What the browser brought back."""
 
     state: str
@@ -80,19 +85,19 @@ class Callback:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pending:
+class PendingAuthorization:
     """A flow that came back to where it began: the person may have what the server gives for `code`."""
 
     connector_id: str
     holder: Holder
-    found: Found
-    client: Client
+    found: ResourceAuthorization
+    client: OAuthClient
     server: str
     redirect: str
     verifier: str
 
 
-class Flows:
+class AuthorizationFlows:
     def __init__(
         self, rows: FlowRows, vault: Vault, authorizations: Authorizations, public_url: str | None
     ) -> None:
@@ -105,7 +110,7 @@ class Flows:
         """Looks up who authorises first: what cannot work is said here, not to a browser."""
         found = await self._discovered(connector)
         until = datetime.now(UTC) + _LASTS
-        ticket = Ticket(
+        ticket = AuthorizationTicket(
             workspace=holder[0],
             user=holder[1],
             connector_id=connector.id,
@@ -117,18 +122,18 @@ class Flows:
         sealed = self._vault.seal_bytes(json.dumps(asdict(ticket)).encode(), _TICKET)
         return urlsafe_b64encode(sealed).decode().rstrip("="), until
 
-    def read(self, text: str) -> Ticket:
+    def read(self, text: str) -> AuthorizationTicket:
         """`CallerFault` for a ticket that is not ours or too old."""
         try:
             sealed = urlsafe_b64decode(text + "=" * (-len(text) % 4))
-            ticket = Ticket(**json.loads(self._vault.open_bytes(sealed, _TICKET)))
+            ticket = AuthorizationTicket(**json.loads(self._vault.open_bytes(sealed, _TICKET)))
         except (ValueError, TypeError, KeyFault):
             raise CallerFault("this link is not valid", hint=_AGAIN) from None
         if ticket.expires_at < datetime.now(UTC).timestamp():
             raise CallerFault("this link has expired", hint=_AGAIN)
         return ticket
 
-    async def begin(self, connector: Connector, ticket: Ticket) -> Begun:
+    async def begin(self, connector: Connector, ticket: AuthorizationTicket) -> StartedAuthorization:
         found = await self._discovered(connector)
         if found.issuer.issuer != ticket.issuer:
             raise CallerFault("the server names another issuer than a moment ago", hint=_AGAIN)
@@ -159,7 +164,7 @@ class Flows:
             )
         )
         back = URL(redirect)
-        return Begun(
+        return StartedAuthorization(
             _authorization_url(found, client, redirect, state, verifier),
             cookie_name(state),
             cookie,
@@ -167,7 +172,7 @@ class Flows:
             back.scheme == "https",
         )
 
-    async def returned(self, callback: Callback) -> Pending:
+    async def returned(self, callback: AuthorizationCallback) -> PendingAuthorization:
         """Takes the flow: whatever is wrong with this callback, there is no second one for the same state."""
         flow = await self._rows.take(_hash(callback.state), datetime.now(UTC))
         if flow is None:
@@ -178,24 +183,24 @@ class Flows:
         cookie = callback.cookies.get(cookie_name(callback.state), "")
         if not compare_digest(_hash(cookie), facts["cookie"]):
             raise CallerFault("this browser did not begin the authorisation", hint=_AGAIN)
-        issuer = Issuer.model_validate(facts["issuer"])
+        issuer = AuthorizationServer.model_validate(facts["issuer"])
         is_silent = callback.issuer is None and not issuer.authorization_response_iss_parameter_supported
         if not is_silent and callback.issuer != issuer.issuer:
             raise CallerFault("the answer comes from another issuer than was asked", hint=_AGAIN)
         if callback.error is not None or not callback.code:
             said = (callback.error or "no code came back")[:200]
             raise NeedsAuth(f"{issuer.issuer} did not authorise: {said}", hint=_AGAIN)
-        return Pending(
+        return PendingAuthorization(
             connector_id=flow.connector_id,
             holder=(flow.workspace, flow.user),
-            found=Found(issuer, facts["resource"], tuple(facts["scopes"])),
-            client=Client.from_table(facts["client"]),
+            found=ResourceAuthorization(issuer, facts["resource"], tuple(facts["scopes"])),
+            client=OAuthClient.from_table(facts["client"]),
             server=facts["server"],
             redirect=facts["redirect"],
             verifier=facts["verifier"],
         )
 
-    async def redeem(self, connector: Connector, pending: Pending, code: str) -> Tokens:
+    async def redeem(self, connector: Connector, pending: PendingAuthorization, code: str) -> OAuthTokens:
         """The code for tokens, kept before they are used."""
         reach = self._authorizations.reach(connector)
         if pending.server != server_of(connector.configuration, reach.environment):
@@ -220,7 +225,7 @@ class Flows:
 
     # Parts
 
-    async def _discovered(self, connector: Connector) -> Found:
+    async def _discovered(self, connector: Connector) -> ResourceAuthorization:
         found = await discover(self._authorizations.reach(connector), connector)
         issuer = found.issuer
         if issuer.authorization_endpoint is None:
@@ -232,7 +237,7 @@ class Flows:
             )
         return found
 
-    async def _client(self, connector: Connector, found: Found, redirect: str) -> Client:
+    async def _client(self, connector: Connector, found: ResourceAuthorization, redirect: str) -> OAuthClient:
         """The one that was given, our document, the one registered before, or a new one: in this order."""
         shared: Holder = (connector.workspace, "")
         secrets = await self._authorizations.secrets(connector, shared)
@@ -240,7 +245,7 @@ class Flows:
             return given
         public = self._public_url
         if public and public.startswith("https://") and found.issuer.client_id_metadata_document_supported:
-            return Client(id=document_address(public))
+            return OAuthClient(id=document_address(public))
         if known := registered_client(found.issuer, secrets, redirect):
             return known
         async with self._authorizations.turns.turn(connector.workspace, f"oauth-client:{connector.id}"):
@@ -258,7 +263,9 @@ def cookie_name(state: str) -> str:
     return f"dragoman_oauth_{_hash(state)[:16]}"
 
 
-def _authorization_url(found: Found, client: Client, redirect: str, state: str, verifier: str) -> str:
+def _authorization_url(
+    found: ResourceAuthorization, client: OAuthClient, redirect: str, state: str, verifier: str
+) -> str:
     digest = urlsafe_b64encode(sha256(verifier.encode()).digest()).decode().rstrip("=")
     query = {
         "response_type": "code",

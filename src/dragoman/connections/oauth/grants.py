@@ -5,12 +5,12 @@ from datetime import UTC, datetime
 
 from pydantic import SecretStr
 
-from dragoman.connections.guarding import Reach
-from dragoman.connections.oauth.clients import GIVEN_SECRET, Client, given_client
-from dragoman.connections.oauth.metadata import Found, discover, server_of
+from dragoman.connections.http_clients import Reach
+from dragoman.connections.oauth.clients import GIVEN_SECRET, OAuthClient, given_client
+from dragoman.connections.oauth.metadata import ResourceAuthorization, discover, server_of
 from dragoman.connections.oauth.requests import Json, send_form
 from dragoman.connections.oauth.tokens import (
-    Tokens,
+    OAuthTokens,
     access_in,
     ask_tokens,
     expiry_in,
@@ -21,8 +21,8 @@ from dragoman.errors import DragomanError, InvalidConfig
 
 
 async def renewed_by_refresh(
-    reach: Reach, connector: Connector, secrets: Mapping[str, SecretStr], tokens: Tokens
-) -> Tokens:
+    reach: Reach, connector: Connector, secrets: Mapping[str, SecretStr], tokens: OAuthTokens
+) -> OAuthTokens:
     assert tokens.refresh is not None
     form = {"grant_type": "refresh_token", "refresh_token": tokens.refresh.get_secret_value()}
     if tokens.resource:
@@ -32,8 +32,8 @@ async def renewed_by_refresh(
 
 
 async def granted_by_client(
-    reach: Reach, connector: Connector, secrets: Mapping[str, SecretStr], known: Tokens | None
-) -> Tokens:
+    reach: Reach, connector: Connector, secrets: Mapping[str, SecretStr], known: OAuthTokens | None
+) -> OAuthTokens:
     """The issuer is looked up once; after that it is known from the tokens that it gave."""
     if known is not None:
         client = _current(known.client, connector, secrets)
@@ -52,10 +52,10 @@ async def granted_by_client(
     return made_tokens(answer, found, client, server_of(connector.configuration, reach.environment))
 
 
-def made_tokens(answer: Json, found: Found, client: Client, server: str) -> Tokens:
+def made_tokens(answer: Json, found: ResourceAuthorization, client: OAuthClient, server: str) -> OAuthTokens:
     now = datetime.now(UTC)
     scope = answer.get("scope")
-    return Tokens(
+    return OAuthTokens(
         access=access_in(answer),
         refresh=secret_in(answer, "refresh_token"),
         scope=scope if isinstance(scope, str) else " ".join(found.scopes) or None,
@@ -71,7 +71,7 @@ def made_tokens(answer: Json, found: Found, client: Client, server: str) -> Toke
     )
 
 
-async def revoke(reach: Reach, tokens: Tokens) -> None:
+async def revoke(reach: Reach, tokens: OAuthTokens) -> None:
     """Tells the issuer that nobody needs them any more (RFC 7009). Its failure concerns nobody."""
     if tokens.revocation_endpoint is None:
         return
@@ -93,10 +93,10 @@ def _client_form(resource: str | None, scopes: tuple[str, ...]) -> dict[str, str
     return form
 
 
-def _current(client: Client, connector: Connector, secrets: Mapping[str, SecretStr]) -> Client:
+def _current(client: OAuthClient, connector: Connector, secrets: Mapping[str, SecretStr]) -> OAuthClient:
     """A client that was given may have a new secret since."""
     secret = secrets.get(GIVEN_SECRET)
     if secret is None or client.id != connector.configuration.auth.client_id:
         return client
     method = client.method if client.method != "none" else "client_secret_basic"
-    return Client(id=client.id, secret=secret, method=method)
+    return OAuthClient(id=client.id, secret=secret, method=method)

@@ -12,10 +12,10 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from yarl import URL
 
 from dragoman.connections.environment import expanded
-from dragoman.connections.guarding import Reach
+from dragoman.connections.http_clients import Reach
 from dragoman.connections.oauth.challenge import Challenge, challenge_of
 from dragoman.connections.oauth.requests import Json, fetch_object
-from dragoman.connections.openapi.document import proxy_for
+from dragoman.connections.openapi.service_document import proxy_for
 from dragoman.connector import Configuration, Connector
 from dragoman.errors import InvalidConfig, ProtocolFault
 
@@ -26,7 +26,7 @@ _OPENID = ".well-known/openid-configuration"
 _PROBE: Json = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 
 
-class Issuer(BaseModel):
+class AuthorizationServer(BaseModel):
     """What an authorisation server says of itself; unknown fields are ignored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", hide_input_in_errors=True)
@@ -44,10 +44,10 @@ class Issuer(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ResourceAuthorization:
     """Who authorises, for which resource, with which scopes. No `resource`: the server has no such notion."""
 
-    issuer: Issuer
+    issuer: AuthorizationServer
     resource: str | None
     scopes: tuple[str, ...]
 
@@ -65,7 +65,7 @@ def server_of(configuration: Configuration, environment: Mapping[str, str] | Non
     return text.rstrip("/") if url.path == "/" else text
 
 
-async def discover(reach: Reach, connector: Connector) -> Found:
+async def discover(reach: Reach, connector: Connector) -> ResourceAuthorization:
     """`InvalidConfig` when nobody says who authorises, `ProtocolFault` when one is not who they claim."""
     configuration = connector.configuration
     server, auth = server_of(configuration, reach.environment), configuration.auth
@@ -78,7 +78,7 @@ async def discover(reach: Reach, connector: Connector) -> Found:
     scopes = auth.scopes or challenge.scopes or _words(stated.get("scopes_supported"))
     if scopes and not auth.scopes and "offline_access" in issuer.scopes_supported:
         scopes = tuple(dict.fromkeys((*scopes, "offline_access")))
-    return Found(issuer, resource, scopes)
+    return ResourceAuthorization(issuer, resource, scopes)
 
 
 async def _challenge(reach: Reach, connector: Connector, server: str) -> Challenge:
@@ -136,13 +136,13 @@ def is_resource_of(resource: str, server: str) -> bool:
     return is_same_origin and not stated.query_string and f"{own.path.rstrip('/')}/".startswith(f"{whole}/")
 
 
-async def _issuer(reach: Reach, place: str, server: str) -> Issuer:
+async def _issuer(reach: Reach, place: str, server: str) -> AuthorizationServer:
     check_address(place, server)
     for address in issuer_places(place):
         if (found := await fetch_object(reach, address)) is None:
             continue
         try:
-            issuer = Issuer.model_validate(found)
+            issuer = AuthorizationServer.model_validate(found)
         except ValidationError:
             raise ProtocolFault(f"{address} is no metadata of an authorisation server") from None
         if issuer.issuer != place:

@@ -8,8 +8,8 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from dragoman.connections.guarding import Reach
-from dragoman.connections.oauth.clients import Client
+from dragoman.connections.http_clients import Reach
+from dragoman.connections.oauth.clients import OAuthClient
 from dragoman.connections.oauth.requests import Json, send_form
 from dragoman.errors import ProtocolFault
 
@@ -32,7 +32,7 @@ class TokenRefused(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tokens:
+class OAuthTokens:
     """For one server, from one issuer, to one client. `expires_at` None: the issuer does not say."""
 
     access: SecretStr
@@ -41,7 +41,7 @@ class Tokens:
     server: str
     resource: str | None
     issuer: str
-    client: Client
+    client: OAuthClient
     token_endpoint: str
     revocation_endpoint: str | None
     obtained_at: datetime
@@ -65,16 +65,16 @@ class Tokens:
         return SecretStr(json.dumps(table, default=_plain))
 
     @classmethod
-    def opened(cls, value: SecretStr) -> "Tokens":
+    def opened(cls, value: SecretStr) -> "OAuthTokens":
         table: dict[str, Any] = json.loads(value.get_secret_value())
-        table["client"] = Client.from_table(table["client"])
+        table["client"] = OAuthClient.from_table(table["client"])
         for name in ("access", "refresh"):
             table[name] = SecretStr(table[name]) if table[name] else None
         for name in ("obtained_at", "expires_at", "authorised_at"):
             table[name] = datetime.fromisoformat(table[name]) if table[name] else None
         return cls(**table)
 
-    def renewed(self, answer: Json) -> "Tokens":
+    def renewed(self, answer: Json) -> "OAuthTokens":
         """With what a refresh gave; a server that does not rotate its refresh token leaves it out."""
         now = datetime.now(UTC)
         return replace(
@@ -87,7 +87,7 @@ class Tokens:
         )
 
 
-async def ask_tokens(reach: Reach, endpoint: str, form: Mapping[str, str], client: Client) -> Json:
+async def ask_tokens(reach: Reach, endpoint: str, form: Mapping[str, str], client: OAuthClient) -> Json:
     """`TokenRefused` for a no, `Unreachable` when nobody can tell."""
     signed = dict(form)
     headers = client.sign(signed)

@@ -7,11 +7,11 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from dragoman.connections.openapi.circles import Circles
+from dragoman.connections.openapi.cycles import Cycles
 from dragoman.connections.openapi.parsing import Version
 from dragoman.connections.openapi.references import References
-from dragoman.connections.openapi.schemas import Direction, Reference, Translator
-from dragoman.connections.openapi.values import Json, Object, is_list, is_object
+from dragoman.connections.openapi.schemas import Direction, SchemaReference, Translator
+from dragoman.connections.openapi.untrusted_json import Json, Object, is_list, is_object
 
 _ROOMY, _TIGHT = 16_000, 200  # largest part that is put in place, about in bytes of JSON
 _DEEPEST_IN_PLACE = 25
@@ -35,9 +35,9 @@ class Components:
         self._references = references
         self._translator = Translator(references, version, direction)
         self._translated: dict[str, Json] = {}
-        self._edges: dict[str, tuple[Reference, ...]] = {}
-        self._circles = Circles(lambda pointer: [edge.pointer for edge in self._edges_of(pointer)])
-        self._loops = Circles(
+        self._edges: dict[str, tuple[SchemaReference, ...]] = {}
+        self._circles = Cycles(lambda pointer: [edge.pointer for edge in self._edges_of(pointer)])
+        self._loops = Cycles(
             lambda pointer: [edge.pointer for edge in self._edges_of(pointer) if edge.is_in_place]
         )
         self._roomy = _Closer(self, _ROOMY)
@@ -50,7 +50,7 @@ class Components:
     def opened(self, schema: Json) -> Json:
         """The schema itself, or the translated one that it refers to."""
         for _ in range(50):
-            if not isinstance(schema, Reference):
+            if not isinstance(schema, SchemaReference):
                 return schema
             schema = self.get(schema.pointer)
         return {}
@@ -78,13 +78,13 @@ class Components:
     def is_circular(self, pointer: str) -> bool:
         return self._circles.contains(pointer)
 
-    def is_endless(self, home: str | None, reference: Reference) -> bool:
+    def is_endless(self, home: str | None, reference: SchemaReference) -> bool:
         """Whether a validator that follows it would come back without having looked at anything new."""
         if not reference.is_in_place or home is None:
             return False
         return self._loops.share_one(home, reference.pointer)
 
-    def _edges_of(self, pointer: str) -> tuple[Reference, ...]:
+    def _edges_of(self, pointer: str) -> tuple[SchemaReference, ...]:
         if pointer not in self._edges:
             self._edges[pointer] = tuple(_open_references(self.get(pointer)))
         return self._edges[pointer]
@@ -100,7 +100,7 @@ class _Closer:
         self.names = _Names()
 
     def closed(self, node: Json, home: str | None) -> _Closed:
-        if isinstance(node, Reference):
+        if isinstance(node, SchemaReference):
             return self._placed(node, home)
         if is_object(node):
             items: dict[str, _Closed] = {name: self.closed(part, home) for name, part in node.items()}
@@ -128,7 +128,7 @@ class _Closer:
             waiting = sorted(further - found.keys())
         return size, found
 
-    def _placed(self, reference: Reference, home: str | None) -> _Closed:
+    def _placed(self, reference: SchemaReference, home: str | None) -> _Closed:
         if self._components.is_endless(home, reference):
             return _Closed({}, 2, 0, frozenset())
         pointer = reference.pointer
@@ -178,8 +178,8 @@ def _assembled(root: Json, definitions: dict[str, Json], names: _Names) -> Objec
     return {**root, "$defs": dict(sorted(parts.items()))}
 
 
-def _open_references(node: Json) -> Iterator[Reference]:
-    if isinstance(node, Reference):
+def _open_references(node: Json) -> Iterator[SchemaReference]:
+    if isinstance(node, SchemaReference):
         yield node
     elif is_object(node):
         for part in node.values():

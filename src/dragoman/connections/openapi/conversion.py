@@ -9,15 +9,28 @@ from urllib.parse import urlsplit
 
 import jsonschema_rs
 
+from dragoman.connections.openapi.body_schemas import BodySchemas, is_json
 from dragoman.connections.openapi.components import Components
-from dragoman.connections.openapi.contents import Contents, is_json
-from dragoman.connections.openapi.naming import METHODS, Found, Names, Wanted, description_of
-from dragoman.connections.openapi.parameters import Arguments, Parameters
-from dragoman.connections.openapi.parsing import Document
-from dragoman.connections.openapi.plan import META_KEY, Operation
+from dragoman.connections.openapi.operation_names import (
+    METHODS,
+    FoundOperation,
+    OperationFilter,
+    OperationNames,
+    description_of,
+)
+from dragoman.connections.openapi.operation_plan import META_KEY, OperationPlan
+from dragoman.connections.openapi.parameters import InputSchemaBuilder, Parameters
+from dragoman.connections.openapi.parsing import OpenApiDocument
 from dragoman.connections.openapi.references import References
-from dragoman.connections.openapi.schemes import Schemes, Servers, resolved
-from dragoman.connections.openapi.values import Json, Object, OperationFault, as_object, as_text, is_object
+from dragoman.connections.openapi.schemes import SecuritySchemes, ServiceServers, resolved
+from dragoman.connections.openapi.untrusted_json import (
+    Json,
+    Object,
+    OperationFault,
+    as_object,
+    as_text,
+    is_object,
+)
 
 _LARGEST_INPUT = 48_000
 _LARGEST_CUT_INPUT = 128_000
@@ -25,7 +38,7 @@ _LARGEST_OUTPUT = 8_000
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class DocumentOrigin:
     """Where a document is from: `source` is its address, `base` what a missing server means."""
 
     source: str | None = None
@@ -35,7 +48,7 @@ class Origin:
 class Conversion:
     """Turns one document into tools, one by one. `skipped` grows on the way."""
 
-    def __init__(self, document: Document, origin: Origin, wanted: Wanted) -> None:
+    def __init__(self, document: OpenApiDocument, origin: DocumentOrigin, wanted: OperationFilter) -> None:
         self.skipped: list[str] = []
         self._root = document.root
         self._origin = origin
@@ -44,9 +57,9 @@ class Conversion:
         self._inputs = Components(self._references, document.version, "input")
         self._outputs = Components(self._references, document.version, "output")
         self._parameters = Parameters(document, self._references, self._inputs)
-        self._contents = Contents(document, self._references, self._inputs)
-        self._schemes = Schemes(document, self._references)
-        self._servers = Servers(document, origin.source)
+        self._contents = BodySchemas(document, self._references, self._inputs)
+        self._schemes = SecuritySchemes(document, self._references)
+        self._servers = ServiceServers(document, origin.source)
 
     def tools(self) -> Iterator[Object]:
         """Definitions in their plain form, in the order of the document."""
@@ -70,8 +83,8 @@ class Conversion:
             "description": as_text(info.get("description"))[:2000],
         }
 
-    def _operations(self) -> Iterator[Found]:
-        names = Names()
+    def _operations(self) -> Iterator[FoundOperation]:
+        names = OperationNames()
         for path, raw in as_object(self._root.get("paths")).items():
             if path.startswith("x-"):
                 continue
@@ -87,17 +100,17 @@ class Conversion:
                 if not is_object(operation):
                     self.skipped.append(f"{method.upper()} {path}: it is no object")
                     continue
-                found = Found(names.take(method, path, operation), method, path, item, operation)
+                found = FoundOperation(names.take(method, path, operation), method, path, item, operation)
                 if self._wanted.takes(found):
                     yield found
 
-    def _tool(self, found: Found) -> Object:
+    def _tool(self, found: FoundOperation) -> Object:
         choices, wants_credentials = self._schemes.choices(found.operation)
         covered = self._schemes.covered(choices)
         arguments = self._parameters.collect(found.path, found.item, found.operation, covered)
         body = self._contents.add_body(found.item, found.operation, arguments)
         server = self._servers.server_of(found.item, found.operation)
-        plan = Operation(
+        plan = OperationPlan(
             method=found.method.upper(),
             path=found.path if found.path.startswith("/") else f"/{found.path}",
             server=server,
@@ -119,7 +132,7 @@ class Conversion:
             "meta": {META_KEY: plan.as_meta()},
         }
 
-    def _target(self, plan: Operation) -> str:
+    def _target(self, plan: OperationPlan) -> str:
         """What is called, said in the schema so that a change of it is a change of the tool."""
         server = resolved(plan.server, plan.base, None)
         own = urlsplit(self._origin.source or "").netloc
@@ -127,7 +140,7 @@ class Conversion:
         path = place.path if server and place.netloc == own else server or ""
         return f"{plan.method} {path}{plan.path}"
 
-    def _input(self, arguments: Arguments, target: str, is_closed: bool) -> Object:
+    def _input(self, arguments: InputSchemaBuilder, target: str, is_closed: bool) -> Object:
         schema: Object = {"$comment": target, "type": "object", "properties": arguments.schemas}
         if arguments.required:
             schema["required"] = list(dict.fromkeys(arguments.required))

@@ -13,11 +13,11 @@ from typing import Any, Self
 
 import orjson
 
-from dragoman.connections.openapi.conversion import Origin
+from dragoman.connections.openapi.conversion import DocumentOrigin
 from dragoman.connections.openapi.worker import LENGTH, TOOLS
 from dragoman.connector import Selection
 from dragoman.errors import Internal, InvalidConfig
-from dragoman.tool import Annotations, Definition
+from dragoman.tool import Annotations, ToolDefinition
 
 _IDLE = 20.0
 
@@ -30,9 +30,9 @@ class Converted:
     skipped: tuple[str, ...]
     about: dict[str, Any]
 
-    async def definitions(self) -> tuple[Definition, ...]:
+    async def definitions(self) -> tuple[ToolDefinition, ...]:
         """Made anew each time; others get their turn in between."""
-        found: list[Definition] = []
+        found: list[ToolDefinition] = []
         for frame in self.frames:
             found += map(_definition, orjson.loads(frame))
             await asyncio.sleep(0)
@@ -53,7 +53,9 @@ class Converter:
         self._is_closed = True
         await self._end()
 
-    async def convert(self, data: bytes, origin: Origin, select: Selection, timeout: float) -> Converted:
+    async def convert(
+        self, data: bytes, origin: DocumentOrigin, select: Selection, timeout: float
+    ) -> Converted:
         """Raises `InvalidConfig` that says what is wrong with the document."""
         async with self._turn:
             if self._idle is not None:
@@ -80,7 +82,7 @@ class Converter:
                 else:
                     self._idle = asyncio.get_running_loop().call_later(_IDLE, self._leave)
 
-    async def _exchange(self, data: bytes, origin: Origin, select: Selection) -> Converted:
+    async def _exchange(self, data: bytes, origin: DocumentOrigin, select: Selection) -> Converted:
         process = await self._running()
         request = orjson.dumps(
             {"size": len(data), "origin": asdict(origin), "wanted": select.model_dump(mode="json")}
@@ -131,8 +133,8 @@ class Converter:
         await process.communicate()
 
 
-def _definition(raw: dict[str, Any]) -> Definition:
-    return Definition(
+def _definition(raw: dict[str, Any]) -> ToolDefinition:
+    return ToolDefinition(
         original_name=raw["name"],
         title=raw["title"],
         description=raw["description"],

@@ -8,10 +8,10 @@ from time import time
 import aiohttp
 from yarl import URL
 
-from dragoman.connections.faults import WireFault
-from dragoman.connections.network import plain
-from dragoman.connections.openapi.answers import Answer, said
-from dragoman.connections.openapi.requests import Request
+from dragoman.connections.network_errors import plain
+from dragoman.connections.openapi.requests import ServiceRequest
+from dragoman.connections.openapi.responses import ServiceResponse, said
+from dragoman.connections.wire_faults import WireFault
 from dragoman.errors import ProtocolFault
 
 _MOST_REDIRECTS = 5
@@ -27,7 +27,7 @@ class Exchange:
         self._limit = limit
         self._proxy = proxy
 
-    async def send(self, base: str, request: Request) -> Answer:
+    async def send(self, base: str, request: ServiceRequest) -> ServiceResponse:
         """Any answer below 500 but 401 and 429; the rest is a `WireFault`."""
         method, data, headers = request.method, request.body, request.headers
         if data is not None:
@@ -66,8 +66,8 @@ class Exchange:
             raise WireFault("lost", plain(error)) from None
         raise WireFault("server_error", "the service redirects in a circle")
 
-    async def _judged(self, response: aiohttp.ClientResponse, place: str) -> Answer:
-        answer = Answer(
+    async def _judged(self, response: aiohttp.ClientResponse, place: str) -> ServiceResponse:
+        answer = ServiceResponse(
             status=response.status,
             reason=response.reason or "",
             type=response.headers.get("Content-Type", "").partition(";")[0].strip().lower(),

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from dragoman.connections.openapi.components import Components
-from dragoman.connections.openapi.parsing import Document
-from dragoman.connections.openapi.plan import Parameter, Place, Style
+from dragoman.connections.openapi.operation_plan import ParameterPlan, Place, Style
+from dragoman.connections.openapi.parsing import OpenApiDocument
 from dragoman.connections.openapi.references import DanglingReference, References
-from dragoman.connections.openapi.values import Json, Object, as_list, as_object, as_text, is_object
+from dragoman.connections.openapi.untrusted_json import Json, Object, as_list, as_object, as_text, is_object
 
 _PLACES: dict[str, Place] = {"path": "path", "query": "query", "header": "header", "cookie": "cookie"}
 _DEFAULT_STYLES: dict[Place, Style] = {
@@ -36,10 +36,10 @@ _ORDER: dict[Place, int] = {"path": 0, "query": 1, "header": 2, "cookie": 3}
 
 
 @dataclass(slots=True)
-class Arguments:
+class InputSchemaBuilder:
     """What a tool takes: parameters and their schemas so far, and notes about what had to be left out."""
 
-    parameters: list[Parameter] = field(default_factory=list[Parameter])
+    parameters: list[ParameterPlan] = field(default_factory=list[ParameterPlan])
     schemas: dict[str, Json] = field(default_factory=dict[str, Json])
     required: list[str] = field(default_factory=list[str])
     notes: list[str] = field(default_factory=list[str])
@@ -48,14 +48,16 @@ class Arguments:
 class Parameters:
     """Of one document."""
 
-    def __init__(self, document: Document, references: References, components: Components) -> None:
+    def __init__(self, document: OpenApiDocument, references: References, components: Components) -> None:
         self._version = document.version
         self._references = references
         self._components = components
 
-    def collect(self, path: str, item: Object, operation: Object, covered: frozenset[str]) -> Arguments:
+    def collect(
+        self, path: str, item: Object, operation: Object, covered: frozenset[str]
+    ) -> InputSchemaBuilder:
         """Of the path, overridden by the operation's own. `covered` are those that a credential fills."""
-        found = Arguments()
+        found = InputSchemaBuilder()
         chosen = self._merged(item, operation, found)
         for (place, name), raw in sorted(chosen.items(), key=lambda one: _ORDER[one[0][0]]):
             if place == "path" and f"{{{name}}}" not in path:
@@ -65,7 +67,7 @@ class Parameters:
         return found
 
     def _merged(
-        self, item: Object, operation: Object, found: Arguments
+        self, item: Object, operation: Object, found: InputSchemaBuilder
     ) -> Mapping[tuple[Place, str], Object]:
         chosen: dict[tuple[Place, str], Object] = {}
         for raw in (*as_list(item.get("parameters")), *as_list(operation.get("parameters"))):
@@ -84,13 +86,15 @@ class Parameters:
             return False
         return name.lower() in _OWN_HEADERS or (self._version != "2.0" and name.lower() in _OWN_HEADERS_3)
 
-    def _add(self, found: Arguments, place: Place, name: str, raw: Object, *, is_covered: bool) -> None:
+    def _add(
+        self, found: InputSchemaBuilder, place: Place, name: str, raw: Object, *, is_covered: bool
+    ) -> None:
         argument = name if name not in found.schemas else f"{name}_{place}"
         schema, is_json = self._schema(raw)
         style, explode = self._style(raw, place)
         is_required = (place == "path" or raw.get("required") is True) and not is_covered
         found.parameters.append(
-            Parameter(
+            ParameterPlan(
                 argument=argument,
                 name=name,
                 place=place,
@@ -107,7 +111,7 @@ class Parameters:
         if is_required:
             found.required.append(argument)
 
-    def _add_undeclared(self, path: str, found: Arguments) -> None:
+    def _add_undeclared(self, path: str, found: InputSchemaBuilder) -> None:
         """A place in the path that nobody declared: without a value the path would be wrong."""
         known = {one.name for one in found.parameters if one.place == "path"}
         for part in path.split("{")[1:]:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import orjson
 import yaml
 
-from dragoman.connections.openapi.values import DocumentFault, Json, Object, is_list, is_object
+from dragoman.connections.openapi.untrusted_json import DocumentFault, Json, Object, is_list, is_object
 
 Version = Literal["2.0", "3.0", "3.1"]
 _MOST_YAML = 16 * 1024 * 1024
@@ -22,7 +22,7 @@ _HINT = "give the address of an OpenAPI 3.0, 3.1 or Swagger 2.0 document, in JSO
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class OpenApiDocument:
     """A parsed document. `version` is the family whose rules apply."""
 
     root: Object
@@ -33,7 +33,7 @@ def is_html(data: bytes) -> bool:
     return _HTML.match(data[:2000].removeprefix(b"\xef\xbb\xbf")) is not None
 
 
-def parse(data: bytes) -> Document:
+def parse(data: bytes) -> OpenApiDocument:
     """Raises `DocumentFault` that says what was found instead of a document."""
     if not data.strip():
         raise DocumentFault("the document is empty", _HINT)
@@ -42,7 +42,7 @@ def parse(data: bytes) -> Document:
     value = _json_or_yaml(data)
     if not is_object(value):
         raise DocumentFault(f"the document is {_kind(value)}, not an object", _HINT)
-    return Document(value, _version(value))
+    return OpenApiDocument(value, _version(value))
 
 
 def _version(root: Object) -> Version:

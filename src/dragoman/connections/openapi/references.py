@@ -2,7 +2,14 @@
 
 from urllib.parse import unquote
 
-from dragoman.connections.openapi.values import Json, Object, OperationFault, as_text, is_list, is_object
+from dragoman.connections.openapi.untrusted_json import (
+    Json,
+    Object,
+    OperationFault,
+    as_text,
+    is_list,
+    is_object,
+)
 
 _LONGEST_CHAIN = 50
 

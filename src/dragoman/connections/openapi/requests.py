@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
 
-from dragoman.connections.openapi.bodies import Written, write_body
-from dragoman.connections.openapi.plan import Body, Operation, Parameter
+from dragoman.connections.openapi.body_encoding import EncodedBody, write_body
+from dragoman.connections.openapi.operation_plan import BodyPlan, OperationPlan, ParameterPlan
 from dragoman.connections.openapi.serialising import (
     Pair,
     cookie_pairs,
@@ -20,7 +20,7 @@ _DOTS = frozenset({".", ".."})
 
 
 @dataclass(slots=True)
-class Request:
+class ServiceRequest:
     """What is sent. `path` and `query` are encoded; credentials are added by `security`."""
 
     method: str
@@ -28,7 +28,7 @@ class Request:
     query: list[Pair] = field(default_factory=list[Pair])
     headers: dict[str, str] = field(default_factory=dict[str, str])
     cookies: list[Pair] = field(default_factory=list[Pair])
-    body: Written | None = None
+    body: EncodedBody | None = None
 
     @property
     def target(self) -> str:
@@ -38,9 +38,9 @@ class Request:
         return f"{self.path}{joint}{'&'.join(f'{name}={value}' for name, value in self.query)}"
 
 
-def build(operation: Operation, arguments: Mapping[str, Any]) -> Request:
+def build(operation: OperationPlan, arguments: Mapping[str, Any]) -> ServiceRequest:
     """Raises `InvalidArguments` for a value that cannot be sent where it belongs."""
-    request = Request(operation.method, operation.path, headers={"Accept": operation.accept})
+    request = ServiceRequest(operation.method, operation.path, headers={"Accept": operation.accept})
     places: dict[str, str] = {}
     for parameter in operation.parameters:
         value = arguments.get(parameter.argument)
@@ -55,12 +55,12 @@ def build(operation: Operation, arguments: Mapping[str, Any]) -> Request:
     return request
 
 
-def _is_left_out(parameter: Parameter, value: Any) -> bool:
+def _is_left_out(parameter: ParameterPlan, value: Any) -> bool:
     """Models fill optional texts with nothing: that means "not given", unless the document says otherwise."""
     return value is None or (value == "" and not parameter.required and not parameter.keeps_empty)
 
 
-def _path_value(parameter: Parameter, value: Any) -> str:
+def _path_value(parameter: ParameterPlan, value: Any) -> str:
     if value is None or value in ("", [], {}):
         raise InvalidArguments(
             f"{parameter.argument!r} is a part of the path and cannot be empty", hint="give it a value"
@@ -84,29 +84,31 @@ def _filled(template: str, places: Mapping[str, str]) -> str:
     return "/".join(segments)
 
 
-def _add_query(request: Request, parameter: Parameter, value: Any) -> None:
+def _add_query(request: ServiceRequest, parameter: ParameterPlan, value: Any) -> None:
     request.query += query_pairs(parameter, value)
 
 
-def _add_header(request: Request, parameter: Parameter, value: Any) -> None:
+def _add_header(request: ServiceRequest, parameter: ParameterPlan, value: Any) -> None:
     text = header_text(parameter, value)
     if any(sign in text for sign in "\r\n\0"):
         raise InvalidArguments(f"{parameter.argument!r} is sent as a header: it must be one line")
     request.headers[parameter.name] = text
 
 
-def _add_cookie(request: Request, parameter: Parameter, value: Any) -> None:
+def _add_cookie(request: ServiceRequest, parameter: ParameterPlan, value: Any) -> None:
     request.cookies += cookie_pairs(parameter, value)
 
 
-_ADD: dict[str, Callable[[Request, Parameter, Any], None]] = {
+_ADD: dict[str, Callable[[ServiceRequest, ParameterPlan, Any], None]] = {
     "query": _add_query,
     "header": _add_header,
     "cookie": _add_cookie,
 }
 
 
-def _add_body(request: Request, operation: Operation, body: Body, arguments: Mapping[str, Any]) -> None:
+def _add_body(
+    request: ServiceRequest, operation: OperationPlan, body: BodyPlan, arguments: Mapping[str, Any]
+) -> None:
     if body.argument is not None:
         if body.argument in arguments or body.required:
             request.body = write_body(body, arguments.get(body.argument, {}))

@@ -5,16 +5,24 @@
 
 from typing import Literal
 
-from dragoman.connections.openapi.keywords import (
+from dragoman.connections.openapi.parsing import Version
+from dragoman.connections.openapi.references import DanglingReference, References
+from dragoman.connections.openapi.schema_keywords import (
     is_nullable,
     is_usable_pattern,
     plain_keywords,
     required_names,
     with_null,
 )
-from dragoman.connections.openapi.parsing import Version
-from dragoman.connections.openapi.references import DanglingReference, References
-from dragoman.connections.openapi.values import Json, Object, as_list, as_object, as_text, is_list, is_object
+from dragoman.connections.openapi.untrusted_json import (
+    Json,
+    Object,
+    as_list,
+    as_object,
+    as_text,
+    is_list,
+    is_object,
+)
 
 Direction = Literal["input", "output"]
 _MOST_NESTED = 120
@@ -22,7 +30,7 @@ _HIDDEN: dict[Direction, str] = {"input": "readOnly", "output": "writeOnly"}
 _NOTES = frozenset({"description", "title", "default", "deprecated"})
 
 
-class Reference(dict[str, str]):
+class SchemaReference(dict[str, str]):
     """An open reference inside a translated schema.
 
     `is_in_place` when the target describes the very same value: a circle of such references would
@@ -63,7 +71,7 @@ class Translator:
             self._references.get(pointer)
         except DanglingReference:
             return {"description": f"(the document does not hold {reference[:200]})"}
-        target = Reference(pointer, is_in_place)
+        target = SchemaReference(pointer, is_in_place)
         beside = {name: value for name, value in schema.items() if name != "$ref"}
         if not beside or self._version == "2.0":
             return target

@@ -4,10 +4,10 @@ import re
 from collections.abc import Sequence
 from urllib.parse import urljoin, urlsplit
 
-from dragoman.connections.openapi.parsing import Document
-from dragoman.connections.openapi.plan import Scheme
+from dragoman.connections.openapi.operation_plan import SecurityScheme
+from dragoman.connections.openapi.parsing import OpenApiDocument
 from dragoman.connections.openapi.references import References
-from dragoman.connections.openapi.values import (
+from dragoman.connections.openapi.untrusted_json import (
     Object,
     OperationFault,
     as_list,
@@ -17,16 +17,16 @@ from dragoman.connections.openapi.values import (
 )
 
 _BEARERS = frozenset({"oauth2", "openidconnect"})
-Choices = tuple[tuple[Scheme, ...], ...]
+Choices = tuple[tuple[SecurityScheme, ...], ...]
 
 
-class Schemes:
+class SecuritySchemes:
     """Of one document: which credentials an operation wants."""
 
-    def __init__(self, document: Document, references: References) -> None:
+    def __init__(self, document: OpenApiDocument, references: References) -> None:
         root = document.root
         declared = root.get("securityDefinitions") or as_object(root.get("components")).get("securitySchemes")
-        self._known: dict[str, Scheme] = {}
+        self._known: dict[str, SecurityScheme] = {}
         for name, raw in as_object(declared).items():
             try:
                 scheme = _scheme(references.followed(raw))
@@ -56,24 +56,26 @@ class Schemes:
         )
 
 
-def _scheme(raw: Object) -> Scheme | None:
+def _scheme(raw: Object) -> SecurityScheme | None:
     kind, scheme = as_text(raw.get("type")).lower(), as_text(raw.get("scheme")).lower()
     if kind == "apikey" and as_text(raw.get("name")):
         place = raw.get("in")
         if place == "query":
-            return Scheme(kind="apikey", place="query", name=raw["name"])
-        return Scheme(kind="apikey", place="cookie" if place == "cookie" else "header", name=raw["name"])
+            return SecurityScheme(kind="apikey", place="query", name=raw["name"])
+        return SecurityScheme(
+            kind="apikey", place="cookie" if place == "cookie" else "header", name=raw["name"]
+        )
     if kind == "basic" or (kind == "http" and scheme == "basic"):
-        return Scheme(kind="basic")
+        return SecurityScheme(kind="basic")
     if kind in _BEARERS or (kind == "http" and scheme == "bearer"):
-        return Scheme(kind="bearer")
+        return SecurityScheme(kind="bearer")
     return None
 
 
-class Servers:
+class ServiceServers:
     """Of one document: where an operation is."""
 
-    def __init__(self, document: Document, source: str | None) -> None:
+    def __init__(self, document: OpenApiDocument, source: str | None) -> None:
         self._document = document
         self._source = source
 

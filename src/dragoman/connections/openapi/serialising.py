@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import orjson
 
-from dragoman.connections.openapi.plan import Parameter, Style
+from dragoman.connections.openapi.operation_plan import ParameterPlan, Style
 
 Pair = tuple[str, str]
 # Left as they are by `allowReserved`. Not `&`, `#` and `+`: they would end or change the value.
@@ -46,7 +46,7 @@ def encoded(value: Any, reserved: bool = False) -> str:
     return quote(text, safe=_RESERVED if reserved else "")
 
 
-def path_text(parameter: Parameter, value: Any) -> str:
+def path_text(parameter: ParameterPlan, value: Any) -> str:
     """What takes the place of `{name}` in a path. No character in it can end the segment."""
     name = quote(parameter.name, safe="")
     if parameter.is_json:
@@ -59,7 +59,7 @@ def path_text(parameter: Parameter, value: Any) -> str:
     return _DELIMITERS.get(parameter.style, ",").join(_parts(value, parameter.explode, encoded))
 
 
-def query_pairs(parameter: Parameter, value: Any) -> list[Pair]:
+def query_pairs(parameter: ParameterPlan, value: Any) -> list[Pair]:
     """Names and values of a query, encoded."""
     name = _name(parameter.name)
     if parameter.is_json:
@@ -87,13 +87,13 @@ def styled_pairs(name: str, value: Any, style: Style, explode: bool, reserved: b
     return [(name, encoded(value, reserved))]
 
 
-def header_text(parameter: Parameter, value: Any) -> str:
+def header_text(parameter: ParameterPlan, value: Any) -> str:
     if parameter.is_json:
         return orjson.dumps(value).decode()
     return _delimiter_of(parameter).join(_parts(value, parameter.explode, word))
 
 
-def cookie_pairs(parameter: Parameter, value: Any) -> list[Pair]:
+def cookie_pairs(parameter: ParameterPlan, value: Any) -> list[Pair]:
     """Cookies have no agreed form for arrays: exploded they are cookies of one name, else one with commas."""
     if parameter.is_json:
         return [(parameter.name, quote(orjson.dumps(value).decode(), safe=""))]
@@ -140,6 +140,6 @@ def _name(name: str) -> str:
     return quote(name, safe="[]$")
 
 
-def _delimiter_of(parameter: Parameter) -> str:
+def _delimiter_of(parameter: ParameterPlan) -> str:
     delimiters = {"spaceDelimited": " ", "pipeDelimited": "|", "tabDelimited": "\t"}
     return delimiters.get(parameter.style, ",")

@@ -8,51 +8,55 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from dragoman.connections.environment import expanded
-from dragoman.connections.faults import WireFault
-from dragoman.connections.guarding import Clients
-from dragoman.connections.needs import check_secrets, credential_hint
-from dragoman.connections.openapi.answers import Answer, result_of
+from dragoman.connections.http_clients import HttpClients
+from dragoman.connections.missing_credentials import check_secrets, credential_hint
 from dragoman.connections.openapi.converter import Converter
-from dragoman.connections.openapi.document import ServiceDocument, proxy_for
+from dragoman.connections.openapi.document_reader import address, is_address
 from dragoman.connections.openapi.exchange import Exchange
-from dragoman.connections.openapi.plan import META_KEY, Operation
-from dragoman.connections.openapi.reading import address, is_address
-from dragoman.connections.openapi.requests import Request, build
+from dragoman.connections.openapi.operation_plan import META_KEY, OperationPlan
+from dragoman.connections.openapi.request_credentials import (
+    AddedCredentials,
+    ServiceCredentials,
+    check_target,
+)
+from dragoman.connections.openapi.requests import ServiceRequest, build
+from dragoman.connections.openapi.responses import ServiceResponse, result_of
 from dragoman.connections.openapi.schemes import resolved
-from dragoman.connections.openapi.security import Addition, Credentials, check_target
-from dragoman.connections.openapi.standing import Standing
-from dragoman.connections.repeats import Tries
-from dragoman.connections.source import LinkStatus, Listing, Observer, Secrets, SourceCall
+from dragoman.connections.openapi.service_document import ServiceDocument, proxy_for
+from dragoman.connections.openapi.service_state import ServiceState
+from dragoman.connections.retry import RetrySchedule
+from dragoman.connections.source import ConnectionObserver, ConnectionStatus, Listing, Secrets, SourceCall
+from dragoman.connections.wire_faults import WireFault
 from dragoman.connector import Connector
 from dragoman.errors import DragomanError, InvalidConfig, NeedsAuth, ProtocolFault
-from dragoman.tool import Definition, RawResult, Tool
+from dragoman.tool import RawResult, Tool, ToolDefinition
 
 _LEAST_TTL = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class ServiceResources:
     """What all services share."""
 
-    clients: Clients
+    clients: HttpClients
     converter: Converter
     secrets: Secrets
-    observer: Observer
+    observer: ConnectionObserver
 
 
 @dataclass(frozen=True, slots=True)
 class _Ready:
     """An operation with everything that does not depend on the arguments."""
 
-    definition: Definition
-    operation: Operation
+    definition: ToolDefinition
+    operation: OperationPlan
     base: str
-    addition: Addition
+    addition: AddedCredentials
     exchange: Exchange
 
 
-class Service:
-    def __init__(self, connector: Connector, identity: str, parts: Parts) -> None:
+class OpenApiService:
+    def __init__(self, connector: Connector, identity: str, parts: ServiceResources) -> None:
         self.connector = connector
         self.identity = identity
         self.in_flight = 0
@@ -62,9 +66,9 @@ class Service:
         self._bearer = parts.secrets.bearer(connector, identity)
         self._loop = asyncio.get_running_loop()
         self._document: ServiceDocument | None = None
-        self._credentials: Credentials | None = None
+        self._credentials: ServiceCredentials | None = None
         self._ready: dict[str, _Ready] = {}
-        self._standing = Standing(connector.configuration.auto_reconnect, self._tell_state)
+        self._standing = ServiceState(connector.configuration.auto_reconnect, self._tell_state)
         self._reading = asyncio.Lock()
         self._read_at: float | None = None
         self._used_at = self._loop.time()
@@ -77,9 +81,9 @@ class Service:
     def is_connected(self) -> bool:
         return self._standing.is_connected
 
-    def status(self) -> LinkStatus:
+    def status(self) -> ConnectionStatus:
         phase = self._standing.phase
-        return LinkStatus(
+        return ConnectionStatus(
             connector_id=self.connector.id,
             slug=self.connector.slug,
             identity=self.identity,
@@ -133,7 +137,7 @@ class Service:
         self._nudge.set()
         return is_another
 
-    async def _read_document(self, document: ServiceDocument, credentials: Credentials) -> bool:
+    async def _read_document(self, document: ServiceDocument, credentials: ServiceCredentials) -> bool:
         """With the token in force, and once more where that was refused and another could be had."""
         bearer = self._bearer
         if bearer is None or not is_address(document.location):
@@ -209,7 +213,7 @@ class Service:
         """One request with its deadline, its retries and its honest outcome."""
         safe = call.tool.definition.annotations.is_safe_to_repeat
         subject = f"{self.connector.slug}/{call.tool.original_name}"
-        tries = Tries(self.connector.configuration.retry, call.deadline)
+        tries = RetrySchedule(self.connector.configuration.retry, call.deadline)
         self._used_at = started = self._loop.time()
         if self._is_asleep:
             self._nudge.set()
@@ -232,19 +236,19 @@ class Service:
         except TimeoutError:
             raise WireFault("timeout", "no answer before the deadline").as_error(subject, safe) from None
 
-    async def _sent(self, ready: _Ready, request: Request) -> Answer:
+    async def _sent(self, ready: _Ready, request: ServiceRequest) -> ServiceResponse:
         """One request; once more where its token was refused and another could be had."""
         bearer = self._bearer
         if bearer is None or ready.addition.is_withheld:
             return await ready.exchange.send(ready.base, request)
         credential = await bearer.headers()
-        Addition(credential).add_to(request)
+        AddedCredentials(credential).add_to(request)
         try:
             return await ready.exchange.send(ready.base, request)
         except WireFault as fault:
             if fault.kind != "unauthorized" or not await bearer.rejected(credential):
                 raise
-        Addition(await bearer.headers()).add_to(request)
+        AddedCredentials(await bearer.headers()).add_to(request)
         return await ready.exchange.send(ready.base, request)
 
     def _answered(self, started: float) -> None:
@@ -271,7 +275,7 @@ class Service:
             self._answered(self._loop.time())
         return error
 
-    def _prepared(self, tool: Tool, credentials: Credentials) -> _Ready:
+    def _prepared(self, tool: Tool, credentials: ServiceCredentials) -> _Ready:
         ready = self._ready.get(tool.original_name)
         if ready is not None and ready.definition is tool.definition:
             return ready
@@ -280,7 +284,7 @@ class Service:
             raise ProtocolFault(
                 f"{tool.name} was listed without a plan of its request", hint="refresh the connector"
             )
-        operation = Operation.from_meta(plan)
+        operation = OperationPlan.from_meta(plan)
         configuration = self.connector.configuration
         server = expanded(configuration.server, self._reach.environment) if configuration.server else None
         place = resolved(operation.server, operation.base, server)
@@ -298,10 +302,12 @@ class Service:
         self._ready[tool.original_name] = ready
         return ready
 
-    async def _reveal(self) -> Credentials:
+    async def _reveal(self) -> ServiceCredentials:
         secrets = await self._parts.secrets.reveal(self.connector, self.identity)
         check_secrets(self.connector, secrets)
-        self._credentials = Credentials.of(self.connector.configuration, secrets, self._reach.environment)
+        self._credentials = ServiceCredentials.of(
+            self.connector.configuration, secrets, self._reach.environment
+        )
         return self._credentials
 
     def _tell_state(self) -> None:

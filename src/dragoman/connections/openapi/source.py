@@ -5,10 +5,10 @@ from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack, suppress
 from typing import Self, TypeVar
 
-from dragoman.connections.guarding import Clients
+from dragoman.connections.http_clients import HttpClients
 from dragoman.connections.openapi.converter import Converter
-from dragoman.connections.openapi.service import Parts, Service
-from dragoman.connections.source import LinkStatus, Listing, Observer, Secrets, SourceCall
+from dragoman.connections.openapi.service import OpenApiService, ServiceResources
+from dragoman.connections.source import ConnectionObserver, ConnectionStatus, Listing, Secrets, SourceCall
 from dragoman.connector import Connector
 from dragoman.errors import DragomanError, ShuttingDown, Unreachable
 from dragoman.scope import Caller, holder_of, identity_of
@@ -22,12 +22,12 @@ Result = TypeVar("Result")
 class OpenApiServices:
     """The OpenAPI part of `Sources`."""
 
-    def __init__(self, secrets: Secrets, observer: Observer, clients: Clients) -> None:
+    def __init__(self, secrets: Secrets, observer: ConnectionObserver, clients: HttpClients) -> None:
         self._secrets = secrets
         self._observer = observer
         self._clients = clients
-        self._services: dict[Key, Service] = {}
-        self._owners: dict[Service, asyncio.Task[None]] = {}
+        self._services: dict[Key, OpenApiService] = {}
+        self._owners: dict[OpenApiService, asyncio.Task[None]] = {}
         self._busy = 0
         self._is_quiet = asyncio.Event()
         self._retired: dict[str, int] = {}
@@ -37,7 +37,7 @@ class OpenApiServices:
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as stack:
             converter = await stack.enter_async_context(Converter())
-            self._parts = Parts(self._clients, converter, self._secrets, self._observer)
+            self._parts = ServiceResources(self._clients, converter, self._secrets, self._observer)
             self._tasks = await stack.enter_async_context(asyncio.TaskGroup())
             self._stack = stack.pop_all()
         return self
@@ -69,8 +69,8 @@ class OpenApiServices:
             return None
         return await service.listing(must_be_new=False)
 
-    async def connect(self, connector: Connector, caller: Caller) -> LinkStatus:
-        async def opened(service: Service) -> LinkStatus:
+    async def connect(self, connector: Connector, caller: Caller) -> ConnectionStatus:
+        async def opened(service: OpenApiService) -> ConnectionStatus:
             try:
                 await service.listing(must_be_new=not service.is_connected)
             except ShuttingDown:
@@ -81,7 +81,7 @@ class OpenApiServices:
 
         return await self._with_service(connector, caller, opened)
 
-    async def disconnect(self, connector: Connector, caller: Caller) -> LinkStatus:
+    async def disconnect(self, connector: Connector, caller: Caller) -> ConnectionStatus:
         if service := self._services.get(_key(connector, caller)):
             await self._close(service)
         return self.status(connector, caller)
@@ -97,26 +97,26 @@ class OpenApiServices:
         ]
         await asyncio.gather(*(self._close(service) for service in theirs))
 
-    def status(self, connector: Connector, caller: Caller) -> LinkStatus:
+    def status(self, connector: Connector, caller: Caller) -> ConnectionStatus:
         key = _key(connector, caller)
         service = self._services.get(key)
         if service is not None and connector.enabled:
             return service.status()
-        return LinkStatus(
+        return ConnectionStatus(
             connector_id=connector.id,
             slug=connector.slug,
             identity=key[1],
             state="disconnected" if connector.enabled else "disabled",
         )
 
-    def statuses(self) -> list[LinkStatus]:
+    def statuses(self) -> list[ConnectionStatus]:
         """Every service there is, for `doctor` and for the metrics."""
         return [service.status() for service in self._services.values()]
 
     # Services
 
     async def _with_service(
-        self, connector: Connector, caller: Caller, use: Callable[[Service], Awaitable[Result]]
+        self, connector: Connector, caller: Caller, use: Callable[[OpenApiService], Awaitable[Result]]
     ) -> Result:
         key = _key(connector, caller)
         service = self._services.get(key)
@@ -134,26 +134,26 @@ class OpenApiServices:
             if self._is_closing and not self._busy:
                 self._is_quiet.set()
 
-    def _open(self, key: Key, connector: Connector) -> Service:
+    def _open(self, key: Key, connector: Connector) -> OpenApiService:
         if self._is_closing:
             raise ShuttingDown("Dragoman is shutting down", hint="call again when it is back")
         if connector.revision <= self._retired.get(connector.id, 0):
             raise Unreachable(f"{connector.slug} was changed or removed meanwhile", hint="call again")
         if old := self._services.pop(key, None):
             old.close()
-        service = Service(connector, key[1], self._parts)
+        service = OpenApiService(connector, key[1], self._parts)
         self._services[key] = service
         owner = self._tasks.create_task(service.run(), name=f"owner of {connector.slug} for {key[1]}")
         self._owners[service] = owner
         owner.add_done_callback(lambda _: self._forget(key, service))
         return service
 
-    def _forget(self, key: Key, service: Service) -> None:
+    def _forget(self, key: Key, service: OpenApiService) -> None:
         self._owners.pop(service, None)
         if self._services.get(key) is service:
             del self._services[key]
 
-    async def _close(self, service: Service) -> None:
+    async def _close(self, service: OpenApiService) -> None:
         """Nothing of it is left on return but calls under way: they need nothing that is closed here."""
         service.close()
         if owner := self._owners.get(service):

@@ -12,10 +12,10 @@ from typing import BinaryIO
 
 import orjson
 
-from dragoman.connections.openapi.conversion import Conversion, Origin
-from dragoman.connections.openapi.naming import Wanted
+from dragoman.connections.openapi.conversion import Conversion, DocumentOrigin
+from dragoman.connections.openapi.operation_names import OperationFilter
 from dragoman.connections.openapi.parsing import parse
-from dragoman.connections.openapi.values import DocumentFault, Object
+from dragoman.connections.openapi.untrusted_json import DocumentFault, Object
 
 LENGTH = Struct(">I")
 TOOLS, END = b"T", b"E"
@@ -26,7 +26,9 @@ def answers(request: Object, data: bytes) -> Iterator[bytes]:
     """Frames of tools, then one that says what was skipped; or one that says what is wrong."""
     try:
         document = parse(data)
-        conversion = Conversion(document, Origin(**request["origin"]), Wanted(**request["wanted"]))
+        conversion = Conversion(
+            document, DocumentOrigin(**request["origin"]), OperationFilter(**request["wanted"])
+        )
         waiting: list[Object] = []
         size = 0
         for tool in conversion.tools():

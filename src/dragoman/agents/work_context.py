@@ -1,0 +1,134 @@
+"""What an agent has at hand while it works: whom it works for, its tools, and the ways back up.
+
+Two arrows point up from here and are turned round by Protocols that `runs` and `hub` fill: starting
+another run, and asking a person.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from dragoman.agent import Agent
+from dragoman.agents.offers import CitedContext, OfferCall, ToolReply
+from dragoman.run import Run
+from dragoman.scope import Caller
+from dragoman.tool import Tool, ToolCall, ToolOutput
+
+ConnectorState = Literal["ready", "disabled", "needs_auth", "error", "unknown"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectorCard:
+    """A connector as an agent that may delegate is told of it."""
+
+    id: str
+    slug: str
+    description: str
+    state: ConnectorState
+    cause: str | None = None
+    hint: str | None = None
+    instructions: str = ""
+    tools: int = 0
+    aliases: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundTools:
+    """What a search brought, and how many tools there are in all."""
+
+    tools: Sequence[Tool]
+    total: int
+    note: str = ""
+
+
+class Toolbox(Protocol):
+    """The road, the catalog and the sandbox, as far as agents know them. Decides what a caller sees."""
+
+    async def present(self, caller: Caller) -> Caller:
+        """The caller with what their user still has now; `Denied` when they are no longer active."""
+        ...
+
+    async def tools(self, caller: Caller) -> Sequence[Tool]:
+        """Those that the caller can call now in their thread: enabled, open to agents, not unavailable."""
+        ...
+
+    async def search(self, query: str, caller: Caller, limit: int) -> FoundTools: ...
+
+    async def call(self, call: ToolCall, caller: Caller) -> ToolOutput: ...
+
+    async def run_code(self, code: str, caller: Caller, attempt: OfferCall) -> ToolReply:
+        """The attempt's witness hears when a person is asked, and of every call that leaves."""
+        ...
+
+    async def deferred(self, caller: Caller) -> frozenset[str]:
+        """Names of tools that a model gets only once they are loaded, in the caller's thread."""
+        ...
+
+    def loaded(self, caller: Caller) -> Sequence[str]:
+        """Names of the tools that are loaded in the caller's thread."""
+        ...
+
+    def is_open_to_code(self, tool: Tool) -> bool: ...
+
+    def is_native(self, tool: Tool) -> bool:
+        """Whether it belongs to Dragoman itself and to no connector's agent."""
+        ...
+
+    def code_guide(self) -> str: ...
+
+    async def connectors(self, caller: Caller) -> Sequence[ConnectorCard]:
+        """Those that the caller sees, by slug, with the state of each."""
+        ...
+
+    async def connect(self, card: ConnectorCard, caller: Caller) -> ConnectorCard:
+        """Tries once to reach a connector that could not be reached; how it stands then."""
+        ...
+
+    def tokens(self, tool: Tool) -> int:
+        """What its definition costs in a request."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DelegationResult:
+    """What came of a child run."""
+
+    run: Run
+    told: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+class RunServices(Protocol):
+    """What a run does for its agent beyond calling tools. Every method may be entered again after a crash."""
+
+    async def ask_person(self, text: str, fields: Mapping[str, Any] | None, attempt: OfferCall) -> Any:
+        """The answer: text, or an object of `fields`. Raises `NobodyAnswered` when its time is over."""
+        ...
+
+    async def delegate(
+        self, agent: Agent, request: str, options: Mapping[str, Any], attempt: OfferCall
+    ) -> DelegationResult:
+        """Has another agent work on it, as a child run; waits for its end, whatever that is."""
+        ...
+
+    def state_plan(self, steps: Sequence[Mapping[str, Any]]) -> None: ...
+
+    def note(self, kind: str, facts: Mapping[str, Any]) -> None:
+        """For people who follow the run: what was discovered, offered, chosen."""
+        ...
+
+
+@dataclass(slots=True, kw_only=True)
+class WorkContext:
+    """One run at work. `caller` is narrowed to what the agent may; `loaded` are tools found on the way."""
+
+    run: Run
+    agent: Agent
+    caller: Caller
+    toolbox: Toolbox
+    services: RunServices
+    loaded: dict[str, None] = field(default_factory=dict[str, None])
+    hidden: dict[str, int] = field(default_factory=dict[str, int])  # tokens not sent, by who kept them
+    contexts: list[CitedContext] = field(default_factory=list[CitedContext])
+    cited: int = 0  # the number of the last context that was named
+    missing: dict[str, int] = field(default_factory=dict[str, int])
+    chain: tuple[str, ...] = ()

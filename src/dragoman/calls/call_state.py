@@ -1,0 +1,135 @@
+"""One call on its way: what is known of it so far, and the output it ends with."""
+
+from collections.abc import Mapping
+from time import perf_counter, time
+from typing import Any
+
+from dragoman.calls.outputs import ShapedResult
+from dragoman.calls.records import FinishedCall
+from dragoman.connector import Connector
+from dragoman.errors import DragomanError, Internal, ToolFailed
+from dragoman.scope import Caller
+from dragoman.telemetry.logs import get_logger
+from dragoman.telemetry.redaction import Redactor
+from dragoman.tool import CallError, CallMetadata, Tool, ToolCall, ToolOutput
+
+
+class CallState:
+    """Changes while its call runs, and belongs to that call alone."""
+
+    __slots__ = (
+        "_started",
+        "arguments",
+        "attempts",
+        "call",
+        "caller",
+        "connector",
+        "handle",
+        "started_at",
+        "tool",
+        "warnings",
+        "was_cached",
+        "was_sent",
+    )
+
+    def __init__(self, call: ToolCall, caller: Caller) -> None:
+        self._started = perf_counter()
+        self.started_at = time()
+        self.call = call
+        self.caller = caller
+        self.tool: Tool | None = None
+        self.connector: Connector | None = None
+        self.arguments: Mapping[str, Any] | None = None
+        self.warnings: tuple[str, ...] = ()
+        self.handle: str | None = None
+        self.attempts = 1
+        self.was_sent = False
+        self.was_cached = False
+
+    @property
+    def tool_name(self) -> str:
+        """The public name once the tool is found; until then what was asked for."""
+        return self.tool.name if self.tool else str(self.call.tool)[:200]
+
+    def arrived(self, shaped: ShapedResult, redactor: Redactor) -> ToolOutput:
+        if shaped.is_error:
+            failed = ToolFailed(
+                shaped.message, hint="the tool itself says so; change the arguments and try again"
+            )
+            return self.failed(failed, redactor, shaped)
+        return ToolOutput(
+            ok=True,
+            metadata=self._metadata(shaped),
+            result=shaped.result,
+            content=shaped.content,
+            _has_structured=shaped.has_structured,
+            _meta=shaped.meta,
+        )
+
+    def failed(
+        self, error: DragomanError, redactor: Redactor, shaped: ShapedResult | None = None
+    ) -> ToolOutput:
+        return ToolOutput(
+            ok=False,
+            metadata=self._metadata(shaped),
+            error=CallError(
+                code=error.code,
+                message=redactor.clean(error.message),
+                retryable=error.retryable,
+                hint=redactor.clean(error.hint) if error.hint else None,
+                cause=redactor.clean(error.cause) if error.cause else None,
+                retry_after=error.retry_after,
+                connector=self.connector.slug if self.connector else None,
+                tool=self.tool_name,
+            ),
+            # A failure is told and written about; only a result is data.
+            content=tuple(redactor.clean_value(block) for block in shaped.content) if shaped else (),
+        )
+
+    def broken(self, error: Exception, redactor: Redactor) -> ToolOutput:
+        """Something that nobody foresaw. The log has the whole of it; the caller gets its kind only."""
+        get_logger().error("call.internal", tool=self.tool_name, exc_info=error)
+        fault = Internal(
+            "Dragoman failed while it made this call",
+            hint="the log of the process has the details; please report it",
+            cause=type(error).__name__,
+        )
+        return self.failed(fault, redactor)
+
+    def finished(self, output: ToolOutput | None) -> FinishedCall:
+        """`output` is None for a call that was cancelled."""
+        error = output.error if output else None
+        return FinishedCall(
+            id=self.call.id,
+            caller=self.caller,
+            tool=self.tool_name,
+            connector=self.connector,
+            was_sent=self.was_sent,
+            ok=output is not None and output.ok,
+            code=error.code if error else None if output else "cancelled",
+            message=error.message[:500] if error else None if output else "the caller went away",
+            duration_ms=output.metadata.duration_ms if output else self._elapsed_ms(),
+            attempts=self.attempts,
+            started_at=self.started_at,
+            version=self.tool.version if self.tool else None,
+        )
+
+    def _elapsed_ms(self) -> float:
+        return (perf_counter() - self._started) * 1000
+
+    def _metadata(self, shaped: ShapedResult | None) -> CallMetadata:
+        tool = self.tool
+        return CallMetadata(
+            request_id=self.call.id,
+            connector=self.connector.slug if self.connector else None,
+            original_name=tool.definition.original_name if tool else None,
+            version=tool.version if tool else None,
+            duration_ms=self._elapsed_ms(),
+            content_type=shaped.content_type if shaped else None,
+            truncated=shaped is not None and shaped.size is not None,
+            handle=self.handle,
+            size=shaped.size if shaped else None,
+            cached=self.was_cached,
+            attempts=self.attempts,
+            warnings=self.warnings,
+        )

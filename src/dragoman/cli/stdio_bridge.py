@@ -1,0 +1,65 @@
+"""MCP over stdin and stdout, to a running service or to a hub of this process. Imports the whole stack."""
+
+import sys
+import tempfile
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import aiohttp
+
+from dragoman.cli.door import RunningService
+from dragoman.cli.line_reader import lines_of
+from dragoman.cli.private_endpoint import serving
+from dragoman.hub import Hub
+from dragoman.mcp_endpoint.bridge import Bridge
+from dragoman.settings import Settings
+from dragoman.telemetry.redaction import Redactor
+
+
+async def speak(settings: Settings, service: RunningService | None, path: str, redactor: Redactor) -> None:
+    """Until stdin ends."""
+    try:
+        if service is not None:
+            headers = {"Authorization": f"Bearer {service.token}"}
+            async with _client(None, headers) as http:
+                await _bridge(http, service.url + path, f"the service at {service.url}")
+        else:
+            async with _own_hub(settings, redactor) as http:
+                await _bridge(http, f"http://localhost{path}", "Dragoman")
+    except* BrokenPipeError:
+        pass  # the client has gone; so do we
+
+
+async def _bridge(http: aiohttp.ClientSession, url: str, where: str) -> None:
+    out = sys.stdout.buffer
+
+    def write(line: bytes) -> None:
+        out.write(line + b"\n")
+        out.flush()
+
+    await Bridge(http, url, write, where).run(lines_of(sys.stdin.buffer))
+
+
+@asynccontextmanager
+async def _own_hub(settings: Settings, redactor: Redactor) -> AsyncGenerator[aiohttp.ClientSession]:
+    """The same door on a socket of this process that nobody else can reach."""
+    with tempfile.TemporaryDirectory(prefix="dragoman-") as folder:
+        socket = Path(folder, "mcp")
+        async with (
+            Hub(settings, redactor=redactor) as hub,
+            serving(hub, socket),
+            _client(aiohttp.UnixConnector(str(socket), limit=0), {}) as http,
+        ):
+            yield http
+
+
+def _client(connector: aiohttp.BaseConnector | None, headers: dict[str, str]) -> aiohttp.ClientSession:
+    return aiohttp.ClientSession(
+        connector=connector or aiohttp.TCPConnector(limit=0),
+        headers=headers,
+        cookie_jar=aiohttp.DummyCookieJar(),
+        # No limit of its own: the deadline of a call is the connector's.
+        timeout=aiohttp.ClientTimeout(total=None, sock_connect=10.0),
+        trust_env=connector is None,
+    )

@@ -1,0 +1,48 @@
+"""One at a time, also across processes: a place in the store that only one holds.
+
+The place frees itself, should its holder die; what is done in a turn must take less time than that.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from secrets import token_hex
+
+from dragoman.errors import StoreUnavailable
+from dragoman.store.protocols import UsageRows
+from dragoman.store.records import ConcurrencyLease
+
+_LONGEST = 30.0
+_FIRST_LOOK, _SLOWEST_LOOK = 0.02, 0.25
+
+
+class RenewalLock:
+    def __init__(self, rows: UsageRows) -> None:
+        self._rows = rows
+
+    @asynccontextmanager
+    async def turn(self, workspace: str, subject: str) -> AsyncGenerator[None]:
+        """Waits for the others, at most as long as a place lasts."""
+        lease = await self._taken(workspace, subject)
+        try:
+            yield
+        finally:
+            await self._rows.settle([], [lease])
+
+    async def _taken(self, workspace: str, subject: str) -> ConcurrencyLease:
+        pause, name = _FIRST_LOOK, token_hex(8)
+        try:
+            async with asyncio.timeout(_LONGEST + 1.0):
+                while True:
+                    now = datetime.now(UTC)
+                    until = now + timedelta(seconds=_LONGEST)
+                    lease = ConcurrencyLease(
+                        id=name, workspace=workspace, subject=subject, limit=1, expires_at=until
+                    )
+                    if await self._rows.take([], [lease], now) is None:
+                        return lease
+                    await asyncio.sleep(pause)
+                    pause = min(pause * 2, _SLOWEST_LOOK)
+        except TimeoutError:
+            raise StoreUnavailable("another process does not finish with the same credential") from None

@@ -1,0 +1,128 @@
+"""What agents want of a person in a chat: a yes to a call, or the answer to a question."""
+
+from dataclasses import dataclass
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from dragoman.console.pages import caller_of, hub_of, pages_of
+from dragoman.console.questions import answer_in, exact, form_for
+from dragoman.console.schema_forms import SchemaForm
+from dragoman.console.session_rights import check_scope
+from dragoman.console.submitted_form import filled
+from dragoman.console.transcript import ChatTurn, pretty
+from dragoman.errors import Conflict, NotFound
+from dragoman.hub import Hub
+from dragoman.hub.approvals import ApprovalView as AskedApproval
+from dragoman.run import Question
+from dragoman.scope import Caller
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalCard:
+    """`arguments` are the exact ones; the answer is for these alone, as `mark` says."""
+
+    id: str
+    status: str
+    tool: str
+    connector: str
+    title: str
+    reason: str
+    arguments: str
+    mark: str
+    answers: tuple[str, ...]
+    answer: str
+    is_destructive: bool
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionCard:
+    """`form` where values of certain types are wanted and can be typed one by one, `is_json` else."""
+
+    id: str
+    status: str
+    agent: str
+    text: str
+    form: SchemaForm | None
+    is_json: bool
+    answer: str
+
+
+async def look_up(hub: Hub, caller: Caller, turn: ChatTurn) -> None:
+    """Gives every ask of the turn its facts; what was forgotten since has none."""
+    for ask in turn.asks():
+        try:
+            if ask.kind == "approval":
+                ask.facts = _approval_card(await hub.approvals.get(ask.id, caller))
+            else:
+                ask.facts = _question_card(await hub.runs.question(ask.id, caller))
+        except NotFound:
+            ask.facts = None
+
+
+async def show_approval(request: Request) -> Response:
+    check_scope(request, "read")
+    asked = await hub_of(request).approvals.get(request.path_params["approval"], caller_of(request))
+    return _approval(request, asked)
+
+
+async def answer_approval(request: Request) -> Response:
+    """Only to the arguments that were shown."""
+    check_scope(request, "approve")
+    hub, caller, given = hub_of(request), caller_of(request), await filled(request)
+    name = request.path_params["approval"]
+    if given.text("mark") != (await hub.approvals.get(name, caller)).approval.binding.arguments_hash:
+        raise Conflict("this is not what was shown", hint="load the page again, then answer")
+    return _approval(request, await hub.approvals.answer(name, given.text("answer"), caller))
+
+
+async def show_question(request: Request) -> Response:
+    check_scope(request, "read")
+    question = await hub_of(request).runs.question(request.path_params["question"], caller_of(request))
+    return _question(request, question)
+
+
+async def answer_question(request: Request) -> Response:
+    check_scope(request, "approve")
+    hub, caller, given = hub_of(request), caller_of(request), await filled(request)
+    question = await hub.runs.question(request.path_params["question"], caller)
+    answered = await hub.runs.answer(question.id, answer_in(question, given.draft()), caller)
+    return _question(request, answered)
+
+
+def _approval(request: Request, asked: AskedApproval) -> Response:
+    return pages_of(request).part(request, "chat/approval.html", card=_approval_card(asked))
+
+
+def _question(request: Request, question: Question) -> Response:
+    return pages_of(request).part(request, "chat/question.html", card=_question_card(question))
+
+
+def _approval_card(asked: AskedApproval) -> ApprovalCard:
+    approval = asked.approval
+    return ApprovalCard(
+        id=approval.id,
+        status=asked.status,
+        tool=approval.binding.tool,
+        connector=approval.slug,
+        title=asked.asked.title or approval.binding.tool,
+        reason=approval.reason,
+        arguments=exact(asked.asked.arguments),
+        mark=approval.binding.arguments_hash,
+        answers=asked.answers,
+        answer=approval.answer or "",
+        is_destructive=asked.asked.annotations.destructive is True,
+    )
+
+
+def _question_card(question: Question) -> QuestionCard:
+    form = form_for(question)
+    return QuestionCard(
+        id=question.id,
+        status=question.status,
+        agent=question.agent,
+        text=question.text,
+        form=form,
+        is_json=question.fields is not None and form is None,
+        answer=pretty(question.answer),
+    )

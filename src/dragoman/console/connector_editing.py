@@ -1,0 +1,152 @@
+"""Adding and changing a connector by a form: a test that leaves nothing behind, then the saving of it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from dragoman.connector import Configuration
+from dragoman.console.connector_forms import WAYS, facts_of, filled, typed_of, way_of
+from dragoman.console.formatting import said
+from dragoman.console.pages import caller_of, hub_of, pages_of
+from dragoman.errors import DragomanError, InvalidConfig
+from dragoman.formats.import_files import ImportText
+
+_ANSWER = "answer:"
+
+
+async def show_new(request: Request) -> Response:
+    by = request.query_params.get("by", "command")
+    return pages_of(request).page(
+        request,
+        "connectors/new.html",
+        title="Add a connector",
+        values=filled(None, by if by in WAYS else "command"),
+        ways=WAYS,
+        is_new=True,
+    )
+
+
+async def test_new(request: Request) -> Response:
+    """Adds it, looks at what it offers, and removes it again; of pasted JSON, what would happen."""
+    hub, caller, typed = hub_of(request), caller_of(request), await _typed(request)
+    if typed.get("by") == "paste":
+        return await _steps(request, typed, is_done=False)
+    try:
+        view = await hub.connectors.add(_name(typed), caller=caller, **_new_facts(typed))
+    except DragomanError as error:
+        return said(request, error)
+    slug = view.connector.slug
+    try:
+        tools = [hub.tools.info(tool.name, caller) for tool in hub.tools.list(slug, caller)]
+        return pages_of(request).part(request, "connectors/tested.html", view=view, tools=tools)
+    finally:
+        await hub.connectors.remove(slug, caller)
+
+
+async def save_new(request: Request) -> Response:
+    """A server that does not answer now is kept and tried again: its page says why."""
+    hub, caller, typed = hub_of(request), caller_of(request), await _typed(request)
+    if typed.get("by") == "paste":
+        return await _steps(request, typed, is_done=True)
+    try:
+        view = await hub.connectors.add(_name(typed), caller=caller, **_new_facts(typed))
+    except DragomanError as error:
+        return said(request, error)
+    return Response(status_code=204, headers={"hx-redirect": f"/connectors/{view.connector.slug}"})
+
+
+async def show_edit(request: Request) -> Response:
+    view = await hub_of(request).connectors.get(request.path_params["slug"], caller_of(request))
+    connector = view.connector
+    if connector.kind == "native":
+        raise InvalidConfig("these tools come with the program", hint="there is nothing to change")
+    return pages_of(request).page(
+        request,
+        "connectors/new.html",
+        title=f"Change {connector.slug}",
+        values=filled(connector),
+        ways={way: label for way, label in WAYS.items() if way == way_of(connector.configuration)},
+        connector=connector,
+        is_new=False,
+    )
+
+
+async def save_edit(request: Request) -> Response:
+    """Only what differs is told, so that nothing is set that nobody chose."""
+    hub, caller, slug = hub_of(request), caller_of(request), request.path_params["slug"]
+    typed = await _typed(request)
+    before = (await hub.connectors.get(slug, caller)).connector.configuration
+    try:
+        facts = _differing(facts_of(typed, before), before)
+        await hub.connectors.update(
+            slug, description=typed.get("description", "").strip(), caller=caller, **facts
+        )
+    except DragomanError as error:
+        return said(request, error)
+    return Response(status_code=204, headers={"hx-redirect": f"/connectors/{slug}"})
+
+
+async def _steps(request: Request, typed: Mapping[str, str], *, is_done: bool) -> Response:
+    hub, caller = hub_of(request), caller_of(request)
+    text = typed.get("paste", "")
+    if not text.strip():
+        return said(request, InvalidConfig("nothing was pasted", hint='for example: {"mcpServers": {…}}'))
+    answers = {
+        name.removeprefix(_ANSWER): value
+        for name, value in typed.items()
+        if name.startswith(_ANSWER) and value
+    }
+    take = hub.imports.apply if is_done else hub.imports.plan
+    steps = await take(
+        [ImportText(text=text, name="what was pasted")],
+        inputs=answers,
+        replace="replace" in typed,
+        caller=caller,
+    )
+    return pages_of(request).part(
+        request, "connectors/steps.html", steps=steps, is_done=is_done, answers=answers
+    )
+
+
+async def _typed(request: Request) -> dict[str, str]:
+    return typed_of((await request.form()).items())
+
+
+def _name(typed: Mapping[str, str]) -> str:
+    name = typed.get("name", "").strip()
+    if not name:
+        raise InvalidConfig("the name is empty", hint="a short word such as github; tools are named after it")
+    return name
+
+
+def _new_facts(typed: Mapping[str, str]) -> dict[str, Any]:
+    """What was left as the form first showed it is not said: then it follows the defaults."""
+    facts = _differing(facts_of(typed), Configuration(kind="native"))
+    return {**facts, "description": typed.get("description", "").strip(), "shared": "shared" in typed}
+
+
+def _differing(facts: Mapping[str, Any], before: Configuration) -> dict[str, Any]:
+    fields = Configuration.model_fields.keys() - {
+        "command",
+        "url",
+        "openapi",
+        "kind",
+        "auth",
+        "env",
+        "headers",
+    }
+    return {
+        name: value for name, value in facts.items() if name not in fields or value != getattr(before, name)
+    }
+
+
+routes = [
+    Route("/connectors/new", show_new),
+    Route("/connectors/new", save_new, methods=["POST"]),
+    Route("/connectors/new/test", test_new, methods=["POST"]),
+    Route("/connectors/{slug}/edit", show_edit),
+    Route("/connectors/{slug}/edit", save_edit, methods=["POST"]),
+]

@@ -1,0 +1,134 @@
+"""Dragoman's own form: `dragoman.toml`, which people write, and the JSON that `dragoman export` writes.
+
+Both have a table `connectors` with the fields of a configuration. An export also has `secrets`, by name;
+null says that there was one which the export does not hold.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from dragoman.connector import Configuration, Connector
+from dragoman.errors import DragomanError, InvalidConfig
+from dragoman.formats.import_plan import FoundAgent, FoundConnector, ImportPlan, ImportProblem, named
+from dragoman.formats.parsing import pairs, table, text_of, truth, words
+from dragoman.formats.suspected_secrets import suspicions
+from dragoman.formats.variables import BaseFolders, Variables
+from dragoman.names import did_you_mean
+
+VERSION = 1
+_BESIDE = ("description", "aliases", "enabled", "secrets")
+_CREDENTIALS = ("bearer", "api_key", "api_key_header", "secret")
+_FIELDS = sorted((set(Configuration.model_fields) - {"secrets"}) | set(_CREDENTIALS))
+
+
+def read_own(document: Mapping[str, Any], places: BaseFolders) -> ImportPlan:
+    version = document.get("dragoman", VERSION)
+    if version != VERSION:
+        raise InvalidConfig(f"this export has version {str(version)[:20]}; this Dragoman reads {VERSION}")
+    connectors: list[FoundConnector] = []
+    agents: list[FoundAgent] = []
+    problems: list[ImportProblem] = []
+    for name, entry in table(document.get("connectors")).items():
+        try:
+            connectors.append(_read_connector(name, table(entry), Variables(places)))
+        except DragomanError as error:
+            problems.append(ImportProblem(entry=name[:200], reason=error.message))
+    for name, entry in table(document.get("agents")).items():
+        try:
+            agents.append(read_kept_agent(name, table(entry)))
+        except DragomanError as error:
+            problems.append(ImportProblem(entry=name[:200], reason=error.message))
+    return ImportPlan(
+        format="dragoman", connectors=tuple(connectors), agents=tuple(agents), problems=tuple(problems)
+    )
+
+
+def read_kept_agent(name: str, entry: Mapping[str, Any]) -> FoundAgent:
+    return FoundAgent(
+        name=name,
+        description=text_of(entry.get("description"), "description") or "",
+        instructions=text_of(entry.get("instructions"), "instructions") or "",
+        model=text_of(entry.get("model"), "model"),
+        connectors=words(entry.get("connectors"), "connectors"),
+        auto_discover=entry.get("auto_discover") is not False,
+    )
+
+
+def written_agent(agent: FoundAgent) -> dict[str, Any]:
+    written: dict[str, Any] = {
+        "description": agent.description,
+        "instructions": agent.instructions,
+        "model": agent.model,
+        "connectors": list(agent.connectors),
+        "auto_discover": agent.auto_discover,
+    }
+    return {name: value for name, value in written.items() if value not in ("", None)}
+
+
+def write_own(
+    connectors: Iterable[Connector],
+    secrets: Mapping[str, Mapping[str, str]],
+    agents: Iterable[FoundAgent] = (),
+) -> str:
+    """`secrets` are the revealed ones, by the connector's id; those not there are written as null."""
+    document = {
+        "dragoman": VERSION,
+        "connectors": {one.slug: _written(one, secrets.get(one.id, {})) for one in connectors},
+        "agents": {agent.name: written_agent(agent) for agent in agents},
+    }
+    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+
+
+def _written(connector: Connector, revealed: Mapping[str, str]) -> dict[str, Any]:
+    facts = connector.configuration.model_dump(mode="json", exclude_unset=True, exclude={"secrets"})
+    beside = {
+        "description": connector.description,
+        "aliases": list(connector.aliases),
+        "secrets": {name: revealed.get(name) for name in connector.configuration.secrets},
+    }
+    kept = {name: value for name, value in {**beside, **facts}.items() if value not in ("", [], {}, None)}
+    return kept if connector.enabled else {**kept, "enabled": False}
+
+
+def _read_connector(name: str, entry: Mapping[str, Any], variables: Variables) -> FoundConnector:
+    _check_fields(entry)
+    slug, aliases = named(name)
+    secrets: dict[str, Any] = table(entry.get("secrets"))
+    facts = {field: value for field, value in entry.items() if field not in _BESIDE}
+    if "openapi" in facts:
+        facts.setdefault("kind", "openapi")
+    facts = {field: _placed(value, field, variables) for field, value in facts.items()}
+    given = pairs(secrets, "secrets")
+    if given:
+        facts["secrets"] = given
+    args = facts.get("args")
+    return FoundConnector(
+        name=name,
+        slug=slug,
+        aliases=(*aliases, *words(entry.get("aliases"), "aliases")),
+        description=text_of(entry.get("description"), "description") or "",
+        enabled=entry.get("enabled") is None or truth(entry["enabled"], "enabled"),
+        facts=facts,
+        needs=tuple(variables.needs.values()),
+        missing=tuple(sorted(secrets.keys() - given.keys())),
+        warnings=suspicions(words(args, "args"), text_of(facts.get("url"), "url")),
+    )
+
+
+def _check_fields(entry: Mapping[str, Any]) -> None:
+    for field in entry:
+        if field not in _FIELDS and field not in _BESIDE:
+            near = did_you_mean(field[:60], [*_FIELDS, *_BESIDE])
+            raise InvalidConfig(f"there is no field {field[:60]!r}" + (f"; {near}" if near else ""))
+
+
+def _placed(value: Any, field: str, variables: Variables) -> Any:
+    """Only where a server is reached can there be placeholders."""
+    if field in ("command", "cwd", "url", "bearer", "api_key") and isinstance(value, str):
+        return variables.translated(value, field if field in ("command", "cwd") else "url")
+    if field == "args":
+        return [variables.translated(word, field) for word in words(value, field)]
+    if field in ("env", "headers"):
+        return {name: variables.translated(word, field) for name, word in pairs(value, field).items()}
+    return value

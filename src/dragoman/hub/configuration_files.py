@@ -1,0 +1,234 @@
+"""App configuration in files: `dragoman.toml`, `action_servers.json`, `agent_configs/{agent}.json`.
+
+Read at every start before anything else, and again whenever they change. Their connectors are the app's:
+every workspace sees them. One that is taken out of the files is removed with its tools; while a file cannot
+be read, nothing is. Assignments are written back to the agent's own file.
+"""
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from dragoman.connector import Connector
+from dragoman.errors import Denied, DragomanError, InvalidConfig
+from dragoman.formats import FoundAgent, ImportPlan, ImportProblem
+from dragoman.formats.action_servers import assigned_entries, list_key
+from dragoman.formats.import_files import read_file
+from dragoman.formats.json_splice import with_list
+from dragoman.formats.parsing import read_document, table
+from dragoman.hub.atomic_files import write_whole
+from dragoman.hub.background_tasks import BackgroundTasks
+from dragoman.hub.connector_registry import ConnectorRegistry
+from dragoman.hub.connectors import Connectors
+from dragoman.hub.default_limits import read_default_bounds
+from dragoman.hub.imports import Imports, ImportStep
+from dragoman.identity.directory import Directory
+from dragoman.names import slug_from
+from dragoman.scope import APP, Caller
+from dragoman.telemetry.logs import get_logger
+
+LOOK_EVERY = 1.0
+START_LIMIT = 5.0
+_AGENT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 _.-]{0,99}")
+log = get_logger()
+
+Discover = Callable[[Connector], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppFiles:
+    """Where the app configuration is; None where there is none."""
+
+    configuration: Path | None = None
+    action_servers: Path | None = None
+    agent_configs: Path | None = None
+
+    @property
+    def are_given(self) -> bool:
+        return any((self.configuration, self.action_servers, self.agent_configs))
+
+    def paths(self) -> list[Path]:
+        given = [path for path in (self.configuration, self.action_servers) if path]
+        return given + (sorted(self.agent_configs.glob("*.json")) if self.agent_configs else [])
+
+    def marks(self) -> tuple[Any, ...]:
+        """Different whenever a file was written, came or went."""
+        marks: list[Any] = []
+        for path in self.paths():
+            with suppress(OSError):
+                facts = path.stat()
+                marks.append((str(path), facts.st_mtime_ns, facts.st_size, facts.st_ino))
+        return tuple(marks)
+
+    def read(self) -> list[ImportPlan]:
+        plans = [read_file(path) for path in self.paths()]
+        if self.agent_configs and not self.agent_configs.is_dir():
+            problem = ImportProblem(entry="", reason=f"{self.agent_configs} is no folder")
+            plans.append(ImportPlan(format="unknown", source=str(self.agent_configs), problems=(problem,)))
+        return plans
+
+
+class ConfigurationFiles:
+    """`agents` and `problems` are those of the last reading."""
+
+    def __init__(
+        self,
+        *,
+        files: AppFiles,
+        caller: Caller,
+        imports: Imports,
+        connectors: Connectors,
+        registry: ConnectorRegistry,
+        directory: Directory,
+        discover: Discover,
+    ) -> None:
+        self._files = files
+        self._caller = caller
+        self._app = Caller(workspace=APP, user="", role="operator")
+        self._imports = imports
+        self._connectors = connectors
+        self._registry = registry
+        self._directory = directory
+        self._discover = discover
+        self._busy = asyncio.Lock()
+        self._seen: tuple[Any, ...] = ()
+        self._has_defaults = False
+        self.agents: tuple[FoundAgent, ...] = ()
+        self.problems: tuple[ImportStep, ...] = ()
+
+    async def start(self, tasks: BackgroundTasks) -> None:
+        """Takes the files over and gives their servers a moment to be discovered; then watches."""
+        if not self._files.are_given:
+            return
+        fresh = await self.sync()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(START_LIMIT), asyncio.TaskGroup() as discoveries:
+                for connector in fresh:
+                    discoveries.create_task(_awaited(self._discover(connector)))
+        tasks.start(self._watch(tasks), "watch the app configuration")
+
+    async def sync(self) -> list[Connector]:
+        """What the files say, made true. The connectors that are new or changed, and may be discovered."""
+        async with self._busy:
+            self._seen = await asyncio.to_thread(self._files.marks)
+            await self._take_defaults()
+            plans = await asyncio.to_thread(self._files.read)
+            self.agents = tuple(agent for plan in plans for agent in plan.agents)
+            # The agents stay in their folder: nothing is kept of them elsewhere.
+            told = [replace(plan, agents=()) for plan in plans]
+            steps = await self._imports.apply(told, replace=True, connect=False, caller=self._app)
+            self.problems = tuple(
+                step for step in steps if step.action in ("conflict", "invalid", "needs_input")
+            )
+            for step in self.problems:
+                log.warning("configuration.problem", source=step.source, entry=step.name, reason=step.reason)
+            await self._remove_vanished(steps)
+        views = [step.view for step in steps if step.view is not None]
+        return [
+            view.connector
+            for view in views
+            if view.connector.enabled and view.connector.configuration.auto_discover
+        ]
+
+    async def assign(self, agent: str, connector: str, caller: Caller | None = None) -> FoundAgent:
+        """Writes the connector into the agent's list; an agent that has no file gets one.
+
+        The files are the app's: only who runs the installation has them rewritten.
+        """
+        found = self._assignable(connector, caller or self._caller)
+        name = next(iter(found.aliases), found.slug)
+        return await self._rewrite(agent, lambda items: items if _lists(items, found) else [*items, name])
+
+    async def remove(self, agent: str, connector: str, caller: Caller | None = None) -> FoundAgent:
+        """Takes the connector out of the agent's list."""
+        found = self._assignable(connector, caller or self._caller)
+        return await self._rewrite(agent, lambda items: [item for item in items if not _lists([item], found)])
+
+    # Parts
+
+    def _assignable(self, connector: str, caller: Caller) -> Connector:
+        if caller.role != "operator":
+            raise Denied(
+                "the agents of the configuration belong to the whole installation",
+                hint="ask who runs it to change them",
+            )
+        return self._registry.get(connector, caller)
+
+    async def _watch(self, tasks: BackgroundTasks) -> None:
+        while True:
+            await asyncio.sleep(LOOK_EVERY)
+            if await asyncio.to_thread(self._files.marks) == self._seen:
+                continue
+            for connector in await self.sync():
+                tasks.start(self._discover(connector), f"first list of {connector.slug}")
+
+    async def _take_defaults(self) -> None:
+        """Bounds of every user; while they are wrong, those of before hold. At start that raises."""
+        path = self._files.configuration
+        if path is None:
+            return
+        try:
+            bounds = await asyncio.to_thread(read_default_bounds, path)
+        except DragomanError as error:
+            if not self._has_defaults:
+                raise InvalidConfig(f"{path}: {error.message}", hint=error.hint) from None
+            log.warning("configuration.problem", source=str(path), entry="defaults", reason=error.message)
+            return
+        if bounds is not None:
+            self._directory.allow(bounds)
+            self._has_defaults = True
+
+    async def _remove_vanished(self, steps: Sequence[ImportStep]) -> None:
+        if any(step.kind == "file" for step in steps):
+            return
+        kept = {step.slug or slug_from(step.name) for step in steps}
+        for connector in self._registry.all():
+            is_kept = connector.workspace == APP and connector.slug in kept
+            if connector.origin == "files" and connector.kind != "native" and not is_kept:
+                log.info("configuration.removed", connector=connector.slug)
+                await self._connectors.remove(connector.id, replace(self._app, workspace=connector.workspace))
+
+    async def _rewrite(self, agent: str, change: Callable[[list[Any]], list[Any]]) -> FoundAgent:
+        async with self._busy:
+            return await asyncio.to_thread(self._rewrite_file, agent, change)
+
+    def _rewrite_file(self, agent: str, change: Callable[[list[Any]], list[Any]]) -> FoundAgent:
+        path = self._file_of(agent)
+        text = path.read_text(encoding="utf-8") if path.exists() else f'{{\n  "name": "{agent}"\n}}\n'
+        document = table(read_document(text, str(path)))
+        before = assigned_entries(document)
+        after = change(before)
+        if after != before:
+            write_whole(path, with_list(text, list_key(document) or "action_servers", after, str(path)))
+        if path.exists() and (agents := read_file(path).agents):
+            return agents[0]
+        return FoundAgent(name=agent)
+
+    def _file_of(self, agent: str) -> Path:
+        folder = self._files.agent_configs
+        if folder is None:
+            raise InvalidConfig(
+                "there is no folder for agents", hint="set DRAGOMAN_AGENT_CONFIGS to a folder agent_configs/"
+            )
+        if not _AGENT_NAME.fullmatch(agent):
+            raise InvalidConfig(f"{agent[:80]!r} cannot be the name of an agent's file")
+        own = folder / f"{agent}.json"
+        if own.exists():
+            return own
+        for path in sorted(folder.glob("*.json")):
+            if any(found.name == agent for found in read_file(path).agents):
+                return path
+        return own
+
+
+async def _awaited(work: Awaitable[None]) -> None:
+    await work
+
+
+def _lists(items: Sequence[Any], connector: Connector) -> bool:
+    names = {connector.slug, connector.id, *connector.aliases}
+    return any((item if isinstance(item, str) else table(item).get("name")) in names for item in items)

@@ -1,0 +1,136 @@
+"""Hears from connections; tells events, numbers and the catalog. Fills `ConnectionObserver`.
+
+Refreshes run in the background, one at a time per connector: a server that announces a hundred changes
+is listed twice at most.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
+
+from dragoman.calls.records import Recorder
+from dragoman.catalog import Catalog
+from dragoman.connections.source import ConnectionStatus
+from dragoman.connector import Connector
+from dragoman.errors import DragomanError
+from dragoman.events import Event, Events
+from dragoman.hub.background_tasks import BackgroundTasks
+from dragoman.hub.connector_registry import ConnectorRegistry
+from dragoman.scope import holder_of
+from dragoman.telemetry.logs import get_logger
+from dragoman.telemetry.redaction import Redactor
+
+log = get_logger()
+
+PATIENCE = 1.0  # seconds that somebody who is about to use tools waits for a list that has changed
+
+Relist = Callable[[Connector, str], Awaitable[object]]
+
+
+class ConnectionWatcher:
+    """The arrow that goes up, turned round. `attach` gives it what exists only later."""
+
+    def __init__(
+        self,
+        events: Events,
+        recorder: Recorder,
+        catalog: Catalog,
+        registry: ConnectorRegistry,
+        redactor: Redactor,
+    ) -> None:
+        self._events = events
+        self._recorder = recorder
+        self._catalog = catalog
+        self._registry = registry
+        self._redactor = redactor
+        self._tasks: BackgroundTasks | None = None
+        self._relist: Relist | None = None
+        self._running: set[str] = set()
+        self._again: set[str] = set()
+        self._announced: dict[str, asyncio.Event] = {}
+
+    def attach(self, tasks: BackgroundTasks, relist: Relist) -> None:
+        self._tasks = tasks
+        self._relist = relist
+
+    def detach(self) -> None:
+        self._tasks = None
+
+    def state_changed(self, connector: Connector, status: ConnectionStatus) -> None:
+        cause = self._redactor.clean(status.cause) if status.cause else None
+        # How one user's link stands is nobody else's business.
+        workspace, user = holder_of(status.identity)
+        log.info(
+            "connector.state",
+            connector=connector.slug,
+            state=status.state,
+            cause=cause,
+            attempt=status.attempt,
+        )
+        self._events.publish(
+            Event(
+                kind="connector.state",
+                workspace=workspace,
+                user=user,
+                connector=connector.slug,
+                data={
+                    "state": status.state,
+                    "cause": cause,
+                    "attempt": status.attempt,
+                    "next_attempt": status.next_attempt.isoformat() if status.next_attempt else None,
+                },
+            )
+        )
+
+    def tools_changed(self, connector: Connector, identity: str) -> None:
+        self._catalog.mark_stale(connector.id)
+        self.refresh_soon(connector, identity)
+        if connector.id in self._running:
+            self._announced.setdefault(connector.id, asyncio.Event())
+
+    async def read_announced(self, connectors: Iterable[Connector]) -> None:
+        """Returns once lists that these servers said have changed are read; who is slow is not waited for."""
+        if not self._announced:
+            return
+        bells = [self._announced[one.id] for one in connectors if one.id in self._announced]
+        with suppress(TimeoutError):
+            async with asyncio.timeout(PATIENCE):
+                for bell in bells:
+                    await bell.wait()
+
+    def connected(self, connector: Connector, identity: str, seconds: float, is_reconnect: bool) -> None:
+        self._recorder.connected(connector, seconds, is_reconnect)
+        # The server may be another one than last time, and one that came late must appear.
+        self.refresh_soon(connector, identity)
+
+    def reused(self, connector: Connector) -> None:
+        self._recorder.reused(connector)
+
+    def refresh_soon(self, connector: Connector, identity: str) -> None:
+        if self._tasks is None or (known := self._registry.newest(connector)) is None or not known.enabled:
+            return
+        if connector.id in self._running:
+            self._again.add(connector.id)
+            return
+        self._running.add(connector.id)
+        self._tasks.start(self._refresh(known, identity), f"refresh of {connector.slug}")
+
+    async def _refresh(self, connector: Connector, identity: str) -> None:
+        try:
+            while True:
+                self._again.discard(connector.id)
+                assert self._relist is not None
+                try:
+                    await self._relist(self._registry.newest(connector) or connector, identity)
+                except DragomanError as error:
+                    log.info(
+                        "connector.refresh_failed",
+                        connector=connector.slug,
+                        cause=self._redactor.clean(error.message),
+                    )
+                if connector.id not in self._again:
+                    return
+        finally:
+            self._running.discard(connector.id)
+            if bell := self._announced.pop(connector.id, None):
+                bell.set()

@@ -1,0 +1,115 @@
+"""Where people come in: an API key or a token of the outside issuer becomes a caller, or nothing does.
+
+`open_authenticator` owns the session to the issuer and the task that writes down when keys were used.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+
+import aiohttp
+
+from dragoman.errors import DragomanError, Unauthenticated
+from dragoman.identity.authenticated import AuthenticatedCaller as AuthenticatedCaller
+from dragoman.identity.authenticated import admitted
+from dragoman.identity.directory import Directory
+from dragoman.identity.issuer import Issuer, SigningKeys
+from dragoman.identity.keys import ApiKeyVerifier
+from dragoman.identity.sign_in import SignIn
+from dragoman.identity.tokens import TokenVerifier
+from dragoman.store.protocols import PeopleRows
+from dragoman.telemetry.logs import get_logger
+
+WRITE_EVERY = 5.0
+
+log = get_logger()
+
+
+class Authenticator:
+    """Made by `open_authenticator`, which also ends it."""
+
+    def __init__(
+        self,
+        directory: Directory,
+        keys: ApiKeyVerifier,
+        tokens: TokenVerifier | None,
+        sign_in: SignIn | None = None,
+    ) -> None:
+        self._directory = directory
+        self._keys = keys
+        self._tokens = tokens
+        self.sign_in = sign_in
+
+    async def admit(self, token: str) -> AuthenticatedCaller:
+        """`Unauthenticated`, with the same words whatever the reason, for what opens nothing."""
+        admission = await self._keys.find(token)
+        if admission is None and self._tokens is not None and token.count(".") == 2:
+            admission = await self._tokens.find(token)
+        if admission is None:
+            raise stranger()
+        return admission
+
+    async def admit_again(self, workspace: str, user: str) -> AuthenticatedCaller:
+        """Somebody who signed in before, as they are now; `Unauthenticated` once they are shut out."""
+        person = await self._directory.find(workspace, user)
+        if person is None or not person.user.is_active:
+            raise stranger()
+        return admitted(person)
+
+    def forget(self, workspace: str, user: str | None = None) -> None:
+        """Something of them changed: the next who comes is looked up anew."""
+        self._directory.forget(workspace, user)
+        self._keys.forget(workspace, user)
+
+    async def flush(self) -> None:
+        """Writes down now when keys were used."""
+        if self._keys.has_uses:
+            try:
+                await self._keys.write_uses()
+            except DragomanError as error:
+                log.warning("keys.uses_not_written", code=error.code)
+
+
+def stranger() -> Unauthenticated:
+    return Unauthenticated(
+        "the bearer token is wrong, has expired, or was revoked",
+        hint="make an API key: dragoman keys add NAME; who runs this service has the token that"
+        " `dragoman token` prints",
+    )
+
+
+@asynccontextmanager
+async def open_authenticator(
+    rows: PeopleRows, directory: Directory, issuer: Issuer | None = None
+) -> AsyncGenerator[Authenticator]:
+    async with AsyncExitStack() as stack:
+        tokens = sign_in = None
+        if issuer is not None:
+            issuer.check()
+            session = await stack.enter_async_context(aiohttp.ClientSession())
+            signing_keys = SigningKeys(issuer, session)
+            tokens = TokenVerifier(rows, directory, issuer, signing_keys)
+            if issuer.client_id:
+                for_us = replace(issuer, audience=issuer.client_id)
+                sign_in = SignIn(issuer, session, TokenVerifier(rows, directory, for_us, signing_keys))
+        authenticator = Authenticator(directory, ApiKeyVerifier(rows, directory), tokens, sign_in)
+        failure: Exception | None = None
+        async with asyncio.TaskGroup() as tasks:
+            writing = tasks.create_task(_write(authenticator), name="write when keys were used")
+            try:
+                yield authenticator
+            except Exception as error:  # noqa: BLE001
+                # boundary: a task group would wrap the error of the block, which is not its own
+                failure = error
+            finally:
+                writing.cancel()
+        await authenticator.flush()
+        if failure is not None:
+            raise failure
+
+
+async def _write(authenticator: Authenticator) -> None:
+    while True:
+        await asyncio.sleep(WRITE_EVERY)
+        await authenticator.flush()

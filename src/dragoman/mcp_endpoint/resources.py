@@ -1,0 +1,253 @@
+"""Resources, prompts and completion: those of the connectors, and the results that Dragoman keeps.
+
+At the address of one connector everything has its own name; at the address of all, a prompt is
+`<slug>__<name>` and a resource `<slug>+<uri>`, so that two servers never share a name.
+"""
+
+import asyncio
+from base64 import b64encode
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import ExitStack, asynccontextmanager
+from typing import Any, cast
+
+from mcp_types import INVALID_PARAMS
+
+from dragoman.errors import DragomanError, NotFound
+from dragoman.hub import Hub
+from dragoman.mcp_endpoint.messages import Params, RpcError
+from dragoman.mcp_endpoint.passthrough import ForwardsRequests
+from dragoman.mcp_endpoint.request_context import RequestContext
+from dragoman.mcp_endpoint.results import RESULTS
+
+_LISTS = {
+    "resources/list": ("resources", "resources"),
+    "resources/templates/list": ("resources", "resourceTemplates"),
+    "prompts/list": ("prompts", "prompts"),
+}
+_NAMED = {"resources/read": "uri", "prompts/get": "name"}
+_CACHEABLE = frozenset({*_LISTS, "resources/read"})
+_LEGACY_NOT_FOUND = -32002
+_SLOWEST_LIST = 10.0
+MOST_WATCHED = 100
+_MOST_PAGES = 100
+Entry = dict[str, Any]
+
+
+class ServerResources:
+    def __init__(self, hub: Hub) -> None:
+        self._hub = hub
+
+    @property
+    def _passthrough(self) -> ForwardsRequests | None:
+        return getattr(self._hub, "passthrough", None)
+
+    async def capabilities(self, context: RequestContext) -> dict[str, Any]:
+        found: dict[str, Any] = {"resources": {"listChanged": True}}
+        if (through := self._passthrough) is None:
+            return found
+        for capability in ("prompts", "completions", "resources.subscribe"):
+            slugs = await through.offering(capability, caller=context.caller)
+            if not (slugs if context.target.slug is None else context.target.slug in slugs):
+                continue
+            if capability == "resources.subscribe":
+                found["resources"]["subscribe"] = True
+            else:
+                found[capability] = {"listChanged": True} if capability == "prompts" else {}
+        return found
+
+    async def digest(self, capability: str, context: RequestContext) -> bytes:
+        """What tells one list of prompts or resources from another, as far as connectors make them up."""
+        slugs = (
+            await self._passthrough.offering(capability, caller=context.caller) if self._passthrough else []
+        )
+        own = context.target.slug
+        return " ".join(slug for slug in slugs if own in (None, slug)).encode()
+
+    async def answer(self, method: str, params: Params, context: RequestContext) -> Entry | None:
+        """None for a method that is not spoken here."""
+        if method == "resources/read" and str(params.get("uri", "")).startswith(RESULTS):
+            result = await self._kept(str(params["uri"]), context)
+        elif method in _LISTS:
+            result = await self._list(method, params, context)
+        elif method in _NAMED or method == "completion/complete":
+            result = await self._one(method, params, context)
+        elif method == "resources/subscribe":
+            return await self._subscribe(params, context)
+        elif method == "resources/unsubscribe":
+            if context.watched is not None and (end := context.watched.pop(str(params.get("uri")), None)):
+                end()
+            return {}
+        else:
+            return None
+        if context.is_modern and method in _CACHEABLE and result is not context.channel.pending:
+            result = {"ttlMs": 0, "cacheScope": "private", **result}
+        return result
+
+    async def _kept(self, uri: str, context: RequestContext) -> Entry:
+        try:
+            kept = await self._hub.result(uri.removeprefix(RESULTS), caller=context.caller)
+        except DragomanError as error:
+            raise _no_resource(uri, context, error.message) from None
+        contents: Entry = {"uri": uri, "mimeType": kept.content_type}
+        try:
+            contents["text"] = kept.body.decode()
+        except UnicodeDecodeError:
+            contents["blob"] = b64encode(kept.body).decode()
+        return {"contents": [contents]}
+
+    # Lists
+
+    async def _list(self, method: str, params: Params, context: RequestContext) -> Entry:
+        capability, field = _LISTS[method]
+        through = self._passthrough
+        if through is None:
+            return {field: []}
+        offering = await through.offering(capability, caller=context.caller)
+        slug = context.target.slug
+        if slug is not None:
+            if slug not in offering:
+                return {field: []}
+            return dict(await self._ask(through, slug, method, params, context))
+        lists = await asyncio.gather(
+            *(self._whole_list(through, one, method, field, context) for one in offering)
+        )
+        return {field: [entry for entries in lists for entry in entries]}
+
+    async def _whole_list(
+        self, through: ForwardsRequests, slug: str, method: str, field: str, context: RequestContext
+    ) -> list[Entry]:
+        """Every page; nothing from a server that is slow or broken, so that it keeps nobody waiting."""
+        entries: list[Entry] = []
+        params: Params = {}
+        try:
+            async with asyncio.timeout(_SLOWEST_LIST):
+                for _ in range(_MOST_PAGES):
+                    page = await self._ask(through, slug, method, params, context)
+                    found = cast("list[Any]", page.get(field) or [])
+                    entries += [_renamed(slug, cast("Entry", one)) for one in found if isinstance(one, dict)]
+                    if not page.get("nextCursor"):
+                        break
+                    params = {"cursor": page["nextCursor"]}
+        except (TimeoutError, DragomanError, RpcError):
+            return []
+        return entries
+
+    # One of them
+
+    async def _one(self, method: str, params: Params, context: RequestContext) -> Entry:
+        through, slug = self._passthrough, context.target.slug
+        named = _NAMED.get(method)
+        if named is not None and not isinstance(params.get(named), str):
+            raise RpcError(INVALID_PARAMS, f"Invalid params: {named} must be a string")
+        if slug is None:
+            slug, params = _split(method, params)
+        offering = await through.offering(_capability(method), caller=context.caller) if through else []
+        if through is None or slug not in offering:
+            if method == "resources/read":
+                raise _no_resource(str(params["uri"]), context)
+            raise RpcError(INVALID_PARAMS, f"Unknown name: {str(params.get('name', ''))[:200]}")
+        answer = await self._ask(through, slug, method, params, context)
+        if answer is context.channel.pending:
+            return cast("Entry", answer)
+        result = dict(answer)
+        if context.target.slug is None and isinstance(contents := result.get("contents"), list):
+            blocks = cast("list[Any]", contents)
+            result["contents"] = [
+                _renamed(slug, cast("Entry", one)) for one in blocks if isinstance(one, dict)
+            ]
+        return result
+
+    # Resources that tell when they change
+
+    async def watch(self, uri: str, context: RequestContext) -> Callable[[], None]:
+        """Ends with what is returned. Raises `DragomanError` where the server does not tell."""
+        if uri.startswith(RESULTS):
+            return lambda: None  # a result that is kept never changes
+        slug, own = (context.target.slug, uri) if context.target.slug else _parted(uri, "+")
+        if self._passthrough is None:
+            raise NotFound("nothing here tells when a resource changes")
+        return await self._passthrough.watch(slug, own, caller=context.caller)
+
+    @asynccontextmanager
+    async def watching(self, uris: Sequence[str], context: RequestContext) -> AsyncGenerator[list[str]]:
+        """Those of which the client will hear, until the end of the block."""
+        watched: list[str] = []
+        with ExitStack() as ends:
+            for uri in uris[:MOST_WATCHED]:
+                try:
+                    ends.callback(await self.watch(uri, context))
+                except DragomanError:
+                    continue  # the acknowledgment says so by leaving it out
+                watched.append(uri)
+            yield watched
+
+    async def _subscribe(self, params: Params, context: RequestContext) -> Entry:
+        uri, watched = params.get("uri"), context.watched
+        if not isinstance(uri, str):
+            raise RpcError(INVALID_PARAMS, "Invalid params: uri must be a string")
+        if watched is None or uri in watched:
+            return {}
+        if len(watched) >= MOST_WATCHED:
+            raise RpcError(INVALID_PARAMS, f"A client may watch {MOST_WATCHED} resources, and no more")
+        end = await self.watch(uri, context)
+        if uri in watched:  # asked for twice at once
+            end()
+        else:
+            watched[uri] = end
+        return {}
+
+    async def _ask(
+        self, through: ForwardsRequests, slug: str, method: str, params: Params, context: RequestContext
+    ) -> Mapping[str, Any]:
+        channel = context.channel
+        try:
+            return await through.ask(slug, method, params, caller=context.caller, channel=channel)
+        except DragomanError:
+            if channel.pending is not None:
+                return channel.pending
+            if channel.refused is not None:
+                raise _translated(*channel.refused, context) from None
+            raise
+
+
+def _capability(method: str) -> str:
+    return "completions" if method == "completion/complete" else method.partition("/")[0]
+
+
+def _renamed(slug: str, entry: Entry) -> Entry:
+    if isinstance(uri := entry.get("uri"), str):
+        return {**entry, "uri": f"{slug}+{uri}"}
+    if isinstance(template := entry.get("uriTemplate"), str):
+        return {**entry, "uriTemplate": f"{slug}+{template}"}
+    return {**entry, "name": f"{slug}__{entry.get('name', '')}"}
+
+
+def _split(method: str, params: Params) -> tuple[str, Params]:
+    """The connector that a name belongs to, and the request as its server knows it."""
+    if method == "completion/complete":
+        reference = params.get("ref")
+        if not isinstance(reference, dict):
+            raise RpcError(INVALID_PARAMS, "Invalid params: ref must name a prompt or a resource")
+        facts = cast("Entry", reference)
+        field = "name" if facts.get("type") == "ref/prompt" else "uri"
+        slug, name = _parted(str(facts.get(field, "")), "__" if field == "name" else "+")
+        return slug, {**params, "ref": {**facts, field: name}}
+    field = _NAMED[method]
+    slug, name = _parted(str(params[field]), "__" if field == "name" else "+")
+    return slug, {**params, field: name}
+
+
+def _parted(name: str, mark: str) -> tuple[str, str]:
+    slug, _, rest = name.partition(mark)
+    return (slug, rest) if rest else ("", name)
+
+
+def _no_resource(uri: str, context: RequestContext, message: str = "Resource not found") -> RpcError:
+    return RpcError(INVALID_PARAMS if context.is_modern else _LEGACY_NOT_FOUND, message, {"uri": uri[:1000]})
+
+
+def _translated(code: int, message: str, data: Any, context: RequestContext) -> RpcError:
+    """The one code that both eras have for the same thing under different numbers."""
+    if context.is_modern and code == _LEGACY_NOT_FOUND:
+        code = INVALID_PARAMS
+    return RpcError(code, message, data)

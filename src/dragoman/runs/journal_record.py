@@ -1,0 +1,144 @@
+"""What a run's journal says: how far it came. Read once when the run is taken up, then kept up to date."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelMessagesTypeAdapter,
+    ModelRequest,
+    ModelResponse,
+    TextPart,
+    ToolCallPart,
+    ToolReturnPart,
+)
+
+from dragoman.agents.offers import CitedContext, ToolReply
+from dragoman.agents.prices import cost_of
+from dragoman.run import RunUsage, Step
+
+SAVED = "tokens_saved"
+"""In the metadata of an answer: what its request did not have to send."""
+RESUMED = "resumed"
+"""The key of the note that a run was taken up again."""
+
+
+@dataclass(slots=True)
+class JournalRecord:
+    messages: list[ModelMessage] = field(default_factory=list[ModelMessage])
+    finished: dict[str, ToolReply] = field(default_factory=dict[str, ToolReply])
+    departed: set[str] = field(default_factory=set[str])
+    plan: list[Mapping[str, Any]] = field(default_factory=list[Mapping[str, Any]])
+    offered: list[str] = field(default_factory=list[str])
+    resumed: int = 0
+
+    @classmethod
+    def of(cls, steps: Iterable[Step]) -> "JournalRecord":
+        record = cls()
+        turns: set[str] = set()
+        for step in steps:
+            record.resumed = record.resumed + 1 if step.key == RESUMED else record.resumed
+            if step.kind in ("messages", "call.finished"):
+                record.resumed = 0  # it came further
+            match step.kind:
+                case "messages":
+                    # Written again by a store that did not say whether it had written it.
+                    if not step.key or step.key not in turns:
+                        record.messages += ModelMessagesTypeAdapter.validate_python(step.content)
+                    turns.add(step.key)
+                case "offered":
+                    record.offered = [*step.content]
+                case "call.departed":
+                    record.departed.add(step.key)
+                case "call.finished":
+                    record.finished[step.key] = told_from(step.content)
+                case "plan":
+                    record.plan = [*step.content]
+                case _:
+                    pass
+        return record
+
+    @property
+    def open_calls(self) -> Sequence[ToolCallPart]:
+        """Those of the last answer of the model; it has not been told yet what came of them."""
+        last = self.messages[-1] if self.messages else None
+        return last.tool_calls if isinstance(last, ModelResponse) else ()
+
+    def exchange(self, ending: str) -> list[ModelMessage]:
+        """All of it as a model can read it later, what calls brought that it was never told of included.
+
+        `ending` stands where there is no answer. Empty where the model had not said anything.
+        """
+        last = self.messages[-1] if self.messages else None
+        if not isinstance(last, ModelResponse):
+            return []
+        unanswered = ModelResponse(parts=[TextPart(ending)])
+        if not last.tool_calls:
+            return [*self.messages] if last.text else [*self.messages[:-1], unanswered]
+        brought = ModelRequest(parts=[self._brought(call) for call in last.tool_calls])
+        return [*self.messages, brought, unanswered]
+
+    def _brought(self, call: ToolCallPart) -> ToolReturnPart:
+        keys = [f"{kind}{self.turn}:{call.tool_call_id}" for kind in "tf"]
+        told = next((self.finished[key] for key in keys if key in self.finished), None)
+        unknown = "uncertain" if any(key in self.departed for key in keys) else "not carried out"
+        return ToolReturnPart(call.tool_name, told.content if told else unknown, call.tool_call_id)
+
+    @property
+    def turn(self) -> int:
+        return sum(isinstance(message, ModelResponse) for message in self.messages)
+
+    @property
+    def calls(self) -> int:
+        """Of tools; those that a limit refused were not made."""
+        return sum(key.startswith("t") and not told.is_refused for key, told in self.finished.items())
+
+    def used(self, model: str) -> RunUsage:
+        """By this run alone, its child runs left out."""
+        total = RunUsage(
+            calls=self.calls + sum(told.calls for told in self.finished.values()),
+            tokens_saved=sum(told.tokens_saved for told in self.finished.values()),
+        )
+        for message in self.messages:
+            if isinstance(message, ModelResponse):
+                total = total.plus(usage_of(message, model))
+        return total
+
+
+def written_messages(messages: list[ModelMessage]) -> Any:
+    return ModelMessagesTypeAdapter.dump_python(messages, mode="json")
+
+
+def written_told(told: ToolReply) -> dict[str, Any]:
+    facts: dict[str, Any] = {"content": told.content, "ok": told.ok}
+    if told.code:
+        facts["code"] = told.code
+    if told.tool:
+        facts["tool"] = told.tool
+    if told.tokens_saved:
+        facts["tokens_saved"] = told.tokens_saved
+    if told.calls:
+        facts["calls"] = told.calls
+    if told.call_id:
+        facts["call_id"] = told.call_id
+    if told.contexts:
+        facts["contexts"] = [asdict(context) for context in told.contexts]
+    return facts
+
+
+def told_from(content: Mapping[str, Any]) -> ToolReply:
+    facts = dict(content)
+    facts["contexts"] = tuple(CitedContext(**one) for one in facts.get("contexts", ()))
+    return ToolReply(**facts)
+
+
+def usage_of(response: ModelResponse, model: str) -> RunUsage:
+    used = response.usage
+    return RunUsage(
+        requests=1,
+        input_tokens=used.input_tokens,
+        output_tokens=used.output_tokens,
+        cost=cost_of(model.partition(",")[0], used) or 0.0,
+        tokens_saved=(response.metadata or {}).get(SAVED, 0),
+    )

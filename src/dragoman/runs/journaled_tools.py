@@ -1,0 +1,275 @@
+"""What an agent may call, as pydantic-ai sees it: each call found in the journal, or performed and journaled.
+
+After a crash the same calls come again under the same keys: finished ones are told from the journal, one
+that left and may not be repeated is `uncertain`, the others are performed.
+"""
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from time import monotonic
+from typing import Any, Protocol, cast
+
+from pydantic_ai import RunContext
+from pydantic_ai.exceptions import ToolFailed
+from pydantic_ai.tools import ToolDefinition
+from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
+from pydantic_core import SchemaValidator, core_schema
+
+from dragoman.agents.offers import OVER_LIMIT, Offer, OfferCall, Offers, ToolReply
+from dragoman.agents.work_context import WorkContext
+from dragoman.errors import DragomanError, InputRequired, NobodyAnswered
+from dragoman.run import Run, RunEventKind, RunUsage, Step
+from dragoman.runs.journal import Journal
+from dragoman.runs.journal_record import JournalRecord, written_told
+from dragoman.runs.previews import Previews
+from dragoman.runs.run_family import RunFamily
+from dragoman.tool import AdmittedCall
+
+_ANYTHING = SchemaValidator(core_schema.dict_schema(core_schema.str_schema(), core_schema.any_schema()))
+_RETRIES = 3  # arguments that are no JSON may be sent again so often
+_UNCERTAIN = (
+    "It is not known whether this call took effect: Dragoman was interrupted while it was under way, and it"
+    " may not be repeated by itself. Tell the person; look with a reading tool if there is one."
+)
+
+
+class _Waiting(Protocol):
+    """Who hears that a call waits for a person's yes."""
+
+    def awaits_approval(self, approval: str, call: str) -> None: ...
+
+    def has_approval(self, approval: str, call: str) -> None: ...
+
+
+class JournaledTools(AbstractToolset[WorkContext]):
+    def __init__(
+        self,
+        run: Run,
+        work: WorkContext,
+        sources: Sequence[Offers],
+        record: JournalRecord,
+        family: RunFamily,
+        journal: Journal,
+        previews: Previews,
+        services: "_Waiting",
+    ) -> None:
+        self.services = services
+        self._run = run
+        self._work = work
+        self._sources = sources
+        self._record = record
+        self._family = family
+        self._journal = journal
+        self._previews = previews
+        self._offers: dict[str, Offer] = {}
+        self._most_tools: int | None = run.options.get("max_tools")
+        self._tools_called = record.calls
+        self.turn = record.turn
+        self._left_open = (record.turn, [call.tool_name for call in record.open_calls])
+
+    @property
+    def id(self) -> str | None:
+        return None
+
+    async def get_tools(self, ctx: RunContext[WorkContext]) -> dict[str, ToolsetTool[WorkContext]]:
+        offers: dict[str, Offer] = {}
+        for source in self._sources:
+            for offer in await source.list(self._work):
+                offers.setdefault(offer.name, offer)
+        if [*offers] != self._record.offered:
+            self._record.offered = [*offers]
+            self._journal.note(self._step("offered", content=[*offers]))
+        turn, called = self._left_open
+        for name in called if turn == self.turn else ():
+            # Called before the restart and gone since: what is known of the call is told all the same.
+            offers.setdefault(name, _gone(name))
+        self._offers = offers
+        return {name: self._tool(offer) for name, offer in offers.items()}
+
+    async def call_tool(
+        self,
+        name: str,
+        tool_args: dict[str, Any],
+        ctx: RunContext[WorkContext],
+        tool: ToolsetTool[WorkContext],
+    ) -> Any:
+        offer = self._offers[name]
+        key = f"{offer.kind[0]}{self.turn}:{ctx.tool_call_id}".replace("\0", "")  # no column takes it
+        told = self._record.finished.get(key) or self._record.finished.get(f"t{self.turn}:{ctx.tool_call_id}")
+        if told is None:
+            told = await self._performed(offer, tool_args, key)
+        if told.ok:
+            return told.content
+        raise ToolFailed(told.content if isinstance(told.content, str) else json.dumps(told.content))
+
+    async def _performed(self, offer: Offer, arguments: Mapping[str, Any], key: str) -> ToolReply:
+        if refused := self._refused(offer):
+            return await self._finished(offer, key, refused, None)
+        began = monotonic()
+        facts = {
+            "call": key,
+            "tool": offer.name,
+            "title": offer.title or offer.name,
+            "connector": offer.connector,
+            "kind": offer.kind,
+            "arguments": self._previews.arguments(arguments),
+        }
+        self._tell("call.started", facts)
+        if key in self._record.departed:
+            told = ToolReply(content=_UNCERTAIN, ok=False, code="uncertain")
+        else:
+            told = await self._tried(offer, arguments, key)
+        return await self._finished(offer, key, told, (monotonic() - began) * 1000)
+
+    async def _tried(self, offer: Offer, arguments: Mapping[str, Any], key: str) -> ToolReply:
+        witness = _Witness(self, f"{self._run.id} {key}", key)
+        try:
+            if not offer.repeatable and not offer.departs_itself:
+                await witness.departs(False)
+            attempt = OfferCall(key, witness)
+            channel = _RunChannel(self, self._work, attempt)
+            return await offer.perform(arguments, replace(attempt, channel=channel))
+        except DragomanError as error:
+            hint = f" ({error.hint})" if error.hint else ""
+            return ToolReply(content=f"{error.message}{hint}", ok=False, code=error.code)
+
+    def _refused(self, offer: Offer) -> ToolReply | None:
+        if offer.kind == "tool":
+            self._tools_called += 1
+            if self._most_tools is not None and self._tools_called > self._most_tools:
+                return _no_more(f"No more than {self._most_tools} tool calls were allowed for this request.")
+        if not self._family.begin_call():
+            return _no_more(f"The run has made its {self._family.limits.calls} calls.")
+        return None
+
+    async def _finished(
+        self, offer: Offer, key: str, told: ToolReply, milliseconds: float | None
+    ) -> ToolReply:
+        told = replace(told, tool=offer.name)
+        self._record.finished[key] = told
+        if milliseconds is not None:
+            calls = told.calls + (1 if offer.kind == "tool" else 0)
+            self._family.add(RunUsage(calls=calls, tokens_saved=told.tokens_saved))
+            self._family.begun += told.calls
+        self._work.contexts.extend(told.contexts)
+        step = self._step("call.finished", key, written_told(told))
+        event = self._family.event(
+            self._run,
+            "call.finished",
+            {
+                "call": key,
+                "tool": offer.name,
+                "ok": told.ok,
+                "code": told.code,
+                "duration_ms": None if milliseconds is None else round(milliseconds, 1),
+                "preview": self._previews.result(told.content),
+                "call_id": told.call_id,
+            },
+        )
+        if key in self._record.departed:
+            await self._journal.write(step, event)  # what is known must not become uncertain
+        else:
+            self._journal.note(step, event)
+        return told
+
+    @property
+    def is_over(self) -> bool:
+        return self._family.cancelled
+
+    async def departs(self, key: str) -> None:
+        if self._family.cancelled:
+            raise asyncio.CancelledError  # between the wish to stop and its arrival nothing more leaves
+        await self._journal.write(self._step("call.departed", key))
+        self._record.departed.add(key)
+
+    def tell_progress(self, key: str, facts: dict[str, Any]) -> None:
+        self._tell("call.progress", {"call": key, **facts})
+
+    def _tell(self, kind: RunEventKind, data: dict[str, Any]) -> None:
+        self._journal.note(self._family.event(self._run, kind, data))
+
+    def _step(self, kind: Any, key: str = "", content: Any = None) -> Step:
+        return Step(workspace=self._run.workspace, run=self._run.id, kind=kind, key=key, content=content)
+
+    def _tool(self, offer: Offer) -> ToolsetTool[WorkContext]:
+        definition = ToolDefinition(
+            name=offer.name,
+            description=offer.description,
+            parameters_json_schema=dict(offer.schema),
+            metadata={"kind": offer.kind, "connector": offer.connector, **offer.metadata},
+        )
+        return ToolsetTool(toolset=self, tool_def=definition, max_retries=_RETRIES, args_validator=_ANYTHING)
+
+
+def _gone(name: str) -> Offer:
+    async def perform(arguments: Mapping[str, Any], attempt: OfferCall) -> ToolReply:
+        return ToolReply(content=f"{name} is not available any more.", ok=False, code="not_found")
+
+    return Offer(name=name, description="", schema={"type": "object"}, perform=perform)
+
+
+def _no_more(why: str) -> ToolReply:
+    return ToolReply(content=f"{why} Answer with what you have.", ok=False, code=OVER_LIMIT)
+
+
+class _Witness:
+    """Fills `CallObserver` for one call of a run."""
+
+    def __init__(self, performance: JournaledTools, name: str, key: str) -> None:
+        self.name = name
+        self._approval = ""
+        self._performance = performance
+        self._key = key
+
+    @property
+    def is_over(self) -> bool:
+        return self._performance.is_over
+
+    def awaits(self, approval: str) -> None:
+        self._approval = approval
+        self._performance.services.awaits_approval(approval, self._key)
+
+    def goes_on(self) -> None:
+        self._performance.services.has_approval(self._approval, self._key)
+
+    async def departs(self, repeatable: bool) -> None:
+        if not repeatable:
+            await self._performance.departs(self._key)
+
+
+class _RunChannel:
+    """Fills `ClientChannel` for one call of a run: followers hear of progress, a person answers."""
+
+    inputs: Mapping[str, Any] = {}
+    retries = False
+    wants_progress = True
+    pending: Mapping[str, Any] | None = None
+    refused: tuple[int, str, Any] | None = None
+    admitted: AdmittedCall | None = None
+    continues: AdmittedCall | None = None
+
+    def __init__(self, performance: JournaledTools, work: WorkContext, attempt: OfferCall) -> None:
+        self.capabilities: Mapping[str, Any] = {"elicitation": {"form": {}}}
+        self._performance = performance
+        self._work = work
+        self._attempt = attempt
+        self._asked = 0
+
+    async def progress(self, progress: float, total: float | None, message: str | None) -> None:
+        facts = {"progress": progress, "total": total, "message": message}
+        self._performance.tell_progress(self._attempt.key, facts)
+
+    async def ask(self, method: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
+        schema = params.get("requestedSchema")
+        if method != "elicitation/create" or not isinstance(schema, Mapping):
+            raise InputRequired(f"the tool asks by {method}, which a run cannot answer")
+        self._asked += 1
+        attempt = replace(self._attempt, key=f"{self._attempt.key}:asked{self._asked}")
+        text = str(params.get("message") or "The tool asks for input.")
+        try:
+            answer = await self._work.services.ask_person(text, cast("Mapping[str, Any]", schema), attempt)
+        except NobodyAnswered:
+            return {"action": "decline"}
+        return {"action": "accept", "content": answer}

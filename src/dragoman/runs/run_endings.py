@@ -1,0 +1,78 @@
+"""What the end of a run says: to its thread, to who listens, and to the numbers of its agent."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from dragoman.agent import AgentNumbers
+from dragoman.agents.query_outcomes import all_failed
+from dragoman.errors import DragomanError
+from dragoman.run import Message, Run, RunUsage
+
+
+def error_facts(error: DragomanError) -> dict[str, Any]:
+    return {"code": error.code, "message": error.message, "hint": error.hint, "cause": error.cause}
+
+
+def finished_facts(run: Run) -> dict[str, Any]:
+    """What the event of the end carries."""
+    usage = run.usage
+    return {
+        "status": run.status,
+        "answer": run.answer,
+        "error": run.error,
+        "model": run.model,
+        "usage": {
+            "requests": usage.requests,
+            "calls": usage.calls,
+            "input_tokens": usage.input_tokens,
+            "output_tokens": usage.output_tokens,
+            "cost": usage.cost,
+            "tokens_saved": usage.tokens_saved,
+        },
+    }
+
+
+def last_message(run: Run) -> Message | None:
+    """The answer in the thread, or why there is none. Of child runs only those that people see there."""
+    is_shown = run.is_root or run.options.get("visible")
+    if not is_shown or not run.thread:
+        return None
+    facts: dict[str, Any] = {"status": run.status}
+    if run.options.get("outcome"):
+        facts["outcome"] = run.options["outcome"]
+    if run.status == "done":
+        if not run.answer:
+            return None
+        return said(run, "system" if "reply" in run.options else "agent", run.answer, facts)
+    error = run.error or {}
+    hint = f" {error['hint']}" if error.get("hint") else ""
+    return said(run, "system", f"{error.get('message', run.status)}.{hint}", facts)
+
+
+def said(run: Run, author: Any, text: str, details: Mapping[str, Any]) -> Message:
+    return Message(
+        workspace=run.workspace,
+        user=run.user,
+        thread=run.thread,
+        author=author,
+        agent=run.agent or None,
+        text=text,
+        run=run.id,
+        details=details,
+    )
+
+
+def numbers_of(run: Run, own: RunUsage, outcome: Mapping[str, Any]) -> AgentNumbers | None:
+    """What a run adds to those of its agent: what it used itself, without its child runs."""
+    if run.started_at is None or run.finished_at is None:
+        return None
+    return AgentNumbers(
+        runs=1,
+        errors=int(run.status == "failed" or all_failed(outcome)),
+        calls=own.calls,
+        milliseconds=(run.finished_at - run.started_at).total_seconds() * 1000,
+        input_tokens=own.input_tokens,
+        output_tokens=own.output_tokens,
+        cost=own.cost,
+        last_used=run.finished_at,
+    )

@@ -1,0 +1,61 @@
+"""Many rows of one table in few statements. Knows no table of its own.
+
+A statement for each row is dear twice: SQLAlchemy makes every row ready by itself, and SQLite's thread lets
+go of the interpreter for every row, which a busy event loop is slow to hand back.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from sqlalchemy import Dialect, Table
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+AT_ONCE = 64  # rows are made ready on the event loop: more between two awaits would be felt by calls
+
+
+class BulkInsert:
+    """Inserts rows whose values come in the order of the table's columns.
+
+    A row whose values in `unless_there` exist already is left out.
+    """
+
+    def __init__(self, table: Table, unless_there: Sequence[str] = ()) -> None:
+        self._table = table
+        self._unless_there = unless_there
+        self._head = self._one = self._tail = ""
+        self._processes: list[tuple[int, Callable[[Any], Any]]] = []
+
+    async def insert(self, connection: AsyncConnection, rows: Sequence[Sequence[Any]]) -> None:
+        if not self._head:
+            self._prepare(connection.dialect)
+        start = 0
+        while left := len(rows) - start:
+            # Powers of two: drivers keep every statement that they have met, and each number of rows is one.
+            part = rows[start : start + min(AT_ONCE, 1 << left.bit_length() - 1)]
+            start += len(part)
+            statement = self._head + ",".join([self._one] * len(part)) + self._tail
+            await connection.exec_driver_sql(statement, self._values(part))
+
+    def _values(self, rows: Sequence[Sequence[Any]]) -> tuple[Any, ...]:
+        values: list[Any] = []
+        for row in rows:
+            ready = [*row]
+            for place, process in self._processes:
+                ready[place] = process(ready[place])
+            values += ready
+        return tuple(values)
+
+    def _prepare(self, dialect: Dialect) -> None:
+        quoted = dialect.identifier_preparer
+        table, columns = quoted.format_table(self._table), self._table.columns
+        names = ", ".join(quoted.format_column(column) for column in columns)
+        keys = ", ".join(quoted.quote(name) for name in self._unless_there)
+        sign = "?" if dialect.paramstyle == "qmark" else "%s"
+        self._one = f"({','.join([sign] * len(columns))})"
+        self._tail = f" ON CONFLICT ({keys}) DO NOTHING" if keys else ""
+        self._head = f"INSERT INTO {table} ({names}) VALUES "  # noqa: S608 - names of our own
+        self._processes = [
+            (place, process)
+            for place, column in enumerate(columns)
+            if (process := column.type.dialect_impl(dialect).bind_processor(dialect)) is not None
+        ]
