@@ -25,7 +25,7 @@ from dragoman.tokens import count_tokens, counter
 from dragoman.tool import json_bytes
 
 HERE = Path(__file__).parent
-CATALOGUE = HERE.parent.parent / "shared" / "data" / "tool-search" / "github_mcp_tools.json"
+CATALOGUE = HERE.parent / "tests" / "data" / "tool-search" / "github_mcp_tools.json"
 WAYS = ("direct", "search", "delegate", "code")
 JOB = "How many open issues do octocat/xyne and octocat/other have together?"
 TOOL = "mcp_github_list_issues"
@@ -139,10 +139,6 @@ async def measure(rows: int) -> dict[str, tuple[Run, Sent]]:
 def main() -> None:
     given = lab.options(__doc__ or "", rows=(50, "issues in each of the two results"))
     report = lab.Report("exposures")
-    if not CATALOGUE.exists():
-        report.notes.append("The catalogue is not here: see bench/README.md.")
-        report.show(as_json=given.json)
-        return
     found = asyncio.run(measure(given.rows))
     report.table(
         f"The same job over 117 tools, two results of {given.rows} rows; tokens by {counter()}",

@@ -1,6 +1,6 @@
 """Search: how well tools are found in public sets of questions, beside other rankings, and what it costs.
 
-The sets are folders under `shared/data/tool-search`; `search.py` does the work, each part in a fresh process.
+The sets are folders under `tests/data/tool-search`; `search.py` does the work, each part in a fresh process.
 """
 
 import json
@@ -13,7 +13,7 @@ import lab
 from mcp_endpoint import VENV, fastmcp_python
 
 HERE = Path(__file__).parent
-DATA = HERE.parent.parent / "shared" / "data" / "tool-search"
+DATA = HERE.parent / "tests" / "data" / "tool-search"
 GAIN, RECALL = 0.66, 0.70
 SENSELESS, REAL = 0.95, 0.03
 QUERY = {500: 1.0, 5_000: 3.0, 50_000: 15.0}  # milliseconds of CPU
@@ -100,17 +100,14 @@ def main() -> None:
     folders = sorted(path.parent for path in DATA.glob("*/queries.jsonl"))
     if given.quick:
         folders = [folder for folder in folders if folder.name in ("mcpproxy", "restbench")]
-    if not folders:
-        report.notes.append("The sets are not here: see bench/README.md.")
-    else:
-        fastmcp_python()
-        quality(report, folders)
-        refusals(report, folders)
-        scale(report, folders)
-        report.notes.append(
-            "The weights of the legs and the thresholds below which nothing is found were chosen on these"
-            " sets, so expect a little less on others."
-        )
+    fastmcp_python()
+    quality(report, folders)
+    refusals(report, folders)
+    scale(report, folders)
+    report.notes.append(
+        "The weights of the legs and the thresholds below which nothing is found were chosen on these"
+        " sets, so expect a little less on others."
+    )
     report.show(as_json=given.json)
 
 

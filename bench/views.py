@@ -20,7 +20,7 @@ from dragoman import Hub, Settings
 from dragoman.tokens import count_tokens, counter
 
 HERE = Path(__file__).parent
-CATALOGUE = HERE.parent.parent / "shared" / "data" / "tool-search" / "github_mcp_tools.json"
+CATALOGUE = HERE.parent / "tests" / "data" / "tool-search" / "github_mcp_tools.json"
 JOB = "List the open issues of octocat/xyne, then read the first one."
 LIST = {"owner": "octocat", "repo": "xyne", "state": "OPEN"}
 READ = {"method": "get", "owner": "octocat", "repo": "xyne", "issue_number": 1}
@@ -87,10 +87,6 @@ async def measure(rows: int) -> dict[str, Read]:
 def main() -> None:
     given = lab.options(__doc__ or "", rows=(10, "issues in each result"))
     report = lab.Report("views")
-    if not CATALOGUE.exists():
-        report.notes.append("The catalogue is not here: see bench/README.md.")
-        report.show(as_json=given.json)
-        return
     found = asyncio.run(measure(given.rows))
     report.table(
         f"Tokens by {counter()}",

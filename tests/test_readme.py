@@ -8,13 +8,13 @@ import shlex
 import subprocess
 import sys
 import textwrap
-import time
 from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import pytest
+from patience import patient, wait_until
 
 from dragoman import Settings
 
@@ -31,7 +31,11 @@ def run(line: str, home: Path) -> str:
     words = shlex.split(line)
     words[0] = str(COMMAND)
     done = subprocess.run(
-        words, env={**os.environ, "DRAGOMAN_HOME": str(home)}, capture_output=True, text=True, timeout=100
+        words,
+        env={**os.environ, "DRAGOMAN_HOME": str(home)},
+        capture_output=True,
+        text=True,
+        timeout=patient(100),
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -82,9 +86,8 @@ def test_the_team_section_works_as_written(tmp_path: Path) -> None:
         [COMMAND, "serve"], env={**os.environ, **variables}, stderr=subprocess.DEVNULL
     ) as server:
         try:
-            while not (tmp_path / "server.json").exists():
-                assert server.poll() is None
-                time.sleep(0.05)
+            wait_until(lambda: (tmp_path / "server.json").exists() or server.poll() is not None, within=60)
+            assert server.poll() is None
             url = json.loads((tmp_path / "server.json").read_text())["url"]
             anns = {"DRAGOMAN_HOME": str(tmp_path / "ann"), "DRAGOMAN_URL": url, "DRAGOMAN_TOKEN": anns_key}
             assert "ann" in dragoman(["whoami"], anns)
@@ -97,17 +100,22 @@ def test_the_team_section_works_as_written(tmp_path: Path) -> None:
 
 def dragoman(words: Sequence[str], variables: dict[str, str]) -> str:
     done = subprocess.run(
-        [str(COMMAND), *words], env={**os.environ, **variables}, capture_output=True, text=True, timeout=100
+        [str(COMMAND), *words],
+        env={**os.environ, **variables},
+        capture_output=True,
+        text=True,
+        timeout=patient(100),
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
-@pytest.mark.parametrize("line", [line for block in blocks("sh") for line in block.splitlines()])
+OUR_LINES = [line for block in blocks("sh") for line in block.splitlines() if line.startswith("dragoman")]
+
+
+@pytest.mark.parametrize("line", OUR_LINES)
 def test_every_command_shown_exists(line: str) -> None:
     """A command that was renamed must not stay in the README."""
-    if not line.startswith("dragoman"):
-        pytest.skip("not ours")
     words = [word for word in shlex.split(line.split("#")[0])[1:] if re.fullmatch(r"[a-z]+", word)][:2]
     groups = ("agents", "connectors", "tools", "workspaces", "users", "keys")
     path = words if words[0] in groups else words[:1]

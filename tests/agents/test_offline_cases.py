@@ -11,10 +11,10 @@ from offline_sets import ASK_PERSON, Case, calls_in, cases, respond, sets, text_
 from pydantic_ai.tools import ToolDefinition
 
 import dragoman.agents.offline
+from public_data import GITHUB_TOOLS
 
 pytestmark = pytest.mark.anyio
 
-GITHUB = Path(__file__).parents[2].parent / "shared" / "data" / "tool-search" / "github_mcp_tools.json"
 PACKAGE = Path(dragoman.agents.offline.__file__).parent
 # What the services of the cases and samples speak of.
 DOMAIN = set(
@@ -86,8 +86,6 @@ async def test_reading_never_changes_anything() -> None:
 
 
 async def test_a_published_server_is_used_without_knowing_it() -> None:
-    if not GITHUB.exists():
-        pytest.skip("the published tool lists are not on this machine")
     tools = [
         ToolDefinition(
             name=tool["name"],
@@ -95,7 +93,7 @@ async def test_a_published_server_is_used_without_knowing_it() -> None:
             parameters_json_schema=tool["inputSchema"],
             metadata={"annotations": tool.get("annotations", {})},
         )
-        for tool in json.loads(GITHUB.read_text())
+        for tool in json.loads(GITHUB_TOOLS.read_text())
     ]
     place = {"owner": "octo", "repo": "hello"}
     wanted = {

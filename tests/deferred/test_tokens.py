@@ -1,24 +1,20 @@
 """The counter of tokens: what it says of a text, and how far its estimate is off from o200k."""
 
 import json
-from pathlib import Path
 from time import process_time
 
 import pytest
 
 from dragoman.tokens import count_tokens, estimated_tokens
+from public_data import TOOL_SEARCH
 
-DATA = Path(__file__).parents[3] / "shared/data/tool-search"
 # Counted by o200k_base, of name, description and inputSchema as compact JSON in this order.
 O200K = {"mcpproxy": 2_231, "metatool": 6_318, "bfcl": 356_016, "restbench": 10_098}
 
 
 @pytest.mark.parametrize("name", O200K)
 def test_the_estimate_of_a_whole_catalog_is_at_most_seven_percent_off(name: str) -> None:
-    file = DATA / name / "tools.jsonl"
-    if not file.exists():
-        pytest.skip("the public sets of tools are not here")
-    tools = [json.loads(line) for line in file.read_text().splitlines()]
+    tools = [json.loads(line) for line in (TOOL_SEARCH / name / "tools.jsonl").read_text().splitlines()]
     fields = {"name": "name", "description": "description", "inputSchema": "schema"}
     texts = (
         json.dumps({to: tool[of] for to, of in fields.items()}, separators=(",", ":"), ensure_ascii=False)
