@@ -8,6 +8,36 @@ from uuid import uuid4
 import psycopg
 import pytest
 
+from patience import patient
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Marks who needs what, stretches limits on a busy machine, and puts first what may take longest."""
+    usual = float(config.getini("timeout"))
+    limits: dict[pytest.Item, float] = {}
+    for item in items:
+        needs = _needs(item)
+        if needs & {"browser", "open_console"}:
+            item.add_marker("browser")
+        if needs & {"postgres_url", "postgres_server", "postgres"}:
+            item.add_marker("postgres")
+        if item.get_closest_marker("real"):
+            # One after the other: they share what they download, and the servers of their module.
+            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
+        mark = item.get_closest_marker("timeout")
+        limits[item] = float(mark.args[0]) if mark else usual
+        item.add_marker(pytest.mark.timeout(patient(limits[item])), append=False)
+    items.sort(key=lambda item: -max(limits[item], usual))
+
+
+def _needs(item: pytest.Item) -> set[str]:
+    """Names of fixtures, and of those that a parameter asks for (`database_url`)."""
+    if not isinstance(item, pytest.Function):
+        return set()
+    parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
+    return {*item.fixturenames, *(one for one in parameters if isinstance(one, str))}
+
 
 @pytest.fixture(scope="session")
 def anyio_backend() -> str:

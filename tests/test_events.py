@@ -3,6 +3,7 @@ import asyncio
 import pytest
 
 from dragoman.events import Event, Events
+from patience import deadline
 
 pytestmark = pytest.mark.anyio
 
@@ -26,7 +27,7 @@ async def test_a_waiting_listener_wakes_up() -> None:
     events = Events()
     with events.listen("local", "ann") as listener:
         stream = aiter(listener)
-        async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
+        async with deadline(5), asyncio.TaskGroup() as tasks:
             first = tasks.create_task(anext(stream))  # type: ignore[arg-type]
             await asyncio.sleep(0)
             events.publish(made("late"))

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from patience import patient, wait_until
 
 from dragoman import Settings
+from patience import patient, wait_until
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()

@@ -15,6 +15,7 @@ from dragoman.agents.models import Models
 from dragoman.errors import Conflict, DragomanError, InvalidArguments, InvalidConfig, InvalidName, NotFound
 from dragoman.run import Message, Question, Run
 from dragoman.settings import Settings
+from patience import patient
 from servers.scenarios import Reply, Turn
 from servers.scripted_hubs import CLAUDE, MODEL, calls, open_scripted, scripted
 
@@ -138,10 +139,10 @@ async def test_a_provider_that_is_down_or_slow_is_given_up_and_comes_back(tmp_pa
     async with scripted(answer) as server:
         environment = {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": server.base_url}
         async with Hub(Settings(home=tmp_path, model=MODEL)) as hub:
-            quick = Models(MODEL, environment=environment, timeout=0.5)
+            quick = Models(MODEL, environment=environment, timeout=patient(0.5))
             async with quick:
                 hub.models.register("slow", quick.open(await quick.choose()))
-                server.plan(*[Reply(text="late", delay=5.0)] * 4)
+                server.plan(*[Reply(text="late", delay=patient(5))] * 4)
                 run = await hub.messages.ask("hello", options={"model": "slow"})
                 assert (run.status, _code(run)) == ("failed", "model_timeout"), run.error
                 server._planned.clear()

@@ -11,6 +11,7 @@ from dragoman.agents.citations import with_known_citations
 from dragoman.agents.connector_query import ConnectorQuery
 from dragoman.errors import InvalidArguments
 from dragoman.scope import LOCAL_CALLER
+from patience import patient
 from servers.authorization_server import open_authorization_server, open_protected_server
 from servers.hubs import quick
 from servers.processes import stdio
@@ -146,7 +147,7 @@ async def test_what_a_server_says_of_itself_is_marked_as_data(tmp_path: Path) ->
 
     async with open_scripted(tmp_path, lambda turn: Reply(text="hm")) as (hub, server):
         await hub.connectors.add(
-            "odd", **quick(command=sys.executable, args=[str(program)], connect_timeout=20)
+            "odd", **quick(command=sys.executable, args=[str(program)], connect_timeout=patient(20))
         )
         await hub.agents.update("odd", instructions="Answer in Latin.")
         await hub.queries.ask(query("odd"))

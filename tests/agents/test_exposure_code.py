@@ -8,6 +8,7 @@ from exposed import Listening, in_turn, open_exposed
 
 from dragoman import Hub
 from dragoman.sandbox import CodeLimits
+from patience import patient
 from sandbox.coding import open_coding
 from servers.hubs import until
 from servers.processes import journal
@@ -65,10 +66,10 @@ async def test_a_no_reaches_the_code_and_the_model(tmp_path: Path) -> None:
 async def test_the_time_of_code_stands_still_while_a_person_is_asked(tmp_path: Path) -> None:
     async with open_exposed(tmp_path, Listening(in_turn("done"))) as hub:
         await open_send(hub)
-        async with open_coding(hub, CodeLimits(wall=1.0)) as code:
+        async with open_coding(hub, CodeLimits(wall=patient(1))) as code:
             running = asyncio.ensure_future(code.run(CODE))
             approval = await asked(hub)
-            await asyncio.wait([running], timeout=1.2)  # longer than the code has
+            await asyncio.wait([running], timeout=patient(1.2))  # longer than the code has
             assert not running.done()
             await hub.approvals.answer(approval, "once")
             output = await running

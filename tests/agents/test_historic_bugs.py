@@ -10,6 +10,7 @@ import pytest
 from dragoman import Hub
 from dragoman.run import Run
 from dragoman.settings import Settings
+from patience import patient
 from servers.hubs import quick
 from servers.processes import stdio
 from servers.samples import every_sample, sample
@@ -123,7 +124,7 @@ async def test_a_tool_that_a_server_brings_in_the_middle_is_usable_at_once(
     # One that tells of it before it answers: whoever tells later is heard at the step after.
     program = str(Path(stdio()["args"][2]).with_name("sdk_server.py"))
     async with open_scripted(tmp_path, script, model=model) as (hub, scripted):
-        facts: dict[str, Any] = {**server(), "args": [program], "connect_timeout": 20}
+        facts: dict[str, Any] = {**server(), "args": [program], "connect_timeout": patient(20)}
         await hub.connectors.add("box", **facts)
         run = await hub.ask("make it and use it")
         assert run.answer == "2 calls for make it and use it", run.error

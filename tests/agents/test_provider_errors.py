@@ -1,6 +1,5 @@
 """What a provider does wrong is told in words that help, and never with a key."""
 
-import asyncio
 import traceback
 from typing import Any
 
@@ -11,6 +10,7 @@ from pydantic_ai.exceptions import ModelHTTPError, RunTimedOut, UnexpectedModelB
 from dragoman.agents.models import Models
 from dragoman.agents.provider_errors import explained
 from dragoman.errors import DragomanError, InvalidConfig
+from patience import deadline
 from servers.scenarios import Call, Reply
 from servers.scripted_models import ScriptedServer, open_scripted_anthropic, open_scripted_openai
 
@@ -124,7 +124,7 @@ async def test_a_provider_that_is_not_there_is_unavailable(protocol: str) -> Non
 async def test_a_slow_provider_is_given_up(protocol: str, streamed: bool) -> None:
     async with open_scripted(protocol, Reply(text="late", delay=30)) as server:
         found = await failed(protocol, server, streamed, timeout=0.2)
-        async with asyncio.timeout(2):
+        async with deadline(2):
             await server.left_alone.wait()
     assert (found.code, found.retryable) == ("model_timeout", True)
 

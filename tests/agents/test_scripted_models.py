@@ -10,6 +10,7 @@ from pydantic_ai import Agent, AgentRunResultEvent
 from pydantic_ai.exceptions import ModelHTTPError
 
 from dragoman.agents.models import Models
+from patience import deadline
 from servers.scenarios import Call, Reply, Scenario, Script, Turn, fill, follow
 from servers.scripted_models import ScriptedServer, open_scripted_anthropic, open_scripted_openai
 
@@ -75,7 +76,7 @@ async def test_several_calls_come_in_one_reply_and_run_at_once(protocol: str, st
 
         @agent.tool_plain
         async def send(to: str) -> dict[str, str]:
-            async with asyncio.timeout(5):
+            async with deadline(5):
                 await meeting.wait()
             return {"to": to}
 
@@ -150,7 +151,7 @@ async def test_a_client_that_goes_away_is_noticed() -> None:
         waiting = asyncio.ensure_future(agent.run("hello"))
         await server.arrived.wait()
         waiting.cancel()
-        async with asyncio.timeout(2):
+        async with deadline(2):
             await server.left_alone.wait()
         with pytest.raises(asyncio.CancelledError):
             await waiting

@@ -11,6 +11,7 @@ from dragoman import Caller, Hub
 from dragoman.errors import Conflict, Denied, NotFound
 from dragoman.events import Event
 from dragoman.run import Question, Run
+from patience import deadline
 from servers.hubs import quick
 from servers.processes import stdio
 from servers.scenarios import Reply, Turn
@@ -118,7 +119,7 @@ async def _heard_while_answered(
             if event.kind == "run.changed" and event.data["status"] == "done":
                 ended.set()
 
-    async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
+    async with deadline(20), asyncio.TaskGroup() as tasks:
         listening = [tasks.create_task(listen(caller)) for caller in listeners]
         await asyncio.sleep(0)
         await hub.messages.post("go on", thread=question.thread, caller=who)

@@ -17,6 +17,7 @@ from dragoman import Hub
 from dragoman.api import Api
 from dragoman.server import Doors, build_app
 from dragoman.web.service_token import get_or_make_token
+from patience import until
 from servers.hubs import open_hub
 
 
@@ -70,8 +71,7 @@ async def open_service(
         server = uvicorn.Server(config)
         # No handlers of signals inside a test.
         serving = asyncio.create_task(server._serve([listener]))
-        while not server.started:
-            await asyncio.sleep(0.005)
+        await until(lambda: server.started)
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         try:
             async with aiohttp.ClientSession() as session:

@@ -12,6 +12,7 @@ from dragoman import Hub
 from dragoman.api import Api
 from dragoman.settings import Settings
 from dragoman.web.encoding import encode
+from patience import deadline
 from servers.hubs import QUICK, until
 from servers.processes import stdio
 
@@ -161,7 +162,7 @@ async def test_an_idle_stream_is_kept_alive_and_ends_with_its_reader(tmp_path: P
                 beats.set()
 
         stream = EventStream(hub_frames(hub, hub.caller), asyncio.Event(), keep_alive=0.01)
-        async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
+        async with deadline(5), asyncio.TaskGroup() as tasks:
             tasks.create_task(stream({"type": "http"}, receive, send))
             await beats.wait()
             gone.set()

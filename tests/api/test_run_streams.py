@@ -13,6 +13,7 @@ import pytest
 from live import Live
 from scripted import open_conversations
 
+from patience import deadline
 from servers.hubs import until
 
 pytestmark = pytest.mark.anyio
@@ -47,7 +48,7 @@ class Reader:
 @asynccontextmanager
 async def reading(live: Live, path: str, **headers: str) -> AsyncGenerator[Reader]:
     headers = {"Authorization": f"Bearer {live.token}", **headers}
-    async with asyncio.timeout(20), live.session.get(live.url + path, headers=headers) as response:
+    async with deadline(20), live.session.get(live.url + path, headers=headers) as response:
         assert response.status == 200, await response.read()
         assert response.headers["Content-Type"].startswith("text/event-stream")
         yield Reader(response)

@@ -32,6 +32,7 @@ from dragoman.events import Event
 from dragoman.store import tables
 from dragoman.store.database import open_database
 from dragoman.store.location import DatabaseLocation
+from patience import deadline
 from servers.hubs import until
 from servers.processes import journal
 
@@ -52,7 +53,7 @@ async def test_an_agent_waits_for_the_yes_of_its_person(tmp_path: Path, database
         assert (asked.approval.binding.agent, asked.approval.binding.way) == ("mailer", "agent")
         assert asked.answers == ("once", "no")
         await hub.approvals.answer(asked.approval.id, "once", ANNA)
-        async with asyncio.timeout(5):
+        async with deadline(5):
             assert (await call).result == "sent hello"
         assert journal(log) == ["by hand", "hello"]
         assert (await hub.approvals.get(asked.approval.id, ANNA)).status == "used"
@@ -154,7 +155,7 @@ async def test_an_always_lets_everything_go_on_that_waits_for_the_same(
         calls = [tasks.create_task(hub.call(WRITES, {"a": n, "b": 0}, caller=AGENT)) for n in range(3)]
         first, *_ = await questions(hub, 3)
         await hub.approvals.answer(first.approval.id, "always", ANNA)
-        async with asyncio.timeout(5):
+        async with deadline(5):
             assert [(await call).result for call in calls] == [{"sum": n} for n in range(3)]
 
 
@@ -245,7 +246,7 @@ async def test_the_answer_comes_from_another_process(tmp_path: Path, postgres_ur
         asked = await question(hub)
         async with open_asking(tmp_path, postgres_url) as other:
             await other.approvals.answer(asked, "once", ANNA)
-            async with asyncio.timeout(3):
+            async with deadline(3):
                 assert (await call).ok
 
 

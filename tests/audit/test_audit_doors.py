@@ -11,6 +11,7 @@ from trail import ADA, echo, tamper
 
 from api.live import open_service
 from dragoman import Hub, Settings
+from patience import patient
 
 pytestmark = pytest.mark.anyio
 
@@ -43,7 +44,7 @@ def command(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
         env={**environment, "DRAGOMAN_HOME": str(home)},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=patient(60),
         check=False,
     )
 

@@ -17,6 +17,7 @@ from dragoman.scope import LOCAL_CALLER
 from dragoman.store import open_store
 from dragoman.store.audit_chain import verify
 from dragoman.tool import arguments_hash
+from patience import deadline
 
 pytestmark = pytest.mark.anyio
 CANARY = "canary-5b1f77"
@@ -79,7 +80,7 @@ async def test_thousands_of_entries_by_two_writers_make_one_chain(
             for turn in range(100):
                 await one.call("echo", {"text": f"{number} {turn}"}, caller=ADA)
 
-        async with asyncio.timeout(60):
+        async with deadline(60):
             await asyncio.gather(*(work(one, number) for number in range(10) for one in (hub, other)))
         await other.audit.list(caller=ADMIN, limit=1)
         verdict = await hub.audit.verify(caller=ADMIN)

@@ -18,6 +18,7 @@ from dragoman.connector import Configuration, Connector
 from dragoman.people import Bounds, Preferences, User, Workspace
 from dragoman.store import open_store
 from dragoman.tool import Tool, ToolCall, ToolDefinition, ToolOutput
+from patience import patient
 
 ADA = Caller(workspace="acme", user="ada")
 
@@ -57,7 +58,7 @@ def made_call(cost_limit: float | None = None) -> ToolCall:
 
 def soon() -> float:
     """A deadline on the event loop's clock."""
-    return asyncio.get_running_loop().time() + 5.0
+    return asyncio.get_running_loop().time() + patient(5)
 
 
 async def called_at_once(hub: Hub, callers: int, caller: Caller = ADA) -> list[ToolOutput]:
@@ -66,7 +67,7 @@ async def called_at_once(hub: Hub, callers: int, caller: Caller = ADA) -> list[T
 
 async def away_from_the_end_of_the_hour() -> None:
     """A test that counts calls of this hour must not run into the next one."""
-    if (left := 3600 - time.time() % 3600) < 20:
+    if (left := 3600 - time.time() % 3600) < patient(20):
         await asyncio.sleep(left + 0.1)
 
 

@@ -24,6 +24,7 @@ from dragoman.access import Budgets
 from dragoman.errors import LimitReached
 from dragoman.identity.directory import Directory
 from dragoman.store import open_store
+from patience import deadline
 
 pytestmark = pytest.mark.anyio
 
@@ -97,7 +98,7 @@ async def test_no_more_calls_of_a_user_run_at_once_than_allowed(tmp_path: Path, 
     await put_user(database_url, max_concurrency=3)
     async with Hub(Settings(home=tmp_path, database_url=database_url)) as hub:
         hub.add_tool(work)
-        async with asyncio.timeout(30):
+        async with deadline(30):
             await asyncio.gather(*(persistent() for _ in range(12)))
     assert most <= 3
     assert most > 1

@@ -21,6 +21,7 @@ from dragoman.people import Bounds, Workspace
 from dragoman.store import open_store
 from dragoman.store.protocols import Store, UsageRows
 from dragoman.store.records import ConcurrencyLease, UsageMeter
+from patience import patient
 
 pytestmark = pytest.mark.anyio
 NOON = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC).timestamp()
@@ -222,7 +223,7 @@ async def test_who_has_no_bound_is_not_counted_and_asks_no_store(sqlite_url: str
             started = perf_counter()
             assert await desk.budgets.enter(call, tool, desk.connector, ADA, 0.0) is None
             fastest = min(fastest, perf_counter() - started)
-        assert fastest < 20e-6, f"{fastest * 1e6:.1f} µs"
+        assert fastest < patient(20e-6), f"{fastest * 1e6:.1f} µs"
 
 
 async def test_old_windows_and_abandoned_places_are_forgotten(database_url: str) -> None:

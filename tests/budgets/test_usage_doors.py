@@ -13,6 +13,7 @@ from api.live import open_service
 from dragoman import Caller, Hub, Settings
 from dragoman.errors import NotFound
 from dragoman.scope import LOCAL_CALLER
+from patience import patient
 
 pytestmark = pytest.mark.anyio
 BOUNDS = ["calls_per_hour", "tokens_per_day", "cost_per_day", "calls_per_minute", "max_concurrency"]
@@ -75,7 +76,7 @@ async def test_the_command_shows_bounds_and_what_is_used(tmp_path: Path) -> None
             env={**environment, "DRAGOMAN_HOME": str(tmp_path)},
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=patient(60),
             check=True,
         ).stdout
         for words in ([], ["--json"])

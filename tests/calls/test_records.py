@@ -12,6 +12,7 @@ from dragoman.scope import LOCAL_CALLER
 from dragoman.store import open_store
 from dragoman.store.records import CallRecord
 from dragoman.tool import RawResult
+from patience import deadline, until
 
 pytestmark = pytest.mark.anyio
 
@@ -66,9 +67,11 @@ async def test_records_are_written_by_themselves_within_about_a_second(sqlite_ur
     async with World(sqlite_url) as world:
         await world.offer("echo", echo)
         await world.call("mcp_shop_echo")
-        async with asyncio.timeout(5):
-            while not await world.store.calls.recent("local", "owner"):
-                await asyncio.sleep(0.05)
+
+        async def is_written() -> bool:
+            return bool(await world.store.calls.recent("local", "owner"))
+
+        await until(is_written, within=5)
 
 
 async def test_a_store_that_is_away_costs_no_call_and_gets_the_records_later(sqlite_url: str) -> None:
@@ -143,7 +146,7 @@ async def test_a_store_that_hangs_does_not_hang_the_end(
 ) -> None:
     monkeypatch.setattr(batch_flusher, "_LAST_WORDS", 0.1)
     async with (
-        asyncio.timeout(5),
+        deadline(5),
         open_store(sqlite_url) as store,
         open_recorder(_WithCalls(store, _Hanging())) as recorder,  # type: ignore[arg-type]
     ):

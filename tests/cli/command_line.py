@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO, Any
 
+from patience import patient
 from servers.processes import stdio
 
 
@@ -66,7 +67,7 @@ class Service:
     def stop(self, number: signal.Signals = signal.SIGTERM, within: float = 10) -> int:
         """The exit code. `TimeoutExpired` when it takes longer."""
         os.kill(self.pid, number)
-        return self.process.wait(within)
+        return self.process.wait(patient(within))
 
 
 @contextmanager

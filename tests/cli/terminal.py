@@ -13,6 +13,8 @@ import time
 from collections.abc import Generator
 from contextlib import contextmanager
 
+from patience import patient
+
 _CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07]*\x07|\x1b[=>]|\r|[\x01\x02]")
 
 
@@ -35,7 +37,7 @@ class Terminal:
 
     def until(self, text: str, within: float = 90.0) -> str:
         """What was shown since the last `until`, up to and with the text."""
-        limit = time.monotonic() + within
+        limit = time.monotonic() + patient(within)
         while (at := self.shown.find(text, self._read_to)) < 0:
             left = limit - time.monotonic()
             is_going_on = left > 0 and self._take(left)
@@ -48,14 +50,14 @@ class Terminal:
 
     def press_interrupt(self) -> None:
         """As quick as a person: between its prompt and its reading, `input` hears nothing for an instant."""
-        time.sleep(0.3)
+        time.sleep(patient(0.3))
         self.type("\x03")
 
     def press_end(self) -> None:
         self.type("\x04")
 
     def wait(self, within: float = 60.0) -> int:
-        limit = time.monotonic() + within
+        limit = time.monotonic() + patient(within)
         while self._take(max(0.0, limit - time.monotonic())):
             pass
         return self.process.wait(max(0.1, limit - time.monotonic()))

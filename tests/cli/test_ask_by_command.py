@@ -9,6 +9,8 @@ import pytest
 from command_line import Command, dragoman_process, errors_of, output_of, running_service
 from samples_by_command import add_email, add_tracker, sent_emails
 
+from patience import patient
+
 SEND = "send an email to bob@example.com with subject Hello and body 'See you'"
 
 
@@ -123,7 +125,7 @@ def test_who_waits_goes_on_with_a_service_that_was_killed(dragoman: Command, tmp
             with dragoman_process("serve", "--port", port, "--json") as again:
                 assert output_of(again).readline()
                 assert dragoman("approvals", "answer", found[0]["id"], "once").code == 0
-                assert waiting.wait(120) == 0
+                assert waiting.wait(patient(120)) == 0
                 assert output_of(waiting).read().count("is done") == 1
                 assert errors_of(waiting).read().count("✓ Send an e-mail") == 1
 

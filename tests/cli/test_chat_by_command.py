@@ -14,6 +14,7 @@ from command_line import Command, dragoman_process, running_service
 from samples_by_command import add_email, add_tracker, sent_emails
 from terminal import at_terminal
 
+from patience import patient
 from servers.scenarios import Call, Reply, Script, Turn
 from servers.scripted_models import ScriptedServer, open_scripted_openai
 
@@ -42,7 +43,7 @@ def test_lines_of_a_pipe_are_messages_and_answers(dragoman: Command, tmp_path: P
         add_email(dragoman, tmp_path)
         lines = f"check my 2 latest emails\n{SEND}\nmaybe\ny\nsend an email\nbob@example.com\n/cost\n"
         with dragoman_process("chat", stdin=subprocess.PIPE) as chat:
-            out, err = chat.communicate(lines, timeout=180)
+            out, err = chat.communicate(lines, timeout=patient(180))
         assert chat.returncode == 0
         assert "2 emails" in out
         assert "send-email is done" in out.replace("`", "")

@@ -12,6 +12,8 @@ from urllib.parse import urlsplit
 import pytest
 from command_line import Command, dragoman_process, errors_of, output_of, raw, running_service
 
+from patience import patient, wait_until
+
 
 def test_the_command_talks_to_the_running_service(dragoman: Command, home: Path) -> None:
     with running_service() as service:
@@ -75,9 +77,9 @@ def test_the_service_stops_in_time_with_streams_and_calls_open(
             pass
         started = time.monotonic()
         assert service.stop(number) == 0
-        assert time.monotonic() - started < 10
-        assert events.wait(5) == 0
-        assert call.wait(5) == 1
+        assert time.monotonic() - started < patient(10)
+        assert events.wait(patient(5)) == 0
+        assert call.wait(patient(5)) == 1
     assert not (home / "server.json").exists()
 
 
@@ -85,7 +87,7 @@ def test_an_open_stream_is_ended_and_not_cut_off_when_the_service_stops(home: Pa
     with running_service() as service, dragoman_process("events") as events:
         assert "listening" in errors_of(events).readline()
         assert service.stop() == 0
-        assert events.wait(5) == 0
+        assert events.wait(patient(5)) == 0
         assert "shutdown exceeded" not in errors_of(service.process).read()
 
 
@@ -102,15 +104,14 @@ def test_a_command_waits_for_a_service_that_is_just_starting(dragoman: Command, 
     """Else it would write to the store behind the back of a service that has read it already."""
     home.mkdir(mode=0o700)
     with dragoman_process("serve", "--port", "0", "--json") as process:
-        while not (home / "server.lock").exists():
-            time.sleep(0.005)
+        wait_until((home / "server.lock").exists, within=60)
         added = dragoman("connectors", "add", "raw", *raw())
         assert added.code == 0
         assert (home / "server.json").exists()
         assert dragoman("call", "raw__count").code == 0
         assert json.loads(dragoman("call", "raw__count").out)["count"] == 2
         process.send_signal(signal.SIGTERM)
-        assert process.wait(10) == 0
+        assert process.wait(patient(10)) == 0
 
 
 def test_events_are_followed(dragoman: Command, home: Path) -> None:
@@ -119,7 +120,7 @@ def test_events_are_followed(dragoman: Command, home: Path) -> None:
         dragoman("connectors", "add", "raw", *raw())
         assert "connector.registered  raw" in output_of(events).readline()
         events.send_signal(signal.SIGINT)
-        assert events.wait(5) == 130
+        assert events.wait(patient(5)) == 130
 
 
 def test_a_client_that_sends_half_a_request_holds_nobody_up(dragoman: Command, home: Path) -> None:
@@ -137,4 +138,4 @@ def test_a_client_that_sends_half_a_request_holds_nobody_up(dragoman: Command, h
             connection.close()
             started = time.monotonic()
             assert service.stop() == 0
-            assert time.monotonic() - started < 8
+            assert time.monotonic() - started < patient(8)

@@ -17,6 +17,7 @@ from conformance.expectations import NOT_OURS
 from dragoman.mcp_endpoint import McpEndpoint
 from dragoman.web.guard import Guard
 from mcp_endpoint.doors import TOKEN, serving
+from patience import deadline
 from servers.hubs import open_hub
 from servers.processes import HttpProcess
 
@@ -65,7 +66,7 @@ async def run(package: str, url: str, *options: str) -> str:
         cwd=tools.folder,
     )
     try:
-        async with asyncio.timeout(300):
+        async with deadline(300):
             out, _ = await process.communicate()
     finally:
         if process.returncode is None:

@@ -14,6 +14,7 @@ from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, 
 
 from api.live import Live, open_service
 from dragoman import Hub
+from patience import patient
 
 CHROMIUM = Path("/usr/bin/chromium")
 FLAGS = (
@@ -54,7 +55,7 @@ class Console:
         }
         context = await self._browser.new_context(**facts)
         self._stack.push_async_callback(context.close)
-        context.set_default_timeout(10_000)
+        context.set_default_timeout(patient(10_000))
         context.on("console", self._hear)
         context.on("weberror", lambda error: self.complaints.append(f"error: {error.error}"))
         context.on("request", self._look)

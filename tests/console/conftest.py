@@ -10,15 +10,17 @@ from collections.abc import AsyncGenerator
 from functools import partial
 
 import pytest
-from playwright.async_api import Browser, async_playwright
+from playwright.async_api import Browser, async_playwright, expect
 
 from console.browsing import CHROMIUM, FLAGS, OpenConsole, opened
+from patience import patient
 
 
 @pytest.fixture(scope="session")
 async def browser(anyio_backend: str) -> AsyncGenerator[Browser]:
     if not CHROMIUM.exists():
         pytest.skip(f"{CHROMIUM} is missing: install Debian's package chromium to test the console")
+    expect.set_options(timeout=patient(10_000))
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=[*FLAGS])
         yield browser

@@ -1,6 +1,5 @@
 """A hub in which much has happened, so that every page of the console has something to show."""
 
-import asyncio
 import json
 import sys
 from collections.abc import AsyncGenerator
@@ -152,11 +151,13 @@ async def _work(console: Console, speaker: Speaker) -> tuple[str, str]:
     await until(lambda: _waits(console, 1))
     asked = {"question": "Which **one** of the two do you mean?"}
     await hub.messages.post(f"call ask_person {json.dumps(asked)}")
-    async with asyncio.timeout(20):
-        while not await hub.runs.questions():
-            await asyncio.sleep(0.02)
+    await until(lambda: _is_asked(console), within=20)
     assert other
     return thread, called.run.id
+
+
+async def _is_asked(console: Console) -> bool:
+    return bool(await console.hub.runs.questions())
 
 
 async def _waits(console: Console, number: int) -> bool:

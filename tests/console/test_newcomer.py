@@ -13,6 +13,7 @@ from playwright.async_api import Browser, Page, expect
 
 from cli.command_line import Service, running_service
 from console.browsing import WIDE
+from patience import patient
 
 pytestmark = [pytest.mark.anyio, pytest.mark.real]
 NPM_CACHE = Path(__file__).parents[2] / ".cache" / "npm"
@@ -30,8 +31,8 @@ async def test_a_newcomer_gets_from_the_printed_link_to_a_run_that_is_read(
     (folder / "draft.txt").write_text("Dear reader,")
     with running_service() as service:
         context = await browser.new_context(viewport={"width": WIDE[0], "height": WIDE[1]})
-        context.set_default_timeout(20_000)
-        expect.set_options(timeout=20_000)
+        context.set_default_timeout(patient(20_000))
+        expect.set_options(timeout=patient(20_000))
         complaints: list[str] = []
         context.on("weberror", lambda error: complaints.append(str(error.error)))
         try:
@@ -45,7 +46,7 @@ async def test_a_newcomer_gets_from_the_printed_link_to_a_run_that_is_read(
             await _reads_the_run(page)
             assert not complaints, complaints
         finally:
-            expect.set_options(timeout=5_000)
+            expect.set_options(timeout=patient(10_000))
             await context.close()
         assert service.stop() == 0
 
@@ -65,9 +66,9 @@ async def _adds_a_server(page: Page, folder: Path) -> None:
     await page.get_by_label("Command with its arguments").fill(f"npx -y {SERVER} {folder}")
     await page.get_by_label("Environment", exact=True).fill(f"npm_config_cache={NPM_CACHE}")
     await page.get_by_role("button", name="Test", exact=True).click()
-    await expect(page.locator("#outcome")).to_contain_text("It works: 14 tools", timeout=60_000)
+    await expect(page.locator("#outcome")).to_contain_text("It works: 14 tools", timeout=patient(60_000))
     await page.get_by_role("button", name="Save").click()
-    await expect(page.locator("h1")).to_have_text("files", timeout=60_000)
+    await expect(page.locator("h1")).to_have_text("files", timeout=patient(60_000))
     await expect(page.locator("#live .chip").first).to_have_text("connected")
 
 

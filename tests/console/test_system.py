@@ -12,6 +12,7 @@ from sqlalchemy import create_engine, text
 
 from console.browsing import Console, OpenConsole
 from discovery.registry_server import open_registry, server
+from patience import patient
 from servers.samples import sample
 
 pytestmark = pytest.mark.anyio
@@ -149,7 +150,7 @@ async def test_a_file_is_planned_answered_applied_and_exported(
         await page.get_by_label("token").fill("s3cret-t0ken")
         await page.get_by_role("button", name="Import", exact=True).click()
         done = page.get_by_role("region", name="What happened")
-        await expect(page.get_by_text("Imported: 1 of 2.")).to_be_visible(timeout=30_000)
+        await expect(page.get_by_text("Imported: 1 of 2.")).to_be_visible(timeout=patient(30_000))
         await expect(done).to_contain_text("connected")
         await expect(done).to_contain_text("cannot be used")
         await console.picture(page, "transfer_done")
@@ -181,7 +182,7 @@ async def test_progress_is_told_while_servers_start(open_console: OpenConsole, t
         await page.get_by_role("button", name="Import 1 entry").click()
         await expect(page.get_by_text("0 of 1 entry: adding and connecting…")).to_be_visible()
         gate.touch()
-        await expect(page.get_by_text("Imported: 1 of 1.")).to_be_visible(timeout=30_000)
+        await expect(page.get_by_text("Imported: 1 of 1.")).to_be_visible(timeout=patient(30_000))
 
 
 async def test_the_registry_is_searched_and_shows_the_exact_command(

@@ -12,6 +12,7 @@ import pytest
 from dragoman.cli.root import run
 from dragoman.telemetry.redaction import Redactor
 from oauth.journey import open_browser, open_scene
+from patience import deadline
 from servers.processes import stdio
 
 CANARY = "canary-55e0"
@@ -100,7 +101,7 @@ async def test_authorize_waits_until_the_person_has_been_there(tmp_path: Path, s
         )
         try:
             assert process.stderr
-            async with asyncio.timeout(60), open_browser() as browser:
+            async with deadline(60), open_browser() as browser:
                 link = (await process.stderr.readline()).decode().strip()
                 assert (await browser.follow(await browser.press(link))).status == 200
                 out, _ = await process.communicate()

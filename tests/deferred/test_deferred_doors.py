@@ -11,6 +11,7 @@ from api.live import open_service
 from cli.command_line import dragoman_process
 from dragoman.web.scopes import needed_scope
 from mcp_endpoint.doors import open_door, subscribed
+from patience import patient
 from servers.hubs import quick
 from servers.processes import stdio
 
@@ -74,7 +75,7 @@ async def test_the_command_resolves_and_shows_the_footprint(tmp_path: Path) -> N
 
     async def said(*words: str) -> str:
         with dragoman_process(*words, env={**os.environ, **environment}) as process:
-            out, error = await asyncio.to_thread(process.communicate, timeout=60)
+            out, error = await asyncio.to_thread(process.communicate, timeout=patient(60))
             assert process.returncode == 0, error
             return out + error
 

@@ -11,6 +11,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 
 from mailboxes import Mailbox
+from patience import deadline, until
 from servers.samples import SERVERS
 
 pytestmark = pytest.mark.anyio
@@ -36,11 +37,11 @@ async def open_http_server(mailbox: Path, *more: str) -> AsyncGenerator[str]:
     )
     assert process.stdout is not None
     try:
-        async with asyncio.timeout(30):
+        async with deadline(30):
             yield (await process.stdout.readline()).decode().strip()
     finally:
         process.terminate()
-        async with asyncio.timeout(10):
+        async with deadline(10):
             await process.communicate()
 
 
@@ -135,9 +136,7 @@ async def test_invalid_addresses_and_arguments_are_errors_and_nothing_is_sent(tm
 async def test_the_port_is_written_to_a_file_for_those_who_wait(tmp_path: Path) -> None:
     port_file = tmp_path / "port"
     async with open_http_server(tmp_path / "mail.json", "--port-file", str(port_file)) as url:
-        async with asyncio.timeout(10):
-            while not port_file.exists():
-                await asyncio.sleep(0.02)
+        await until(port_file.exists, within=10)
         assert url == f"http://127.0.0.1:{int(port_file.read_text())}/mcp"
 
 

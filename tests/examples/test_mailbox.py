@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from mailboxes import OWNER, Mailbox
+from patience import patient
 from servers.samples import SERVERS
 
 
@@ -39,7 +40,7 @@ def test_two_processes_lose_no_message(tmp_path: Path) -> None:
         subprocess.Popen([sys.executable, "-c", script, str(path), name], cwd=SERVERS)
         for name in ("a", "b", "c")
     ]
-    assert [sender.wait(60) for sender in senders] == [0, 0, 0]
+    assert [sender.wait(patient(60)) for sender in senders] == [0, 0, 0]
     subjects = {message.subject for message in Mailbox(path).list_sent()}
     assert subjects == {f"{name}-{number}" for name in ("a", "b", "c") for number in range(25)}
     assert len(json.loads(path.read_text())["messages"]) == 81

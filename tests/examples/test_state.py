@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from patience import patient
 from servers.samples import SERVERS
 from state import State, moment, weekday
 
@@ -36,7 +37,7 @@ def test_a_writer_that_is_killed_leaves_a_whole_document_with_all_it_told_of(tmp
         writer.kill()
         rest = writer.stdout.read().split("\n")[:-1]
         writer.stdout.close()
-        writer.wait(10)
+        writer.wait(patient(10))
         told = max([told, *(int(line) for line in rest)])
         numbers = json.loads(path.read_text())["numbers"]
         assert numbers == list(range(len(numbers)))

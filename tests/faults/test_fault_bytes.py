@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from dragoman import Hub
+from patience import patient, until
 from servers.hubs import QUICK, open_hub, quick
 from servers.processes import stdio
 
@@ -96,11 +97,13 @@ async def test_a_line_of_16_megabytes_does_not_slow_the_others(tmp_path: Path) -
         async with asyncio.TaskGroup() as adding:
             adding.create_task(hub.connectors.add("large", **stdio(), **quick(request_timeout=30)))
             adding.create_task(hub.connectors.add("small", **stdio(), **QUICK))
-        done = asyncio.Event()
+        calm, done = asyncio.Event(), asyncio.Event()
+        calm.set()
+        undisturbed = p99(await latencies(hub, "mcp_small_echo", calm))
         bystander = asyncio.ensure_future(latencies(hub, "mcp_small_echo", done))
         outputs = [await hub.call("mcp_large_big", {"bytes": 16 * MEGABYTE}) for _ in range(3)]
         done.set()
-        assert p99(await bystander) < 0.15
+        assert p99(await bystander) < undisturbed + patient(0.15)
         assert all(output.ok and output.metadata.truncated for output in outputs)
         kept = await hub.result(outputs[-1].metadata.handle or "")
         assert len(kept.body) >= 16 * MEGABYTE
@@ -109,7 +112,7 @@ async def test_a_line_of_16_megabytes_does_not_slow_the_others(tmp_path: Path) -
 async def test_a_message_over_the_limit_is_refused_and_the_connection_recovers(tmp_path: Path) -> None:
     async with open_hub(tmp_path) as hub:
         await hub.connectors.add("a", **stdio(), **QUICK, max_message_bytes=MEGABYTE)
-        output = await hub.call("mcp_a_big", {"bytes": 3 * MEGABYTE}, timeout=3)
+        output = await hub.call("mcp_a_big", {"bytes": 3 * MEGABYTE}, timeout=patient(3))
         assert output.error is not None
         assert output.error.code == "protocol_fault"
         assert (await hub.call("mcp_a_big", {"bytes": 1000})).ok
@@ -120,10 +123,10 @@ async def test_the_deadline_covers_the_write_to_a_server_that_does_not_read(tmp_
         await hub.connectors.add("a", **stdio(), **QUICK)
         assert (await hub.call("mcp_a_stop_reading", {"seconds": 30})).ok
         started = time.monotonic()
-        output = await hub.call("mcp_a_echo", {"text": "x" * 2 * MEGABYTE}, timeout=0.7)
+        output = await hub.call("mcp_a_echo", {"text": "x" * 2 * MEGABYTE}, timeout=patient(0.7))
         assert output.error is not None
         assert output.error.code == "timeout"
-        assert time.monotonic() - started < 2
+        assert time.monotonic() - started < patient(2)
 
 
 async def test_what_a_server_writes_to_stderr_is_shown(tmp_path: Path) -> None:
@@ -134,9 +137,10 @@ async def test_what_a_server_writes_to_stderr_is_shown(tmp_path: Path) -> None:
         async def shown() -> tuple[str, ...]:
             return (await hub.connectors.get("a")).status.stderr
 
-        async with asyncio.timeout(2):
-            while "a warning, \N{SNOWMAN}" not in await shown():
-                await asyncio.sleep(0.01)
+        async def is_shown() -> bool:
+            return "a warning, \N{SNOWMAN}" in await shown()
+
+        await until(is_shown, within=2)
         assert "hello from the start" in await shown()
 
 

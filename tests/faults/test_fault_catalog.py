@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from dragoman import Hub
+from patience import patient
 from servers.hubs import QUICK, listed, open_hub, quick, until
 from servers.processes import HttpProcess, stdio
 
@@ -129,7 +130,7 @@ async def test_one_hanging_server_among_ten_delays_nobody(tmp_path: Path) -> Non
         async with asyncio.TaskGroup() as adding:
             for number in range(9):
                 adding.create_task(hub.connectors.add(f"c{number}", **stdio(), **QUICK))
-        slow = quick(connect_timeout=30)
+        slow = quick(connect_timeout=patient(30))
         hanging = asyncio.ensure_future(hub.connectors.add("slow", **stdio("--never-initialise"), **slow))
 
         async def is_connecting() -> bool:
@@ -143,7 +144,7 @@ async def test_one_hanging_server_among_ten_delays_nobody(tmp_path: Path) -> Non
             *(hub.call(f"mcp_c{number}_echo", {"text": f"{number}-th"}) for number in range(9))
         )
         views = await listed(hub)
-        assert time.monotonic() - started < 1
+        assert time.monotonic() - started < patient(1)
         assert all(output.ok for output in outputs)
         assert {tool.slug for tool in tools} == {f"c{number}" for number in range(9)}
         assert len(views) == 10
@@ -162,7 +163,10 @@ async def test_a_frozen_server_among_ten_delays_nobody(tmp_path: Path) -> None:
         pid = (await hub.connectors.get("c0")).status.pid
         assert pid is not None
         os.kill(pid, signal.SIGSTOP)
-        stuck = [asyncio.ensure_future(hub.call("mcp_c0_echo", {"text": "x"}, timeout=2)) for _ in range(20)]
+        stuck = [
+            asyncio.ensure_future(hub.call("mcp_c0_echo", {"text": "x"}, timeout=patient(2)))
+            for _ in range(20)
+        ]
         started = time.monotonic()
         for turn in range(5):
             outputs = await asyncio.gather(
@@ -170,7 +174,8 @@ async def test_a_frozen_server_among_ten_delays_nobody(tmp_path: Path) -> None:
             )
             assert all(output.ok for output in outputs)
             assert len({tool.slug for tool in hub.tools.list()}) == 10
-        assert time.monotonic() - started < 1
+        assert time.monotonic() - started < patient(1)
+        assert not any(call.done() for call in stuck), "the others waited for the frozen one"
         await hub.connectors.refresh("c1")
         outputs = await asyncio.gather(*stuck)
         assert {output.error.code for output in outputs if output.error} == {"timeout"}

@@ -1,6 +1,7 @@
 """Faults of HTTP servers in both eras: one request's fault is never another's."""
 
 import asyncio
+import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from patience import patient
 from servers.hubs import QUICK, open_hub, quick, state_is, until
 from servers.processes import HttpProcess, journal
 
@@ -21,6 +23,11 @@ def server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[HttpProce
     words = ["--era", era, "--journal", str(tmp_path / "journal"), *(["--sse"] if answers else [])]
     with HttpProcess(tmp_path, *words) as process:
         yield process
+
+
+def listens(port: int) -> bool:
+    with socket.socket() as connection:
+        return connection.connect_ex(("127.0.0.1", port)) == 0
 
 
 # What befalls one answer; whether the tool ran before that; what a call that keeps meeting it is told.
@@ -136,7 +143,7 @@ async def test_429_waits_as_long_as_the_server_asks(server: HttpProcess, tmp_pat
         started = time.monotonic()
         output = await hub.call("mcp_a_echo", {"text": "patient"})
         assert output.result == "patient", output.error
-        assert 0.95 <= time.monotonic() - started < 3
+        assert 0.95 <= time.monotonic() - started < patient(3)
 
 
 async def test_429_beyond_the_deadline_is_told_at_once(server: HttpProcess, tmp_path: Path) -> None:
@@ -149,7 +156,7 @@ async def test_429_beyond_the_deadline_is_told_at_once(server: HttpProcess, tmp_
         assert output.error.code == "rate_limited"
         assert output.error.retryable
         assert output.error.retry_after == 120
-        assert time.monotonic() - started < 2
+        assert time.monotonic() - started < patient(2)
 
 
 async def test_a_call_with_effects_is_never_repeated_after_a_server_error(
@@ -216,7 +223,7 @@ async def test_a_server_that_refuses_for_a_while_is_reached_again(
         configuration = quick(retry={"tries": 6, "delay": 0.2})
         await hub.connectors.add("a", url=server.url, **configuration)
         server.control(refuse=0.6)
-        await asyncio.sleep(0.1)
+        await until(lambda: not listens(server.port))
         output = await hub.call("mcp_a_send", {"text": "after the pause"})
         assert output.ok, output.error
         assert journal(tmp_path / "journal") == ["after the pause"]
@@ -246,16 +253,17 @@ async def test_a_hanging_answer_costs_its_caller_the_deadline_and_nobody_else(
         server.plan("hang", tool="send", times=5)
         server.plan("hang", method="notifications/cancelled", times=-1)
         hanging = [
-            asyncio.ensure_future(hub.call("mcp_a_send", {"text": "x"}, timeout=0.6)) for _ in range(5)
+            asyncio.ensure_future(hub.call("mcp_a_send", {"text": "x"}, timeout=patient(0.6)))
+            for _ in range(5)
         ]
         started = time.monotonic()
         for turn in range(10):
             assert (await hub.call("mcp_a_echo", {"text": f"{turn}"})).ok
-        assert time.monotonic() - started < 1
+        assert time.monotonic() - started < patient(1)
         for output in await asyncio.gather(*hanging):
             assert output.error is not None
             assert output.error.code == "uncertain"
-        assert time.monotonic() - started < 2
+        assert time.monotonic() - started < patient(2)
         assert (await hub.call("mcp_a_echo", {"text": "after"})).ok
         assert journal(tmp_path / "journal") == []
 
@@ -279,10 +287,10 @@ async def test_an_answer_that_drips_for_ever_ends_at_the_deadline(tmp_path: Path
             await hub.connectors.add("a", url=server.url, **QUICK)
             server.plan("drip", seconds=30)
             started = time.monotonic()
-            output = await hub.call("mcp_a_echo", {"text": "x"}, timeout=0.6)
+            output = await hub.call("mcp_a_echo", {"text": "x"}, timeout=patient(0.6))
             assert output.error is not None
             assert output.error.code == "timeout"
-            assert time.monotonic() - started < 1.5
+            assert time.monotonic() - started < patient(1.5)
 
 
 async def test_a_frozen_http_server_is_met_with_deadlines_only(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from dragoman import Hub
 from dragoman.errors import Conflict, NotFound
+from patience import deadline, patient
 from servers.hubs import carrying, children, listed, open_hub, quick, until
 from servers.processes import journal, stdio
 
@@ -53,7 +54,7 @@ class World:
     async def add(self, slug: str) -> None:
         words = stdio("--era", self._era, "--journal", str(self._journal))
         configuration: dict[str, Any] = quick(
-            request_timeout=0.8, retry={"tries": 2, "delay": 0.02}, env={"TEST_CANARY": self._canary}
+            request_timeout=patient(0.8), retry={"tries": 2, "delay": 0.02}, env={"TEST_CANARY": self._canary}
         )
         await self._tolerated(self._hub.connectors.add(slug, **words, **configuration))
 
@@ -159,7 +160,7 @@ def test_any_sequence_of_events_keeps_the_invariants(era: str, steps: list[tuple
                         tasks.create_task(act)
             world.check()
             await world.settle()
-            async with asyncio.timeout(5):
+            async with deadline(5):
                 for view in await listed(hub):
                     await hub.connectors.disconnect(view.connector.slug)
             await until(lambda: not carrying(canary))

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from servers.hubs import QUICK, open_hub, quick, until
-from servers.processes import HttpProcess, journal
+from servers.processes import HttpProcess, journal, read_log
 
 pytestmark = [pytest.mark.anyio, pytest.mark.fault]
 
@@ -43,12 +43,7 @@ async def test_a_kill_mid_call_is_uncertain_for_what_has_effects(tmp_path: Path)
         async with open_hub(tmp_path) as hub:
             await hub.connectors.add("a", url=server.url, **QUICK)
             call = asyncio.ensure_future(hub.call("mcp_a_sleep_send", {"seconds": 5, "text": "x"}))
-
-            async def is_under_way() -> bool:
-                return (await hub.connectors.get("a")).status.in_flight == 1
-
-            await until(is_under_way)
-            await asyncio.sleep(0.2)
+            await until(lambda: any(entry.get("tool") == "sleep_send" for entry in read_log(log)))
             await asyncio.to_thread(server.kill)
             output = await call
             assert output.error is not None

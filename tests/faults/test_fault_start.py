@@ -3,12 +3,13 @@
 import asyncio
 import gc
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from dragoman.errors import InvalidConfig
+from patience import patient
 from servers.hubs import QUICK, carrying, children, listed, open_channels, open_hub, quick, state_is, until
 from servers.processes import HttpProcess, read_log, starts, stdio
 
@@ -39,7 +40,7 @@ async def test_a_program_that_vanished_fails_fast_until_it_is_back(tmp_path: Pat
         assert output.error is not None
         assert output.error.code == "invalid_config"
         assert output.error.hint
-        assert time.monotonic() - started < 1
+        assert time.monotonic() - started < patient(1)
         view = await hub.connectors.get("a")
         assert view.status.state == "error"
         assert view.status.next_attempt is None, "only a call or a change can help"
@@ -79,7 +80,7 @@ async def test_the_connect_timeout_is_kept_and_named(tmp_path: Path) -> None:
     async with open_hub(tmp_path) as hub:
         started = time.monotonic()
         view = await hub.connectors.add("a", **stdio("--never-initialise"), **quick(connect_timeout=0.5))
-        assert time.monotonic() - started < 5
+        assert time.monotonic() - started < patient(5)
         assert view.status.state in ("error", "reconnecting")
         assert view.status.cause
 
@@ -91,10 +92,10 @@ async def test_a_call_to_a_server_that_cannot_connect_keeps_its_own_deadline(tmp
         await hub.connectors.add("a", **stdio("--require-file", str(gate)), **QUICK)
         await hub.connectors.update("a", **stdio("--never-initialise"))
         started = time.monotonic()
-        output = await hub.call("mcp_a_echo", {"text": "x"}, timeout=0.6)
+        output = await hub.call("mcp_a_echo", {"text": "x"}, timeout=patient(0.6))
         assert output.error is not None
         assert output.error.code in ("connect_timeout", "timeout", "unreachable")
-        assert time.monotonic() - started < 2
+        assert time.monotonic() - started < patient(2)
 
 
 @pytest.mark.timeout(90)
@@ -130,7 +131,9 @@ async def test_thirty_servers_at_once_start_a_few_at_a_time(tmp_path: Path) -> N
         async with asyncio.TaskGroup() as adding:
             for number in range(30):
                 words = stdio("--start-delay", "0.3", "--log", str(log))
-                adding.create_task(hub.connectors.add(f"c{number}", **words, **quick(connect_timeout=20)))
+                adding.create_task(
+                    hub.connectors.add(f"c{number}", **words, **quick(connect_timeout=patient(20)))
+                )
         assert {view.status.state for view in await listed(hub)} == {"connected"}
         outputs = await asyncio.gather(
             *(hub.call(f"mcp_c{number}_echo", {"text": f"{number}-th"}) for number in range(30))
@@ -176,12 +179,13 @@ async def test_backoff_grows_shows_its_next_attempt_and_resets(tmp_path: Path) -
         words = stdio("--require-file", str(gate), "--log", str(log))
         view = await hub.connectors.add("a", **words, **QUICK)
         assert view.status.next_attempt is not None
-        assert view.status.next_attempt > datetime.now(UTC)
+        assert view.status.next_attempt > (now := datetime.now(UTC))
+        assert view.status.next_attempt - now < timedelta(seconds=1.3)
         first = view.status.attempt
         await until(lambda: starts(log) >= 3, within=10)
         at = [entry["time"] for entry in read_log(log) if entry["event"] == "refused"]
         assert at[1] - at[0] >= 0.8
-        assert at[2] - at[1] > 1.3 * (at[1] - at[0]), "the pauses do not grow"
+        assert at[2] - at[1] >= 1.6, "the pauses do not grow"
 
         async def has_counted() -> bool:
             return (await hub.connectors.get("a")).status.attempt > first
@@ -204,12 +208,12 @@ async def test_a_call_during_backoff_connects_at_once(tmp_path: Path) -> None:
         assert not (await hub.call("mcp_a_die", {})).ok
         await until(lambda: starts(log) >= 4, within=10)
         await state_is(hub, "a", "error")
-        assert (await hub.connectors.get("a")).status.next_attempt is not None
+        planned = (await hub.connectors.get("a")).status.next_attempt
+        assert planned is not None
         gate.touch()
-        started = time.monotonic()
         output = await hub.call("mcp_a_echo", {"text": "now"})
         assert output.ok, output.error
-        assert time.monotonic() - started < 0.9, "the call waited for the backoff"
+        assert datetime.now(UTC) < planned, "the call waited for the backoff"
 
 
 async def test_without_auto_reconnect_only_a_call_connects_again(tmp_path: Path) -> None:
@@ -219,7 +223,9 @@ async def test_without_auto_reconnect_only_a_call_connects_again(tmp_path: Path)
         view = await hub.connectors.add("a", **words, **quick(retry={"tries": 1}), auto_reconnect=False)
         assert view.status.state == "error"
         assert view.status.next_attempt is None
-        await asyncio.sleep(1.7)
+        others = stdio("--require-file", str(gate), "--log", str(tmp_path / "others"))
+        await hub.connectors.add("b", **others, **quick(retry={"tries": 1}))
+        await until(lambda: starts(tmp_path / "others") == 2)  # another that does connect again by itself
         assert starts(log) == 1
         gate.touch()
         view = await hub.connectors.connect("a")

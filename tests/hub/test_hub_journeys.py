@@ -13,6 +13,7 @@ from dragoman.errors import Conflict, InvalidConfig, InvalidName, KeyFault, NotF
 from dragoman.events import Event
 from dragoman.scope import LOCAL_USER
 from dragoman.store import open_store
+from patience import deadline, patient
 
 pytestmark = pytest.mark.anyio
 SERVER = Path(__file__).parents[1] / "servers" / "stdio_server.py"
@@ -20,7 +21,7 @@ CANARY = "canary-7f3a9c51"
 
 
 def server(*words: str) -> dict[str, Any]:
-    return {"command": sys.executable, "args": [str(SERVER), *words], "request_timeout": 10}
+    return {"command": sys.executable, "args": [str(SERVER), *words], "request_timeout": patient(10)}
 
 
 @pytest.fixture
@@ -187,7 +188,7 @@ async def test_events_tell_the_whole_life_of_a_connector(settings: Settings) -> 
                 if event.kind == "connector.removed":
                     return
 
-        async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
+        async with deadline(20), asyncio.TaskGroup() as tasks:
             tasks.create_task(follow())
             await listening.wait()
             await hub.connectors.add("test", **server())

@@ -13,6 +13,7 @@ from dragoman.errors import Conflict, Denied, InvalidArguments, InvalidConfig, N
 from dragoman.identity.keys import hash_of, make_key
 from dragoman.people import ApiKey, Bounds, User
 from dragoman.scope import LOCAL_CALLER
+from patience import give_time, patient
 from servers.hubs import QUICK, open_hub, until
 from servers.processes import stdio
 
@@ -90,9 +91,9 @@ async def test_whatever_is_wrong_with_a_key_it_is_refused_in_the_same_words(
 
 async def test_a_key_ends_on_the_second_though_it_is_remembered(tmp_path: Path) -> None:
     async with open_hub(tmp_path) as hub:
-        _, key = await hub.people.add_key("short", expires_in=timedelta(seconds=0.3))
+        _, key = await hub.people.add_key("short", expires_in=timedelta(seconds=patient(0.3)))
         assert await caller_of(hub, key)
-        await asyncio.sleep(0.3)
+        await give_time(0.3)
         await refused(hub, key)
 
 

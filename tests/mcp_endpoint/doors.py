@@ -21,6 +21,7 @@ from dragoman import Hub
 from dragoman.mcp_endpoint import McpEndpoint
 from dragoman.scope import Caller
 from dragoman.web.guard import Guard
+from patience import deadline, patient, until
 from servers.hubs import open_hub
 
 TOKEN = "drg_test"
@@ -122,7 +123,9 @@ class Door:
     @asynccontextmanager
     async def client(self, path: str = "/mcp", mode: Any = "auto", **options: Any) -> AsyncGenerator[Client]:
         """The SDK's own client."""
-        async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {TOKEN}"}, timeout=30) as http:
+        async with httpx2.AsyncClient(
+            headers={"Authorization": f"Bearer {TOKEN}"}, timeout=patient(30)
+        ) as http:
             transport = streamable_http_client(self.url + path, http_client=http)
             async with Client(transport, mode=mode, **options) as client:
                 yield client
@@ -160,7 +163,7 @@ class News:
         self.honoured: Mapping[str, Any] = {}
 
     async def next(self, within: float = 5.0) -> Any:
-        async with asyncio.timeout(within):
+        async with deadline(within):
             while line := await self.response.content.readline():
                 if line.startswith(b"data: "):
                     return json.loads(line[6:])
@@ -228,8 +231,7 @@ async def serving(app: Any, endpoint: McpEndpoint) -> AsyncGenerator[str]:
     server = uvicorn.Server(config)
     # No handlers of signals inside a test.
     serving = asyncio.create_task(server._serve([listener]))
-    while not server.started:
-        await asyncio.sleep(0.005)
+    await until(lambda: server.started)
     try:
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"
     finally:

@@ -15,6 +15,7 @@ from dragoman.mcp_endpoint.request_context import RequestContext
 from dragoman.mcp_endpoint.request_states import RequestState, RequestStates
 from dragoman.mcp_endpoint.views import EndpointTarget
 from dragoman.scope import Caller
+from patience import deadline, patient
 from servers.hubs import until
 from servers.processes import HERE, HttpProcess
 
@@ -123,7 +124,7 @@ async def test_over_http_each_of_many_is_asked_about_its_own_call(tmp_path: Path
     waiting = asyncio.Barrier(5)
 
     async def says(context: Any, params: Any) -> ElicitResult:
-        async with asyncio.timeout(10):
+        async with deadline(10):
             await waiting.wait()  # all of them are asked before any answers
         old = re.search(r"name of (\w+)", params.message)
         assert old is not None
@@ -175,7 +176,7 @@ async def test_over_stdio_nobody_is_asked_where_it_may_be_another(
 async def test_who_comes_back_too_late_has_declined_and_gets_the_result(tmp_path: Path) -> None:
     with HttpProcess(tmp_path, program="asking_server.py") as server:
         async with open_door(tmp_path / "home") as door:
-            await door.hub.connectors.add("all", url=server.url, request_timeout=1)
+            await door.hub.connectors.add("all", url=server.url, request_timeout=patient(1))
             call = {"name": "introduce", "arguments": {}}
             asked = await ask(door, call)
 

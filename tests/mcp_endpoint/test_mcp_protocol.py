@@ -9,6 +9,7 @@ from doors import LEGACY, META, open_door, subscribed
 
 from dragoman.mcp_endpoint.sessions import EndpointSessions
 from dragoman.scope import Caller
+from patience import deadline
 from servers.hubs import until
 from servers.processes import HttpProcess, stdio
 
@@ -113,7 +114,7 @@ async def test_a_cancelled_call_of_a_session_ends(tmp_path: Path) -> None:
         calling = asyncio.ensure_future(session.ask("tools/call", call, request_id="long"))
         await until(lambda: bool(_links(door)))
         assert (await session.tell("notifications/cancelled", {"requestId": "long"})).status == 202
-        async with asyncio.timeout(5):
+        async with deadline(5):
             assert (await calling).value["error"]["message"] == "Request cancelled"
         assert next(record.code for record in await door.hub.calls()) == "cancelled"
         # One that nobody knows harms nobody.

@@ -12,6 +12,7 @@ import pytest
 from doors import META, TOKEN, open_door
 from mcp import Client, StdioServerParameters
 
+from patience import deadline, patient
 from servers.hubs import open_hub
 from servers.processes import stdio
 
@@ -60,7 +61,7 @@ async def test_it_speaks_to_the_running_service_and_hears_its_news(tmp_path: Pat
             if mode == "legacy":
                 await asyncio.sleep(0.3)  # its standing stream opens by itself, and nobody tells when
                 await door.hub.connectors.add("other", **FREE)
-                async with asyncio.timeout(5):
+                async with deadline(5):
                     await changed.wait()
 
 
@@ -80,7 +81,7 @@ async def test_it_ends_with_its_input_and_prints_nothing_but_messages(tmp_path: 
         [sys.executable, "-c", PROGRAM],
         input=b"\n".join(lines),
         capture_output=True,
-        timeout=60,
+        timeout=patient(60),
         env=environment,
     )
     assert done.returncode == 0, done.stderr
@@ -114,7 +115,7 @@ async def test_a_service_that_is_not_there_is_told_at_once(tmp_path: Path) -> No
         [sys.executable, "-c", PROGRAM],
         input=b"",
         capture_output=True,
-        timeout=60,
+        timeout=patient(60),
         env=environment,
     )
     assert done.returncode == 1

@@ -11,6 +11,7 @@ from doors import TOKEN, Door, open_door
 
 from conformance import node_tools
 from dragoman.tool import Annotations
+from patience import deadline
 from servers.processes import stdio
 
 pytestmark = [pytest.mark.anyio, pytest.mark.real, pytest.mark.timeout(300)]
@@ -40,7 +41,7 @@ async def run(tools: node_tools.NodeTools, *command: str) -> str:
         *command, stdout=pipe, stderr=pipe, env=tools.environment, cwd=tools.folder
     )
     try:
-        async with asyncio.timeout(60):
+        async with deadline(60):
             out, err = await process.communicate()
     finally:
         if process.returncode is None:

@@ -20,6 +20,7 @@ from dragoman.connections.native import FunctionTool
 from dragoman.errors import InvalidArguments, InvalidConfig
 from dragoman.scope import Caller
 from dragoman.tool import Annotations, RawResult
+from patience import deadline, patient
 
 if TYPE_CHECKING:
     from decimal import Decimal
@@ -316,9 +317,9 @@ async def test_a_call_that_is_cancelled_leaves_a_sync_function_behind_at_once() 
 
     def hang() -> None:
         started.set()
-        release.wait(30)
+        release.wait(patient(30))
 
-    async with asyncio.timeout(10), anyio.create_task_group() as group:
+    async with deadline(10), anyio.create_task_group() as group:
         group.start_soon(outcome, hang)
         await asyncio.to_thread(started.wait, 5)
         group.cancel_scope.cancel()

@@ -12,6 +12,7 @@ import aiohttp
 from api.live import Live, open_service
 from dragoman import Hub
 from dragoman.settings import Settings
+from patience import patient
 from servers.authorization_server import (
     AuthorizationServer,
     ProtectedServer,
@@ -47,7 +48,12 @@ class Scene:
 
 
 def quick(server: ProtectedServer, **facts: Any) -> dict[str, Any]:
-    times = {"connect_timeout": 20, "request_timeout": 20, "health_interval": 0, "retry": {"delay": 0.05}}
+    times = {
+        "connect_timeout": patient(20),
+        "request_timeout": patient(20),
+        "health_interval": 0,
+        "retry": {"delay": 0.05},
+    }
     return {"url": server.url, **OAUTH, **times, **facts}
 
 

@@ -13,8 +13,9 @@ from dragoman import Hub, Settings
 from dragoman.connections.oauth.tokens import OAuthTokens
 from dragoman.scope import LOCAL_USER, LOCAL_WORKSPACE
 from oauth.journey import open_scene, quick
+from patience import patient, until
 from servers.authorization_server import open_authorization_server, open_protected_server
-from servers.hubs import open_hub
+from servers.hubs import open_hub, state_is
 
 pytestmark = pytest.mark.anyio
 HOLDER = (LOCAL_WORKSPACE, LOCAL_USER)
@@ -76,11 +77,11 @@ async def test_calls_shortly_before_the_expiry_wait_for_nobody(tmp_path: Path, s
     async with open_scene(tmp_path, sqlite_url) as scene:
         await scene.add()
         await scene.authorise()
-        scene.issuer.token_delay = 1.0
+        scene.issuer.token_delay = patient(1)
         await age(scene.hub, obtained_at=past() - timedelta(hours=1), expires_at=soon())
         started = time.monotonic()
         outputs = await asyncio.gather(*(say(scene.hub) for _ in range(5)))
-        assert time.monotonic() - started < 0.8
+        assert time.monotonic() - started < patient(0.8)
         assert all(output.ok for output in outputs)
     assert scene.issuer.counts["refresh_token"] == 1, "and a hub that closes lets the renewal finish"
 
@@ -90,11 +91,15 @@ async def test_an_echo_is_quick_behind_a_slow_tool(tmp_path: Path, sqlite_url: s
         await scene.add()
         await scene.authorise()
         assert (await say(scene.hub)).ok
-        slow = asyncio.create_task(scene.hub.call("mcp_notes_sleep", {"seconds": 2}))
-        await asyncio.sleep(0.1)
+        slow = asyncio.create_task(scene.hub.call("mcp_notes_sleep", {"seconds": patient(2)}))
+
+        async def is_under_way() -> bool:
+            return (await scene.hub.connectors.get("notes")).status.in_flight == 1
+
+        await until(is_under_way)
         started = time.monotonic()
         assert (await say(scene.hub)).ok
-        assert time.monotonic() - started < 1.0
+        assert time.monotonic() - started < patient(1.0)
         assert not slow.done()
         assert (await slow).ok
 
@@ -118,9 +123,7 @@ async def test_a_revoked_token_is_renewed_and_a_revoked_authorisation_asks_the_p
         assert output.error.hint == "dragoman credentials authorize notes"
         view = await scene.hub.credentials.get("notes")
         assert (view.state, view.present) == ("missing", ()), "old tokens are dropped"
-        async with asyncio.timeout(5):
-            while (await scene.hub.connectors.get("notes")).status.state != "needs_auth":
-                await asyncio.sleep(0.01)
+        await state_is(scene.hub, "notes", "needs_auth")
         asked = scene.issuer.counts["refresh_token"]
         await say(scene.hub)
         assert scene.issuer.counts["refresh_token"] == asked, "nobody asks again with a dead token"
@@ -198,8 +201,8 @@ async def test_a_caller_who_gives_up_loses_no_rotated_token(tmp_path: Path, sqli
         await scene.add()
         await scene.authorise()
         await age(scene.hub, expires_at=past())
-        scene.issuer.token_delay = 0.5
-        output = await scene.hub.call("mcp_notes_echo", {"text": "x"}, timeout=0.2)
+        scene.issuer.token_delay = patient(0.5)
+        output = await scene.hub.call("mcp_notes_echo", {"text": "x"}, timeout=patient(0.2))
         assert not output.ok
         assert (await say(scene.hub)).ok
         assert scene.issuer.counts["refresh_token"] == 1

@@ -11,6 +11,8 @@ import orjson
 import uvicorn
 from fastapi import FastAPI, Request, Response
 
+from patience import until
+
 
 class LivingService:
     """Routes come, change and go; `full` and `unchanged` count the answers about the document."""
@@ -60,8 +62,7 @@ class LivingService:
         server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]
         task = asyncio.create_task(server._serve([listener]))
         try:
-            while not server.started:
-                await asyncio.sleep(0.01)
+            await until(lambda: server.started)
             yield
         finally:
             server.should_exit = True

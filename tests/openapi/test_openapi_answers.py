@@ -12,6 +12,7 @@ from aiohttp import web
 from echo import Echo, document, open_echo, operation
 
 from dragoman import Hub
+from patience import patient
 from servers.hubs import open_hub, quick
 
 pytestmark = pytest.mark.anyio
@@ -189,8 +190,8 @@ async def test_a_deadline_ends_the_wait(tmp_path: Path) -> None:
         async with open_echo() as echo, open_hub(tmp_path) as hub:
             echo.serve("/openapi.json", made)
             await hub.connectors.add("slow", kind="openapi", openapi=echo.url, **quick())
-            read = await hub.call("mcp_slow_get", timeout=0.2)
-            write = await hub.call("mcp_slow_post", timeout=0.2)
+            read = await hub.call("mcp_slow_get", timeout=patient(0.2))
+            write = await hub.call("mcp_slow_post", timeout=patient(0.2))
             release.set()
     finally:
         await runner.cleanup()

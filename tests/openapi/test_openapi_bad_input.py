@@ -12,6 +12,7 @@ from aiohttp import web
 from echo import Echo, document, open_echo, operation
 
 from dragoman import ConnectorView
+from patience import patient
 from servers.hubs import children, open_hub, quick, until
 
 pytestmark = pytest.mark.anyio
@@ -104,7 +105,7 @@ async def test_a_hundred_megabytes_are_not_read(tmp_path: Path) -> None:
         site = web.TCPSite(runner, "127.0.0.1", 0)
         await site.start()
         view = await added(
-            tmp_path, f"http://127.0.0.1:{runner.addresses[0][1]}/openapi.json", connect_timeout=30
+            tmp_path, f"http://127.0.0.1:{runner.addresses[0][1]}/openapi.json", connect_timeout=patient(30)
         )
     finally:
         await runner.cleanup()

@@ -9,13 +9,13 @@ import jsonschema_rs
 import orjson
 import pytest
 from echo import document, operation
-from patience import patient
 
 from dragoman.connections.openapi.conversion import Conversion, DocumentOrigin
 from dragoman.connections.openapi.operation_names import METHODS, OperationFilter
 from dragoman.connections.openapi.operation_plan import META_KEY, OperationPlan
 from dragoman.connections.openapi.parsing import parse
 from dragoman.connections.openapi.untrusted_json import DocumentFault
+from patience import patient
 from public_data import openapi_documents, read_document
 
 DOCUMENTS = openapi_documents()

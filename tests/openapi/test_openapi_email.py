@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from mailboxes import Mailbox
+from patience import deadline
 from servers.hubs import open_hub, quick
 from servers.samples import SERVERS
 
@@ -25,11 +26,11 @@ async def open_service(mailbox: Path, port_file: Path) -> AsyncGenerator[str]:
     )
     assert process.stdout is not None
     try:
-        async with asyncio.timeout(30):
+        async with deadline(30):
             yield (await process.stdout.readline()).decode().strip()
     finally:
         process.terminate()
-        async with asyncio.timeout(10):
+        async with deadline(10):
             await process.communicate()
 
 

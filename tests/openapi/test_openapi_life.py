@@ -237,7 +237,8 @@ async def test_removing_it_lets_a_call_under_way_finish(tmp_path: Path) -> None:
             call = tasks.create_task(hub.call("mcp_live_slow"))
             await started.wait()
             removal = tasks.create_task(hub.connectors.remove("live"))
-            await until(lambda: hub.links() == [] or not removal.done())
+            await until(lambda: hub.tools.list() == [])
+            assert not removal.done(), "the removal did not wait for the call"
             release.set()
         assert call.result().result == "done"
         assert hub.links() == []

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from dragoman import Hub
+from patience import patient
 from servers.hubs import is_alive, until
 
 pytestmark = [pytest.mark.anyio, pytest.mark.real, pytest.mark.timeout(180)]
@@ -21,7 +22,7 @@ async def added(hub: Hub, slug: str, downloads: dict[str, str], *command: str, *
     if slug not in {view.connector.slug for view in await hub.connectors.list()}:
         facts["env"] = {**downloads, **facts.get("env", {})}
         view = await hub.connectors.add(
-            slug, command=command[0], args=list(command[1:]), connect_timeout=150, **facts
+            slug, command=command[0], args=list(command[1:]), connect_timeout=patient(150), **facts
         )
         assert view.status.state == "connected", (view.status.cause, view.status.stderr)
         assert view.catalog == "ready"

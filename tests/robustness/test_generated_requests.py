@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 import urllib.request
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -12,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from patience import patient, wait_until
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -39,16 +40,13 @@ def _service(home: Path) -> Generator[str]:
             assert process.poll() is None, (home / "log").read_text()[-2000:]
         finally:
             process.terminate()
-            process.wait(20)
+            process.wait(patient(20))
 
 
 def _address(home: Path, process: "subprocess.Popen[bytes]") -> str:
     announced = home / "server.json"
-    limit = time.monotonic() + 30
-    while not announced.exists():
-        assert process.poll() is None, (home / "log").read_text()[-2000:]
-        assert time.monotonic() < limit
-        time.sleep(0.05)
+    wait_until(lambda: announced.exists() or process.poll() is not None, within=30)
+    assert process.poll() is None, (home / "log").read_text()[-2000:]
     return json.loads(announced.read_text())["url"]
 
 
@@ -58,7 +56,7 @@ def _post(url: str, path: str, token: str, body: Any) -> Any:
         json.dumps(body).encode(),
         {"Authorization": f"Bearer {token}", "Content-Type": "application/json"},
     )
-    with urllib.request.urlopen(request, timeout=30) as response:
+    with urllib.request.urlopen(request, timeout=patient(30)) as response:
         return json.load(response)
 
 
@@ -80,9 +78,15 @@ def test_no_generated_request_is_answered_by_a_fault_of_ours(tmp_path: Path) -> 
         # Streams of events never end; removing itself would end the visit early.
         command += ["--exclude-path", "/api/events", "--exclude-path", "/api/threads/{thread}/events"]
         command += ["--workers", "2", "--max-examples", "45"]
-        command += ["--request-timeout", "20", "--generation-deterministic", "--no-color", "--no-shrink"]
+        command += [
+            "--request-timeout",
+            f"{patient(20):g}",
+            "--generation-deterministic",
+            "--no-color",
+            "--no-shrink",
+        ]
         command += ["--report", "json", "--report-json-path", str(report), "--continue-on-failure"]
-        ended = subprocess.run(command, capture_output=True, text=True, timeout=540, cwd=tmp_path)
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=patient(540), cwd=tmp_path)
         said = ended.stdout + ended.stderr
         assert ended.returncode == 0, said[-8000:]
         assert _cases(report) >= LEAST, said[-3000:]

@@ -12,6 +12,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from dragoman import Hub
 from dragoman.run import Run, RunLimits
+from patience import give_time, patient
 from runs.scripted import by_request, model_of, open_scripted
 from servers.hubs import until
 
@@ -76,9 +77,9 @@ async def test_work_has_an_end_and_waiting_is_no_work(tmp_path: Path) -> None:
         run = await ended(hub, "slow", RunLimits(seconds=0.5))
         assert run.error is not None
         assert run.error["message"] == "the run has worked its 0.5 seconds"
-        run = (await hub.messages.post("wait", limits=RunLimits(seconds=1.5))).run
+        run = (await hub.messages.post("wait", limits=RunLimits(seconds=patient(1.5)))).run
         await until(lambda: _has_question(hub), within=10)
-        await asyncio.sleep(1.8)
+        await give_time(1.8)
         (question,) = await hub.runs.questions()
         await hub.runs.answer(question.id, "the first")
         assert (await hub.runs.finished(run)).answer == '["the first"]'

@@ -25,6 +25,7 @@ from dragoman.api.requests import NewConnector
 from dragoman.errors import DragomanError
 from dragoman.settings import Settings
 from dragoman.vault import Key, KeyFile, KeyRing
+from patience import patient
 from servers.hubs import open_hub, quick, until
 from servers.processes import stdio
 
@@ -150,7 +151,7 @@ async def _call(journey: Journey, flock: Flock, admin: str) -> None:
     for tool in ("mcp_query_look", "mcp_basic_look"):
         assert (await journey.ask("POST", "/api/call", {"tool": tool}, by=admin))["ok"]
     for tool in ("query_break", "query_hang_up", "basic_break", "refused_fail", "gone_fail", "grant_fail"):
-        body = {"tool": f"mcp_{tool}", "timeout": 3}
+        body = {"tool": f"mcp_{tool}", "timeout": patient(3)}
         assert not (await journey.ask("POST", "/api/call", body, by=admin)).get("ok")
     # A child that writes its own secret to stderr, and that fails with it.
     for tool in ("stderr", "fail"):
@@ -178,16 +179,21 @@ async def _ask_people(journey: Journey, flock: Flock, admin: str, member: str) -
         listed = await journey.ask("GET", "/api/approvals", by=admin, kept=False)
         return listed["approvals"][0]["id"] if listed["approvals"] else None
 
+    found: list[str | None] = []
+
+    async def is_asked() -> bool:
+        found.append(await question())
+        return found[-1] is not None
+
     for answer in ("once", "no"):
         body = {"tool": "mcp_mine_note", "arguments": {"text": flock.question.word}, "agent": "robot"}
         waiting = asyncio.create_task(journey.ask("POST", "/api/call", body, by=member))
-        async with asyncio.timeout(10):
-            while (asked := await question()) is None:
-                await asyncio.sleep(0.05)
+        await until(is_asked, within=10)
+        asked = found[-1]
         shown = await journey.ask("GET", f"/api/approvals/{asked}", by=admin, kept=False)
         assert flock.found_in(json.dumps(shown).encode()) == {"question"}
-        found = flock.leaks(journey.files())  # while it waits
-        assert not found
+        leaks = flock.leaks(journey.files())  # while it waits
+        assert not leaks
         wrong = {"answer": flock.field.word}
         await journey.ask("POST", f"/api/approvals/{asked}/answer", wrong, by=admin)
         given = {"answer": answer}

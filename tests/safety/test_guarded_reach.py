@@ -17,13 +17,14 @@ from lures import Lure, document, open_lure
 from dragoman import Hub
 from dragoman.errors import DragomanError, InvalidConfig
 from dragoman.scope import Caller
+from patience import patient
 from servers.hubs import open_hub
 
 pytestmark = pytest.mark.anyio
 TEAM: dict[str, Any] = {"multi_user": True, "allowed_networks": (f"{ALLOWED}/32",)}
 QUICK: dict[str, Any] = {
-    "connect_timeout": 2,
-    "request_timeout": 2,
+    "connect_timeout": patient(2),
+    "request_timeout": patient(2),
     "retry": {"tries": 1},
     "health_interval": 0,
     "auto_reconnect": False,

@@ -10,10 +10,11 @@ from typing import Any
 from dragoman import Hub
 from dragoman.hub.code import Code, open_code
 from dragoman.sandbox import CodeLimits
+from patience import patient
 from servers.hubs import open_hub, quick
 from servers.processes import stdio
 
-SHORT = CodeLimits(execution=1.0, wall=10.0, memory=64 * 1024 * 1024, calls=20, output=8 * 1024)
+SHORT = CodeLimits(execution=patient(1), wall=patient(10), memory=64 * 1024 * 1024, calls=20, output=8 * 1024)
 FOR_CODE = ("echo", "add", "fail", "big", "sleep", "environment")
 
 

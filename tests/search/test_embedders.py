@@ -14,6 +14,7 @@ import pytest
 from dragoman import Hub
 from dragoman.catalog.search import SearchResults
 from dragoman.errors import InvalidConfig
+from patience import deadline
 from servers.embedding_server import EmbeddingServer
 from servers.hubs import open_hub, until
 
@@ -191,7 +192,7 @@ async def test_search_goes_on_when_the_kept_vectors_are_deleted(
 async def test_a_slow_embedder_holds_up_no_search(tmp_path: Path, server: EmbeddingServer) -> None:
     async with open_shop(tmp_path) as hub:
         server.open.clear()
-        async with asyncio.timeout(10):
+        async with deadline(10):
             assert (await hub.tools.search("weather")).hits
         server.open.set()
         await embedded(hub)
@@ -199,7 +200,7 @@ async def test_a_slow_embedder_holds_up_no_search(tmp_path: Path, server: Embedd
         assert embeddings is not None
         embeddings._patience = 0.1
         server.open.clear()
-        async with asyncio.timeout(2):
+        async with deadline(2):
             found = await hub.tools.search("send an email")
         assert (found.embedder, names(found)[0]) == (None, "send_email")
 
@@ -273,7 +274,7 @@ async def test_the_benchmark_runs_an_embedder_beside_the_default(
     words = [sys.executable, str(bench), str(tmp_path), "--embedder", MODEL]
     process = await asyncio.create_subprocess_exec(*words, stdout=asyncio.subprocess.PIPE)
     try:
-        async with asyncio.timeout(90):
+        async with deadline(90):
             said, _ = await process.communicate()
     finally:
         if process.returncode is None:

@@ -15,6 +15,7 @@ from api.live import open_service
 from cli.command_line import dragoman_process
 from dragoman import Caller
 from dragoman.errors import InvalidArguments, NotFound
+from patience import patient
 from servers.hubs import open_hub, quick, until
 from servers.processes import stdio
 
@@ -154,7 +155,7 @@ async def test_the_command_shows_what_fits_and_says_when_nothing_does(tmp_path: 
 
     def run(*words: str) -> tuple[int, str, str]:
         with dragoman_process("tools", "search", *words, env=environment) as process:
-            out, err = process.communicate(timeout=60)
+            out, err = process.communicate(timeout=patient(60))
             return process.returncode, out, err
 
     code, out, err = await asyncio.to_thread(run, "raw__echo", "--limit", "2")

@@ -53,6 +53,7 @@ class Exchange:
             return text(str(wrong), isError=True)
 
     async def _sleep(self, name: str, given: Json, session: str) -> Json:
+        self._log.write("sleeps", tool=name)
         try:
             await asyncio.sleep(given["seconds"])
         except asyncio.CancelledError:

@@ -1,9 +1,7 @@
 """How fault tests open a hub with short times, wait for what must come true, and count what is left."""
 
-import asyncio
-import inspect
 import os
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -12,10 +10,12 @@ import psutil
 
 from dragoman import ConnectorView, Hub
 from dragoman.settings import Settings
+from patience import patient
+from patience import until as until
 
 QUICK: dict[str, Any] = {
-    "connect_timeout": 5,
-    "request_timeout": 5,
+    "connect_timeout": patient(5),
+    "request_timeout": patient(5),
     "retry": {"tries": 3, "delay": 0.05, "factor": 2, "cap": 0.2},
     "health_interval": 0,
 }
@@ -38,17 +38,7 @@ async def listed(hub: Hub) -> list[ConnectorView]:
     return [view for view in await hub.connectors.list() if view.connector.kind == "mcp"]
 
 
-async def until(holds: Callable[[], bool | Awaitable[bool]], within: float = 5.0) -> None:
-    """Waits for a fact about another process, of which no event tells us."""
-    async with asyncio.timeout(within):
-        while True:
-            answer = holds()
-            if await answer if inspect.isawaitable(answer) else answer:
-                return
-            await asyncio.sleep(0.01)
-
-
-async def state_is(hub: Hub, slug: str, *states: str, within: float = 5.0) -> None:
+async def state_is(hub: Hub, slug: str, *states: str, within: float = 10.0) -> None:
     async def holds() -> bool:
         return (await hub.connectors.get(slug)).status.state in states
 

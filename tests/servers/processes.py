@@ -8,11 +8,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import urllib.request
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
+
+from patience import patient, wait_until
 
 HERE = Path(__file__).parent
 START_LIMIT = 20.0
@@ -73,11 +74,9 @@ class HttpProcess:
         command = [sys.executable, str(HERE / self._program), *self._arguments]
         command += ["--port-file", str(self._port_file), "--port", str(self.port)]
         self._process = subprocess.Popen(command)
-        limit = time.monotonic() + START_LIMIT
-        while not self._port_file.exists():
-            if self._process.poll() is not None or time.monotonic() > limit:
-                raise RuntimeError(f"{self._program} did not start: {self._process.poll()}")
-            time.sleep(0.01)
+        process = self._process
+        wait_until(lambda: self._port_file.exists() or process.poll() is not None, START_LIMIT)
+        assert process.poll() is None, f"{self._program} did not start: {process.poll()}"
         self.port = int(self._port_file.read_text())
 
     def kill(self) -> None:
@@ -104,11 +103,11 @@ class HttpProcess:
         request = urllib.request.Request(
             f"{self.origin}/control", json.dumps(order).encode(), {"Content-Type": "application/json"}
         )
-        with urllib.request.urlopen(request, timeout=5) as response:
+        with urllib.request.urlopen(request, timeout=patient(5)) as response:
             response.read()
 
     def state(self) -> dict[str, Any]:
-        with urllib.request.urlopen(f"{self.origin}/control", timeout=5) as response:
+        with urllib.request.urlopen(f"{self.origin}/control", timeout=patient(5)) as response:
             return json.load(response)
 
     def seen(self, method: str) -> list[dict[str, Any]]:

@@ -12,6 +12,7 @@ from typing import Any
 
 from dragoman import Hub
 from dragoman.examples import examples
+from patience import deadline, patient
 from servers.hubs import quick
 
 SERVERS = examples() / "servers"
@@ -21,7 +22,7 @@ def sample(name: str, data: Path) -> dict[str, Any]:
     """The stdio samples: `tracker`, `chat` and `email`."""
     where = ["--mailbox", str(data / "mailbox.json")] if name == "email" else ["--data", str(data)]
     return quick(
-        command=sys.executable, args=[str(SERVERS / f"{name}_server.py"), *where], connect_timeout=20
+        command=sys.executable, args=[str(SERVERS / f"{name}_server.py"), *where], connect_timeout=patient(20)
     )
 
 
@@ -34,13 +35,13 @@ async def open_tasks(data: Path) -> AsyncGenerator[tuple[str, asyncio.subprocess
     )
     assert process.stdout is not None
     try:
-        async with asyncio.timeout(30):
+        async with deadline(30):
             url = (await process.stdout.readline()).decode().strip()
         yield url, process
     finally:
         if process.returncode is None:
             process.terminate()
-        async with asyncio.timeout(10):
+        async with deadline(10):
             await process.communicate()
 
 

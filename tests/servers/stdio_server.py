@@ -169,6 +169,7 @@ class Server:
     def _wait(self, request_id: Any, seconds: float) -> bool:
         """False when the client cancelled the request: then it gets no answer."""
         if not self._cancelled[request_id].wait(seconds):
+            self._log.write("woke", id=request_id)
             return True
         self._log.write("cancelled", id=request_id)
         return False

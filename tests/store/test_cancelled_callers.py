@@ -7,6 +7,7 @@ import threading
 import pytest
 
 from dragoman.store import open_store
+from patience import deadline
 
 pytestmark = pytest.mark.anyio
 
@@ -21,7 +22,7 @@ async def test_cancelled_callers_leave_no_thread_and_no_lock(sqlite_url: str) ->
             for caller in callers:
                 caller.cancel()
             await asyncio.gather(*callers, return_exceptions=True)
-        async with asyncio.timeout(5):
+        async with deadline(5):
             assert await store.connectors.list("local") == []
     gc.collect()
     assert threading.active_count() <= before + 1

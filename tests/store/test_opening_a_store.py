@@ -18,6 +18,7 @@ from dragoman.store import open_store
 from dragoman.store.location import DatabaseLocation
 from dragoman.store.schema import HEAD, VERSION_TABLE, migrate
 from dragoman.store.tables import metadata
+from patience import patient
 
 pytestmark = pytest.mark.anyio
 
@@ -59,7 +60,7 @@ async def test_a_current_store_opens_without_alembic(sqlite_url: str) -> None:
         f"    async with open_store({sqlite_url!r}) as store: await store.ping()\n"
         "asyncio.run(main()); assert 'alembic' not in sys.modules"
     )
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=patient(60))
 
 
 async def test_processes_that_open_a_fresh_database_at_once_all_succeed(
@@ -85,7 +86,7 @@ async def test_processes_that_open_a_fresh_database_at_once_all_succeed(
         assert process.stdout
         assert process.stdout.readline() == "ready\n"
     go.touch()
-    assert [process.communicate(timeout=60)[1] for process in processes] == [""] * 4
+    assert [process.communicate(timeout=patient(60))[1] for process in processes] == [""] * 4
     assert [process.returncode for process in processes] == [0] * 4
 
 

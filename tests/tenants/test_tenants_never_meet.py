@@ -25,6 +25,7 @@ from dragoman.scope import Caller
 from dragoman.store import tables
 from dragoman.store.threads import SqlThreads
 from dragoman.web.encoding import encode
+from patience import deadline
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(300)]
 
@@ -84,7 +85,7 @@ async def _visit(town: Town, watch: Watch, count: int) -> None:
             if method == "DELETE" and reply.status == 204:
                 await town.furnish(tenant)
 
-    async with asyncio.timeout(200), asyncio.TaskGroup() as walkers:
+    async with deadline(200), asyncio.TaskGroup() as walkers:
         for start in range(8):
             walkers.create_task(walk(plans[start::8]))
 

@@ -7,6 +7,7 @@ import pytest
 
 from dragoman.errors import KeyFault
 from dragoman.vault import Key, KeyFile, KeyRing
+from patience import patient
 
 
 def test_the_key_file_is_made_once_for_its_owner_alone(tmp_path: Path) -> None:
@@ -34,7 +35,7 @@ def test_processes_that_make_the_key_at_once_end_with_the_same(tmp_path: Path) -
         assert process.stdout
         assert process.stdout.readline() == "ready\n"
     go.touch()
-    ids = {process.communicate(timeout=60)[0].strip() for process in processes}
+    ids = {process.communicate(timeout=patient(60))[0].strip() for process in processes}
     assert ids == {KeyFile(tmp_path / "home/key").get().id}
 
 
