@@ -267,6 +267,31 @@ async def test_one_user_alone_may_do_as_before(tmp_path: Path, monkeypatch: pyte
         assert LOCAL_CALLER.role == "operator"
 
 
+@pytest.mark.parametrize("is_multi_user", [True, False])
+async def test_nobody_adds_a_second_way_to_the_apps_own_functions(
+    tmp_path: Path, is_multi_user: bool
+) -> None:
+    """It would lead past what was set for them: off, approval, capabilities."""
+    async with open_hub(tmp_path, multi_user=is_multi_user) as hub:
+
+        @hub.tool
+        async def pay(amount: int) -> str:
+            return f"paid {amount}"
+
+        await hub.tools.disable("pay")
+        await hub.connectors.add("mine", connect=False, url=REMOTE, caller=MEMBER)
+        for wish in (
+            hub.connectors.add("more", kind="native", caller=MEMBER),
+            hub.connectors.add("more", kind="native", url=REMOTE, caller=MEMBER),
+            hub.connectors.update("mine", kind="native", caller=MEMBER),
+            hub.connectors.replace("mine", kind="native", caller=MEMBER),
+        ):
+            assert isinstance(await refusal(wish), InvalidConfig)
+        output = await hub.call("pay", {"amount": 3}, caller=MEMBER)
+        assert output.error is not None
+        assert output.error.code == "tool_disabled"
+
+
 async def test_the_tools_of_one_directory_are_not_for_many_users(tmp_path: Path) -> None:
     for tool in ("read_file", "terminal"):
         with pytest.raises(InvalidConfig) as told:

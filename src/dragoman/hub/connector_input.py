@@ -57,7 +57,11 @@ def configured(
         given.setdefault("auth", {"kind": "bearer"})
     listed = tuple(sorted(name for name in secrets if not is_made_here(name)))
     given |= {"env": env, "headers": headers, "secrets": listed}
-    return Configuration.checked(given), secrets
+    configuration = Configuration.checked(given)
+    if configuration.kind == "native":
+        # A second way to the app's own functions, past what was set for the first.
+        raise InvalidConfig("native tools come with the program: nobody adds them", hint="leave kind out")
+    return configuration, secrets
 
 
 def _taken_credential(given: dict[str, Any]) -> SecretStr | None:
