@@ -14,6 +14,8 @@ from dragoman.connector import Configuration
 from dragoman.errors import Denied
 from dragoman.hub.permissions import FIELD_RULES, may_change, rule_of
 from dragoman.scope import LOCAL_CALLER
+from servers.hubs import quick
+from servers.processes import stdio
 
 pytestmark = pytest.mark.anyio
 OF_THE_CONNECTOR = {"description", "aliases", "enabled"}
@@ -228,3 +230,44 @@ async def test_a_replacement_follows_the_same_rules(tmp_path: Path) -> None:
         assert not view.connector.enabled
         with pytest.raises(Denied):
             await connectors.replace("operator-far", connect=False, caller=admin, **same)
+
+
+async def test_tools_of_what_the_operator_gave_can_only_be_made_stricter(tmp_path: Path) -> None:
+    async with open_town(tmp_path) as town:
+        for who in ("operator", "admin"):
+            new = {"name": f"{who}-raw", "shared": True, **quick(), **stdio()}
+            assert await town.ask(who, "POST", "/api/connectors", new) == 201
+        given, ours = "/api/tools/operator-raw__send", "/api/tools/admin-raw__send"
+        all_ways = ["direct", "agent", "mcp", "code"]
+        laxer: list[dict[str, Any]] = [
+            {"approval": "never"},
+            {"approval": "default"},
+            {"allowed_callers": all_ways},
+            {"cost": 0.5},
+            {"cache_ttl": 9},
+        ]
+        for settings in laxer:
+            assert await town.ask("admin", "PATCH", given, settings) == 403, settings
+            assert await town.ask("admin", "PATCH", ours, settings) == 200, settings
+        stricter: list[dict[str, Any]] = [
+            {"approval": "always"},
+            {"allowed_callers": ["direct", "agent"]},
+            {"required_capabilities": ["finance"]},
+        ]
+        for settings in stricter:
+            assert await town.ask("member", "PATCH", given, settings) == 403, settings
+            assert await town.ask("admin", "PATCH", given, settings) == 200, settings
+        back: list[dict[str, Any]] = [
+            {"approval": None},
+            {"allowed_callers": all_ways},
+            {"required_capabilities": []},
+        ]
+        for settings in back:
+            assert await town.ask("admin", "PATCH", given, settings) in (403, 404), settings
+        for settings in (*back, *laxer):
+            assert await town.ask("operator", "PATCH", given, settings) == 200, settings
+        assert await town.ask("admin", "POST", f"{given}/disable") == 200
+        assert await town.ask("admin", "POST", f"{given}/enable") == 403
+        assert await town.ask("operator", "POST", f"{given}/enable") == 200
+        for switch in ("disable", "enable"):
+            assert await town.ask("admin", "POST", f"{ours}/{switch}") == 200

@@ -319,6 +319,7 @@ class Building(ABC):
             catalog=catalog,
             registry=registry,
             auditor=auditor,
+            permissions=self.connectors.permissions,
             search=search,
             loading=DeferredTools(
                 catalog=catalog,

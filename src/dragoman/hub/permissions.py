@@ -15,6 +15,7 @@ from dragoman.connections.openapi.document_reader import is_address
 from dragoman.connector import Configuration, Connector, Origin, Pin, Policy
 from dragoman.errors import Denied, InvalidConfig, LimitReached
 from dragoman.scope import Caller
+from dragoman.tool import Tool
 
 MOST_CONNECTORS = 200
 _LONGEST_NAME = 200
@@ -116,6 +117,16 @@ FIELD_RULES: dict[str, FieldRule] = {
 """Every field. One that has no line is the operator's alone, and may lead anywhere."""
 
 
+# What is set of a tool counts more than what is set of its connector, so it follows the same rule.
+# Of what the operator gave, people change no other setting.
+_TOOL_STRICTER: dict[str, Stricter] = {
+    "enabled": _is_turned_off,
+    "approval": _asks_more,
+    "allowed_callers": frozenset[str].__gt__,
+    "required_capabilities": frozenset[str].__lt__,
+}
+
+
 def rule_of(field: str) -> FieldRule:
     return FIELD_RULES.get(field, _UNLISTED)
 
@@ -211,6 +222,19 @@ class Permissions:
             raise _given_by_operator(
                 before, f"{field} can only be made stricter" if is_narrow else f"{field} is theirs to change"
             )
+
+    def check_tool(
+        self, caller: Caller, connector: Connector, tool: Tool, settings: Mapping[str, Any]
+    ) -> None:
+        """Whether the caller, who runs the connector's tier, may set this of one of its tools."""
+        if not self.multi_user or caller.role == "operator" or connector.origin == "people":
+            return
+        for setting, value in settings.items():
+            before, is_stricter = getattr(tool, setting), _TOOL_STRICTER.get(setting)
+            if value == before or (is_stricter is not None and is_stricter(before, value)):
+                continue
+            what = "can only be made stricter" if is_stricter else "is theirs to change"
+            raise _given_by_operator(connector, f"{setting} of {tool.name} {what}")
 
 
 def origin_of(caller: Caller) -> Origin:

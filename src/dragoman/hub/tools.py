@@ -12,6 +12,7 @@ from dragoman.connector import Connector, Policy
 from dragoman.errors import Denied
 from dragoman.hub.connector_registry import ConnectorRegistry
 from dragoman.hub.deferred_tools import DeferredTools, Footprint, ResolvedTools, in_thread
+from dragoman.hub.permissions import Permissions
 from dragoman.hub.tool_settings import checked_settings
 from dragoman.scope import Caller
 from dragoman.store import ToolVersion
@@ -28,11 +29,13 @@ class Tools:
         catalog: Catalog,
         registry: ConnectorRegistry,
         auditor: Auditor,
+        permissions: Permissions,
         search: Search,
         loading: DeferredTools,
     ) -> None:
         self._caller = caller
         self._auditor = auditor
+        self._permissions = permissions
         self._catalog = catalog
         self._registry = registry
         self._search = search
@@ -112,6 +115,9 @@ class Tools:
 
     async def enable(self, name: str, caller: Caller | None = None) -> Tool:
         caller = self._who_may_change(name, caller)
+        tool = self._catalog.get(name, caller)
+        if not tool.identity:  # a list of one's own is nobody else's to decide on
+            self._permissions.check_tool(caller, self._catalog.connector_of(tool), tool, {"enabled": True})
         return await self._noted(await self._catalog.enable(name, caller), caller, enabled=True)
 
     async def disable(self, name: str, caller: Caller | None = None) -> Tool:
@@ -135,6 +141,8 @@ class Tools:
         """
         caller = self._who_may_set(name, caller)
         settings = checked_settings(allowed_callers, approval, required_capabilities, cost, cache_ttl)
+        tool = self._catalog.get(name, caller)
+        self._permissions.check_tool(caller, self._catalog.connector_of(tool), tool, settings)
         changed = await self._catalog.configure(name, caller, **settings)
         return await self._noted(changed, caller, **settings)
 
