@@ -1,19 +1,20 @@
 """`/api/agents`: who works here. Also the names by which some callers know assigning and removing."""
 
+from datetime import datetime
 from typing import Annotated, Any
 from urllib.parse import quote
 
 from fastapi import APIRouter
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 from starlette.responses import Response
-from typing_extensions import TypedDict
 
-from dragoman.agent import AgentKind, AgentNumbers, AgentStatus, Exposure
+from dragoman.agent import AgentKind, AgentStatus, Exposure
 from dragoman.api.requests import PROBLEMS, TheCaller, TheHub
 from dragoman.hub import Hub
 from dragoman.hub.agents import AgentView
 from dragoman.scope import Caller
 from dragoman.web.encoding import json_response
+from dragoman.web.shape import Shape, SortedOrNone
 
 routes = APIRouter(prefix="/api/agents", tags=["agents"], responses=PROBLEMS)
 aliases = APIRouter(prefix="/agents", tags=["agents"], responses=PROBLEMS)
@@ -32,7 +33,7 @@ Capabilities = Annotated[
 ]
 
 
-class AgentNumbersShape(TypedDict):
+class AgentNumbersShape(Shape):
     """What it did for this workspace. `latency_ms` is the mean of its runs."""
 
     runs: int
@@ -42,10 +43,10 @@ class AgentNumbersShape(TypedDict):
     input_tokens: int
     output_tokens: int
     cost: float
-    last_used: str | None
+    last_used: datetime | None
 
 
-class AgentShape(TypedDict):
+class AgentShape(Shape):
     """`connectors` null: all that are active where it works. `shared`: everybody of the workspace has it."""
 
     name: str
@@ -56,20 +57,20 @@ class AgentShape(TypedDict):
     instructions: str
     model: str | None
     fallbacks: list[str]
-    capabilities: list[str] | None
+    capabilities: SortedOrNone
     connectors: list[str] | None
     exposure: Exposure
     numbers: AgentNumbersShape
     notes: list[str]
-    created_at: str
-    updated_at: str
+    created_at: datetime
+    updated_at: datetime
 
 
-class AgentsShape(TypedDict):
+class AgentsShape(Shape):
     agents: list[AgentShape]
 
 
-class AssignedShape(TypedDict):
+class AssignedShape(Shape):
     message: str
     agent: AgentShape
 
@@ -251,34 +252,5 @@ async def _shown(name: str, hub: Hub, caller: Caller) -> Response:
 
 
 def agent_view(view: AgentView) -> AgentShape:
-    agent = view.agent
-    return {
-        "name": agent.name,
-        "kind": agent.kind,
-        "status": agent.status,
-        "shared": not agent.owner,
-        "description": agent.description,
-        "instructions": agent.instructions,
-        "model": agent.model,
-        "fallbacks": list(agent.fallbacks),
-        "capabilities": None if agent.capabilities is None else sorted(agent.capabilities),
-        "connectors": None if agent.connectors is None else list(agent.connectors),
-        "exposure": agent.exposure,
-        "numbers": _numbers(view.numbers),
-        "notes": list(view.notes),
-        "created_at": agent.created_at.isoformat(),
-        "updated_at": agent.updated_at.isoformat(),
-    }
-
-
-def _numbers(numbers: AgentNumbers) -> AgentNumbersShape:
-    return {
-        "runs": numbers.runs,
-        "errors": numbers.errors,
-        "calls": numbers.calls,
-        "latency_ms": round(numbers.latency_ms, 1),
-        "input_tokens": numbers.input_tokens,
-        "output_tokens": numbers.output_tokens,
-        "cost": numbers.cost,
-        "last_used": numbers.last_used.isoformat() if numbers.last_used else None,
-    }
+    numbers = AgentNumbersShape.of(view.numbers, latency_ms=round(view.numbers.latency_ms, 1))
+    return AgentShape.of(view.agent, shared=not view.agent.owner, numbers=numbers, notes=view.notes)

@@ -1,24 +1,24 @@
 """`/api/approvals`: questions to people, and their answers."""
 
+from datetime import datetime
 from typing import Any, Literal
 
 from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
-from typing_extensions import TypedDict
 
 from dragoman.api.requests import PROBLEMS, TheCaller, TheHub
 from dragoman.api.shapes import AnnotationsShape
 from dragoman.hub import Hub
 from dragoman.hub.approvals import ApprovalView
 from dragoman.store.records import Allowance, Answer, ApprovalStatus
-from dragoman.tool import Annotations
 from dragoman.web.encoding import json_response
+from dragoman.web.shape import Shape
 
 routes = APIRouter(prefix="/api", tags=["approvals"], responses=PROBLEMS)
 
 
-class ApprovalShape(TypedDict):
+class ApprovalShape(Shape):
     """One question: the exact call, who asks for it, why it is asked, and which answers are possible."""
 
     id: str
@@ -37,28 +37,28 @@ class ApprovalShape(TypedDict):
     thread: str | None
     agent: str | None
     way: str
-    created_at: str
-    expires_at: str
+    created_at: datetime
+    expires_at: datetime
     answer: Answer | None
     answered_by: str | None
-    answered_at: str | None
+    answered_at: datetime | None
 
 
-class ApprovalsShape(TypedDict):
+class ApprovalsShape(Shape):
     approvals: list[ApprovalShape]
 
 
-class AllowanceShape(TypedDict):
+class AllowanceShape(Shape):
     """What was allowed for longer: for one thread, or (null) for every call of this version of the tool."""
 
     approval: str
     tool: str
     thread: str | None
     fingerprint: str
-    created_at: str
+    created_at: datetime
 
 
-class AllowancesShape(TypedDict):
+class AllowancesShape(Shape):
     allowed: list[AllowanceShape]
 
 
@@ -106,46 +106,25 @@ async def answer(approval: str, given: AnswerRequest, hub: TheHub, caller: TheCa
 
 
 async def _approval(hub: Hub, question: ApprovalView) -> ApprovalShape:
-    approval, asked, bound = question.approval, question.asked, question.approval.binding
-    return {
-        "id": approval.id,
-        "status": question.status,
-        "tool": bound.tool,
-        "connector": approval.slug,
-        "version": bound.version,
-        "title": asked.title,
-        "description": asked.description,
-        "annotations": _marks(asked.annotations),
-        "arguments": dict(asked.arguments),
-        "reason": approval.reason,
-        "answers": list(question.answers),
-        "user": bound.user,
-        "user_name": await hub.people.name_of(bound.workspace, bound.user),
-        "thread": bound.thread,
-        "agent": bound.agent,
-        "way": bound.way,
-        "created_at": approval.created_at.isoformat(),
-        "expires_at": approval.expires_at.isoformat(),
-        "answer": approval.answer,
-        "answered_by": approval.answered_by,
-        "answered_at": approval.answered_at.isoformat() if approval.answered_at else None,
-    }
-
-
-def _marks(marks: Annotations) -> AnnotationsShape:
-    return {
-        "read_only": marks.read_only,
-        "destructive": marks.destructive,
-        "idempotent": marks.idempotent,
-        "open_world": marks.open_world,
-    }
+    approval, bound = question.approval, question.approval.binding
+    return ApprovalShape.of(
+        approval,
+        status=question.status,
+        tool=bound.tool,
+        connector=approval.slug,
+        version=bound.version,
+        title=question.asked.title,
+        description=question.asked.description,
+        annotations=question.asked.annotations,
+        arguments=question.asked.arguments,
+        answers=question.answers,
+        user=bound.user,
+        user_name=await hub.people.name_of(bound.workspace, bound.user),
+        thread=bound.thread,
+        agent=bound.agent,
+        way=bound.way,
+    )
 
 
 def _allowance(allowance: Allowance) -> AllowanceShape:
-    return {
-        "approval": allowance.approval_id,
-        "tool": allowance.tool,
-        "thread": allowance.thread or None,
-        "fingerprint": allowance.fingerprint,
-        "created_at": allowance.created_at.isoformat(),
-    }
+    return AllowanceShape.of(allowance, approval=allowance.approval_id, thread=allowance.thread or None)

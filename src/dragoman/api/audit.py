@@ -1,14 +1,15 @@
 """`/api/audit`: who did what to which."""
 
+from datetime import datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 from pydantic import AwareDatetime
 from starlette.responses import Response
-from typing_extensions import TypedDict
 
 from dragoman.api.requests import PROBLEMS, TheCaller, TheHub
 from dragoman.web.encoding import encode, json_response
+from dragoman.web.shape import Shape
 
 routes = APIRouter(prefix="/api", tags=["audit"], responses=PROBLEMS)
 LINES = "application/x-ndjson"
@@ -20,10 +21,10 @@ Limit = Annotated[int, Query(ge=1, le=1000)]
 Moment = Annotated[AwareDatetime | None, Query(description="with its time zone: 2026-01-31T12:00:00Z")]
 
 
-class AuditEntryShape(TypedDict):
+class AuditEntryShape(Shape):
     """`previous` and `hash` hang the entries of a workspace together."""
 
-    time: str
+    time: datetime
     workspace: str
     user: str
     agent: str | None
@@ -38,14 +39,14 @@ class AuditEntryShape(TypedDict):
     hash: str
 
 
-class AuditEntriesShape(TypedDict):
+class AuditEntriesShape(Shape):
     """`names` says how people call the users."""
 
     entries: list[AuditEntryShape]
     names: dict[str, str]
 
 
-class AuditVerdictShape(TypedDict):
+class AuditVerdictShape(Shape):
     """`number` is the last good entry and `head` its hash; `problem` says what is wrong after it."""
 
     is_whole: bool

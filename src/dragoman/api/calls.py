@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import orjson
 
+from dragoman.api.requests import CallRequest
 from dragoman.errors import CallerFault
 from dragoman.hub import Hub
 from dragoman.names import did_you_mean
@@ -16,7 +17,7 @@ from dragoman.scope import Caller
 from dragoman.web.encoding import encode
 from dragoman.web.problems import InvalidRequest
 
-_FIELDS = ("tool", "arguments", "timeout", "thread", "agent", "tools", "cost_limit")
+_FIELDS = tuple(CallRequest.model_fields)
 _MOST_TOOLS = 1000
 
 

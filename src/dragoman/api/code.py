@@ -9,11 +9,11 @@ from typing import Any
 from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
-from typing_extensions import TypedDict
 
 from dragoman.api.requests import PROBLEMS, TheCaller, TheHub
 from dragoman.sandbox.outcome import CodeFault
 from dragoman.web.encoding import json_response
+from dragoman.web.shape import Shape
 
 routes = APIRouter(prefix="/api", tags=["code"], responses=PROBLEMS)
 
@@ -25,7 +25,7 @@ class CodeRequest(BaseModel):
     thread: str | None = Field(default=None, min_length=1, max_length=200)
 
 
-class CodeErrorShape(TypedDict):
+class CodeErrorShape(Shape):
     code: CodeFault
     message: str
     hint: str | None
@@ -33,7 +33,7 @@ class CodeErrorShape(TypedDict):
     line: int | None
 
 
-class CodeOutputShape(TypedDict):
+class CodeOutputShape(Shape):
     """`tokens_outside` is about what a model did not have to read: results that stayed in the sandbox."""
 
     ok: bool
@@ -45,7 +45,7 @@ class CodeOutputShape(TypedDict):
     error: CodeErrorShape | None
 
 
-class CodeGuideShape(TypedDict):
+class CodeGuideShape(Shape):
     """`limits` are seconds, bytes and numbers."""
 
     description: str
@@ -57,7 +57,7 @@ async def run_code(hub: TheHub, caller: TheCaller, request: CodeRequest) -> Resp
     """Runs code for the caller. Every call that it makes takes the same road as any other."""
     if request.thread is not None:
         caller = replace(caller, thread=request.thread)
-    return json_response(asdict(await hub.code.run(request.code, caller)))
+    return json_response(CodeOutputShape.of(await hub.code.run(request.code, caller)))
 
 
 @routes.get("/code", responses={200: {"model": CodeGuideShape}})

@@ -4,8 +4,13 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from dragoman.api.requests import PROBLEMS, ConnectorChanges, NewConnector, TheCaller, TheHub
-from dragoman.api.shapes import ConnectorShape, ConnectorsShape, ToolChangesShape
-from dragoman.api.views import changes_view, connector_view
+from dragoman.api.shapes import (
+    ConnectorShape,
+    ConnectorsShape,
+    ToolChangesShape,
+    changes_view,
+    connector_view,
+)
 from dragoman.web.encoding import json_response
 
 routes = APIRouter(prefix="/api/connectors", tags=["connectors"], responses=PROBLEMS)

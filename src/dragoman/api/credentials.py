@@ -1,24 +1,23 @@
 """`/api/credentials`: what users bring for connectors, and the pages of an authorisation. No value leaves."""
 
-from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 from starlette.responses import Response
-from typing_extensions import TypedDict
 
 from dragoman.api import authorization
 from dragoman.api.requests import PROBLEMS, TheCaller, TheHub
 from dragoman.hub.credentials import CredentialState, CredentialView
 from dragoman.web.encoding import json_response
+from dragoman.web.shape import Shape
 
 routes = APIRouter(tags=["credentials"], responses=PROBLEMS)
 routes.include_router(authorization.pages)
 
 
-class CredentialShape(TypedDict):
+class CredentialShape(Shape):
     """`wanted` and `present` hold names such as `auth` or `env:TOKEN`; their values never leave."""
 
     connector: str
@@ -29,22 +28,22 @@ class CredentialShape(TypedDict):
     hint: str | None
     issuer: str | None
     scope: str | None
-    authorised_at: str | None
-    expires_at: str | None
+    authorised_at: datetime | None
+    expires_at: datetime | None
 
 
-class CredentialsShape(TypedDict):
+class CredentialsShape(Shape):
     credentials: list[CredentialShape]
 
 
-class AuthorizationLinkShape(TypedDict):
+class AuthorizationLinkShape(Shape):
     """Open `url` in a browser before `expires_at`."""
 
     url: str
-    expires_at: str
+    expires_at: datetime
 
 
-class RotationShape(TypedDict):
+class RotationShape(Shape):
     """`older` keys may still be needed by backups; `forgotten` ones are gone."""
 
     key_id: str
@@ -81,7 +80,7 @@ async def list_credentials(hub: TheHub, caller: TheCaller) -> Response:
 async def rotate_key(hub: TheHub, caller: TheCaller, wish: RotationWish | None = None) -> Response:
     """For the operator: a new master key, and every secret sealed with it."""
     rotation = await hub.credentials.rotate(caller, forget_old=bool(wish and wish.forget_old))
-    return json_response(asdict(rotation))
+    return json_response(RotationShape.of(rotation))
 
 
 @routes.get("/api/credentials/{slug}", responses=_ONE)
@@ -105,11 +104,8 @@ async def remove_credential(slug: str, hub: TheHub, caller: TheCaller) -> Respon
 async def authorize_connector(slug: str, request: Request, hub: TheHub, caller: TheCaller) -> Response:
     """A link to a page that leads you to the authorisation server and back."""
     link = await hub.credentials.authorize(slug, caller, address=authorization.address_of(request))
-    return json_response({"url": link.url, "expires_at": link.expires_at.isoformat()})
+    return json_response(AuthorizationLinkShape.of(link))
 
 
-def _view(view: CredentialView) -> dict[str, Any]:
-    return {
-        name: value.isoformat() if isinstance(value, datetime) else value
-        for name, value in asdict(view).items()
-    }
+def _view(view: CredentialView) -> CredentialShape:
+    return CredentialShape.of(view)

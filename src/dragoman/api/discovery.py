@@ -5,21 +5,20 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 from starlette.responses import Response
-from typing_extensions import TypedDict
 
-from dragoman.api.imports import RequiredInputShape, need_view
+from dragoman.api.imports import RequiredInputShape
 from dragoman.api.requests import PROBLEMS, TheCaller, TheHub
-from dragoman.api.shapes import ConnectorShape
-from dragoman.api.views import connector_view
-from dragoman.discovery import InstallMethod, RegistryServer
+from dragoman.api.shapes import ConnectorShape, connector_view
+from dragoman.discovery import RegistryServer
 from dragoman.hub import ConnectorView
 from dragoman.web.encoding import json_response
+from dragoman.web.shape import Shape
 
 routes = APIRouter(prefix="/api/discover", tags=["discovery"], responses=PROBLEMS)
 aliases = APIRouter(tags=["connectors"], responses=PROBLEMS)
 
 
-class InstallMethodShape(TypedDict):
+class InstallMethodShape(Shape):
     """`shown` is the exact command or URL, with `<name>` where an input goes."""
 
     kind: str
@@ -28,7 +27,7 @@ class InstallMethodShape(TypedDict):
     warnings: list[str]
 
 
-class RegistryServerShape(TypedDict):
+class RegistryServerShape(Shape):
     name: str
     title: str
     description: str
@@ -40,13 +39,13 @@ class RegistryServerShape(TypedDict):
     refused: list[str]
 
 
-class RegistryServersShape(TypedDict):
+class RegistryServersShape(Shape):
     offers: list[RegistryServerShape]
     next_cursor: str | None
     skipped: list[str]
 
 
-class ActionServerShape(TypedDict):
+class ActionServerShape(Shape):
     name: str
     slug: str
     kind: str
@@ -57,7 +56,7 @@ class ActionServerShape(TypedDict):
     tools: int
 
 
-class ActionServersShape(TypedDict):
+class ActionServersShape(Shape):
     action_servers: list[ActionServerShape]
 
 
@@ -111,33 +110,15 @@ async def list_action_servers(hub: TheHub, caller: TheCaller) -> Response:
 
 
 def offer_view(offer: RegistryServer) -> RegistryServerShape:
-    return {
-        "name": offer.name,
-        "title": offer.title,
-        "description": offer.description,
-        "version": offer.version,
-        "status": offer.status,
-        "website": offer.website,
-        "slug": offer.slug,
-        "ways": [_way(way) for way in offer.ways],
-        "refused": list(offer.refused),
-    }
-
-
-def _way(way: InstallMethod) -> InstallMethodShape:
-    needs = [need_view(need) for need in way.needs]
-    return {"kind": way.kind, "shown": way.shown, "needs": needs, "warnings": list(way.warnings)}
+    return RegistryServerShape.of(offer)
 
 
 def _action_server(view: ConnectorView) -> ActionServerShape:
     connector = view.connector
-    return {
-        "name": next(iter(connector.aliases), connector.slug),
-        "slug": connector.slug,
-        "kind": connector.kind,
-        "description": connector.description,
-        "url": connector.configuration.openapi or connector.configuration.url,
-        "enabled": connector.enabled,
-        "state": view.status.state,
-        "tools": view.tools,
-    }
+    return ActionServerShape.of(
+        connector,
+        name=next(iter(connector.aliases), connector.slug),
+        url=connector.configuration.openapi or connector.configuration.url,
+        state=view.status.state,
+        tools=view.tools,
+    )

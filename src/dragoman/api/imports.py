@@ -5,21 +5,19 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
-from typing_extensions import TypedDict
 
 from dragoman.api.requests import PROBLEMS, TheCaller, TheHub
-from dragoman.api.shapes import ConnectorShape
-from dragoman.api.views import connector_view
-from dragoman.discovery.inputs import RegistryInput
-from dragoman.formats import BaseFolders, RequiredInput
+from dragoman.api.shapes import ConnectorShape, connector_view
+from dragoman.formats import BaseFolders
 from dragoman.formats.import_files import ImportText
 from dragoman.hub.imports import Action, ImportStep
 from dragoman.web.encoding import JSON, json_response
+from dragoman.web.shape import Shape
 
 routes = APIRouter(prefix="/api", tags=["configuration"], responses=PROBLEMS)
 
 
-class RequiredInputShape(TypedDict):
+class RequiredInputShape(Shape):
     name: str
     description: str
     is_required: bool
@@ -28,7 +26,7 @@ class RequiredInputShape(TypedDict):
     choices: list[str]
 
 
-class ImportStepShape(TypedDict):
+class ImportStepShape(Shape):
     """What happened, or would happen, to one entry. No secret appears in it."""
 
     source: str
@@ -45,7 +43,7 @@ class ImportStepShape(TypedDict):
     connector: ConnectorShape | None
 
 
-class ImportStepsShape(TypedDict):
+class ImportStepsShape(Shape):
     steps: list[ImportStepShape]
 
 
@@ -100,28 +98,4 @@ async def export_connectors(
 
 
 def step_view(step: ImportStep) -> ImportStepShape:
-    return {
-        "source": step.source,
-        "kind": step.kind,
-        "name": step.name,
-        "slug": step.slug,
-        "action": step.action,
-        "reached_by": step.reached_by,
-        "reason": step.reason,
-        "differs": list(step.differs),
-        "needs": [need_view(need) for need in step.needs],
-        "missing": list(step.missing),
-        "warnings": list(step.warnings),
-        "connector": connector_view(step.view) if step.view else None,
-    }
-
-
-def need_view(need: RequiredInput | RegistryInput) -> RequiredInputShape:
-    return {
-        "name": need.name,
-        "description": need.description,
-        "is_required": need.is_required,
-        "is_secret": need.is_secret,
-        "default": need.default,
-        "choices": list(need.choices),
-    }
+    return ImportStepShape.of(step, connector=connector_view(step.view) if step.view else None)

@@ -2,16 +2,15 @@
 
 from fastapi import APIRouter
 from starlette.responses import Response
-from typing_extensions import TypedDict
 
-from dragoman.agents.models import FoundModel
 from dragoman.api.requests import PROBLEMS, TheCaller, TheHub
 from dragoman.web.encoding import json_response
+from dragoman.web.shape import Shape
 
 routes = APIRouter(prefix="/api", tags=["agents"], responses=PROBLEMS)
 
 
-class ModelShape(TypedDict):
+class ModelShape(Shape):
     """`model` is null where nothing of this provider can be named; `why` says what is missing."""
 
     provider: str
@@ -21,21 +20,11 @@ class ModelShape(TypedDict):
     is_default: bool
 
 
-class ModelsShape(TypedDict):
+class ModelsShape(Shape):
     models: list[ModelShape]
 
 
 @routes.get("/models", responses={200: {"model": ModelsShape}})
 async def list_models(hub: TheHub, caller: TheCaller) -> Response:
     """In the order of choice; the default is what answers where nobody chose."""
-    return json_response({"models": [_view(found) for found in await hub.models.survey()]})
-
-
-def _view(found: FoundModel) -> ModelShape:
-    return {
-        "provider": found.provider,
-        "model": found.model,
-        "is_usable": found.is_usable,
-        "why": found.why,
-        "is_default": found.is_default,
-    }
+    return json_response({"models": [ModelShape.of(found) for found in await hub.models.survey()]})

@@ -8,8 +8,7 @@ from starlette.responses import Response
 
 from dragoman.api.events import event_stream, hub_frames
 from dragoman.api.requests import PROBLEMS, TheCaller, TheHub
-from dragoman.api.shapes import CallsShape, HealthShape
-from dragoman.api.views import call_view
+from dragoman.api.shapes import CallsShape, HealthShape, call_view
 from dragoman.errors import DragomanError, NotFound, StoreUnavailable
 from dragoman.telemetry.prometheus import CONTENT_TYPE, ConnectorState, PrometheusExposition
 from dragoman.web.encoding import json_response

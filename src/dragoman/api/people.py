@@ -7,7 +7,7 @@ from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import Response
 
 from dragoman.api import people_shapes as shapes
-from dragoman.api.people_shapes import key_view, me_view, user_view, workspace_view
+from dragoman.api.people_shapes import key_view, me_view, new_key_view, user_view, workspace_view
 from dragoman.api.requests import PROBLEMS, TheCaller, TheHub
 from dragoman.identity.authenticated import ALL_SCOPES
 from dragoman.people import Bounds, KeyScope
@@ -145,7 +145,7 @@ async def add_key(new: shapes.NewKey, hub: TheHub, caller: TheCaller, scopes: Th
         caller=caller,
     )
     headers = {"Location": f"/api/keys/{made.id}", "Cache-Control": "no-store"}
-    return json_response({**key_view(made), "key": plaintext}, 201, headers)
+    return json_response(new_key_view(made, plaintext), 201, headers)
 
 
 @routes.delete("/keys/{key}", responses={200: {"model": shapes.KeyShape}})

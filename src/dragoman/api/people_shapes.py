@@ -1,15 +1,16 @@
 """Workspaces, users and keys as the REST door is asked for them and tells of them. No hash ever leaves."""
 
-from dataclasses import asdict, replace
-from typing import Annotated, Any, Literal
+from dataclasses import replace
+from datetime import datetime
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool
-from typing_extensions import TypedDict
 
 from dragoman.connector import Policy
 from dragoman.hub.people import Myself
 from dragoman.people import ApiKey, Bounds, KeyScope, User, UserRole, Workspace
 from dragoman.scope import ANY_TOOL, Role, Way
+from dragoman.web.shape import Shape, Sorted, SortedOrNone
 
 _MOST = 2**53
 Name = Annotated[str, Field(min_length=1, max_length=100)]
@@ -82,7 +83,7 @@ class NewKey(_Request):
     workspace: Named | None = Field(default=None, description="id or name; for the operator")
 
 
-class UserLimitsShape(TypedDict):
+class UserLimitsShape(Shape):
     """What a user may use. Null is no bound."""
 
     calls_per_hour: int | None
@@ -93,37 +94,37 @@ class UserLimitsShape(TypedDict):
     max_connectors_per_thread: int | None
 
 
-class WorkspaceShape(TypedDict):
+class WorkspaceShape(Shape):
     id: str
     name: str
     approval: Policy
     bounds: UserLimitsShape
-    created_at: str
+    created_at: datetime
 
 
-class WorkspacesShape(TypedDict):
+class WorkspacesShape(Shape):
     workspaces: list[WorkspaceShape]
 
 
-class UserShape(TypedDict):
+class UserShape(Shape):
     """`external` is who they are to an outside issuer."""
 
     id: str
     workspace: str
     name: str
     role: UserRole
-    capabilities: list[str]
+    capabilities: Sorted
     bounds: UserLimitsShape
     is_active: bool
     external: str | None
-    created_at: str
+    created_at: datetime
 
 
-class UsersShape(TypedDict):
+class UsersShape(Shape):
     users: list[UserShape]
 
 
-class KeyShape(TypedDict):
+class KeyShape(Shape):
     """`hint` are the first letters of the key, by which a person knows it again."""
 
     id: str
@@ -131,13 +132,13 @@ class KeyShape(TypedDict):
     user: str
     name: str
     hint: str
-    scopes: list[str]
-    capabilities: list[str] | None
+    scopes: Sorted
+    capabilities: SortedOrNone
     way: Way
-    created_at: str
-    expires_at: str | None
-    revoked_at: str | None
-    last_used_at: str | None
+    created_at: datetime
+    expires_at: datetime | None
+    revoked_at: datetime | None
+    last_used_at: datetime | None
 
 
 class NewKeyShape(KeyShape):
@@ -146,81 +147,50 @@ class NewKeyShape(KeyShape):
     key: str
 
 
-class KeysShape(TypedDict):
+class KeysShape(Shape):
     keys: list[KeyShape]
 
 
-class MembershipShape(TypedDict):
+class MembershipShape(Shape):
     id: str
     name: str
 
 
-class MeShape(TypedDict):
+class MeShape(Shape):
     """Who asks. `grants` are sets of capabilities that must all admit a tool; `bounds` those in force."""
 
     workspace: MembershipShape
     user: MembershipShape
     role: Role
     way: Way
-    scopes: list[str]
+    scopes: Sorted
     grants: list[list[str]]
     bounds: UserLimitsShape
 
 
 def workspace_view(workspace: Workspace) -> WorkspaceShape:
-    return {
-        "id": workspace.id,
-        "name": workspace.name,
-        "approval": workspace.approval,
-        "bounds": bounds_view(workspace.bounds),
-        "created_at": workspace.created_at.isoformat(),
-    }
+    return WorkspaceShape.of(workspace)
 
 
 def user_view(user: User) -> UserShape:
-    return {
-        "id": user.id,
-        "workspace": user.workspace,
-        "name": user.name,
-        "role": user.role,
-        "capabilities": sorted(user.capabilities),
-        "bounds": bounds_view(user.bounds),
-        "is_active": user.is_active,
-        "external": user.external,
-        "created_at": user.created_at.isoformat(),
-    }
+    return UserShape.of(user)
 
 
 def key_view(key: ApiKey) -> KeyShape:
-    return {
-        "id": key.id,
-        "workspace": key.workspace,
-        "user": key.user,
-        "name": key.name,
-        "hint": key.hint,
-        "scopes": sorted(key.scopes),
-        "capabilities": None if key.capabilities is None else sorted(key.capabilities),
-        "way": key.way,
-        "created_at": key.created_at.isoformat(),
-        "expires_at": key.expires_at.isoformat() if key.expires_at else None,
-        "revoked_at": key.revoked_at.isoformat() if key.revoked_at else None,
-        "last_used_at": key.last_used_at.isoformat() if key.last_used_at else None,
-    }
+    return KeyShape.of(key)
+
+
+def new_key_view(key: ApiKey, plaintext: str) -> NewKeyShape:
+    return NewKeyShape.of(key, key=plaintext)
 
 
 def me_view(myself: Myself, scopes: frozenset[KeyScope]) -> MeShape:
-    caller, person = myself.caller, myself.person
-    return {
-        "workspace": {"id": person.workspace.id, "name": person.workspace.name},
-        "user": {"id": person.user.id, "name": person.user.name},
-        "role": caller.role,
-        "way": caller.way,
-        "scopes": sorted(scopes),
-        "grants": [sorted(grant) for grant in caller.grants],
-        "bounds": bounds_view(person.bounds),
-    }
-
-
-def bounds_view(bounds: Bounds) -> UserLimitsShape:
-    facts: Any = asdict(bounds)
-    return facts
+    person = myself.person
+    return MeShape.of(
+        myself.caller,
+        workspace=person.workspace,
+        user=person.user,
+        scopes=scopes,
+        grants=[sorted(grant) for grant in myself.caller.grants],
+        bounds=person.bounds,
+    )

@@ -4,33 +4,33 @@ The call itself was understood, so an answer with `status: error` comes with 200
 request that is none.
 """
 
-from typing import Any, Literal, NotRequired
+from typing import Any, Literal
 
 from fastapi import APIRouter
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 from starlette.responses import Response
-from typing_extensions import TypedDict
 
 from dragoman.agents.connector_query import MOST_TOOLS, ConnectorQuery, ErrorCode
 from dragoman.api.requests import PROBLEMS, TheCaller, TheHub
 from dragoman.web.encoding import json_response
+from dragoman.web.shape import Shape
 
 routes = APIRouter(prefix="/api", tags=["agents"], responses=PROBLEMS)
 
 
-class QueryErrorShape(TypedDict):
+class QueryErrorShape(Shape):
     code: ErrorCode
     message: str
-    hint: NotRequired[str]
+    hint: str | None = None
 
 
-class QueryShape(TypedDict):
+class QueryShape(Shape):
     """`metadata`: connector_id and connector_name; where its agent worked also plan, tools_used, contexts,
     answer, usage and run. Every citation `[c1]` in an answer names one of the contexts."""
 
     status: Literal["success", "error"]
     data: str | None
-    error: NotRequired[QueryErrorShape]
+    error: QueryErrorShape | None = None
     metadata: dict[str, Any]
 
 

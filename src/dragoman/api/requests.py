@@ -120,14 +120,20 @@ class ConnectorChanges(_Facts):
     """What is left out stays as it is; in `env` and `headers`, null takes a name away."""
 
 
-class CallRequest(BaseModel):
-    """For the OpenAPI document: the call itself is read by `calls`, without pydantic."""
+class ToolCallRequest(BaseModel):
+    """How a call is asked for. What it says of itself narrows who asks, and never widens it."""
 
-    tool: str = Field(examples=["mcp_time_get_current_time"])
     arguments: dict[str, Any] = Field(default_factory=dict[str, Any])
     timeout: float | None = Field(default=None, description="seconds; shortens the connector's own")
+    thread: str | None = Field(
+        default=None, min_length=1, max_length=200, description="only what is active in this thread"
+    )
+    agent: str | None = Field(
+        default=None, min_length=1, max_length=200, description="the call is this agent's: it may need a yes"
+    )
+    tools: list[str] | None = Field(default=None, max_length=1000, description="no tool but these")
+    cost_limit: float | None = Field(default=None, description="most dollars that the call may cost")
 
 
-class ToolCallRequest(BaseModel):
-    arguments: dict[str, Any] = Field(default_factory=dict[str, Any])
-    timeout: float | None = None
+class CallRequest(ToolCallRequest):
+    tool: str = Field(examples=["mcp_time_get_current_time"])

@@ -1,18 +1,16 @@
 """`/api/rollout`: how far connector agents are rolled out, for the operator."""
 
-from collections.abc import Mapping
-from dataclasses import asdict
+from datetime import datetime
 from typing import Any, Literal
 
 from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
-from typing_extensions import TypedDict
 
-from dragoman.agents.rollout import RolloutFigures
 from dragoman.api.requests import PROBLEMS, TheCaller, TheHub
 from dragoman.hub.rollout import RolloutStatus
 from dragoman.web.encoding import json_response
+from dragoman.web.shape import Shape
 
 routes = APIRouter(prefix="/api", tags=["rollout"], responses=PROBLEMS)
 
@@ -27,7 +25,7 @@ class RolloutChanges(BaseModel):
     users: list[str] | None = Field(default=None, max_length=1000, description="id, or workspace/id")
 
 
-class RolloutFiguresShape(TypedDict):
+class RolloutFiguresShape(Shape):
     """Of the runs that count. `error_share` is in percent, `tokens` and `cost` are means of a run."""
 
     runs: int
@@ -41,13 +39,13 @@ class RolloutFiguresShape(TypedDict):
     thumbs_down: int
 
 
-class RolloutPlanShape(TypedDict):
+class RolloutPlanShape(Shape):
     share: float
     workspaces: list[str]
     users: list[str]
 
 
-class RolloutThresholdsShape(TypedDict):
+class RolloutThresholdsShape(Shape):
     """`errors` and `slower` are in percent: beyond them the arm `agents` is switched off."""
 
     errors: float
@@ -57,21 +55,21 @@ class RolloutThresholdsShape(TypedDict):
     hours: float
 
 
-class RolloutRollbackShape(TypedDict):
+class RolloutRollbackShape(Shape):
     """`is_in_force`: nobody has set the rollout anew since."""
 
-    at: str
+    at: datetime
     reason: str
     is_in_force: bool
     agents: dict[str, Any]
     direct: dict[str, Any]
 
 
-class RolloutShape(TypedDict):
+class RolloutShape(Shape):
     state: Literal["off", "on", "rolled_back"]
     plan: RolloutPlanShape
     source: Literal["environment", "operator"]
-    set_at: str | None
+    set_at: datetime | None
     set_by: str | None
     arms: dict[str, RolloutFiguresShape]
     thresholds: RolloutThresholdsShape
@@ -100,28 +98,10 @@ async def reset_rollout(hub: TheHub, caller: TheCaller) -> Response:
     return json_response(_view(await hub.rollout.reset(caller)))
 
 
-def _view(status: RolloutStatus) -> Mapping[str, Any]:
-    plan, rollback = status.plan, status.rollback
-    state = "on" if status.is_active else "rolled_back" if status.is_rolled_back else "off"
-    return {
-        "state": state,
-        "plan": {"share": plan.share, "workspaces": [*plan.workspaces], "users": [*plan.users]},
-        "source": status.source,
-        "set_at": status.set_at.isoformat() if status.set_at else None,
-        "set_by": status.set_by,
-        "arms": {arm: _figures(figures) for arm, figures in status.arms.items()},
-        "thresholds": asdict(status.thresholds),
-        "rollback": rollback
-        and {
-            "at": rollback.at.isoformat(),
-            "reason": rollback.reason,
-            "is_in_force": status.is_rolled_back,
-            "agents": dict(rollback.agents),
-            "direct": dict(rollback.direct),
-        },
-        "notes": [*status.notes],
-    }
-
-
-def _figures(figures: RolloutFigures) -> Mapping[str, Any]:
-    return {**asdict(figures), "error_share": figures.error_share}
+def _view(status: RolloutStatus) -> RolloutShape:
+    rollback = status.rollback
+    return RolloutShape.of(
+        status,
+        state="on" if status.is_active else "rolled_back" if status.is_rolled_back else "off",
+        rollback=rollback and RolloutRollbackShape.of(rollback, is_in_force=status.is_rolled_back),
+    )

@@ -7,7 +7,6 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Header, Query, Request
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter
 from starlette.responses import Response
-from typing_extensions import TypedDict
 
 from dragoman.api.events import event_stream, run_frames
 from dragoman.api.requests import PROBLEMS, TheCaller, TheHub
@@ -24,6 +23,7 @@ from dragoman.api.run_shapes import (
 from dragoman.run import RunStatus
 from dragoman.web.encoding import json_response
 from dragoman.web.problems import InvalidRequest
+from dragoman.web.shape import Shape
 
 routes = APIRouter(prefix="/api", tags=["runs"], responses=PROBLEMS)
 _ID_IN_RUN = re.compile(r"\d{1,9}")
@@ -45,7 +45,7 @@ class ThumbRequest(BaseModel):
     thumb: Literal[1, -1, 0] = Field(description="1 is up, -1 is down, 0 takes it back")
 
 
-class ThumbShape(TypedDict):
+class ThumbShape(Shape):
     run: str
     thumb: int
 

@@ -6,28 +6,21 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 from starlette.responses import Response
-from typing_extensions import TypedDict
 
 from dragoman.api.requests import PROBLEMS, TheHub
-from dragoman.api.shapes import ToolShape
+from dragoman.api.shapes import SearchHitShape, tool_hit
 from dragoman.api.threads import ThreadCaller
-from dragoman.api.views import tool_view
 from dragoman.catalog.search import SearchResults
 from dragoman.errors import NotFound
 from dragoman.hub import Hub
 from dragoman.scope import Caller
 from dragoman.web.encoding import json_response
+from dragoman.web.shape import Shape
 
 routes = APIRouter(prefix="/api", tags=["tools"], responses=PROBLEMS)
 
 
-class SearchHitShape(ToolShape):
-    """`score` orders the hits of one answer; it means nothing beside that of another."""
-
-    score: float
-
-
-class SearchResultsShape(TypedDict):
+class SearchResultsShape(Shape):
     """`total` is how many tools were searched, `summary` says both: 5 of 1,938."""
 
     query: str
@@ -62,4 +55,4 @@ async def search_tools(
 def _views(hub: Hub, caller: Caller, found: SearchResults) -> Iterator[SearchHitShape]:
     for hit in found.hits:
         with suppress(NotFound):  # gone while the others were looked for
-            yield {**tool_view(hub.tools.info(hit.tool.name, caller)), "score": hit.score}
+            yield tool_hit(hub.tools.info(hit.tool.name, caller), hit.score)

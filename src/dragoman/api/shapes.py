@@ -1,22 +1,26 @@
-"""What the REST door answers, as types: the source of the OpenAPI document. Values are made in `views`."""
+"""What the REST door answers of connectors, tools and calls. A secret appears by its name only."""
 
+from collections.abc import Sequence
+from datetime import datetime
 from typing import Any, Literal
 
-from typing_extensions import TypedDict
-
+from dragoman.catalog import ToolChanges, ToolInfo
 from dragoman.catalog.connector_tools import CatalogState
 from dragoman.connections.source import State
 from dragoman.connector import Era, Kind, Origin, Policy, Transport
+from dragoman.hub import ConnectorView
+from dragoman.store import CallRecord, ToolVersion
 from dragoman.tool import ToolState
+from dragoman.web.shape import Shape, Sorted
 
 
-class StatusShape(TypedDict):
+class StatusShape(Shape):
     state: State
     cause: str | None
     hint: str | None
     attempt: int
-    next_attempt: str | None
-    since: str | None
+    next_attempt: datetime | None
+    since: datetime | None
     era: Era | None
     pid: int | None
     in_flight: int
@@ -25,7 +29,7 @@ class StatusShape(TypedDict):
     stderr: list[str]
 
 
-class MetricsShape(TypedDict):
+class MetricsShape(Shape):
     calls: int
     succeeded: int
     failed: int
@@ -35,8 +39,8 @@ class MetricsShape(TypedDict):
     p50_ms: float | None
     p95_ms: float | None
     last_error: str | None
-    last_error_at: str | None
-    last_call_at: str | None
+    last_error_at: datetime | None
+    last_call_at: datetime | None
     connects: int
     reconnects: int
     reuse_rate: float | None
@@ -44,7 +48,7 @@ class MetricsShape(TypedDict):
     connect_last_ms: float | None
 
 
-class ConnectorShape(TypedDict):
+class ConnectorShape(Shape):
     """`secrets` holds names such as `env:TOKEN`; their values never leave.
 
     `tier` says whose it is: the whole installation's, the workspace's, or the user's own.
@@ -65,8 +69,8 @@ class ConnectorShape(TypedDict):
     era: Era | None
     server: dict[str, Any] | None
     instructions: str | None
-    created_at: str
-    updated_at: str
+    created_at: datetime
+    updated_at: datetime
     status: StatusShape
     catalog: CatalogState
     tools: int
@@ -74,18 +78,18 @@ class ConnectorShape(TypedDict):
     metrics: MetricsShape
 
 
-class ConnectorsShape(TypedDict):
+class ConnectorsShape(Shape):
     connectors: list[ConnectorShape]
 
 
-class AnnotationsShape(TypedDict):
+class AnnotationsShape(Shape):
     read_only: bool | None
     destructive: bool | None
     idempotent: bool | None
     open_world: bool | None
 
 
-class ToolShape(TypedDict):
+class ToolShape(Shape):
     name: str
     connector: str
     original_name: str
@@ -100,12 +104,18 @@ class ToolShape(TypedDict):
     tokens: int
 
 
-class VersionShape(TypedDict):
+class SearchHitShape(ToolShape):
+    """`score` orders the hits of one answer; it means nothing beside that of another."""
+
+    score: float
+
+
+class VersionShape(Shape):
     """`diff` tells what changed since the version before."""
 
     version: int
     fingerprint: str
-    seen_at: str
+    seen_at: datetime
     diff: str
 
 
@@ -115,27 +125,27 @@ class ToolDetailShape(ToolShape):
     fingerprint: str
     input_schema: dict[str, Any]
     output_schema: dict[str, Any] | None
-    allowed_callers: list[str]
+    allowed_callers: Sorted
     approval: Policy | None
-    required_capabilities: list[str]
+    required_capabilities: Sorted
     cost: float
     cache_ttl: float
-    first_seen: str
+    first_seen: datetime
     versions: list[VersionShape]
 
 
-class ToolsShape(TypedDict):
+class ToolsShape(Shape):
     tools: list[ToolShape]
 
 
-class ToolChangeShape(TypedDict):
+class ToolChangeShape(Shape):
     tool: str
     version: int
     is_blocked: bool
     diff: str
 
 
-class ToolChangesShape(TypedDict):
+class ToolChangesShape(Shape):
     """What a refresh found; `skipped` says which tools cannot be offered, and why."""
 
     connector: str
@@ -146,7 +156,7 @@ class ToolChangesShape(TypedDict):
     skipped: list[str]
 
 
-class CallErrorShape(TypedDict):
+class CallErrorShape(Shape):
     code: str
     message: str
     retryable: bool
@@ -155,10 +165,10 @@ class CallErrorShape(TypedDict):
     retry_after: float | None
     connector: str | None
     tool: str | None
-    time: str
+    time: datetime
 
 
-class CallMetadataShape(TypedDict):
+class CallMetadataShape(Shape):
     """`handle` reads the whole of a result that was cut: GET /api/results/{handle}."""
 
     request_id: str
@@ -175,7 +185,7 @@ class CallMetadataShape(TypedDict):
     warnings: list[str]
 
 
-class OutputShape(TypedDict):
+class OutputShape(Shape):
     """What came of a call. A call that failed has `ok: false` and an error."""
 
     ok: bool
@@ -185,7 +195,7 @@ class OutputShape(TypedDict):
     content: list[dict[str, Any]]
 
 
-class CallShape(TypedDict):
+class CallShape(Shape):
     id: str
     tool: str
     connector: str | None
@@ -195,18 +205,18 @@ class CallShape(TypedDict):
     duration_ms: float
     attempts: int
     way: str
-    started_at: str
+    started_at: datetime
 
 
-class CallsShape(TypedDict):
+class CallsShape(Shape):
     calls: list[CallShape]
 
 
-class HealthShape(TypedDict):
+class HealthShape(Shape):
     status: str
 
 
-class ProblemShape(TypedDict):
+class ProblemShape(Shape):
     """RFC 9457, with Dragoman's own code, a hint for a person, and whether to try again."""
 
     type: str
@@ -217,3 +227,70 @@ class ProblemShape(TypedDict):
     hint: str | None
     cause: str | None
     retryable: bool
+
+
+def connector_view(view: ConnectorView) -> ConnectorShape:
+    connector = view.connector
+    configuration = connector.configuration
+    return ConnectorShape.of(
+        connector,
+        tier="user" if connector.owner else "workspace" if connector.workspace else "app",
+        transport=configuration.wire if connector.kind == "mcp" else None,
+        configuration=configuration.model_dump(mode="json", exclude={"secrets"}),
+        secrets=configuration.secrets,
+        status=view.status,
+        catalog=view.catalog,
+        tools=view.tools,
+        skipped=view.skipped,
+        metrics=view.metrics,
+    )
+
+
+def tool_view(info: ToolInfo) -> ToolShape:
+    return ToolShape.of(info.tool, **_tool_facts(info))
+
+
+def tool_hit(info: ToolInfo, score: float) -> SearchHitShape:
+    return SearchHitShape.of(info.tool, **_tool_facts(info), score=score)
+
+
+def tool_detail(info: ToolInfo, versions: Sequence[ToolVersion]) -> ToolDetailShape:
+    definition = info.tool.definition
+    return ToolDetailShape.of(
+        info.tool,
+        **_tool_facts(info),
+        alias=info.alias,
+        catalog=info.catalog,
+        input_schema=definition.input_schema,
+        output_schema=definition.output_schema,
+        versions=versions,
+    )
+
+
+def _tool_facts(info: ToolInfo) -> dict[str, Any]:
+    definition = info.tool.definition
+    return {
+        "connector": info.tool.slug,
+        "title": definition.title,
+        "description": definition.description,
+        "annotations": definition.annotations,
+        "state": info.state,
+        "tokens": info.tokens,
+    }
+
+
+def changes_view(changes: ToolChanges) -> ToolChangesShape:
+    return ToolChangesShape.of(
+        changes,
+        connector=changes.slug,
+        added=[tool.name for tool in changes.added],
+        changed=[
+            ToolChangeShape.of(change, tool=change.tool.name, version=change.tool.version)
+            for change in changes.changed
+        ],
+        removed=[tool.name for tool in changes.removed],
+    )
+
+
+def call_view(record: CallRecord) -> CallShape:
+    return CallShape.of(record, connector=record.slug)

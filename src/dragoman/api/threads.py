@@ -1,21 +1,21 @@
 """`/api/threads` and `/api/preferences`: what is active in a conversation, and what a user prefers."""
 
-from dataclasses import asdict, replace
+from dataclasses import replace
+from datetime import datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
-from typing_extensions import TypedDict
 
 from dragoman.api.requests import PROBLEMS, TheCaller, TheHub
-from dragoman.api.shapes import ToolShape
-from dragoman.api.views import tool_view
+from dragoman.api.shapes import ToolShape, tool_view
 from dragoman.hub.preferences import PreferencesView
-from dragoman.hub.thread_tools import MissingTools, ThreadTools, Why
+from dragoman.hub.thread_tools import ThreadTools, Why
 from dragoman.hub.threads import ThreadView
 from dragoman.scope import Caller
 from dragoman.web.encoding import json_response
+from dragoman.web.shape import Shape
 
 routes = APIRouter(prefix="/api", tags=["threads"], responses=PROBLEMS)
 _MOST_NAMES = 1000
@@ -39,7 +39,7 @@ async def _caller_in_thread(
 ThreadCaller = Annotated[Caller, Depends(_caller_in_thread)]
 
 
-class ThreadShape(TypedDict):
+class ThreadShape(Shape):
     """`connectors` null: the user's default set. `active` is what is in force now."""
 
     id: str
@@ -48,15 +48,15 @@ class ThreadShape(TypedDict):
     active: list[str]
     limit: int | None
     notes: list[str]
-    created_at: str
-    updated_at: str
+    created_at: datetime
+    updated_at: datetime
 
 
-class ThreadsShape(TypedDict):
+class ThreadsShape(Shape):
     threads: list[ThreadShape]
 
 
-class MissingToolsShape(TypedDict):
+class MissingToolsShape(Shape):
     """Tools that cannot be called in this thread, for one reason. A count of 0: nobody knows how many."""
 
     why: Why
@@ -67,12 +67,12 @@ class MissingToolsShape(TypedDict):
     hint: str | None
 
 
-class ThreadToolsShape(TypedDict):
+class ThreadToolsShape(Shape):
     tools: list[ToolShape]
     missing: list[MissingToolsShape]
 
 
-class PreferenceLimitsShape(TypedDict):
+class PreferenceLimitsShape(Shape):
     calls_per_hour: int | None
     tokens_per_day: int | None
     cost_per_day: float | None
@@ -81,7 +81,7 @@ class PreferenceLimitsShape(TypedDict):
     max_connectors_per_thread: int | None
 
 
-class PreferencesShape(TypedDict):
+class PreferencesShape(Shape):
     """`bounds` are the user's own, `above` what others set, `in_force` the smaller of both."""
 
     connectors: list[str] | None
@@ -222,43 +222,12 @@ async def change_preferences(changes: PreferenceChanges, hub: TheHub, caller: Th
 
 
 def thread_view(view: ThreadView) -> ThreadShape:
-    thread = view.thread
-    return {
-        "id": thread.id,
-        "title": thread.title,
-        "connectors": None if thread.connectors is None else list(thread.connectors),
-        "active": list(view.active),
-        "limit": view.limit,
-        "notes": list(view.notes),
-        "created_at": thread.created_at.isoformat(),
-        "updated_at": thread.updated_at.isoformat(),
-    }
+    return ThreadShape.of(view.thread, active=view.active, limit=view.limit, notes=view.notes)
 
 
 def thread_tools_view(found: ThreadTools) -> ThreadToolsShape:
-    return {
-        "tools": [tool_view(info) for info in found.tools],
-        "missing": [_missing(one) for one in found.missing],
-    }
-
-
-def _missing(one: MissingTools) -> MissingToolsShape:
-    return {
-        "why": one.why,
-        "connector": one.connector,
-        "count": one.count,
-        "reason": one.reason,
-        "text": one.text,
-        "hint": one.hint,
-    }
+    return ThreadToolsShape.of(found, tools=[tool_view(info) for info in found.tools])
 
 
 def preferences_view(view: PreferencesView) -> PreferencesShape:
-    chosen = view.preferences
-    return {
-        "connectors": None if chosen.connectors is None else list(chosen.connectors),
-        "auto_load": chosen.auto_load,
-        "bounds": PreferenceLimitsShape(**asdict(chosen.bounds)),
-        "above": PreferenceLimitsShape(**asdict(view.above)),
-        "in_force": PreferenceLimitsShape(**asdict(view.in_force)),
-    }
+    return PreferencesShape.of(view.preferences, above=view.above, in_force=view.in_force)

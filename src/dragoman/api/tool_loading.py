@@ -9,14 +9,13 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
-from typing_extensions import TypedDict
 
 from dragoman.api.requests import PROBLEMS, TheCaller, TheHub
-from dragoman.api.search import SearchHitShape
-from dragoman.api.views import tool_view
+from dragoman.api.shapes import SearchHitShape, tool_hit
 from dragoman.hub.deferred_tools import Footprint, ToolFootprint
 from dragoman.tokens import Counter
 from dragoman.web.encoding import json_response
+from dragoman.web.shape import Shape
 
 routes = APIRouter(prefix="/api", tags=["tools"], responses=PROBLEMS)
 _Thread = Annotated[str, Field(min_length=1, max_length=200)]
@@ -45,7 +44,7 @@ class UnloadRequest(_Request):
     tools: _Names | None = Field(default=None, description="all that are loaded if left out")
 
 
-class ResolvedShape(TypedDict):
+class ResolvedShape(Shape):
     """`total` is how many tools were searched, `summary` says both: 5 of 1,938. `tokens` are of the hits.
 
     `loaded` are those that the thread did not have before; none where `auto_load` is off.
@@ -60,7 +59,7 @@ class ResolvedShape(TypedDict):
     hits: list[SearchHitShape]
 
 
-class LoadedShape(TypedDict):
+class LoadedShape(Shape):
     """`changed` are those that this request loaded or unloaded, `loaded` all that the thread has now."""
 
     thread: str
@@ -68,7 +67,7 @@ class LoadedShape(TypedDict):
     loaded: list[str]
 
 
-class ToolFootprintShape(TypedDict):
+class ToolFootprintShape(Shape):
     name: str
     connector: str
     tokens: int
@@ -76,7 +75,7 @@ class ToolFootprintShape(TypedDict):
     loaded: bool
 
 
-class ConnectorFootprintShape(TypedDict):
+class ConnectorFootprintShape(Shape):
     connector: str
     tools: int
     tokens: int
@@ -84,7 +83,7 @@ class ConnectorFootprintShape(TypedDict):
     tokens_in_view: int
 
 
-class FootprintShape(TypedDict):
+class FootprintShape(Shape):
     """In view is what is not deferred. `counted_by` estimate: a few percent off."""
 
     thread: str | None
@@ -100,17 +99,8 @@ class FootprintShape(TypedDict):
 async def resolve_tools(wanted: ResolveRequest, hub: TheHub, caller: TheCaller) -> Response:
     """Finds the tools for a prompt and loads them into the thread, if the user's `auto_load` is on."""
     found = await hub.tools.resolve(**wanted.model_dump(), caller=caller)
-    return json_response(
-        {
-            "total": found.total,
-            "summary": found.summary,
-            "thread": found.thread,
-            "auto_load": found.auto_load,
-            "tokens": found.tokens,
-            "loaded": list(found.loaded),
-            "hits": [{**tool_view(info), "score": score} for info, score in found.hits],
-        }
-    )
+    hits = [tool_hit(info, score) for info, score in found.hits]
+    return json_response(ResolvedShape.of(found, hits=hits))
 
 
 @routes.post("/tools/load", responses={200: {"model": LoadedShape}})
@@ -142,32 +132,16 @@ def footprint_view(footprint: Footprint) -> FootprintShape:
     by_connector: dict[str, list[ToolFootprint]] = {}
     for tool in footprint.tools:
         by_connector.setdefault(tool.connector, []).append(tool)
-    return {
-        "thread": footprint.thread,
-        "budget": footprint.budget,
-        "counted_by": footprint.counted_by,
-        "tokens": footprint.tokens,
-        "tokens_in_view": footprint.tokens_in_view,
-        "connectors": [_connector_view(slug, tools) for slug, tools in by_connector.items()],
-        "tools": [
-            {
-                "name": tool.name,
-                "connector": tool.connector,
-                "tokens": tool.tokens,
-                "deferred": tool.deferred,
-                "loaded": tool.loaded,
-            }
-            for tool in footprint.tools
-        ],
-    }
+    connectors = [_connector_view(slug, tools) for slug, tools in by_connector.items()]
+    return FootprintShape.of(footprint, connectors=connectors)
 
 
 def _connector_view(slug: str, tools: Sequence[ToolFootprint]) -> ConnectorFootprintShape:
     in_view = [tool for tool in tools if not tool.deferred]
-    return {
-        "connector": slug,
-        "tools": len(tools),
-        "tokens": sum(tool.tokens for tool in tools),
-        "tools_in_view": len(in_view),
-        "tokens_in_view": sum(tool.tokens for tool in in_view),
-    }
+    return ConnectorFootprintShape(
+        connector=slug,
+        tools=len(tools),
+        tokens=sum(tool.tokens for tool in tools),
+        tools_in_view=len(in_view),
+        tokens_in_view=sum(tool.tokens for tool in in_view),
+    )

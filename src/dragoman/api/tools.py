@@ -8,9 +8,8 @@ from starlette.responses import Response
 
 from dragoman.api.calls import make_call
 from dragoman.api.requests import PROBLEMS, CallRequest, TheCaller, TheHub, ToolCallRequest
-from dragoman.api.shapes import OutputShape, ToolDetailShape, ToolsShape
+from dragoman.api.shapes import OutputShape, ToolDetailShape, ToolsShape, tool_detail, tool_view
 from dragoman.api.threads import ThreadCaller
-from dragoman.api.views import tool_detail, tool_view
 from dragoman.connector import Policy
 from dragoman.hub import Hub
 from dragoman.scope import Caller

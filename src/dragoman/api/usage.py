@@ -1,28 +1,29 @@
 """`/api/usage`: what was used, and what may still be."""
 
+from datetime import datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Query
 from starlette.responses import Response
-from typing_extensions import TypedDict
 
 from dragoman.api.requests import PROBLEMS, TheCaller, TheHub
 from dragoman.web.encoding import json_response
+from dragoman.web.shape import Shape
 
 routes = APIRouter(prefix="/api", tags=["usage"], responses=PROBLEMS)
 
 
-class UsedLimitShape(TypedDict):
+class UsedLimitShape(Shape):
     """`used` is null where nothing is counted: there is no bound. Money is in dollars."""
 
     bound: str
     used: float | None
     limit: float | None
     set_by: str | None
-    resets_at: str | None
+    resets_at: datetime | None
 
 
-class UsageReportShape(TypedDict):
+class UsageReportShape(Shape):
     user: str
     name: str
     calls_last_hour: int
@@ -37,4 +38,4 @@ async def show_usage(
     user: Annotated[str | None, Query(max_length=200, description="id or name; for admins")] = None,
 ) -> Response:
     """What was used in the current windows, the bounds in force and who set each."""
-    return json_response(await hub.usage.show(user, caller=caller))
+    return json_response(UsageReportShape.of(await hub.usage.show(user, caller=caller)))

@@ -3,9 +3,11 @@
 import dataclasses
 import json
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any, cast
 
 import orjson
+from pydantic import BaseModel
 from starlette.responses import Response
 
 JSON = "application/json"
@@ -24,6 +26,10 @@ def json_response(value: Any, status: int = 200, headers: Mapping[str, str] | No
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, BaseModel):
+        return value.model_dump()
+    if isinstance(value, datetime):
+        return value.isoformat()
     if isinstance(value, Mapping):
         return dict(cast("Mapping[Any, Any]", value))
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
