@@ -74,11 +74,11 @@ def furnish(service: Service) -> dict[str, Any]:
     assert call(service, ann, tool, name=variable)["ok"]
 
     made("/api/agents", ann, name="clerk", instructions="Answer briefly.", connectors=["notes"])
-    greeting = run_of(service, ann, "hello there")
-    again = run_of(service, ann, "hello again", greeting["thread"])
+    greeting = message(service, ann, "hello there")
+    again = message(service, ann, "hello again", greeting["thread"])
     assert again["status"] == "done"
-    painting = run_of(service, ann, "which colour shall it be")
-    sending = run_of(service, ann, "send the note")
+    painting = message(service, ann, "which colour shall it be")
+    sending = message(service, ann, "send the note")
     assert painting["status"] == sending["status"] == "waiting"
 
     pending = call(service, facts["keys"]["agent"], "mcp_notes_send", text="from a call")
@@ -93,7 +93,7 @@ def furnish(service: Service) -> dict[str, Any]:
     }
 
 
-def run_of(service: Service, key: str, text: str, thread: str | None = None) -> Any:
+def message(service: Service, key: str, text: str, thread: str | None = None) -> Any:
     """The run of a message, once it has ended or waits for a person."""
     path = f"/api/threads/{thread}/messages" if thread else "/api/messages"
     reply = service.ask("POST", f"{path}?wait=true", {"text": text}, key)

@@ -3,9 +3,12 @@
 A service over it, the MCP server that its connectors name, and a scripted model over real HTTP.
 """
 
+import json
+import shutil
+import sqlite3
 import time
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +21,17 @@ from servers.scripted_models import open_scripted_openai
 
 FOLDER = Path(__file__).parent / "old_home"
 PATIENCE = 30.0
+FACTS: dict[str, Any] = json.loads((FOLDER / "facts.json").read_text())
+KEYS: dict[str, str] = FACTS["keys"]
 DIGEST_OF_SHARED = ("mcp_notes_digest", "NOTES_TOKEN")
 DIGEST_OF_PERSONAL = ("mcp_mail_digest", "MAIL_TOKEN")
 
 
 def script(turn: Turn) -> Said:
-    """What the model says: it asks for a colour, sends a note, or greets."""
+    """What the model says: it plans, asks for a colour, sends a note, counts, or greets."""
+    if "state_plan" in turn.tools and turn.number == 1:
+        step = {"tool": "digest", "reason": "to see the variable"}
+        return Said(tool_calls=(Call("state_plan", {"steps": [step]}),))
     if "colour" in turn.user:
         if turn.number == 1:
             return Said(tool_calls=(Call("ask_person", {"question": "Which colour?"}),))
@@ -32,7 +40,21 @@ def script(turn: Turn) -> Said:
         if turn.number == 1:
             return Said(tool_calls=(Call("mcp_notes_send", {"text": "from a run"}),))
         return Said(text=f"Done: {turn.result('mcp_notes_send')}.")
+    if "count" in turn.user and turn.number == 1:
+        return Said(tool_calls=(Call("mcp_raw_progress", {"n": 2}),))
     return Said(text="Good day.")
+
+
+def copy_old_home(folder: Path) -> Path:
+    """As a person would restore it from a backup."""
+    home = folder / "home"
+    home.mkdir(mode=0o700)
+    with closing(sqlite3.connect(home / "dragoman.db")) as database:
+        database.executescript((FOLDER / "dragoman.sql").read_text(encoding="utf-8"))
+    for name in ("key", "token"):
+        shutil.copyfile(FOLDER / name, home / name)
+        (home / name).chmod(0o600)
+    return home
 
 
 @contextmanager
@@ -58,6 +80,25 @@ def running_old_home(home: Path, journal: Path) -> Generator[Service]:
         ) as service,
     ):
         yield service
+
+
+def answer_approval(service: Service, text: str) -> None:
+    """Ann says yes to sending the note with this text."""
+    asked = service.get("/api/approvals", KEYS["ann"])["approvals"]
+    (approval,) = [one for one in asked if one["arguments"] == {"text": text}]
+    path = f"/api/approvals/{approval['id']}/answer"
+    checked(service.ask("POST", path, {"answer": "once"}, KEYS["ann"]), 200)
+
+
+def answer_question(service: Service, words: str) -> None:
+    """Ann answers the one question that is open."""
+    (question,) = service.get("/api/questions", KEYS["ann"])["questions"]
+    checked(service.ask("POST", f"/api/questions/{question['id']}", {"answer": words}, KEYS["ann"]), 200)
+
+
+def run_of(service: Service, name: str) -> Any:
+    """A run that waited when the home was made."""
+    return service.get(f"/api/runs/{FACTS[name]}", KEYS["ann"])["run"]
 
 
 def call(service: Service, token: str, tool: str, **arguments: Any) -> Any:

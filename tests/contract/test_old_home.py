@@ -5,10 +5,7 @@ Only through doors that people have, so that no rebuilding of the inside changes
 
 import hashlib
 import json
-import shutil
-import sqlite3
 from collections.abc import Generator
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +13,17 @@ import pytest
 from old_home_service import (
     DIGEST_OF_PERSONAL,
     DIGEST_OF_SHARED,
-    FOLDER,
+    FACTS,
+    KEYS,
+    answer_approval,
+    answer_question,
     call,
-    checked,
+    copy_old_home,
+    run_of,
     running_old_home,
     until,
 )
 from product import Service, run_dragoman
-
-FACTS: dict[str, Any] = json.loads((FOLDER / "facts.json").read_text())
-KEYS: dict[str, str] = FACTS["keys"]
 
 
 @pytest.fixture(scope="module")
@@ -37,14 +35,7 @@ def journal(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def old(tmp_path_factory: pytest.TempPathFactory, journal: Path) -> Generator[Service]:
     """A copy of the old home, served by today's code."""
-    home = tmp_path_factory.mktemp("old") / "home"
-    home.mkdir(mode=0o700)
-    with closing(sqlite3.connect(home / "dragoman.db")) as database:
-        database.executescript((FOLDER / "dragoman.sql").read_text(encoding="utf-8"))
-    for name in ("key", "token"):
-        shutil.copyfile(FOLDER / name, home / name)
-        (home / name).chmod(0o600)
-    with running_old_home(home, journal) as service:
+    with running_old_home(copy_old_home(tmp_path_factory.mktemp("old")), journal) as service:
         yield service
 
 
@@ -94,14 +85,14 @@ def test_the_secret_of_a_person_is_exported_to_that_person(old: Service) -> None
 def test_a_run_that_waits_for_an_answer_goes_on_and_ends(old: Service) -> None:
     (question,) = old.get("/api/questions", KEYS["ann"])["questions"]
     assert (question["run"], question["text"]) == (FACTS["painting"], "Which colour?")
-    checked(old.ask("POST", f"/api/questions/{question['id']}", {"answer": "green"}, KEYS["ann"]), 200)
+    answer_question(old, "green")
     until(lambda: run_of(old, "painting")["status"] == "done")
     assert run_of(old, "painting")["answer"] == "I paint it green."
 
 
 def test_a_run_that_waits_for_an_approval_makes_its_call_once_and_ends(old: Service, journal: Path) -> None:
     assert run_of(old, "sending")["status"] == "waiting"
-    answer(old, "from a run", "once")
+    answer_approval(old, "from a run")
     until(lambda: run_of(old, "sending")["status"] == "done")
     assert run_of(old, "sending")["answer"] == "Done: sent from a run."
     assert sent(journal).count("from a run") == 1
@@ -111,7 +102,7 @@ def test_a_call_that_waits_for_an_approval_runs_after_it(old: Service, journal: 
     asked = {"text": "from a call"}
     assert call(old, KEYS["agent"], "mcp_notes_send", **asked)["error"]["code"] == "approval_pending"
     assert "from a call" not in sent(journal)
-    answer(old, "from a call", "once")
+    answer_approval(old, "from a call")
     assert call(old, KEYS["agent"], "mcp_notes_send", **asked)["ok"]
     assert sent(journal).count("from a call") == 1
 
@@ -137,17 +128,6 @@ def test_the_command_works_on_it(old: Service) -> None:
 
 def names(found: list[dict[str, Any]], field: str) -> set[str]:
     return {one[field] for one in found}
-
-
-def run_of(old: Service, name: str) -> Any:
-    return old.get(f"/api/runs/{FACTS[name]}", KEYS["ann"])["run"]
-
-
-def answer(old: Service, text: str, given: str) -> None:
-    """Answers the approval that is asked for the note with this text."""
-    asked = old.get("/api/approvals", KEYS["ann"])["approvals"]
-    (approval,) = [one for one in asked if one["arguments"] == {"text": text}]
-    checked(old.ask("POST", f"/api/approvals/{approval['id']}/answer", {"answer": given}, KEYS["ann"]), 200)
 
 
 def sent(journal: Path) -> list[str]:
