@@ -58,7 +58,6 @@ def make_things_happen(service: Service) -> list[str]:
     ask("POST", "/api/connectors/mail/connect")
     ask("PUT", "/api/credentials/mail", values={"env:MAIL_TOKEN": "another"})
     ask("POST", "/api/agents", name="helper")
-    ask("PATCH", "/api/preferences", auto_load=False)
     ask("PUT", "/api/rollout", None, share=0)
     thread = ask("POST", "/api/threads")["id"]
     ask("POST", "/api/tools/load", thread=thread, tools=["mcp_notes_digest"])
@@ -73,6 +72,7 @@ def make_things_happen(service: Service) -> list[str]:
     answer_question(service, "red")
     sending = ask("POST", "/api/messages?wait=true", text="send it")["run"]["id"]
     answer_approval(service, "from a run")
+    ask("PATCH", "/api/preferences", auto_load=False)
     ask("DELETE", "/api/connectors/raw", None)
     return [counting, planning, FACTS["sending"], FACTS["painting"], painting, sending]
 

@@ -61,8 +61,8 @@ CREATE TABLE api_keys (
     expires_at DATETIME,
     revoked_at DATETIME,
     last_used_at DATETIME,
-    CONSTRAINT pk_api_keys PRIMARY KEY (id),
     CONSTRAINT fk_api_keys_users FOREIGN KEY(workspace, user) REFERENCES users (workspace, id) ON DELETE CASCADE,
+    CONSTRAINT pk_api_keys PRIMARY KEY (id),
     CONSTRAINT uq_api_keys_hash UNIQUE (hash)
 );
 
@@ -130,8 +130,8 @@ CREATE TABLE authorization_flows (
     connector_id TEXT NOT NULL,
     sealed BLOB NOT NULL,
     expires_at DATETIME NOT NULL,
-    CONSTRAINT pk_authorization_flows PRIMARY KEY (state_hash),
-    CONSTRAINT fk_authorization_flows_connectors FOREIGN KEY(connector_id) REFERENCES connectors (id) ON DELETE CASCADE
+    CONSTRAINT fk_authorization_flows_connectors FOREIGN KEY(connector_id) REFERENCES connectors (id) ON DELETE CASCADE,
+    CONSTRAINT pk_authorization_flows PRIMARY KEY (state_hash)
 );
 
 CREATE INDEX ix_authorization_flows_expires_at ON authorization_flows (expires_at);
@@ -164,8 +164,8 @@ CREATE TABLE connector_metrics (
     workspace TEXT NOT NULL,
     connector_id TEXT NOT NULL,
     numbers JSON NOT NULL,
-    CONSTRAINT pk_connector_metrics PRIMARY KEY (workspace, connector_id),
-    CONSTRAINT fk_connector_metrics_connectors FOREIGN KEY(workspace, connector_id) REFERENCES connectors (workspace, id) ON DELETE CASCADE
+    CONSTRAINT fk_connector_metrics_connectors FOREIGN KEY(workspace, connector_id) REFERENCES connectors (workspace, id) ON DELETE CASCADE,
+    CONSTRAINT pk_connector_metrics PRIMARY KEY (workspace, connector_id)
 );
 
 CREATE TABLE "connectors" (
@@ -364,8 +364,8 @@ CREATE TABLE "secrets" (
     key_id TEXT NOT NULL,
     nonce BLOB NOT NULL,
     ciphertext BLOB NOT NULL,
-    CONSTRAINT pk_secrets PRIMARY KEY (workspace, connector_id, user, name),
-    CONSTRAINT fk_secrets_connectors FOREIGN KEY(connector_id) REFERENCES connectors (id) ON DELETE CASCADE
+    CONSTRAINT fk_secrets_connectors FOREIGN KEY(connector_id) REFERENCES connectors (id) ON DELETE CASCADE,
+    CONSTRAINT pk_secrets PRIMARY KEY (workspace, connector_id, user, name)
 );
 
 CREATE TABLE threads (
@@ -389,8 +389,8 @@ CREATE TABLE tool_versions (
     definition JSON NOT NULL,
     diff TEXT NOT NULL,
     seen_at DATETIME NOT NULL,
-    CONSTRAINT pk_tool_versions PRIMARY KEY (workspace, connector_id, identity, tool, version),
-    CONSTRAINT fk_tool_versions_tools FOREIGN KEY(workspace, connector_id, identity, tool) REFERENCES tools (workspace, connector_id, identity, name) ON DELETE CASCADE
+    CONSTRAINT fk_tool_versions_tools FOREIGN KEY(workspace, connector_id, identity, tool) REFERENCES tools (workspace, connector_id, identity, name) ON DELETE CASCADE,
+    CONSTRAINT pk_tool_versions PRIMARY KEY (workspace, connector_id, identity, tool, version)
 );
 
 CREATE TABLE tools (
@@ -411,8 +411,8 @@ CREATE TABLE tools (
     approval TEXT,
     cost FLOAT NOT NULL,
     first_seen DATETIME NOT NULL,
-    CONSTRAINT pk_tools PRIMARY KEY (workspace, connector_id, identity, name),
-    CONSTRAINT fk_tools_connectors FOREIGN KEY(workspace, connector_id) REFERENCES connectors (workspace, id) ON DELETE CASCADE
+    CONSTRAINT fk_tools_connectors FOREIGN KEY(workspace, connector_id) REFERENCES connectors (workspace, id) ON DELETE CASCADE,
+    CONSTRAINT pk_tools PRIMARY KEY (workspace, connector_id, identity, name)
 );
 
 CREATE TABLE usage (
@@ -435,10 +435,10 @@ CREATE TABLE users (
     is_active BOOLEAN NOT NULL,
     external TEXT,
     created_at DATETIME NOT NULL,
-    CONSTRAINT pk_users PRIMARY KEY (workspace, id),
     CONSTRAINT fk_users_workspaces FOREIGN KEY(workspace) REFERENCES workspaces (id) ON DELETE CASCADE,
-    CONSTRAINT uq_users_workspace_name UNIQUE (workspace, name),
-    CONSTRAINT uq_users_external UNIQUE (external)
+    CONSTRAINT pk_users PRIMARY KEY (workspace, id),
+    CONSTRAINT uq_users_external UNIQUE (external),
+    CONSTRAINT uq_users_workspace_name UNIQUE (workspace, name)
 );
 
 CREATE TABLE workspaces (
