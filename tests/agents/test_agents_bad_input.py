@@ -221,9 +221,9 @@ async def test_only_a_person_answers_and_only_in_time(tmp_path: Path, database_u
             workspace=question.workspace, user=question.user, thread=run.thread, author="person", text="x"
         )
         before = len(await hub.messages.list(run.thread))
-        assert await hub._store.questions.answer_by(message, question.id, late) is None
+        assert await hub._store.runs.answer_by(message, question.id, late) is None
         assert len(await hub.messages.list(run.thread)) == before
-        await hub._store.questions.close(run.workspace, run.id, "expired")
+        await hub._store.runs.close_questions(run.workspace, run.id, "expired")
         later = await hub.messages.post("green", thread=run.thread)
         assert later.run.id != run.id
         assert (await hub.runs.finished(later.run)).answer == "green: []"

@@ -14,7 +14,7 @@ from dragoman.calls.records import FinishedCall
 from dragoman.errors import StoreUnavailable
 from dragoman.store import open_store
 from dragoman.store.audit_chain import verify
-from dragoman.store.protocols import AuditRows
+from dragoman.store.protocols import AuditStore
 from dragoman.store.records import AuditEntry
 from patience import deadline, patient
 
@@ -40,7 +40,7 @@ def finished(number: int = 0, caller: Caller = ADA) -> FinishedCall:
 class Failing:
     """Real rows of a store that does not answer now and then, or hangs."""
 
-    def __init__(self, rows: AuditRows) -> None:
+    def __init__(self, rows: AuditStore) -> None:
         self._rows = rows
         self.is_down = False
         self.open = asyncio.Event()
@@ -143,7 +143,7 @@ async def test_a_store_that_hangs_delays_the_end_by_no_more_than_a_bound(
 class Slow:
     """Real rows that take their time, and tell when each batch came and when it was written."""
 
-    def __init__(self, rows: AuditRows) -> None:
+    def __init__(self, rows: AuditStore) -> None:
         self._rows = rows
         self.go = asyncio.Event()
         self.begun: asyncio.Queue[float] = asyncio.Queue()

@@ -19,7 +19,7 @@ from dragoman.hub.usage import Usage
 from dragoman.identity.directory import Directory
 from dragoman.people import Bounds, Workspace
 from dragoman.store import open_store
-from dragoman.store.protocols import Store, UsageRows
+from dragoman.store.protocols import Store, UsageStore
 from dragoman.store.records import ConcurrencyLease, UsageMeter
 from patience import patient
 
@@ -30,7 +30,7 @@ NOON = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC).timestamp()
 class Desk:
     """Budgets with a clock that the test moves."""
 
-    def __init__(self, store: Store, rows: UsageRows | None = None) -> None:
+    def __init__(self, store: Store, rows: UsageStore | None = None) -> None:
         self.now = NOON
         self.store = store
         self.directory = Directory(store.people)
@@ -168,7 +168,7 @@ async def test_a_caller_cancelled_while_asking_holds_no_place(database_url: str)
 class Failing:
     """Real rows of a store that does not answer now and then."""
 
-    def __init__(self, rows: UsageRows) -> None:
+    def __init__(self, rows: UsageStore) -> None:
         self._rows = rows
         self.is_down = False
 

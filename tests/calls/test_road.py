@@ -2,7 +2,7 @@ import asyncio
 import inspect
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from toolshop import READ_ONLY, Doorstep, World, echo, made_connector, text
@@ -10,6 +10,7 @@ from toolshop import READ_ONLY, Doorstep, World, echo, made_connector, text
 from dragoman.calls import Road
 from dragoman.errors import Unreachable
 from dragoman.scope import LOCAL_CALLER, Caller
+from dragoman.store.protocols import CallStore
 from dragoman.telemetry.redaction import Redactor
 from dragoman.tool import RawResult, ToolCall
 from patience import patient
@@ -220,8 +221,8 @@ async def test_a_large_result_is_cut_and_kept_whole_for_its_user(database_url: s
         await world.offer("shout", shout)
         output = await world.call("mcp_shop_shout")
         handle = output.metadata.handle or ""
-        kept = await world.store.results.find("local", "owner", handle)
-        assert await world.store.results.find("local", "bob", handle) is None
+        kept = await world.store.calls.find_result("local", "owner", handle)
+        assert await world.store.calls.find_result("local", "bob", handle) is None
     assert output.ok
     assert (output.metadata.truncated, output.metadata.size) == (True, len(whole.encode()))
     assert kept is not None
@@ -239,7 +240,7 @@ async def test_a_result_that_cannot_be_kept_is_still_a_result(sqlite_url: str) -
 
     async with World(sqlite_url, made_connector(max_result_bytes=1024)) as world:
         await world.offer("shout", shout)
-        world.road._keeping._rows = _Full()
+        world.road._keeping._rows = cast("CallStore", _Full())
         output = await world.call("mcp_shop_shout")
     assert output.ok
     assert (output.metadata.truncated, output.metadata.handle) == (True, None)
@@ -247,13 +248,8 @@ async def test_a_result_that_cannot_be_kept_is_still_a_result(sqlite_url: str) -
 
 
 class _Full:
-    async def keep(self, result: object) -> None:
+    async def keep_result(self, result: object) -> None:
         raise OSError("disk full")
-
-    async def find(self, workspace: str, user: str, handle: str) -> None: ...
-
-    async def forget(self, before: object) -> int:
-        return 0
 
 
 async def test_a_read_only_tool_with_a_time_to_live_answers_from_memory(sqlite_url: str) -> None:

@@ -2,6 +2,7 @@ import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import cast
 
 import pytest
 from listings import defined, listed, made_connector, native_connector, open_catalog
@@ -12,6 +13,7 @@ from dragoman.events import Events
 from dragoman.names import public_name
 from dragoman.scope import LOCAL_CALLER, Caller, identity_of
 from dragoman.store import open_store
+from dragoman.store.protocols import ConnectorStore
 from dragoman.store.records import ToolVersion
 from dragoman.tool import Tool, ToolDefinition
 
@@ -24,12 +26,12 @@ def names(tools: list[Tool]) -> list[str]:
 
 
 class Forgetful:
-    """A store that keeps nothing: it fills `ToolRows`."""
+    """A store that keeps nothing: what a catalogue uses of `ConnectorStore`."""
 
-    async def list(self, workspace: str | None = None) -> Sequence[Tool]:
+    async def tools(self, workspace: str | None = None) -> Sequence[Tool]:
         return ()
 
-    async def save(
+    async def save_tools(
         self, tools: Sequence[Tool], versions: Sequence[ToolVersion], removed: Sequence[Tool]
     ) -> None: ...
 
@@ -228,7 +230,7 @@ async def test_thousands_of_tools_do_not_hold_up_the_loop() -> None:
 
     schema = {"type": "object", "properties": {f"field_{n}": {"type": "string"} for n in range(10)}}
     tools = [defined(f"tool_{number}", "words " * 20, input_schema=schema) for number in range(5000)]
-    catalog = Catalog(Forgetful(), Events())
+    catalog = Catalog(cast("ConnectorStore", Forgetful()), Events())
     longest, done = 0.0, False
 
     async def watch() -> None:

@@ -215,13 +215,13 @@ async def test_what_cannot_be_called_is_not_loaded(tmp_path: Path) -> None:
 async def test_a_thread_holds_a_bounded_number_of_tools_and_the_oldest_go_first(database_url: str) -> None:
     key = ("w", "u", "t")
     async with open_store(database_url) as store:
-        loaded = LoadedTools(store.loaded)
+        loaded = LoadedTools(store.threads)
         await loaded.add(key, (f"tool{number}" for number in range(MOST_LOADED)))
         await loaded.add(key, ["tool0"])
         assert await loaded.add(key, ["one_more"]) == LoadedChange(("one_more",), ("tool1",))
         assert len(loaded.of(key)) == MOST_LOADED
         assert loaded.of(key)[-2:] == ("tool0", "one_more")
-        assert await LoadedTools(store.loaded).read(key) == loaded.of(key)
+        assert await LoadedTools(store.threads).read(key) == loaded.of(key)
 
 
 def _local() -> tuple[str, str]:

@@ -97,27 +97,27 @@ async def test_many_loads_at_once_lose_nothing(tmp_path: Path, database_url: str
 async def test_a_thread_that_nobody_wrote_down_is_forgotten_in_the_end(database_url: str) -> None:
     async with open_store(database_url) as store:
         await store.threads.put(Thread(id="written", workspace="w", user="u"))
-        loaded = LoadedTools(store.loaded)
+        loaded = LoadedTools(store.threads)
         for thread in ("written", "unwritten"):
             await loaded.add(("w", "u", thread), ["send_email"])
         await loaded.tidy(datetime.now(UTC) - timedelta(days=1))
-        assert len(await store.loaded.recent(10)) == 2
+        assert len(await store.threads.last_loaded(10)) == 2
         await loaded.tidy(datetime.now(UTC) + timedelta(days=1))
-        assert [row.thread for row in await store.loaded.recent(10)] == ["written"]
+        assert [row.thread for row in await store.threads.last_loaded(10)] == ["written"]
 
 
 async def test_a_removed_user_and_a_removed_workspace_leave_nothing_loaded(database_url: str) -> None:
     async with open_store(database_url) as store:
-        loaded = LoadedTools(store.loaded)
+        loaded = LoadedTools(store.threads)
         for workspace, user in (("acme", "ann"), ("acme", "bob"), ("other", "ann")):
             await loaded.add((workspace, user, "t"), ["send_email"])
         await store.people.remove_user("acme", "ann")
-        assert [(row.workspace, row.user) for row in await store.loaded.recent(10)] == [
+        assert [(row.workspace, row.user) for row in await store.threads.last_loaded(10)] == [
             ("acme", "bob"),
             ("other", "ann"),
         ]
         await store.people.remove_workspace("acme")
-        assert [row.workspace for row in await store.loaded.recent(10)] == ["other"]
+        assert [row.workspace for row in await store.threads.last_loaded(10)] == ["other"]
 
 
 async def test_a_thread_that_no_database_can_name_has_nothing_loaded(
@@ -133,7 +133,7 @@ async def test_a_thread_that_no_database_can_name_has_nothing_loaded(
 
 async def test_a_store_that_is_gone_loads_nothing_and_says_so(tmp_path: Path) -> None:
     async with open_store(f"sqlite:///{tmp_path}/dragoman.db", busy_timeout=0.1) as store:
-        loaded, key = LoadedTools(store.loaded), ("w", "u", "t")
+        loaded, key = LoadedTools(store.threads), ("w", "u", "t")
         await loaded.add(key, ["send_email"])
         _drop_table(tmp_path / "dragoman.db")
         with pytest.raises(StoreUnavailable):

@@ -9,8 +9,7 @@ from dragoman.errors import Conflict
 from dragoman.run import Run, new_run_id
 from dragoman.runs.acceptance import RunAcceptance
 from dragoman.store import open_store
-from dragoman.store.run_protocols import NewRun
-from dragoman.store.sql import SqlStore
+from dragoman.store.records import NewRun
 
 pytestmark = pytest.mark.anyio
 
@@ -28,15 +27,14 @@ async def test_who_comes_together_is_written_together_and_a_fault_is_told_to_its
     database_url: str, tmp_path: Path
 ) -> None:
     async with open_store(database_url) as store, asyncio.TaskGroup() as tasks:
-        assert isinstance(store, SqlStore)
         sizes: list[int] = []
-        written = store.runs.accept_all
+        written = store.runs.accept
 
         async def counted(new: list[NewRun]) -> object:
             sizes.append(len(new))
             return await written(new)
 
-        store.runs.accept_all = counted  # pyright: ignore[reportAttributeAccessIssue]
+        store.runs.accept = counted  # pyright: ignore[reportAttributeAccessIssue]
         acceptances = RunAcceptance(store.runs, tasks)
         there = (await acceptances.accept(_new())).run.id
         found = await asyncio.gather(

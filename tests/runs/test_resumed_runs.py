@@ -20,6 +20,7 @@ from dragoman.errors import NobodyAnswered
 from dragoman.run import Run, RunEvent
 from dragoman.runs.questions import RunQuestions
 from dragoman.store import Store, open_store
+from dragoman.store.records import NewRun
 from dragoman.tool import Annotations
 from patience import deadline, patient
 from runs.scripted import by_request, model_of, open_scripted
@@ -110,7 +111,7 @@ async def test_what_nobody_answers_expires_and_the_run_goes_on(tmp_path: Path, d
         await until(lambda: _count(hub, 2), within=15)
         long_after = datetime.now(UTC) + timedelta(days=2)
         async with open_store(hub.settings.store_url) as store:
-            await store.questions.expire(long_after)
+            await store.runs.expire_questions(long_after)
             await store.approvals.expire(long_after)
         first, second = [await hub.runs.finished(run) for run in runs]
         assert (first.status, second.status) == ("done", "done")
@@ -121,9 +122,9 @@ async def test_what_nobody_answers_expires_and_the_run_goes_on(tmp_path: Path, d
 
 async def test_a_question_has_a_time(database_url: str) -> None:
     async with open_store(database_url) as store:
-        questions = RunQuestions(store.questions, lasts=timedelta(seconds=0.2))
+        questions = RunQuestions(store.runs, lasts=timedelta(seconds=0.2))
         run = Run(id="r", root="r", workspace="w", user="u", thread="t", agent="a", request="?")
-        await store.runs.accept(run)
+        await store.runs.accept([NewRun(run)])
         question = await questions.ask(run, "f1:c", "Which?", None)
         assert (await questions.ask(run, "f1:c", "Which?", None)).id == question.id
         async with deadline(2):
@@ -224,7 +225,7 @@ async def test_a_worker_process_takes_over_what_a_killed_one_left(tmp_path: Path
         await until(lambda: all((tmp_path / name).exists() for name in ("one", "two")), within=90)
         async with open_store(postgres_url) as store:
             for number in range(12):
-                await store.runs.accept(_of_nobody(f"r{number}", f"work {number}"))
+                await store.runs.accept([NewRun(_of_nobody(f"r{number}", f"work {number}"))])
             await until(lambda: _all_begun(tmp_path), within=30)
             holder = next(iter(await store.runs.workers()))
             leases = {run.id: run.lease_until for run in await store.runs.list("local")}

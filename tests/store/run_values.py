@@ -1,13 +1,18 @@
-"""Agents, runs, messages and questions to store, with what a test does not care about filled in."""
+"""Agents, runs, messages and questions to store, with what a test does not care about filled in.
 
-from datetime import timedelta
+And how one run is accepted, and what an agent did is counted, for tests that care about one at a time.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
 from store_values import NOON
 
-from dragoman.agent import Agent
+from dragoman.agent import Agent, AgentNumbers
 from dragoman.run import Message, Question, Run, RunEvent, Step
-from dragoman.store import RolloutSample
+from dragoman.store import Store
+from dragoman.store.records import Accepted, Batch, NewRun, Sample, Worked
 
 LATER = NOON + timedelta(minutes=1)
 
@@ -81,7 +86,7 @@ def a_question(run: Run, id: str = "q1", **facts: Any) -> Question:
     return Question(id=id, **(defaults | facts))
 
 
-def a_sample(run: str = "run_1", **facts: Any) -> RolloutSample:
+def a_sample(run: str = "run_1", **facts: Any) -> Sample:
     defaults: dict[str, Any] = {
         "workspace": "local",
         "user": "owner",
@@ -92,4 +97,22 @@ def a_sample(run: str = "run_1", **facts: Any) -> RolloutSample:
         "cost": 0.25,
         "at": NOON,
     }
-    return RolloutSample(run=run, **(defaults | facts))
+    return Sample(run=run, **(defaults | facts))
+
+
+async def accept(
+    store: Store,
+    run: Run,
+    message: Message | None = None,
+    events: Sequence[RunEvent] = (),
+    *,
+    worker: str | None = None,
+    until: datetime | None = None,
+) -> Accepted:
+    (accepted,) = await store.runs.accept([NewRun(run, message, events, worker, until)])
+    return accepted
+
+
+async def add_numbers(store: Store, run: Run, agent: str, numbers: AgentNumbers) -> None:
+    worked = Worked(workspace=run.workspace, run=run.id, agent=agent, numbers=numbers)
+    await store.runs.write(Batch(worked=[worked]))

@@ -10,8 +10,8 @@ from dragoman.errors import Conflict
 from dragoman.store.database import Database, open_database
 from dragoman.store.location import DatabaseLocation
 from dragoman.store.rollout import SqlRollout
-from dragoman.store.run_tables import rollout_states
 from dragoman.store.schema import bring_up_to_date
+from dragoman.store.tables import rollout_states
 
 pytestmark = pytest.mark.anyio
 

@@ -4,25 +4,37 @@ import asyncio
 from collections.abc import Sequence
 
 import pytest
-from run_values import a_child, a_message, a_question, a_run, a_sample, a_step, an_agent, an_event
+from run_values import (
+    a_child,
+    a_message,
+    a_question,
+    a_run,
+    a_sample,
+    a_step,
+    accept,
+    add_numbers,
+    an_agent,
+    an_event,
+)
 from sqlalchemy import create_engine, func, select
 from store_values import NOON
 
 from dragoman.agent import AgentNumbers
 from dragoman.people import Thread
 from dragoman.run import Run
-from dragoman.store import JournalBatch, Store, run_tables
+from dragoman.store import Store, tables
 from dragoman.store.location import DatabaseLocation
+from dragoman.store.records import Batch
 
 pytestmark = pytest.mark.anyio
 
-_FAMILY = (run_tables.runs, run_tables.run_steps, run_tables.run_events, run_tables.questions)
+_FAMILY = (tables.runs, tables.run_steps, tables.run_events, tables.questions)
 _TABLES = (
     *_FAMILY,
-    run_tables.messages,
-    run_tables.agents,
-    run_tables.agent_numbers,
-    run_tables.rollout_samples,
+    tables.messages,
+    tables.agents,
+    tables.agent_numbers,
+    tables.rollout_samples,
 )
 
 
@@ -37,14 +49,14 @@ def _counts(url: str) -> list[int]:
 async def _fill(store: Store, id: str, workspace: str, user: str, thread: str) -> Run:
     root = a_run(id, workspace=workspace, user=user, thread=thread)
     child = a_child(root, f"{id}_child", thread="")
-    await store.runs.accept(root, a_message(workspace=workspace, user=user, thread=thread))
-    await store.runs.accept(child)
-    await store.runs.write(JournalBatch(steps=[a_step(root), a_step(child)], events=[an_event(child, 1)]))
-    await store.questions.ask(a_question(child, f"q_{id}"))
+    await accept(store, root, a_message(workspace=workspace, user=user, thread=thread))
+    await accept(store, child)
+    await store.runs.write(Batch(steps=[a_step(root), a_step(child)], events=[an_event(child, 1)]))
+    await store.runs.ask(a_question(child, f"q_{id}"))
     await store.rollout.add(a_sample(id, workspace=workspace, user=user))
     agent = an_agent(id, workspace=workspace, owner=user)
     await store.agents.put(agent)
-    await store.agents.add_numbers(workspace, agent.id, AgentNumbers(runs=1))
+    await add_numbers(store, root, agent.id, AgentNumbers(runs=1))
     return root
 
 
@@ -65,13 +77,13 @@ async def test_a_thread_takes_its_messages_and_runs_along(store: Store, database
     assert _counts(database_url) == [6, 6, 3, 3, 3, 4, 4, 4]
     assert await store.runs.find("acme", "run_1") is None
     assert await store.runs.find("acme", "run_1_child") is None
-    assert await store.messages.list("acme", "ann", "t1") == []
+    assert await store.threads.messages("acme", "ann", "t1") == []
 
 
 async def test_a_user_takes_agents_messages_runs_and_numbers_along(store: Store, database_url: str) -> None:
-    await _fill_all(store)
+    bobs = (await _fill_all(store))[2]
     await store.agents.put(an_agent("shared", workspace="acme"))
-    await store.agents.add_numbers("acme", "agent_shared", AgentNumbers(runs=1))
+    await add_numbers(store, bobs, "agent_shared", AgentNumbers(runs=1))
     await store.people.remove_user("acme", "ann")
     assert _counts(database_url) == [4, 4, 2, 2, 2, 3, 3, 2]
     assert {run.id for run in await store.runs.list("acme", roots_only=True)} == {"run_3"}
@@ -91,13 +103,13 @@ async def test_a_thread_that_goes_while_its_runs_write_leaves_nothing(
 ) -> None:
     roots = [a_run(f"run_{number}", workspace="acme", user="ann", thread="t1") for number in range(8)]
     for root in roots:
-        await store.runs.accept(root)
+        await accept(store, root)
 
-    def work(number: int) -> JournalBatch:
+    def work(number: int) -> Batch:
         root = roots[number % 8]
         child = a_child(root, f"child_{number}")
         answer = a_message(workspace="acme", user="ann", thread="t1", run=root.id)
-        return JournalBatch(
+        return Batch(
             runs=[child, *roots],
             steps=[a_step(child), *map(a_step, roots)],
             events=[an_event(root, number)],

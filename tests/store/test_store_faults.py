@@ -9,7 +9,7 @@ from store_values import a_call, a_connector, a_result
 
 from dragoman.errors import InvalidArguments, StoreUnavailable
 from dragoman.store import open_store
-from dragoman.store.sql import SqlStore
+from dragoman.store.database import Database
 
 pytestmark = pytest.mark.anyio
 
@@ -99,22 +99,22 @@ async def test_writers_of_one_process_wait_for_each_other_and_not_for_the_databa
 
 async def test_on_a_full_disk_writing_says_so_reading_works_and_space_mends_it(sqlite_url: str) -> None:
     async with open_store(sqlite_url) as store:
-        assert isinstance(store, SqlStore)
+        database: Database = getattr(store.connectors, "_database")  # noqa: B009 - private, and no part of `Store`
         await store.connectors.add(a_connector(), [])
-        await _limit_pages(store, 60)
+        await _limit_pages(database, 60)
         with pytest.raises(StoreUnavailable, match="disk is full") as caught:
-            await store.results.keep(a_result(body=b"x" * 1_000_000))
+            await store.calls.keep_result(a_result(body=b"x" * 1_000_000))
         assert "space" in (caught.value.hint or "")
         await store.ping()
         assert await store.connectors.list() == [a_connector()]
-        assert await store.results.find("local", "owner", "res_1") is None
-        await _limit_pages(store, 1_000_000)
-        await store.results.keep(a_result(body=b"x" * 1_000_000))
+        assert await store.calls.find_result("local", "owner", "res_1") is None
+        await _limit_pages(database, 1_000_000)
+        await store.calls.keep_result(a_result(body=b"x" * 1_000_000))
 
 
-async def _limit_pages(store: SqlStore, pages: int) -> None:
+async def _limit_pages(database: Database, pages: int) -> None:
     """The limit belongs to a connection; there is one as long as nobody works at the same time."""
-    async with store._database.read() as connection:
+    async with database.read() as connection:
         await connection.exec_driver_sql(f"PRAGMA max_page_count={pages}")
 
 
@@ -122,5 +122,5 @@ async def test_a_key_with_characters_that_no_database_holds_is_the_caller_s_faul
     async with open_store(postgres_url) as store:
         for handle in ("nul \x00", "half \ud800"):
             with pytest.raises(InvalidArguments):
-                await store.results.find("local", "owner", handle)
+                await store.calls.find_result("local", "owner", handle)
         await store.ping()

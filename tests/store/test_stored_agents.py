@@ -2,7 +2,7 @@ import asyncio
 from dataclasses import replace
 
 import pytest
-from run_values import LATER, an_agent
+from run_values import LATER, a_run, accept, add_numbers, an_agent
 from store_values import NOON
 
 from dragoman.agent import AgentNumbers
@@ -59,10 +59,11 @@ async def test_numbers_of_two_processes_add_up(store: Store, database_url: str) 
         runs=1, errors=1, calls=2, milliseconds=2.5, input_tokens=2**31, output_tokens=4, cost=0.25
     )
     moments = [None, LATER, NOON, None]
+    await accept(store, a_run())
     async with open_store(database_url) as other:
         await asyncio.gather(
             *(
-                where.agents.add_numbers("local", "agent_clerk", replace(one, last_used=moment))
+                add_numbers(where, a_run(), "agent_clerk", replace(one, last_used=moment))
                 for where in (store, other)
                 for moment in moments
             )
@@ -77,7 +78,8 @@ async def test_numbers_of_two_processes_add_up(store: Store, database_url: str) 
 async def test_an_agent_that_is_removed_takes_its_numbers_along(store: Store) -> None:
     await store.agents.put(an_agent())
     for workspace in ("local", "other"):
-        await store.agents.add_numbers(workspace, "agent_clerk", AgentNumbers(runs=1))
+        run = (await accept(store, a_run(workspace=workspace))).run
+        await add_numbers(store, run, "agent_clerk", AgentNumbers(runs=1))
     await store.agents.remove("other", "agent_clerk")
     assert len(await store.agents.numbers("local")) == 1
     await store.agents.remove("local", "agent_clerk")

@@ -49,31 +49,33 @@ async def test_old_calls_are_forgotten_and_counted(store: Store) -> None:
 
 
 async def test_a_result_is_read_by_the_user_who_made_the_call_only(store: Store) -> None:
-    await store.results.keep(a_result())
-    assert await store.results.find("local", "owner", "res_1") == a_result()
-    assert await store.results.find("local", "bob", "res_1") is None
-    assert await store.results.find("other", "owner", "res_1") is None
-    assert await store.results.find("local", "owner", "res_2") is None
+    await store.calls.keep_result(a_result())
+    assert await store.calls.find_result("local", "owner", "res_1") == a_result()
+    assert await store.calls.find_result("local", "bob", "res_1") is None
+    assert await store.calls.find_result("other", "owner", "res_1") is None
+    assert await store.calls.find_result("local", "owner", "res_2") is None
     with pytest.raises(Conflict):
-        await store.results.keep(a_result(user="bob"))
+        await store.calls.keep_result(a_result(user="bob"))
 
 
 async def test_old_results_are_forgotten_and_counted(store: Store) -> None:
-    await store.results.keep(a_result("old", created_at=NOON - timedelta(days=8)))
-    await store.results.keep(a_result("new"))
-    assert await store.results.forget(NOON - timedelta(days=7)) == 1
-    assert await store.results.find("local", "owner", "old") is None
-    assert await store.results.find("local", "owner", "new")
+    await store.calls.keep_result(a_result("old", created_at=NOON - timedelta(days=8)))
+    await store.calls.keep_result(a_result("new"))
+    assert await store.calls.forget_results(NOON - timedelta(days=7)) == 1
+    assert await store.calls.find_result("local", "owner", "old") is None
+    assert await store.calls.find_result("local", "owner", "new")
 
 
 async def test_numbers_are_replaced_and_those_of_a_lost_connector_dropped(store: Store) -> None:
     await store.connectors.add(a_connector(), [])
     await store.connectors.add(a_connector(id="con_other", workspace="other"), [])
-    await store.metrics.save({"con_time": {"calls": 1}, "con_other": {"p95": 1.5, "last_error": None}})
-    await store.metrics.save({"con_time": {"calls": 2}, "con_gone": {"calls": 9}})
-    await store.metrics.save({"con_gone": {"calls": 9}})
-    await store.metrics.save({})
-    assert await store.metrics.load() == {
+    await store.connectors.save_metrics(
+        {"con_time": {"calls": 1}, "con_other": {"p95": 1.5, "last_error": None}}
+    )
+    await store.connectors.save_metrics({"con_time": {"calls": 2}, "con_gone": {"calls": 9}})
+    await store.connectors.save_metrics({"con_gone": {"calls": 9}})
+    await store.connectors.save_metrics({})
+    assert await store.connectors.metrics() == {
         "con_time": {"calls": 2},
         "con_other": {"p95": 1.5, "last_error": None},
     }
@@ -84,9 +86,9 @@ async def test_fifty_writers_at_once_all_get_through(store: Store) -> None:
 
     async def write(n: int) -> None:
         await store.calls.add([a_call(f"{n}.{k}") for k in range(10)])
-        await store.metrics.save({"con_time": {"calls": n}})
-        await store.results.keep(a_result(f"res_{n}", body=b"x"))
-        assert await store.results.find("local", "owner", f"res_{n}")
+        await store.connectors.save_metrics({"con_time": {"calls": n}})
+        await store.calls.keep_result(a_result(f"res_{n}", body=b"x"))
+        assert await store.calls.find_result("local", "owner", f"res_{n}")
 
     async with asyncio.TaskGroup() as group:
         for n in range(50):

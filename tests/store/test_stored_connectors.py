@@ -60,7 +60,7 @@ async def test_the_same_slug_in_two_workspaces_is_fine_and_they_never_meet(store
 async def test_a_row_cannot_refer_to_a_connector_of_another_workspace(store: Store) -> None:
     await store.connectors.add(a_connector(), [])
     with pytest.raises(NotFound):
-        await store.tools.save([a_tool(workspace="other")], [], [])
+        await store.connectors.save_tools([a_tool(workspace="other")], [], [])
 
 
 @pytest.mark.parametrize(
@@ -147,16 +147,16 @@ async def test_removing_a_connector_takes_all_along_but_the_record_of_its_calls(
     tool = a_tool()
     await store.connectors.add(a_connector(), [a_secret()])
     await store.connectors.add(a_connector("mail"), [])
-    await store.tools.save([tool], [a_version(tool)], [])
-    await store.metrics.save({"con_time": {"calls": 1}, "con_mail": {"calls": 2}})
+    await store.connectors.save_tools([tool], [a_version(tool)], [])
+    await store.connectors.save_metrics({"con_time": {"calls": 1}, "con_mail": {"calls": 2}})
     await store.calls.add([a_call()])
-    await store.results.keep(a_result())
+    await store.calls.keep_result(a_result())
     await store.connectors.remove("local", "con_time")
     assert [found.slug for found in await store.connectors.list()] == ["mail"]
-    assert await store.tools.list() == []
-    assert await store.tools.versions(tool) == []
+    assert await store.connectors.tools() == []
+    assert await store.connectors.versions(tool) == []
     assert await store.connectors.secrets(a_connector(), "local", "") == []
-    assert await store.metrics.load() == {"con_mail": {"calls": 2}}
+    assert await store.connectors.metrics() == {"con_mail": {"calls": 2}}
     assert len(await store.calls.recent("local", "owner")) == 1
-    assert await store.results.find("local", "owner", "res_1")
+    assert await store.calls.find_result("local", "owner", "res_1")
     await store.connectors.remove("local", "con_time")  # gone already: nothing to do

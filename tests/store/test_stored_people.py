@@ -137,9 +137,9 @@ async def test_a_flow_is_taken_once_and_only_in_time(store: Store) -> None:
         sealed=b"x",
         expires_at=NOON.replace(year=2100),
     )
-    await store.flows.put(flow)
-    assert await store.flows.take("other", NOON) is None
-    taken = await asyncio.gather(*(store.flows.take("s", NOON) for _ in range(5)))
+    await store.connectors.put_flow(flow)
+    assert await store.connectors.take_flow("other", NOON) is None
+    taken = await asyncio.gather(*(store.connectors.take_flow("s", NOON) for _ in range(5)))
     assert sorted(one is not None for one in taken) == [False] * 4 + [True]
-    await store.flows.put(flow)
-    assert await store.flows.take("s", flow.expires_at + timedelta(seconds=1)) is None
+    await store.connectors.put_flow(flow)
+    assert await store.connectors.take_flow("s", flow.expires_at + timedelta(seconds=1)) is None

@@ -3,7 +3,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from run_values import LATER, a_question, a_run, a_sample
+from run_values import LATER, a_question, a_run, a_sample, accept
 from store_values import NOON
 
 from dragoman.store import Store, open_store
@@ -15,29 +15,26 @@ RUN = a_run(thread="t1")
 
 async def test_a_question_comes_back_as_it_was(store: Store) -> None:
     question = a_question(RUN, fields={"type": "object", "properties": {}})
-    assert await store.questions.ask(question) == question
-    assert await store.questions.find("local", "owner", "q1") == question
-    assert await store.questions.find("local", "bob", "q1") is None
-    assert await store.questions.find("other", "owner", "q1") is None
+    assert await store.runs.ask(question) == question
+    assert await store.runs.find_question("local", "owner", "q1") == question
+    assert await store.runs.find_question("local", "bob", "q1") is None
+    assert await store.runs.find_question("other", "owner", "q1") is None
 
 
 async def test_a_question_asked_twice_is_one(store: Store, database_url: str) -> None:
     async with open_store(database_url) as other:
         asked = await asyncio.gather(
-            *(
-                one.questions.ask(a_question(RUN, f"q{number}"))
-                for number, one in enumerate([store, other] * 4)
-            )
+            *(one.runs.ask(a_question(RUN, f"q{number}")) for number, one in enumerate([store, other] * 4))
         )
     assert len({question.id for question in asked}) == 1
-    assert await store.questions.list("local", "owner") == [asked[0]]
-    assert (await store.questions.ask(a_question(RUN, "q9", key="2:call_a"))).id == "q9"
+    assert await store.runs.questions("local", "owner") == [asked[0]]
+    assert (await store.runs.ask(a_question(RUN, "q9", key="2:call_a"))).id == "q9"
 
 
 async def test_a_question_that_was_answered_is_asked_again_with_its_answer(store: Store) -> None:
-    await store.questions.ask(a_question(RUN))
-    assert await store.questions.answer("local", "owner", "q1", {"city": "Rome"}, NOON)
-    again = await store.questions.ask(a_question(RUN, "q2"))
+    await store.runs.ask(a_question(RUN))
+    assert await store.runs.answer("local", "owner", "q1", {"city": "Rome"}, NOON)
+    again = await store.runs.ask(a_question(RUN, "q2"))
     assert (again.id, again.status, again.answer, again.answered_at) == (
         "q1",
         "answered",
@@ -47,12 +44,12 @@ async def test_a_question_that_was_answered_is_asked_again_with_its_answer(store
 
 
 async def test_only_an_open_question_is_answered_and_in_time(store: Store) -> None:
-    await store.questions.ask(a_question(RUN))
-    assert not await store.questions.answer("local", "owner", "q1", "Rome", LATER)
-    assert not await store.questions.answer("local", "bob", "q1", "Rome", NOON)
-    assert not await store.questions.answer("other", "owner", "q1", "Rome", NOON)
+    await store.runs.ask(a_question(RUN))
+    assert not await store.runs.answer("local", "owner", "q1", "Rome", LATER)
+    assert not await store.runs.answer("local", "bob", "q1", "Rome", NOON)
+    assert not await store.runs.answer("other", "owner", "q1", "Rome", NOON)
     answers = await asyncio.gather(
-        *(store.questions.answer("local", "owner", "q1", city, NOON) for city in ("Rome", "Oslo", "Bern"))
+        *(store.runs.answer("local", "owner", "q1", city, NOON) for city in ("Rome", "Oslo", "Bern"))
     )
     assert sorted(answers) == [False, False, True]
 
@@ -61,24 +58,24 @@ async def test_questions_are_listed_newest_first_and_narrowed(store: Store) -> N
     first = a_question(RUN)
     second = a_question(a_run("run_2"), "q2", created_at=LATER)
     for question in (first, second, a_question(a_run("run_3", user="bob"), "q3")):
-        await store.questions.ask(question)
-    assert await store.questions.list("local", "owner") == [second, first]
-    assert await store.questions.list("local", "owner", limit=1) == [second]
-    assert await store.questions.list("local", "owner", thread="t1") == [first]
-    assert await store.questions.list("other", "owner") == []
-    await store.questions.answer("local", "owner", "q1", "Rome", NOON)
-    assert await store.questions.list("local", "owner") == [second]
-    assert len(await store.questions.list("local", "owner", status=None)) == 2
+        await store.runs.ask(question)
+    assert await store.runs.questions("local", "owner") == [second, first]
+    assert await store.runs.questions("local", "owner", limit=1) == [second]
+    assert await store.runs.questions("local", "owner", thread="t1") == [first]
+    assert await store.runs.questions("other", "owner") == []
+    await store.runs.answer("local", "owner", "q1", "Rome", NOON)
+    assert await store.runs.questions("local", "owner") == [second]
+    assert len(await store.runs.questions("local", "owner", status=None)) == 2
 
 
 async def test_a_run_that_ends_closes_its_open_questions(store: Store) -> None:
     for number, key in enumerate(("a", "b")):
-        await store.questions.ask(a_question(RUN, f"q{number}", key=key))
-    await store.questions.ask(a_question(a_run("run_2"), "q2"))
-    await store.questions.answer("local", "owner", "q0", "Rome", NOON)
-    await store.questions.close("other", "run_1", "cancelled")
-    await store.questions.close("local", "run_1", "cancelled")
-    found = await store.questions.list("local", "owner", status=None)
+        await store.runs.ask(a_question(RUN, f"q{number}", key=key))
+    await store.runs.ask(a_question(a_run("run_2"), "q2"))
+    await store.runs.answer("local", "owner", "q0", "Rome", NOON)
+    await store.runs.close_questions("other", "run_1", "cancelled")
+    await store.runs.close_questions("local", "run_1", "cancelled")
+    found = await store.runs.questions("local", "owner", status=None)
     assert {question.id: question.status for question in found} == {
         "q0": "answered",
         "q1": "cancelled",
@@ -87,15 +84,15 @@ async def test_a_run_that_ends_closes_its_open_questions(store: Store) -> None:
 
 
 async def test_questions_expire_and_those_without_a_run_go(store: Store) -> None:
-    await store.runs.accept(RUN)
-    await store.questions.ask(a_question(RUN))
-    await store.questions.ask(a_question(a_run("run_2"), "q2"))
-    await store.questions.expire(NOON)
-    assert len(await store.questions.list("local", "owner")) == 2
-    await store.questions.expire(LATER)
-    assert len(await store.questions.list("local", "owner", status="expired")) == 2
-    await store.questions.expire(LATER + timedelta(days=31))
-    found = await store.questions.list("local", "owner", status=None)
+    await accept(store, RUN)
+    await store.runs.ask(a_question(RUN))
+    await store.runs.ask(a_question(a_run("run_2"), "q2"))
+    await store.runs.expire_questions(NOON)
+    assert len(await store.runs.questions("local", "owner")) == 2
+    await store.runs.expire_questions(LATER)
+    assert len(await store.runs.questions("local", "owner", status="expired")) == 2
+    await store.runs.expire_questions(LATER + timedelta(days=31))
+    found = await store.runs.questions("local", "owner", status=None)
     assert [question.id for question in found] == ["q1"]
 
 

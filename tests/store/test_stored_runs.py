@@ -3,13 +3,13 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from run_values import LATER, a_child, a_message, a_run, a_step, an_event
+from run_values import LATER, a_child, a_message, a_run, a_step, accept, an_event
 from store_values import NOON
 
 from dragoman.errors import Conflict, NotFound
 from dragoman.run import RunLimits, RunUsage
-from dragoman.store import JournalBatch, Store
-from dragoman.store.run_protocols import NewRun
+from dragoman.store import Store
+from dragoman.store.records import Batch, NewRun
 
 pytestmark = pytest.mark.anyio
 
@@ -33,31 +33,31 @@ FULL = a_run(
 
 
 async def test_a_run_comes_back_as_it_was(store: Store) -> None:
-    accepted = await store.runs.accept(FULL)
+    accepted = await accept(store, FULL)
     assert (accepted.run, accepted.message) == (FULL, None)
     assert await store.runs.find("local", "run_1") == FULL
     assert await store.runs.find("local", "run_2") is None
 
 
 async def test_an_accepted_run_knows_the_number_of_its_message(store: Store) -> None:
-    await store.messages.add(a_message("before"))
-    accepted = await store.runs.accept(a_run(thread="t1"), a_message(run="run_1"))
+    await store.threads.add_message(a_message("before"))
+    accepted = await accept(store, a_run(thread="t1"), a_message(run="run_1"))
     assert accepted.message is not None
     assert (accepted.run.message, accepted.message.number) == (2, 2)
     assert await store.runs.find("local", "run_1") == accepted.run
-    assert (await store.messages.list("local", "owner", "t1"))[1] == accepted.message
+    assert (await store.threads.messages("local", "owner", "t1"))[1] == accepted.message
 
 
 async def test_a_run_that_is_refused_leaves_no_message(store: Store) -> None:
-    await store.runs.accept(a_run())
+    await accept(store, a_run())
     with pytest.raises(Conflict):
-        await store.runs.accept(a_run(), a_message())
-    assert await store.messages.list("local", "owner", "t1") == []
+        await accept(store, a_run(), a_message())
+    assert await store.threads.messages("local", "owner", "t1") == []
 
 
 async def test_a_child_of_a_run_that_is_gone_is_refused(store: Store) -> None:
     with pytest.raises(NotFound):
-        await store.runs.accept(a_child(a_run(), "run_2"))
+        await accept(store, a_child(a_run(), "run_2"))
     assert await store.runs.find("local", "run_2") is None
 
 
@@ -66,7 +66,7 @@ async def test_runs_are_listed_newest_first_and_narrowed(store: Store) -> None:
     child = a_child(root, "run_2", agent="time", created_at=NOON + timedelta(seconds=1))
     other = a_run("run_3", user="bob", status="done", created_at=NOON + timedelta(seconds=2))
     for run in (root, child, other):
-        await store.runs.accept(run)
+        await accept(store, run)
     assert await store.runs.list("local") == [other, child, root]
     assert await store.runs.list("local", "owner") == [child, root]
     assert await store.runs.list("local", roots_only=True) == [other, root]
@@ -81,7 +81,7 @@ async def test_a_family_is_the_root_and_all_under_it(store: Store) -> None:
     child = a_child(root, "run_2")
     grandchild = a_child(child, "run_1", call="3:call_b")
     for run in (root, child, grandchild, a_run("run_3")):
-        await store.runs.accept(run)
+        await accept(store, run)
     assert [run.id for run in await store.runs.family("local", "run_9")] == ["run_9", "run_1", "run_2"]
     assert await store.runs.child("local", "run_9", "1:call_a") == child
     assert await store.runs.child("local", "run_2", "3:call_b") == grandchild
@@ -90,8 +90,8 @@ async def test_a_family_is_the_root_and_all_under_it(store: Store) -> None:
 
 async def test_root_runs_after_a_message_are_found_in_order(store: Store) -> None:
     for number in (3, 1, 2):
-        await store.runs.accept(a_run(f"run_{number}", thread="t1", message=number))
-    await store.runs.accept(a_child(a_run("run_3", thread="t1"), "run_4", message=4))
+        await accept(store, a_run(f"run_{number}", thread="t1", message=number))
+    await accept(store, a_child(a_run("run_3", thread="t1"), "run_4", message=4))
     found = await store.runs.roots_after("local", "owner", "t1", 1)
     assert [run.id for run in found] == ["run_2", "run_3"]
 
@@ -99,11 +99,9 @@ async def test_root_runs_after_a_message_are_found_in_order(store: Store) -> Non
 async def test_steps_get_the_next_numbers_of_their_run(store: Store) -> None:
     first, second = a_run("run_1"), a_run("run_2")
     for run in (first, second):
-        await store.runs.accept(run)
-    await store.runs.write(
-        JournalBatch(steps=[a_step(first, "a"), a_step(second, [1]), a_step(first, {"b": 2})])
-    )
-    await store.runs.write(JournalBatch(steps=[a_step(first, kind="call.departed", key="1:call_a")]))
+        await accept(store, run)
+    await store.runs.write(Batch(steps=[a_step(first, "a"), a_step(second, [1]), a_step(first, {"b": 2})]))
+    await store.runs.write(Batch(steps=[a_step(first, kind="call.departed", key="1:call_a")]))
     steps = await store.runs.steps("local", "run_1")
     assert [(step.number, step.content) for step in steps] == [(1, "a"), (2, {"b": 2}), (3, None)]
     assert steps[2] == a_step(first, kind="call.departed", key="1:call_a", number=3)
@@ -112,8 +110,8 @@ async def test_steps_get_the_next_numbers_of_their_run(store: Store) -> None:
 
 async def test_batches_written_at_the_same_time_all_get_numbers(store: Store) -> None:
     root = a_run()
-    await store.runs.accept(root)
-    await asyncio.gather(*(store.runs.write(JournalBatch(steps=[a_step(root, n)])) for n in range(12)))
+    await accept(store, root)
+    await asyncio.gather(*(store.runs.write(Batch(steps=[a_step(root, n)])) for n in range(12)))
     steps = await store.runs.steps("local", "run_1")
     assert [step.number for step in steps] == list(range(1, 13))
     assert {step.content for step in steps} == set(range(12))
@@ -121,10 +119,10 @@ async def test_batches_written_at_the_same_time_all_get_numbers(store: Store) ->
 
 async def test_events_are_read_on_from_any_number(store: Store) -> None:
     root = a_run()
-    await store.runs.accept(root)
+    await accept(store, root)
     assert await store.runs.last_event("local", "run_1") == 0
     events = [an_event(root, number, data={"text": str(number)}) for number in range(1, 6)]
-    await store.runs.write(JournalBatch(events=events))
+    await store.runs.write(Batch(events=events))
     assert await store.runs.events("local", "run_1") == events
     assert await store.runs.events("local", "run_1", after=2, limit=2) == events[2:4]
     assert await store.runs.last_event("local", "run_1") == 5
@@ -132,20 +130,18 @@ async def test_events_are_read_on_from_any_number(store: Store) -> None:
 
 async def test_an_event_that_is_there_is_left_as_it_is(store: Store) -> None:
     root = a_run()
-    await store.runs.accept(root)
-    await store.runs.write(JournalBatch(events=[an_event(root, 1, data={"text": "first"})]))
-    await store.runs.write(
-        JournalBatch(events=[an_event(root, 1, data={"text": "second"}), an_event(root, 2)])
-    )
+    await accept(store, root)
+    await store.runs.write(Batch(events=[an_event(root, 1, data={"text": "first"})]))
+    await store.runs.write(Batch(events=[an_event(root, 1, data={"text": "second"}), an_event(root, 2)]))
     assert [event.data for event in await store.runs.events("local", "run_1")] == [{"text": "first"}, {}]
 
 
 async def test_a_batch_replaces_a_run_but_not_what_others_decide(store: Store) -> None:
-    await store.runs.accept(a_run())
+    await accept(store, a_run())
     (held,) = await store.runs.claim("w1", LATER, NOON)
     assert await store.runs.ask_cancel("local", "run_1")
     done = replace(held, status="waiting", answer="Noon.", worker="w2", lease_until=None)
-    await store.runs.write(JournalBatch(runs=[done]))
+    await store.runs.write(Batch(runs=[done]))
     assert await store.runs.find("local", "run_1") == replace(
         done, worker="w1", lease_until=LATER, cancel_asked=True
     )
@@ -153,26 +149,26 @@ async def test_a_batch_replaces_a_run_but_not_what_others_decide(store: Store) -
 
 async def test_a_batch_brings_child_runs_with_their_first_steps(store: Store) -> None:
     root = a_run()
-    await store.runs.accept(root)
+    await accept(store, root)
     child = a_child(root, "run_2")
-    await store.runs.write(JournalBatch(runs=[child], steps=[a_step(child, "began")]))
+    await store.runs.write(Batch(runs=[child], steps=[a_step(child, "began")]))
     assert await store.runs.find("local", "run_2") == child
     assert [step.content for step in await store.runs.steps("local", "run_2")] == ["began"]
 
 
 async def test_a_batch_returns_its_messages_with_their_numbers(store: Store) -> None:
     root = a_run(thread="t1")
-    await store.runs.accept(root, a_message(run="run_1"))
+    await accept(store, root, a_message(run="run_1"))
     answers = [a_message("One.", run="run_1"), a_message("Two."), a_message("Elsewhere.", thread="t2")]
-    written = await store.runs.write(JournalBatch(messages=answers))
+    written = await store.runs.write(Batch(messages=answers))
     assert [message.number for message in written] == [2, 3, 1]
-    assert (await store.messages.list("local", "owner", "t1"))[1:] == list(written[:2])
+    assert (await store.threads.messages("local", "owner", "t1"))[1:] == list(written[:2])
 
 
 async def test_what_a_removed_run_still_writes_is_left_out_and_the_rest_kept(store: Store) -> None:
     gone, there = a_run("run_1", thread="t1"), a_run("run_2")
-    await store.runs.accept(there)
-    batch = JournalBatch(
+    await accept(store, there)
+    batch = Batch(
         runs=[replace(gone, status="done"), a_child(gone, "run_3")],
         steps=[a_step(gone), a_step(there)],
         events=[an_event(gone, 1), an_event(there, 1)],
@@ -183,17 +179,17 @@ async def test_what_a_removed_run_still_writes_is_left_out_and_the_rest_kept(sto
     assert await store.runs.list("local") == [there]
     assert await store.runs.steps("local", "run_1") == []
     assert await store.runs.events("local", "run_1") == []
-    assert await store.messages.list("local", "owner", "t1") == []
+    assert await store.threads.messages("local", "owner", "t1") == []
     assert len(await store.runs.steps("local", "run_2")) == 1
     assert len(await store.runs.events("local", "run_2")) == 1
 
 
 async def test_runs_of_another_workspace_are_not_found(store: Store) -> None:
     root = a_run(thread="t1", message=1)
-    await store.runs.accept(root)
-    await store.runs.accept(a_child(root, "run_2"))
-    await store.runs.write(JournalBatch(steps=[a_step(root)], events=[an_event(root, 1)]))
-    await store.runs.write(JournalBatch(steps=[replace(a_step(root), workspace="other")]))
+    await accept(store, root)
+    await accept(store, a_child(root, "run_2"))
+    await store.runs.write(Batch(steps=[a_step(root)], events=[an_event(root, 1)]))
+    await store.runs.write(Batch(steps=[replace(a_step(root), workspace="other")]))
     assert await store.runs.find("other", "run_1") is None
     assert await store.runs.list("other") == []
     assert await store.runs.family("other", "run_1") == []
@@ -202,7 +198,6 @@ async def test_runs_of_another_workspace_are_not_found(store: Store) -> None:
     assert await store.runs.events("other", "run_1") == []
     assert await store.runs.last_event("other", "run_1") == 0
     assert await store.runs.roots_after("other", "owner", "t1", 0) == []
-    assert await store.runs.claim_one("other", "run_1", "w1", LATER, NOON) is None
     assert not await store.runs.ask_cancel("other", "run_1")
 
 
@@ -210,22 +205,22 @@ async def test_families_that_ended_long_ago_are_forgotten_and_messages_stay(stor
     old = a_run("run_1", thread="t1", status="done", finished_at=NOON)
     recent = a_run("run_2", status="done", finished_at=LATER)
     working = a_run("run_3", created_at=NOON - timedelta(days=90))
-    await store.runs.accept(old, a_message())
+    await accept(store, old, a_message())
     for run in (recent, working, a_child(old, "run_4", status="done", finished_at=NOON)):
-        await store.runs.accept(run)
+        await accept(store, run)
     steps = [a_step(old), a_step(a_child(old, "run_4")), a_step(recent)]
-    await store.runs.write(JournalBatch(steps=steps, events=[an_event(old, 1)]))
+    await store.runs.write(Batch(steps=steps, events=[an_event(old, 1)]))
     assert await store.runs.forget(LATER) == 1
     assert {run.id for run in await store.runs.list("local")} == {"run_2", "run_3"}
     assert await store.runs.steps("local", "run_1") == []
     assert await store.runs.steps("local", "run_4") == []
     assert await store.runs.events("local", "run_1") == []
     assert len(await store.runs.steps("local", "run_2")) == 1
-    assert len(await store.messages.list("local", "owner", "t1")) == 1
+    assert len(await store.threads.messages("local", "owner", "t1")) == 1
 
 
 async def test_many_runs_are_accepted_together_one_begins_in_each_thread(store: Store) -> None:
-    await store.messages.add(a_message("before", thread="t1"))
+    await store.threads.add_message(a_message("before", thread="t1"))
     places = ["t1", "t2", "t1"]
     new = [
         NewRun(
@@ -237,20 +232,18 @@ async def test_many_runs_are_accepted_together_one_begins_in_each_thread(store: 
         )
         for at, place in enumerate(places)
     ]
-    accepted = await store.runs.accept_all([*new, NewRun(a_run("run_9"), worker="w", until=LATER)])
+    accepted = await store.runs.accept([*new, NewRun(a_run("run_9"), worker="w", until=LATER)])
     assert [one.run.message for one in accepted] == [2, 1, 3, None]
     assert [one.run.worker for one in accepted] == ["w", "w", None, "w"]
     for one in accepted:
         assert await store.runs.find("local", one.run.id) == one.run
-    later = await store.runs.accept(
-        a_run("run_5", thread="t2"), a_message(thread="t2"), worker="w", until=LATER
-    )
+    later = await accept(store, a_run("run_5", thread="t2"), a_message(thread="t2"), worker="w", until=LATER)
     assert later.run.worker is None
 
 
 async def test_of_many_runs_all_are_written_or_none(store: Store) -> None:
-    await store.runs.accept(a_run("run_2"))
+    await accept(store, a_run("run_2"))
     with pytest.raises(Conflict):
-        await store.runs.accept_all([NewRun(a_run("run_1"), a_message()), NewRun(a_run("run_2"))])
+        await store.runs.accept([NewRun(a_run("run_1"), a_message()), NewRun(a_run("run_2"))])
     assert await store.runs.find("local", "run_1") is None
-    assert await store.messages.list("local", "owner", "t1") == []
+    assert await store.threads.messages("local", "owner", "t1") == []

@@ -75,8 +75,8 @@ async def test_an_old_database_keeps_its_connectors_tools_versions_and_secrets(d
         app, time = await store.connectors.list()
         assert (app.origin, time.origin) == ("files", "operator")
         assert time == a_connector()
-        assert await store.tools.list() == [a_tool()]
-        assert await store.tools.versions(a_tool()) == [a_version(a_tool())]
+        assert await store.connectors.tools() == [a_tool()]
+        assert await store.connectors.versions(a_tool()) == [a_version(a_tool())]
         assert await store.connectors.secrets(time, "local", "") == [a_secret()]
 
 
@@ -84,8 +84,8 @@ async def test_after_the_upgrade_removing_a_connector_still_takes_all_along(data
     _write_old_rows(database_url)
     async with open_store(database_url) as store:
         await store.connectors.remove("local", "con_time")
-        assert await store.tools.list() == []
-        assert await store.tools.versions(a_tool()) == []
+        assert await store.connectors.tools() == []
+        assert await store.connectors.versions(a_tool()) == []
         assert await store.connectors.secrets(a_connector(), "local", "") == []
 
 
@@ -94,5 +94,5 @@ async def test_after_the_upgrade_two_users_may_give_their_connectors_one_name(da
     other = a_connector(id="con_other", owner="bob")
     async with open_store(database_url) as store:
         await store.connectors.add(other, [])
-        await store.tools.save([a_tool(connector_id="con_other")], [], [])
-        assert len(await store.tools.list()) == 2
+        await store.connectors.save_tools([a_tool(connector_id="con_other")], [], [])
+        assert len(await store.connectors.tools()) == 2

@@ -19,7 +19,7 @@ from dragoman.errors import ApprovalPending, ApprovalRefused, LimitReached
 from dragoman.events import Event, EventKind, Events
 from dragoman.identity.directory import Directory
 from dragoman.scope import Caller
-from dragoman.store.protocols import ApprovalRows
+from dragoman.store.protocols import ApprovalStore
 from dragoman.store.records import Approval, CallBinding
 from dragoman.tool import Tool, ToolCall, arguments_hash
 
@@ -42,7 +42,7 @@ class _Wanted:
 class ApprovalGate:
     def __init__(
         self,
-        rows: ApprovalRows,
+        rows: ApprovalStore,
         sealer: Sealer,
         directory: Directory,
         events: Events,

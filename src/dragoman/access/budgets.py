@@ -19,7 +19,7 @@ from dragoman.errors import DragomanError, LimitReached
 from dragoman.identity.directory import Directory, Person
 from dragoman.people import Bounds
 from dragoman.scope import Caller
-from dragoman.store.protocols import UsageRows
+from dragoman.store.protocols import UsageStore
 from dragoman.store.records import ConcurrencyLease, UsageMeter
 from dragoman.telemetry.logs import get_logger
 from dragoman.tool import Tool, ToolCall
@@ -53,7 +53,9 @@ class BudgetReservation:
 class Budgets:
     """`clock` tells the time since the epoch, by which windows begin and end."""
 
-    def __init__(self, rows: UsageRows, directory: Directory, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, rows: UsageStore, directory: Directory, clock: Callable[[], float] = time.time
+    ) -> None:
         self._rows = rows
         self._directory = directory
         self._clock = clock

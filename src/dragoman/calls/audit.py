@@ -16,7 +16,7 @@ from dragoman.calls.batch_flusher import BatchFlusher, kept
 from dragoman.calls.records import FinishedCall
 from dragoman.errors import DragomanError
 from dragoman.scope import Caller
-from dragoman.store.protocols import AuditRows
+from dragoman.store.protocols import AuditStore
 from dragoman.store.records import AuditEntry
 from dragoman.telemetry.logs import get_logger
 from dragoman.tool import arguments_hash
@@ -29,7 +29,7 @@ _Noted = tuple[FinishedCall, str | None]
 class Auditor:
     """Made by `open_auditor`, which also ends it."""
 
-    def __init__(self, rows: AuditRows) -> None:
+    def __init__(self, rows: AuditStore) -> None:
         self._rows = rows
         self._waiting: deque[_Noted] = deque()
         self._lost: Counter[str] = Counter()
@@ -143,7 +143,7 @@ class Auditor:
 
 
 @asynccontextmanager
-async def open_auditor(rows: AuditRows) -> AsyncGenerator[Auditor]:
+async def open_auditor(rows: AuditStore) -> AsyncGenerator[Auditor]:
     """Writes while the block runs, and writes the rest within a bound at its end."""
     auditor = Auditor(rows)
     async with kept(auditor.rhythm):

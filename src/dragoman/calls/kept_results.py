@@ -5,14 +5,14 @@ from secrets import token_urlsafe
 
 from dragoman.calls.outputs import ShapedResult, cut_note
 from dragoman.scope import Caller
-from dragoman.store.protocols import ResultRows
+from dragoman.store.protocols import CallStore
 from dragoman.store.records import KeptResult
 from dragoman.telemetry.logs import get_logger
 from dragoman.tool import Tool
 
 
 class ResultKeeper:
-    def __init__(self, rows: ResultRows) -> None:
+    def __init__(self, rows: CallStore) -> None:
         self._rows = rows
 
     async def keep(self, shaped: ShapedResult, tool: Tool, caller: Caller) -> str | None:
@@ -24,7 +24,7 @@ class ResultKeeper:
         shaped.whole = None
         handle: str | None = f"result_{token_urlsafe(18)}"
         try:
-            await self._rows.keep(
+            await self._rows.keep_result(
                 KeptResult(
                     handle=handle,
                     workspace=caller.workspace,

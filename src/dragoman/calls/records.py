@@ -115,7 +115,7 @@ class Recorder:
         return is_written
 
     async def load(self) -> None:
-        for connector_id, numbers in (await self._store.metrics.load()).items():
+        for connector_id, numbers in (await self._store.connectors.metrics()).items():
             self._tallies[connector_id] = ConnectorCounters.restored(numbers)
 
     async def _write_records(self, records: Sequence[CallRecord]) -> bool:
@@ -148,7 +148,7 @@ class Recorder:
         if not changed:
             return
         try:
-            await self._store.metrics.save(changed)
+            await self._store.connectors.save_metrics(changed)
         except Exception:  # noqa: BLE001
             # boundary: the numbers are still in memory, and written with the next batch
             self._changed.update(key for key in changed if key in self._tallies)

@@ -56,7 +56,7 @@ class Road:
         self._budgets = budgets
         self._cache = cache or ResultCache()
         self._sources = sources
-        self._keeping = ResultKeeper(store.results)
+        self._keeping = ResultKeeper(store.calls)
         self._recorder = recorder
         self._auditor = auditor
         self._events = events

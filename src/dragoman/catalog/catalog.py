@@ -27,7 +27,7 @@ from dragoman.errors import NotFound
 from dragoman.events import Event, Events
 from dragoman.names import alias_name
 from dragoman.scope import APP, Caller
-from dragoman.store.protocols import Store, ToolRows
+from dragoman.store.protocols import ConnectorStore, Store
 from dragoman.store.records import ToolVersion
 from dragoman.tool import Tool, ToolDefinition, ToolState
 
@@ -50,7 +50,7 @@ class ToolInfo:
 
 
 class Catalog:
-    def __init__(self, rows: ToolRows, events: Events) -> None:
+    def __init__(self, rows: ConnectorStore, events: Events) -> None:
         self._rows = rows
         self._events = events
         self._by_connector: dict[str, ConnectorTools] = {}
@@ -69,13 +69,13 @@ class Catalog:
     @classmethod
     async def load(cls, store: Store, events: Events) -> "Catalog":
         """Everything that was known when the store was last written."""
-        catalog = cls(store.tools, events)
+        catalog = cls(store.connectors, events)
         for connector in await store.connectors.list():
             was_listed = connector.era is not None or connector.server is not None
             catalog._by_connector[connector.id] = ConnectorTools(connector, is_new=not was_listed)
             catalog._index.claim(connector)
         lists: dict[tuple[str, str], dict[str, Tool]] = {}
-        for tool in await store.tools.list():
+        for tool in await store.connectors.tools():
             if connector_tools := catalog._by_connector.get(tool.connector_id):
                 catalog._naming.hold(connector_tools.connector, tool.original_name, tool.name)
                 lists.setdefault((tool.connector_id, tool.identity), {})[tool.original_name] = tool
@@ -209,7 +209,7 @@ class Catalog:
             plan = await UpdatePlanner(connector_tools, identity, self._naming, self._rows).plan(listing)
             try:
                 if plan.saved or plan.removed:
-                    await self._rows.save(plan.saved, plan.versions, plan.removed)
+                    await self._rows.save_tools(plan.saved, plan.versions, plan.removed)
             except BaseException:
                 self._release(connector_tools, plan.added)
                 raise
@@ -271,7 +271,7 @@ class Catalog:
         if not changed:
             return
         if connector_tools.is_stored:
-            await self._rows.save(changed, [], [])
+            await self._rows.save_tools(changed, [], [])
         for tool in changed:
             connector_tools.remember(tool)
             connector_tools.replace(

@@ -6,13 +6,13 @@ from time import monotonic
 from dragoman.agent import Agent
 from dragoman.hub.agent_rules import sees
 from dragoman.scope import APP, Caller
-from dragoman.store import AgentRows
+from dragoman.store.protocols import AgentStore
 
 FRESH = 2.0  # seconds until a change made in another process is seen
 
 
 class AgentRecords:
-    def __init__(self, rows: AgentRows) -> None:
+    def __init__(self, rows: AgentStore) -> None:
         self._rows = rows
         self._kept: dict[str, tuple[float, Sequence[Agent]]] = {}
         self._changes = 0

@@ -302,7 +302,7 @@ class Building(ABC):
             catalog,
             await stack.enter_async_context(open_embeddings(settings.search_embedder, settings.home)),
         )
-        loaded = self._loaded = await LoadedTools.load(self._store.loaded)
+        loaded = self._loaded = await LoadedTools.load(self._store.threads)
         self.threads = Threads(
             caller=caller,
             store=self._store,
@@ -398,7 +398,7 @@ class Building(ABC):
         while True:
             await asyncio.sleep(_TIDY_EVERY)
             now = datetime.now(UTC)
-            await self._store.results.forget(now - timedelta(days=settings.keep_results_days))
+            await self._store.calls.forget_results(now - timedelta(days=settings.keep_results_days))
             await self._store.calls.forget(now - timedelta(days=settings.keep_calls_days))
             await self._loaded.tidy(now - timedelta(days=settings.keep_calls_days))
             await self.approvals.tidy()

@@ -106,7 +106,7 @@ class Credentials:
         self._events = events
         self._authorizations = authorizations
         self._public_url = settings.public_url.rstrip("/") if settings.public_url else None
-        self._flows = AuthorizationFlows(store.flows, vault, authorizations, self._public_url)
+        self._flows = AuthorizationFlows(store.connectors, vault, authorizations, self._public_url)
 
     @property
     def public_url(self) -> str | None:

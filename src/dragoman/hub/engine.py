@@ -55,7 +55,7 @@ async def open_engine(workshop: Workshop) -> AsyncGenerator["RunDispatcher"]:
 
     parts = RunParts(
         runs=workshop.store.runs,
-        messages=workshop.store.messages,
+        threads=workshop.store.threads,
         journal=workshop.journal,
         streams=workshop.streams,
         questions=workshop.questions,

@@ -66,7 +66,7 @@ class Hub(Building):
     async def result(self, handle: str, *, caller: Caller | None = None) -> KeptResult:
         """The whole of a result that was cut."""
         caller = caller or self.caller
-        kept = await self._store.results.find(caller.workspace, caller.user, handle)
+        kept = await self._store.calls.find_result(caller.workspace, caller.user, handle)
         if kept is None:
             raise NotFound(
                 f"there is no kept result {handle[:80]!r}",

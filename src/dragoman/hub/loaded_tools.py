@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Self
 from weakref import WeakValueDictionary
 
-from dragoman.store import LoadedToolRows
+from dragoman.store.protocols import ThreadStore
 from dragoman.store.records import LoadedTool
 
 ThreadKey = tuple[str, str, str]
@@ -32,17 +32,17 @@ class LoadedChange:
 class LoadedTools:
     """By workspace, user and thread. The thread that was used longest ago leaves the memory first."""
 
-    def __init__(self, rows: LoadedToolRows) -> None:
+    def __init__(self, rows: ThreadStore) -> None:
         self._rows = rows
         self._threads: OrderedDict[ThreadKey, tuple[str, ...]] = OrderedDict()
         self._changing: WeakValueDictionary[ThreadKey, asyncio.Lock] = WeakValueDictionary()
 
     @classmethod
-    async def load(cls, rows: LoadedToolRows) -> Self:
+    async def load(cls, rows: ThreadStore) -> Self:
         """With what the threads used last had loaded before the restart."""
         loaded = cls(rows)
         threads: dict[ThreadKey, list[str]] = {}
-        for row in await rows.recent(_MOST_AT_START):
+        for row in await rows.last_loaded(_MOST_AT_START):
             threads.setdefault((row.workspace, row.user, row.thread), []).append(row.tool)
         for key, names in threads.items():
             loaded._keep(key, names)
@@ -65,7 +65,7 @@ class LoadedTools:
             kept = held[max(0, len(held) - MOST_LOADED) :]
             gone = tuple(name for name in before if name not in kept)
             put = [name for name in wanted if name in kept]
-            await self._rows.change(_made(key, put), _made(key, gone))
+            await self._rows.change_loaded(_made(key, put), _made(key, gone))
             self._keep(key, kept)
             return LoadedChange(tuple(name for name in put if name not in before), gone)
 
@@ -75,7 +75,7 @@ class LoadedTools:
             before = await self._read(key)
             gone = tuple(name for name in dict.fromkeys(names) if name in before)
             if gone:
-                await self._rows.change([], _made(key, gone))
+                await self._rows.change_loaded([], _made(key, gone))
                 self._keep(key, [name for name in before if name not in gone])
             return gone
 
@@ -84,7 +84,7 @@ class LoadedTools:
         self._threads.pop(key, None)
 
     async def tidy(self, before: datetime) -> None:
-        await self._rows.forget(before)
+        await self._rows.forget_loaded(before)
 
     def _alone(self, key: ThreadKey) -> AbstractAsyncContextManager[None]:
         return self._changing.setdefault(key, asyncio.Lock())
@@ -92,7 +92,7 @@ class LoadedTools:
     async def _read(self, key: ThreadKey) -> tuple[str, ...]:
         if not key[2].isprintable():  # not every database takes it, so none has it
             return ()
-        names = tuple(row.tool for row in await self._rows.list(*key))
+        names = tuple(row.tool for row in await self._rows.loaded(*key))
         self._keep(key, names)
         return names
 

@@ -18,7 +18,7 @@ from dragoman.hub.engine import Workshop, open_engine
 from dragoman.run import Message, Question, Run, RunEvent, RunStatus, Step
 from dragoman.runs.first_events import never_began, queued
 from dragoman.scope import Caller
-from dragoman.store.run_protocols import AcceptedRun, JournalBatch
+from dragoman.store.records import Accepted, Batch, NewRun
 
 if TYPE_CHECKING:
     from dragoman.runs.dispatch import RunDispatcher
@@ -80,12 +80,12 @@ class Runs:
         """While somebody says something: runs that are about to begin let them be heard first."""
         return nullcontext() if self._dispatch is None else self._dispatch.hearing()
 
-    async def accept(self, run: Run, message: Message | None) -> AcceptedRun:
+    async def accept(self, run: Run, message: Message | None) -> Accepted:
         """Once this returns the run is on disk and will be executed, whatever happens."""
         if self._dispatch is not None:
             accepted = await self._dispatch.accept(run, message)
         else:
-            accepted = await self._store.runs.accept(run, message, [queued(run)])
+            (accepted,) = await self._store.runs.accept([NewRun(run, message, [queued(run)])])
             # What executes takes seconds to load; it finds the run by itself.
             self._tasks.start(self.open(), "open what executes runs")
         if accepted.message is not None:
@@ -175,7 +175,7 @@ class Runs:
         await self._store.rollout.thumb(found.workspace, found.root, thumb)
         if (number := await self._answer_of(found)) is not None:
             place = (found.workspace, found.user, found.thread)
-            await self._store.messages.note(*place, number, {"thumb": thumb})
+            await self._store.threads.note(*place, number, {"thumb": thumb})
         return found
 
     async def _answer_of(self, run: Run) -> int | None:
@@ -183,7 +183,9 @@ class Runs:
         root = run if run.is_root else await self._store.runs.find(run.workspace, run.root)
         if not run.thread or root is None:
             return None
-        said = await self._store.messages.list(run.workspace, run.user, run.thread, after=root.message or 0)
+        said = await self._store.threads.messages(
+            run.workspace, run.user, run.thread, after=root.message or 0
+        )
         own = [one.number for one in said if one.run == run.id and one.author != "person"]
         return own[-1] if own else None
 
@@ -201,7 +203,7 @@ class Runs:
         after = await self.get(found.id, caller)
         if after.status == "cancelled" and after.started_at is None:  # nobody has begun it: nobody else tells
             number = await self._store.runs.last_event(after.workspace, after.id) + 1
-            await self._store.runs.write(JournalBatch(events=[never_began(after, number)]))
+            await self._store.runs.write(Batch(events=[never_began(after, number)]))
             self._streams.end(after)
         await self._auditor.done(caller, "run.cancelled", found.id)
         return await self.get(found.id, caller)
@@ -237,13 +239,13 @@ class Runs:
         limit: int = 100,
     ) -> Sequence[Question]:
         caller = caller or self._caller
-        return await self._store.questions.list(
+        return await self._store.runs.questions(
             caller.workspace, caller.user, thread=thread, status=status, limit=limit
         )
 
     async def question(self, question: str, caller: Caller | None = None) -> Question:
         caller = caller or self._caller
-        found = await self._store.questions.find(caller.workspace, caller.user, question)
+        found = await self._store.runs.find_question(caller.workspace, caller.user, question)
         if found is None:
             raise NotFound(
                 f"there is no question {question[:80]!r}",
@@ -261,7 +263,7 @@ class Runs:
             raise InvalidArguments("an answer cannot be empty", hint="write what the agent should go on with")
         _check_fields(answer, found)
         now = datetime.now(UTC)
-        if not await self._store.questions.answer(found.workspace, found.user, found.id, answer, now):
+        if not await self._store.runs.answer(found.workspace, found.user, found.id, answer, now):
             raise Conflict(
                 f"the question {found.id} is {found.status if found.status != 'pending' else 'over'}",
                 hint="ask the agent again",
@@ -269,14 +271,14 @@ class Runs:
         await self._answered(found, caller)
         return await self.question(question, caller)
 
-    async def answer_by(self, message: Message, question: Question, caller: Caller) -> AcceptedRun | None:
+    async def answer_by(self, message: Message, question: Question, caller: Caller) -> Accepted | None:
         """The same with a message of the person; None, and nothing is written, when the question is over."""
-        written = await self._store.questions.answer_by(message, question.id, datetime.now(UTC))
+        written = await self._store.runs.answer_by(message, question.id, datetime.now(UTC))
         if written is None:
             return None
         await self._answered(question, caller)
         self._tell_message(written)
-        return AcceptedRun(run=await self.get(question.root, caller), message=written)
+        return Accepted(run=await self.get(question.root, caller), message=written)
 
     async def _answered(self, found: Question, caller: Caller) -> None:
         self._questions.tell_answered(found.id)

@@ -139,7 +139,7 @@ async def _workshop(
         store=ground.store,
         journal=await stack.enter_async_context(open_journal(rows, streams.publish)),
         streams=streams,
-        questions=RunQuestions(ground.store.questions),
+        questions=RunQuestions(ground.store.runs),
         agent_directory=agents,
         toolbox=toolbox,
         models=models,

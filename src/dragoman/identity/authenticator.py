@@ -18,7 +18,7 @@ from dragoman.identity.issuer import Issuer, SigningKeys
 from dragoman.identity.keys import ApiKeyVerifier
 from dragoman.identity.sign_in import SignIn
 from dragoman.identity.tokens import TokenVerifier
-from dragoman.store.protocols import PeopleRows
+from dragoman.store.protocols import PeopleStore
 from dragoman.telemetry.logs import get_logger
 
 WRITE_EVERY = 5.0
@@ -81,7 +81,7 @@ def stranger() -> Unauthenticated:
 
 @asynccontextmanager
 async def open_authenticator(
-    rows: PeopleRows, directory: Directory, issuer: Issuer | None = None
+    rows: PeopleStore, directory: Directory, issuer: Issuer | None = None
 ) -> AsyncGenerator[Authenticator]:
     async with AsyncExitStack() as stack:
         tokens = sign_in = None

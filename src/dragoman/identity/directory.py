@@ -10,7 +10,7 @@ from dragoman.errors import NotFound, StoreUnavailable
 from dragoman.identity.single_flight import SingleFlight
 from dragoman.people import Bounds, User, Workspace
 from dragoman.scope import LOCAL_USER, LOCAL_WORKSPACE, Caller
-from dragoman.store.protocols import PeopleRows
+from dragoman.store.protocols import PeopleStore
 
 FRESH = 2.0
 _MOST = 10_000
@@ -27,7 +27,7 @@ class Person:
 
 
 class Directory:
-    def __init__(self, rows: PeopleRows, bounds: Bounds = Bounds()) -> None:  # noqa: B008 - frozen
+    def __init__(self, rows: PeopleStore, bounds: Bounds = Bounds()) -> None:  # noqa: B008 - frozen
         self._rows = rows
         self._bounds = bounds
         self._people: dict[tuple[str, str], tuple[float, Person]] = {}
@@ -120,7 +120,7 @@ class Directory:
         return await self._rows.find_workspace(workspace) or Workspace(id=workspace, name=workspace)
 
 
-async def make_local(rows: PeopleRows) -> None:
+async def make_local(rows: PeopleStore) -> None:
     """The local owner is there from the first start: no sign-up."""
     if await rows.find_workspace(LOCAL_WORKSPACE) is None:
         await rows.put_workspace(_LOCAL_WORKSPACE)

@@ -14,7 +14,7 @@ from time import monotonic
 from dragoman.identity.authenticated import AuthenticatedCaller, admitted
 from dragoman.identity.directory import FRESH, Directory, Person
 from dragoman.people import ApiKey
-from dragoman.store.protocols import PeopleRows
+from dragoman.store.protocols import PeopleStore
 
 PREFIX = "drk_"
 HINT_LENGTH = 8
@@ -42,7 +42,7 @@ class _Known:
 
 
 class ApiKeyVerifier:
-    def __init__(self, rows: PeopleRows, directory: Directory) -> None:
+    def __init__(self, rows: PeopleStore, directory: Directory) -> None:
         self._rows = rows
         self._directory = directory
         self._known: dict[str, _Known] = {}

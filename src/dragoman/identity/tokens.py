@@ -20,7 +20,7 @@ from dragoman.identity.directory import Directory, Person
 from dragoman.identity.issuer import ALGORITHMS, Issuer, SigningKeys
 from dragoman.identity.keys import hash_of
 from dragoman.people import User, Workspace
-from dragoman.store.protocols import PeopleRows
+from dragoman.store.protocols import PeopleStore
 
 LEEWAY = 60
 _MOST_VERIFIED = 10_000
@@ -52,7 +52,7 @@ class _Verified:
 
 
 class TokenVerifier:
-    def __init__(self, rows: PeopleRows, directory: Directory, issuer: Issuer, keys: SigningKeys) -> None:
+    def __init__(self, rows: PeopleStore, directory: Directory, issuer: Issuer, keys: SigningKeys) -> None:
         self._rows = rows
         self._directory = directory
         self._issuer = issuer

@@ -4,7 +4,8 @@ import asyncio
 from collections.abc import Sequence
 
 from dragoman.errors import DragomanError
-from dragoman.store.run_protocols import AcceptedRun, NewRun, RunRows
+from dragoman.store.protocols import RunStore
+from dragoman.store.records import Accepted, NewRun
 
 _AT_ONCE = 50  # rows are made ready on the event loop: more between two awaits would be felt by calls
 
@@ -12,13 +13,13 @@ _AT_ONCE = 50  # rows are made ready on the event loop: more between two awaits 
 class RunAcceptance:
     """`tasks` belong to who made it."""
 
-    def __init__(self, rows: RunRows, tasks: asyncio.TaskGroup) -> None:
+    def __init__(self, rows: RunStore, tasks: asyncio.TaskGroup) -> None:
         self._rows = rows
         self._tasks = tasks
-        self._waiting: list[tuple[NewRun, asyncio.Future[AcceptedRun]]] = []
+        self._waiting: list[tuple[NewRun, asyncio.Future[Accepted]]] = []
         self._is_writing = False
 
-    async def accept(self, new: NewRun) -> AcceptedRun:
+    async def accept(self, new: NewRun) -> Accepted:
         """On disk when this returns. Who stops waiting for it may find it written."""
         told = asyncio.get_running_loop().create_future()
         self._waiting.append((new, told))
@@ -37,9 +38,9 @@ class RunAcceptance:
             for _, told in self._waiting:
                 told.cancel()
 
-    async def _write_together(self, batch: Sequence[tuple[NewRun, asyncio.Future[AcceptedRun]]]) -> None:
+    async def _write_together(self, batch: Sequence[tuple[NewRun, asyncio.Future[Accepted]]]) -> None:
         try:
-            written = await self._rows.accept_all([new for new, _ in batch])
+            written = await self._rows.accept([new for new, _ in batch])
         except asyncio.CancelledError:
             for _, told in batch:
                 told.cancel()

@@ -14,10 +14,11 @@ from dataclasses import dataclass, replace
 from dragoman.errors import ShuttingDown, StoreUnavailable
 from dragoman.run import Message, Run, RunEvent, Step
 from dragoman.runs.worker_names import new_worker
-from dragoman.store.run_protocols import AgentWorked, JournalBatch, RunRows
+from dragoman.store.protocols import RunStore
+from dragoman.store.records import Batch, Worked
 from dragoman.telemetry.logs import get_logger
 
-Entry = Step | RunEvent | Run | Message | AgentWorked
+Entry = Step | RunEvent | Run | Message | Worked
 
 _SOON = 0.025  # seconds that what nobody waits for may lie in memory
 _AGAIN = 0.5  # seconds until the store is asked again after a failure
@@ -43,7 +44,7 @@ class _Noted:
 class Journal:
     """`worker` is this process as the holder of runs; `lost` hears which runs it holds no longer."""
 
-    def __init__(self, rows: RunRows, tell: Callable[[Sequence[RunEvent]], None]) -> None:
+    def __init__(self, rows: RunStore, tell: Callable[[Sequence[RunEvent]], None]) -> None:
         self.worker = new_worker()
         self.lost: Callable[[frozenset[str]], None] = lambda _: None
         self._rows = rows
@@ -179,20 +180,20 @@ class Journal:
         self._urgent.set()
 
 
-def _batch(noted: Iterable[_Noted]) -> JournalBatch:
+def _batch(noted: Iterable[_Noted]) -> Batch:
     entries = [one.entry for one in noted]
     runs = {entry.id: entry for entry in entries if isinstance(entry, Run)}  # the last word counts
-    return JournalBatch(
+    return Batch(
         steps=[entry for entry in entries if isinstance(entry, Step)],
         events=[entry for entry in entries if isinstance(entry, RunEvent)],
         runs=[*runs.values()],
         messages=[entry for entry in entries if isinstance(entry, Message)],
-        worked=[entry for entry in entries if isinstance(entry, AgentWorked)],
+        worked=[entry for entry in entries if isinstance(entry, Worked)],
     )
 
 
 @asynccontextmanager
-async def open_journal(rows: RunRows, tell: Callable[[Sequence[RunEvent]], None]) -> AsyncGenerator[Journal]:
+async def open_journal(rows: RunStore, tell: Callable[[Sequence[RunEvent]], None]) -> AsyncGenerator[Journal]:
     """Writes while the block runs, and writes the rest within a bound at its end."""
     journal = Journal(rows, tell)
     writer = asyncio.ensure_future(journal._keep())  # pyright: ignore[reportPrivateUsage]

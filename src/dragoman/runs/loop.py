@@ -149,7 +149,7 @@ class AgentLoop:
             return []  # what it needs to know was told by the agent that asked
         if run.message == 1:
             return []
-        said = await self._parts.messages.list(run.workspace, run.user, run.thread, limit=200, last=True)
+        said = await self._parts.threads.messages(run.workspace, run.user, run.thread, limit=200, last=True)
         number = run.message or await self._number_of_root()
         before = [message for message in said if message.number < number]
         journals: dict[str, Sequence[ModelMessage]] = {}

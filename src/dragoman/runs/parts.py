@@ -11,14 +11,14 @@ from dragoman.runs.journal import Journal
 from dragoman.runs.previews import Previews
 from dragoman.runs.questions import RunQuestions
 from dragoman.runs.streams import RunStreams
-from dragoman.store.run_protocols import MessageRows, RunRows
+from dragoman.store.protocols import RunStore, ThreadStore
 from dragoman.telemetry.spans import Spans
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunParts:
-    runs: RunRows
-    messages: MessageRows
+    runs: RunStore
+    threads: ThreadStore
     journal: Journal
     streams: RunStreams
     questions: RunQuestions

@@ -10,14 +10,14 @@ from weakref import WeakValueDictionary
 
 from dragoman.errors import NobodyAnswered
 from dragoman.run import Question, Run
-from dragoman.store.run_protocols import QuestionRows
+from dragoman.store.protocols import RunStore
 
 QUESTION_LASTS = timedelta(hours=24)
 _LOOK_EVERY = 0.8  # seconds until an answer given in another process is noticed
 
 
 class RunQuestions:
-    def __init__(self, rows: QuestionRows, lasts: timedelta = QUESTION_LASTS) -> None:
+    def __init__(self, rows: RunStore, lasts: timedelta = QUESTION_LASTS) -> None:
         self._rows = rows
         self._lasts = lasts
         # Who waits holds the bell; with the last of them it is gone.
@@ -26,7 +26,7 @@ class RunQuestions:
 
     async def close(self, root: Run) -> None:
         """The run ended: its open questions wait for nobody any more."""
-        await self._rows.close(root.workspace, root.id, "cancelled")
+        await self._rows.close_questions(root.workspace, root.id, "cancelled")
 
     async def ask(self, run: Run, key: str, text: str, fields: Mapping[str, Any] | None) -> Question:
         """The same question when a run comes here again after a crash, answered or not."""
@@ -52,7 +52,7 @@ class RunQuestions:
         """Waits for the answer. Raises `NobodyAnswered` when its time is over."""
         bell = self._bells.setdefault(question.id, asyncio.Event())
         # It may have been answered before there was a bell.
-        current = await self._rows.find(question.workspace, question.user, question.id)
+        current = await self._rows.find_question(question.workspace, question.user, question.id)
         while current is not None and current.status == "pending":
             left = (current.expires_at - datetime.now(UTC)).total_seconds()
             if left <= 0:
@@ -62,7 +62,7 @@ class RunQuestions:
                     await bell.wait()
             await self._look(bell)
             if bell.is_set():
-                current = await self._rows.find(question.workspace, question.user, question.id)
+                current = await self._rows.find_question(question.workspace, question.user, question.id)
         if current is None or current.status != "answered":
             raise NobodyAnswered("nobody answered the question", hint="go on without, or say what is missing")
         return current.answer
@@ -73,7 +73,7 @@ class RunQuestions:
         if bell.is_set() or now < self._next_look:
             return
         self._next_look = now + _LOOK_EVERY
-        for settled in await self._rows.settled([*self._bells]):
+        for settled in await self._rows.settled_questions([*self._bells]):
             self.tell_answered(settled)
 
     def tell_answered(self, question: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from dragoman.errors import LimitReached
 from dragoman.run import Run, RunEvent, RunEventKind, RunLimits, RunUsage
-from dragoman.store.run_protocols import RunRows
+from dragoman.store.protocols import RunStore
 
 
 class WorkClock:
@@ -78,7 +78,7 @@ class RunFamily:
     clock: WorkClock = field(default_factory=WorkClock)
     members: set[str] = field(default_factory=set[str])
 
-    async def prepare(self, rows: RunRows) -> None:
+    async def prepare(self, rows: RunStore) -> None:
         """What is known of it from before: the last number, and what its finished child runs used."""
         root = self.root
         self.number = 1  # that it was queued; nothing else is told before it began

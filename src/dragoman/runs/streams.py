@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from dragoman.run import Run, RunEvent
-from dragoman.store.run_protocols import RunRows
+from dragoman.store.protocols import RunStore
 
 _LOOK_EVERY = 0.5  # seconds until what another process wrote is noticed
 _LOOK_OWN = 5.0  # the same where the run is executed here and rings
@@ -39,7 +39,7 @@ class _Bell:
 
 
 class RunStreams:
-    def __init__(self, rows: RunRows, *, has_company: bool = True) -> None:
+    def __init__(self, rows: RunStore, *, has_company: bool = True) -> None:
         """`has_company`: other processes may work on the same threads."""
         self._look_for_runs = _LOOK_EVERY if has_company else _LOOK_ALONE
         self._rows = rows

@@ -1,66 +1,15 @@
-"""Facts on disk: connectors, tools, secrets (sealed), results, calls and numbers, in SQLite or PostgreSQL.
+"""Facts on disk, in SQLite or PostgreSQL: `open_store` gives that store, and who opens it closes it.
 
-The Protocols are what the layers above know; `open_store` gives the SQL one. Who opens it closes it.
+The layers above know the Protocols only, one per aggregate: another store fills them.
 """
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
-from dragoman.store.protocols import (
-    ApprovalRows,
-    AuditRows,
-    CallRows,
-    ConnectorRows,
-    FlowRows,
-    LoadedToolRows,
-    MetricRows,
-    PeopleRows,
-    ResultRows,
-    Store,
-    ThreadRows,
-    ToolRows,
-    UsageRows,
-)
+from dragoman.store.protocols import Store
 from dragoman.store.records import CallRecord, KeptResult, SealedSecret, ToolVersion
-from dragoman.store.run_protocols import (
-    AcceptedRun,
-    AgentRows,
-    JournalBatch,
-    MessageRows,
-    QuestionRows,
-    RolloutRows,
-    RolloutSample,
-    RunRows,
-)
 
-__all__ = [
-    "AcceptedRun",
-    "AgentRows",
-    "ApprovalRows",
-    "AuditRows",
-    "CallRecord",
-    "CallRows",
-    "ConnectorRows",
-    "FlowRows",
-    "JournalBatch",
-    "KeptResult",
-    "LoadedToolRows",
-    "MessageRows",
-    "MetricRows",
-    "PeopleRows",
-    "QuestionRows",
-    "ResultRows",
-    "RolloutRows",
-    "RolloutSample",
-    "RunRows",
-    "SealedSecret",
-    "Store",
-    "ThreadRows",
-    "ToolRows",
-    "ToolVersion",
-    "UsageRows",
-    "open_store",
-]
+__all__ = ["CallRecord", "KeptResult", "SealedSecret", "Store", "ToolVersion", "open_store"]
 
 
 @asynccontextmanager

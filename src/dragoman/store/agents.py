@@ -11,17 +11,16 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from dragoman.agent import Agent, AgentNumbers
 from dragoman.errors import Conflict
-from dragoman.store import run_tables
-from dragoman.store.database import Database
-from dragoman.store.shielded import shielded
+from dragoman.store import tables
+from dragoman.store.database import Database, shielded
 
-_rows = run_tables.agents
-_numbers = run_tables.agent_numbers
+_rows = tables.agents
+_numbers = tables.agent_numbers
 _COUNTED = ("runs", "errors", "calls", "milliseconds", "input_tokens", "output_tokens", "cost")
 
 
 class SqlAgents:
-    """Fills `AgentRows`."""
+    """Fills `AgentStore`."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -59,11 +58,6 @@ class SqlAgents:
         async with self._database.read() as connection:
             rows = (await connection.execute(query)).mappings().all()
         return {row["agent"]: _of_agent(row) for row in rows}
-
-    @shielded
-    async def add_numbers(self, workspace: str, agent_id: str, numbers: AgentNumbers) -> None:
-        async with self._database.write() as connection:
-            await add_numbers(self._database, connection, [(workspace, agent_id, numbers)])
 
 
 async def add_numbers(

@@ -10,9 +10,8 @@ from datetime import UTC, datetime, timedelta
 from sqlalchemy import ColumnElement, RowMapping, and_, delete, func, insert, select, update
 
 from dragoman.store import tables
-from dragoman.store.database import Database
+from dragoman.store.database import Database, shielded
 from dragoman.store.records import Allowance, Approval, CallBinding
-from dragoman.store.shielded import shielded
 
 _rows = tables.approvals
 _allowances = tables.allowances
@@ -21,7 +20,7 @@ _KEPT = timedelta(days=30)
 
 
 class SqlApprovals:
-    """Fills `ApprovalRows`."""
+    """Fills `ApprovalStore`."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

@@ -15,9 +15,8 @@ from dragoman.store import tables
 from dragoman.store.audit_chain import link
 from dragoman.store.bulk_insert import AT_ONCE, BulkInsert
 from dragoman.store.columns import from_json, storable, to_json
-from dragoman.store.database import Database
+from dragoman.store.database import Database, shielded
 from dragoman.store.records import AuditEntry
-from dragoman.store.shielded import shielded
 
 _rows = tables.audit
 _heads = tables.audit_heads
@@ -27,7 +26,7 @@ _HEAD = select(_heads).where(_heads.c.workspace == bindparam("of_workspace"))
 
 
 class SqlAudit:
-    """Fills `AuditRows`."""
+    """Fills `AuditStore`."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

@@ -1,23 +1,23 @@
-"""Finished calls as rows. They outlive their connector."""
+"""Finished calls, and results too large for their callers, as rows. They outlive their connector."""
 
 from collections.abc import Sequence
 from datetime import datetime
 from operator import attrgetter
 
-from sqlalchemy import delete, func, select
+from sqlalchemy import delete, func, insert, select
 
 from dragoman.store import tables
 from dragoman.store.bulk_insert import BulkInsert
-from dragoman.store.database import Database
-from dragoman.store.records import CallRecord
-from dragoman.store.shielded import shielded
+from dragoman.store.database import Database, shielded
+from dragoman.store.records import CallRecord, KeptResult
 
 _rows = tables.calls
+_results = tables.results
 _values = attrgetter(*(column.name for column in _rows.columns))
 
 
 class SqlCalls:
-    """Fills `CallRows`."""
+    """Fills `CallStore`."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -54,4 +54,25 @@ class SqlCalls:
     async def forget(self, before: datetime) -> int:
         async with self._database.write() as connection:
             gone = await connection.execute(delete(_rows).where(_rows.c.started_at < before))
+            return gone.rowcount
+
+    @shielded
+    async def keep_result(self, result: KeptResult) -> None:
+        row = {column.name: getattr(result, column.name) for column in _results.columns}
+        async with self._database.write() as connection:
+            await connection.execute(insert(_results), row)
+
+    @shielded
+    async def find_result(self, workspace: str, user: str, handle: str) -> KeptResult | None:
+        query = select(_results).where(
+            _results.c.workspace == workspace, _results.c.user == user, _results.c.handle == handle
+        )
+        async with self._database.read() as connection:
+            row = (await connection.execute(query)).mappings().first()
+        return None if row is None else KeptResult(**row)
+
+    @shielded
+    async def forget_results(self, before: datetime) -> int:
+        async with self._database.write() as connection:
+            gone = await connection.execute(delete(_results).where(_results.c.created_at < before))
             return gone.rowcount

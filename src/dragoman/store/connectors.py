@@ -1,28 +1,40 @@
-"""Connectors and their sealed secrets as rows."""
+"""Connectors as rows, with their sealed secrets, tools, metrics and begun authorisations."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import RowMapping, and_, delete, func, insert, select, update
+from sqlalchemy import RowMapping, and_, bindparam, delete, func, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from dragoman.connector import Configuration, Connector
 from dragoman.errors import Conflict, NotFound
 from dragoman.scope import APP
 from dragoman.store import tables
-from dragoman.store.database import Database
-from dragoman.store.records import SealedSecret
-from dragoman.store.shielded import shielded
+from dragoman.store.database import Database, shielded
+from dragoman.store.records import AuthorizationFlow, SealedSecret, ToolVersion
+from dragoman.tool import Annotations, Tool, ToolDefinition
 
 _rows = tables.connectors
 _secrets = tables.secrets
 _allowances = tables.allowances
+_tools = tables.tools
+_versions = tables.tool_versions
+_metrics = tables.connector_metrics
+_flows = tables.authorization_flows
+_TOOL_GONE = delete(_tools).where(
+    _tools.c.workspace == bindparam("of_workspace"),
+    _tools.c.connector_id == bindparam("of_connector"),
+    _tools.c.identity == bindparam("of_identity"),
+    _tools.c.name == bindparam("of_name"),
+)
 _SEALED = ("workspace", "connector_id", "user", "name", "key_id", "nonce")
 
 
 class SqlConnectors:
-    """Fills `ConnectorRows`."""
+    """Fills `ConnectorStore`."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -145,6 +157,94 @@ class SqlConnectors:
             changed = await connection.execute(update(_secrets).where(is_same).values(_secret_row(after)))
         return bool(changed.rowcount)
 
+    @shielded
+    async def tools(self, workspace: str | None = None) -> Sequence[Tool]:
+        query = select(_tools)
+        if workspace is not None:
+            query = query.where(_tools.c.workspace == workspace)
+        async with self._database.read() as connection:
+            rows = (await connection.execute(query)).mappings().all()
+        return sorted(map(_tool, rows), key=lambda tool: (tool.workspace, tool.name, tool.identity))
+
+    @shielded
+    async def save_tools(
+        self, tools: Sequence[Tool], versions: Sequence[ToolVersion], removed: Sequence[Tool]
+    ) -> None:
+        gone = [
+            {
+                "of_workspace": tool.workspace,
+                "of_connector": tool.connector_id,
+                "of_identity": tool.identity,
+                "of_name": tool.name,
+            }
+            for tool in removed
+        ]
+        new = _version_rows(versions, tools)
+        if not (tools or new or gone):
+            return
+        async with self._database.write() as connection:
+            if gone:
+                await connection.execute(_TOOL_GONE, gone)
+            if tools:
+                upsert = self._database.upsert(_tools, keep=frozenset({"first_seen"}))
+                await connection.execute(upsert, [_tool_row(tool) for tool in tools])
+            if new:
+                await connection.execute(self._database.upsert(_versions), new)
+
+    @shielded
+    async def versions(self, tool: Tool) -> Sequence[ToolVersion]:
+        query = (
+            select(_versions)
+            .where(
+                _versions.c.workspace == tool.workspace,
+                _versions.c.connector_id == tool.connector_id,
+                _versions.c.identity == tool.identity,
+                _versions.c.tool == tool.name,
+            )
+            .order_by(_versions.c.version)
+        )
+        async with self._database.read() as connection:
+            rows = (await connection.execute(query)).mappings().all()
+        return [_version(row) for row in rows]
+
+    @shielded
+    async def metrics(self) -> Mapping[str, Mapping[str, Any]]:
+        query = select(_metrics.c.connector_id, _metrics.c.numbers)
+        async with self._database.read() as connection:
+            return {row.connector_id: row.numbers for row in await connection.execute(query)}
+
+    @shielded
+    async def save_metrics(self, numbers: Mapping[str, Mapping[str, Any]]) -> None:
+        if not numbers:
+            return
+        # Locked, so that a connector removed at this moment cannot spoil the batch of the others.
+        known = (
+            select(_rows.c.workspace, _rows.c.id)
+            .where(_rows.c.id.in_(numbers))
+            .with_for_update(read=True, key_share=True)
+        )
+        async with self._database.write() as connection:
+            rows = [
+                {"workspace": workspace, "connector_id": connector_id, "numbers": numbers[connector_id]}
+                for workspace, connector_id in await connection.execute(known)
+            ]
+            if rows:
+                await connection.execute(self._database.upsert(_metrics), rows)
+
+    @shielded
+    async def put_flow(self, flow: AuthorizationFlow) -> None:
+        async with self._database.write() as connection:
+            await connection.execute(delete(_flows).where(_flows.c.expires_at <= datetime.now(UTC)))
+            await connection.execute(insert(_flows), asdict(flow))
+
+    @shielded
+    async def take_flow(self, state_hash: str, now: datetime) -> AuthorizationFlow | None:
+        taken = delete(_flows).where(_flows.c.state_hash == state_hash).returning(*_flows.columns)
+        async with self._database.write() as connection:
+            row = (await connection.execute(taken)).mappings().one_or_none()
+        flow = AuthorizationFlow(**row) if row else None
+        return flow if flow and flow.expires_at > now else None
+
     async def _check_names(self, connection: AsyncConnection, connector: Connector) -> None:
         """Slugs and aliases share one space of names; no index can say that.
 
@@ -206,3 +306,73 @@ def _connector(row: RowMapping) -> Connector:
 
 def _secret_row(secret: SealedSecret) -> Mapping[str, Any]:
     return {column.name: getattr(secret, column.name) for column in _secrets.columns}
+
+
+def _version_rows(versions: Sequence[ToolVersion], tools: Sequence[Tool]) -> list[dict[str, Any]]:
+    """A version names its tool only; whose it is, the tool saved beside it says."""
+    owners = {tool.name: tool for tool in tools}
+    if versions and len(owners) != len(tools):
+        raise ValueError("versions can be saved for one connector and identity at a time")
+    rows: list[dict[str, Any]] = []
+    for version in versions:
+        if version.tool not in owners:
+            raise ValueError(f"a version of {version.tool!r} without the tool itself")
+        rows.append(
+            {
+                "workspace": owners[version.tool].workspace,
+                "connector_id": owners[version.tool].connector_id,
+                "identity": owners[version.tool].identity,
+                "tool": version.tool,
+                "version": version.version,
+                "fingerprint": version.fingerprint,
+                "definition": _document(version.definition),
+                "diff": version.diff,
+                "seen_at": version.seen_at,
+            }
+        )
+    return rows
+
+
+def _tool_row(tool: Tool) -> dict[str, Any]:
+    facts = {column.name: getattr(tool, column.name) for column in _tools.columns}
+    facts["definition"] = _document(tool.definition)
+    facts["allowed_callers"] = sorted(tool.allowed_callers)
+    facts["required_capabilities"] = sorted(tool.required_capabilities)
+    return facts
+
+
+def _tool(row: RowMapping) -> Tool:
+    facts = dict(row)
+    facts["definition"] = _definition(facts["definition"])
+    facts["allowed_callers"] = frozenset(facts["allowed_callers"])
+    facts["required_capabilities"] = frozenset(facts["required_capabilities"])
+    return Tool(**facts)
+
+
+def _version(row: RowMapping) -> ToolVersion:
+    return ToolVersion(
+        tool=row["tool"],
+        version=row["version"],
+        fingerprint=row["fingerprint"],
+        definition=_definition(row["definition"]),
+        diff=row["diff"],
+        seen_at=row["seen_at"],
+    )
+
+
+def _document(definition: ToolDefinition) -> dict[str, Any]:
+    return {
+        "original_name": definition.original_name,
+        "title": definition.title,
+        "description": definition.description,
+        "input_schema": definition.input_schema,
+        "output_schema": definition.output_schema,
+        "annotations": asdict(definition.annotations),
+        "meta": definition.meta,
+    }
+
+
+def _definition(document: Mapping[str, Any]) -> ToolDefinition:
+    facts = dict(document)
+    facts["annotations"] = Annotations(**facts["annotations"])
+    return ToolDefinition(**facts)

@@ -5,9 +5,10 @@ the database. The engine belongs to `open_database`, which disposes of it.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
-from typing import Any
+from functools import wraps
+from typing import Any, TypeVar, cast
 
 from sqlalchemy import Connection, Table, event
 from sqlalchemy.dialects import postgresql, sqlite
@@ -17,6 +18,26 @@ from dragoman.store.columns import from_json, to_json
 from dragoman.store.faults import translated
 from dragoman.store.location import DatabaseLocation
 from dragoman.store.sqlite_cursor import BEGIN, make_lean
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def shielded(method: Method) -> Method:
+    """The same method, finished once begun: a cancelled caller waits for its end and then goes.
+
+    A driver that is cancelled in the middle leaves a thread, a lock or half a protocol behind.
+    """
+
+    @wraps(method)
+    async def finished(*args: Any, **kwargs: Any) -> Any:
+        work = asyncio.ensure_future(method(*args, **kwargs))
+        try:
+            return await asyncio.shield(work)
+        except asyncio.CancelledError:
+            await asyncio.wait([work])
+            raise
+
+    return cast("Method", finished)
 
 
 class Database:

@@ -10,18 +10,17 @@ from sqlalchemy import RowMapping, Table, bindparam, delete, func, select, updat
 from dragoman.errors import Conflict
 from dragoman.people import ApiKey, Bounds, Preferences, User, Workspace
 from dragoman.scope import Caller, identity_of
-from dragoman.store import run_tables, tables
-from dragoman.store.database import Database
+from dragoman.store import tables
+from dragoman.store.database import Database, shielded
 from dragoman.store.run_families import remove_families
-from dragoman.store.shielded import shielded
 
 _workspaces = tables.workspaces
 _users = tables.users
 _keys = tables.api_keys
 _tools = tables.tools
-_agents = run_tables.agents
-_numbers = run_tables.agent_numbers
-_runs = run_tables.runs
+_agents = tables.agents
+_numbers = tables.agent_numbers
+_runs = tables.runs
 _used = update(_keys).where(_keys.c.id == bindparam("of_id")).values(last_used_at=bindparam("at"))
 # What carries a user's name without a foreign key to it, with the column that holds the name.
 _OF_USER: tuple[tuple[Table, str], ...] = (
@@ -34,21 +33,21 @@ _OF_USER: tuple[tuple[Table, str], ...] = (
     (tables.connectors, "owner"),
     (tables.results, "user"),
     (tables.calls, "user"),
-    (run_tables.agents, "owner"),
-    (run_tables.messages, "user"),
-    (run_tables.questions, "user"),
-    (run_tables.rollout_samples, "user"),
+    (tables.agents, "owner"),
+    (tables.messages, "user"),
+    (tables.questions, "user"),
+    (tables.rollout_samples, "user"),
 )
 _OF_WORKSPACE: tuple[Table, ...] = (
     *(table for table, _ in _OF_USER),
     tables.usage,
     tables.leases,
-    run_tables.agent_numbers,
+    tables.agent_numbers,
 )
 
 
 class SqlPeople:
-    """Fills `PeopleRows`."""
+    """Fills `PeopleStore`."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

@@ -1,60 +1,73 @@
-"""What Dragoman asks of a store. Anything that fills these Protocols can be plugged in.
+"""What Dragoman asks of a store: one Protocol per aggregate. `Hub(store=…)` takes whatever fills them.
 
-Every question carries the workspace. Facts are frozen values of the layers below; a store knows
-nothing of servers, people or permissions, and never sees a secret in the clear.
+What every method promises, besides what is said of it:
+
+- It is one transaction: all of it or nothing, on disk and seen by every process once it returns. A caller
+  that is cancelled meanwhile leaves it whole, done or not.
+- It sees the workspace (and the user) that it is asked for and nothing of another. Without one (`None`) it
+  sees all of them: for the hub's own start and its tidying only.
+- Values come back equal to what was put in: times are aware, in UTC, to the microsecond. Free text may have
+  U+FFFD where a database cannot hold a character; a key never has.
+- What is put replaces what has the same key. What is found is None where there is nothing. What is removed
+  may be gone already. Lists are in the order that is said; equal ones in the order of their ids.
+- `StoreUnavailable` when facts can be neither read nor written, `Conflict` when a name is taken, `NotFound`
+  when what it belongs to is gone, `InvalidArguments` for a value that cannot be kept. No other error leaves.
+
+A store knows nothing of servers, people or permissions, and never sees a secret in the clear. The tests in
+`tests/store` say the same for any store; `tests/store/memory_store.py` is one of plain dictionaries.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+# A docstring is the whole body here.
+# pyright: reportReturnType=false
+
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
+from dragoman.agent import Agent, AgentNumbers
 from dragoman.connector import Connector
 from dragoman.people import ApiKey, Thread, User, Workspace
+from dragoman.run import Message, Question, Run, RunEvent, RunStatus, Step
 from dragoman.store.records import (
+    Accepted,
     Allowance,
     Approval,
     AuditEntry,
     AuthorizationFlow,
+    Batch,
     CallBinding,
     CallRecord,
     ConcurrencyLease,
     KeptResult,
     LoadedTool,
+    NewRun,
+    Sample,
     SealedSecret,
     ToolVersion,
     UsageMeter,
 )
-from dragoman.store.run_protocols import AgentRows, MessageRows, QuestionRows, RolloutRows, RunRows
 from dragoman.tool import Tool
 
 
-class ConnectorRows(Protocol):
-    async def list(self, workspace: str | None = None) -> Sequence[Connector]:
-        """All connectors of a workspace, or of all of them (None: for the hub's own start only)."""
-        ...
+class ConnectorStore(Protocol):
+    """Connectors with all that goes when they go: secrets, tools, versions, metrics, begun authorisations.
 
-    async def add(self, connector: Connector, secrets: Sequence[SealedSecret]) -> None:
-        """Writes both or nothing. `Conflict` when the slug or an alias is taken in that workspace."""
-        ...
+    A slug or alias is taken (`Conflict`) when a connector of the same workspace or of the app has it, of the
+    same owner or of nobody. A secret belongs to a connector, a holder (workspace and user; user "" is the
+    shared one) and a name; a tool to a connector, an identity and a name.
+    """
 
+    async def list(self, workspace: str | None = None) -> Sequence[Connector]: ...
+    async def add(self, connector: Connector, secrets: Sequence[SealedSecret]) -> None: ...
     async def update(self, connector: Connector, secrets: Sequence[SealedSecret] | None = None) -> None:
-        """Replaces the row, and all its shared secrets unless `secrets` is None.
-
-        `NotFound` when it is gone, `Conflict` when a new slug or alias is taken.
-        """
-        ...
+        """Replaces it, and all its shared secrets unless `secrets` is None. `NotFound` when it is gone."""
 
     async def remove(self, workspace: str, connector_id: str) -> None:
-        """Takes its tools, versions, secrets and metrics along."""
-        ...
+        """With what people allowed for its tools."""
 
     async def secrets(self, connector: Connector, workspace: str, user: str) -> Sequence[SealedSecret]:
-        """The shared ones (user ""), then those of `user` of `workspace`; never another user's."""
-        ...
-
-    async def key_ids(self) -> frozenset[str]:
-        """Ids of the keys that stored secrets are sealed with: a start compares them with its own."""
-        ...
+        """The shared ones, then those of `user` of `workspace`; never another user's."""
 
     async def put_secrets(
         self,
@@ -63,211 +76,291 @@ class ConnectorRows(Protocol):
         secrets: Sequence[SealedSecret],
         removed: Sequence[str] = (),
     ) -> None:
-        """Adds or replaces secrets of one holder (workspace and user) and deletes the `removed` names.
-
-        `NotFound` when the connector is gone.
-        """
-        ...
+        """Deletes the `removed` names of one holder, then puts. `NotFound` when the connector is gone."""
 
     async def forget_personal(self, connector: Connector) -> None:
         """Deletes what users brought for a connector; its shared secrets stay."""
-        ...
 
     async def secret_names(self, workspace: str, user: str) -> Mapping[str, frozenset[str]]:
-        """Names of the secrets that one user has, by connector id."""
-        ...
+        """Of one user, by connector id."""
+
+    async def key_ids(self) -> frozenset[str]:
+        """Of the keys that any stored secret is sealed with."""
 
     async def sealed_with_other(self, key_id: str, limit: int) -> Sequence[SealedSecret]:
         """Up to `limit` secrets that another key than this one sealed: for the rotation."""
-        ...
 
     async def reseal(self, before: SealedSecret, after: SealedSecret) -> bool:
-        """Replaces one sealed secret unless it was changed meanwhile."""
-        ...
+        """Replaces one secret; False when it was changed meanwhile."""
 
-
-class ToolRows(Protocol):
-    async def list(self, workspace: str | None = None) -> Sequence[Tool]: ...
-
-    async def save(
+    async def tools(self, workspace: str | None = None) -> Sequence[Tool]: ...
+    async def save_tools(
         self, tools: Sequence[Tool], versions: Sequence[ToolVersion], removed: Sequence[Tool]
     ) -> None:
-        """All or nothing: deletes `removed`, upserts by (connector, identity, name), adds versions.
+        """Deletes `removed` with their versions, puts `tools` (which keep their `first_seen`), adds versions.
 
-        A version belongs to the tool of its name in `tools`, so one save with versions is for one
-        connector and identity. A tool that exists keeps its `first_seen`; a removed one loses its
-        versions. `NotFound` when the connector has been removed meanwhile.
+        A version belongs to the tool of its name in `tools`, so one save with versions is for one connector
+        and identity. `NotFound` when the connector is gone.
         """
-        ...
 
     async def versions(self, tool: Tool) -> Sequence[ToolVersion]:
         """Oldest first."""
-        ...
+
+    async def metrics(self) -> Mapping[str, Mapping[str, Any]]:
+        """The last numbers of each connector, by connector id."""
+
+    async def save_metrics(self, numbers: Mapping[str, Mapping[str, Any]]) -> None:
+        """Those of a connector that is gone are dropped."""
+
+    async def put_flow(self, flow: AuthorizationFlow) -> None:
+        """Also deletes those whose time is over."""
+
+    async def take_flow(self, state_hash: str, now: datetime) -> AuthorizationFlow | None:
+        """Once, and only in time."""
 
 
-class ResultRows(Protocol):
-    async def keep(self, result: KeptResult) -> None: ...
+class PeopleStore(Protocol):
+    """Workspaces, users and keys. The name of a user is unique in a workspace, an outside name everywhere.
 
-    async def find(self, workspace: str, user: str, handle: str) -> KeptResult | None: ...
+    Lists are by name, keys newest first. `Conflict` when `put_user` finds either name with somebody else.
+    """
 
-    async def forget(self, before: datetime) -> int: ...
+    async def workspaces(self) -> Sequence[Workspace]: ...
+    async def find_workspace(self, workspace: str) -> Workspace | None: ...
+    async def put_workspace(self, workspace: Workspace) -> None: ...
+    async def remove_workspace(self, workspace: str) -> None:
+        """With everything in every aggregate that has its name on it, the audit trail excepted."""
+
+    async def users(self, workspace: str) -> Sequence[User]: ...
+    async def find_user(self, workspace: str, user: str) -> User | None: ...
+    async def find_external(self, external: str) -> User | None:
+        """Whoever an outside issuer knows by this name."""
+
+    async def put_user(self, user: User) -> None: ...
+    async def remove_user(self, workspace: str, user: str) -> None:
+        """With everything in every aggregate that is theirs, the audit trail excepted."""
+
+    async def keys(self, workspace: str, user: str | None = None) -> Sequence[ApiKey]: ...
+    async def find_key(self, hash: str) -> ApiKey | None: ...
+    async def put_key(self, key: ApiKey) -> None: ...
+    async def used_keys(self, moments: Mapping[str, datetime]) -> None:
+        """When keys were last used, by key id."""
 
 
-class CallRows(Protocol):
+class ThreadStore(Protocol):
+    """Threads with their messages and loaded tools. Both may be there where nobody put the thread itself.
+
+    Messages of a thread are numbered from 1, without a gap, however many processes add at once.
+    """
+
+    async def list(self, workspace: str, user: str, limit: int = 100) -> Sequence[Thread]:
+        """Last changed first."""
+
+    async def find(self, workspace: str, user: str, thread: str) -> Thread | None: ...
+    async def put(self, thread: Thread) -> None: ...
+    async def remove(self, workspace: str, user: str, thread: str) -> None:
+        """With its messages, loaded tools and runs."""
+
+    async def messages(
+        self, workspace: str, user: str, thread: str, *, after: int = 0, limit: int = 1000, last: bool = False
+    ) -> Sequence[Message]:
+        """In order; with `last` the newest `limit` of them."""
+
+    async def add_message(self, message: Message) -> Message:
+        """With its number."""
+
+    async def note(
+        self, workspace: str, user: str, thread: str, number: int, details: Mapping[str, Any]
+    ) -> bool:
+        """Merges `details` into those of a message. False when there is no such message."""
+
+    async def loaded(self, workspace: str, user: str, thread: str) -> Sequence[LoadedTool]:
+        """Oldest first."""
+
+    async def last_loaded(self, limit: int) -> Sequence[LoadedTool]:
+        """Of all threads, the newest `limit`, the oldest of them first."""
+
+    async def change_loaded(self, put: Sequence[LoadedTool], removed: Sequence[LoadedTool]) -> None: ...
+    async def forget_loaded(self, before: datetime) -> None:
+        """Those that were loaded before, in threads that nobody put."""
+
+
+class RunStore(Protocol):
+    """Runs with their journal, events and questions: a root run and all under it are one family.
+
+    Steps of a run and events of a root are numbered, and listed in order. A root run is held by one worker
+    until its lease is over; whoever finds it over takes the run on from its journal. Nobody takes over a
+    family while it is being written, and what belongs to a removed one is left out of what is written.
+    """
+
+    async def accept(self, new: Sequence[NewRun]) -> Sequence[Accepted]:
+        """Writes runs, messages and events. Messages get their numbers, runs those of their messages.
+
+        A run with a `worker` is held by it at once if it is its turn (see `claim`). `NotFound` when the root
+        of a child run is gone.
+        """
+
+    async def find(self, workspace: str, run: str) -> Run | None: ...
+    async def list(
+        self,
+        workspace: str,
+        user: str | None = None,
+        *,
+        thread: str | None = None,
+        agent: str | None = None,
+        status: RunStatus | None = None,
+        roots_only: bool = False,
+        before: datetime | None = None,
+        limit: int = 100,
+    ) -> Sequence[Run]:
+        """Newest first; `before` is a time of creation."""
+
+    async def family(self, workspace: str, root: str) -> Sequence[Run]:
+        """The root, then all under it, oldest first."""
+
+    async def child(self, workspace: str, parent: str, parent_call: str) -> Run | None:
+        """The run that this call of the parent started."""
+
+    async def roots_after(self, workspace: str, user: str, thread: str, message: int) -> Sequence[Run]:
+        """Root runs of a thread whose message has a higher number, in order."""
+
+    async def steps(self, workspace: str, run: str) -> Sequence[Step]: ...
+    async def events(
+        self, workspace: str, root: str, *, after: int = 0, limit: int = 1000
+    ) -> Sequence[RunEvent]: ...
+    async def last_event(self, workspace: str, root: str) -> int:
+        """The highest number so far, 0 when there is none."""
+
+    async def write(self, batch: Batch) -> Sequence[Message]:
+        """Returns the messages with their numbers; one of a removed run is not written and has 0."""
+
+    async def write_held(self, batch: Batch, worker: str) -> frozenset[str]:
+        """The same of families that the worker holds. Returns the ids of the runs it wrote nothing of."""
+
+    async def claim(
+        self, worker: str, until: datetime, now: datetime, *, dead: Sequence[str] = (), limit: int = 100
+    ) -> Sequence[Run]:
+        """Takes unfinished root runs that nobody holds: never claimed, lease over, or of a `dead` worker.
+
+        Of each thread only the oldest unfinished one is taken, and only while none of it is held; runs
+        without a thread at once. Two processes never get the same. Oldest first.
+        """
+
+    async def renew(
+        self, worker: str, until: datetime, runs: Collection[str] | None = None
+    ) -> frozenset[str]:
+        """Lengthens the leases of unfinished runs that the worker holds, or of these; returns their ids."""
+
+    async def release(self, worker: str, runs: Collection[str] | None = None) -> None:
+        """Gives back what the worker holds, or these of it: another may take it at once."""
+
+    async def workers(self) -> frozenset[str]:
+        """Those who hold an unfinished run."""
+
+    async def has_open(self) -> bool:
+        """Whether any root run of any workspace is unfinished."""
+
+    async def ask_cancel(self, workspace: str, run: str) -> bool:
+        """Marks an unfinished root run; a queued one that nobody holds is cancelled at once.
+
+        False when it has finished.
+        """
+
+    async def cancels(self, worker: str) -> frozenset[str]:
+        """Ids of the worker's unfinished runs that somebody wants cancelled."""
+
+    async def forget(self, before: datetime) -> int:
+        """Removes families that finished before; messages stay. Returns how many roots."""
+
+    async def ask(self, question: Question) -> Question:
+        """The question with the same run and key if there is one, else this one, written."""
+
+    async def find_question(self, workspace: str, user: str, question: str) -> Question | None: ...
+    async def questions(
+        self,
+        workspace: str,
+        user: str,
+        *,
+        thread: str | None = None,
+        status: str | None = "pending",
+        limit: int = 100,
+    ) -> Sequence[Question]:
+        """Newest first. One whose time is over is listed as it was last written."""
+
+    async def answer(self, workspace: str, user: str, question: str, answer: Any, now: datetime) -> bool:
+        """False unless it is open, and in time."""
+
+    async def answer_by(self, message: Message, question: str, now: datetime) -> Message | None:
+        """The same with what a person writes in the thread, which is added to it."""
+
+    async def settled_questions(self, questions: Collection[str]) -> frozenset[str]:
+        """Those of these ids that wait for nobody any more."""
+
+    async def close_questions(self, workspace: str, root: str, status: str) -> None:
+        """The open ones of a root run."""
+
+    async def expire_questions(self, now: datetime) -> None:
+        """Closes open ones whose time is over."""
+
+
+class CallStore(Protocol):
+    """Finished calls, and results too large for their callers. Both outlive their connector."""
+
     async def add(self, records: Sequence[CallRecord]) -> None:
-        """One transaction. A record that is known already is skipped, so a batch may be added again."""
-        ...
+        """A record that is known already is skipped, so a batch may be added again."""
 
     async def recent(self, workspace: str, user: str, limit: int = 100) -> Sequence[CallRecord]:
         """Newest first."""
-        ...
 
     async def count(self, workspace: str, user: str, since: datetime) -> int:
         """How many calls a user has begun since then."""
-        ...
 
     async def forget(self, before: datetime) -> int: ...
+    async def keep_result(self, result: KeptResult) -> None: ...
+    async def find_result(self, workspace: str, user: str, handle: str) -> KeptResult | None: ...
+    async def forget_results(self, before: datetime) -> int: ...
 
 
-class MetricRows(Protocol):
-    async def load(self) -> Mapping[str, Mapping[str, Any]]:
-        """The last numbers of each connector, by connector id."""
-        ...
+class ApprovalStore(Protocol):
+    """Questions whether a call may happen, their answers, and what is allowed for longer (allowances).
 
-    async def save(self, numbers: Mapping[str, Mapping[str, Any]]) -> None:
-        """One transaction. Numbers of a connector that is gone are dropped."""
-        ...
+    An approval serves exactly the call of its binding, every field compared, and one call only: of two that
+    `take` at once one gets it. Lists are newest first. An allowance covers one thread, or all (thread "").
+    """
 
-
-class PeopleRows(Protocol):
-    """Workspaces, users and keys."""
-
-    async def workspaces(self) -> Sequence[Workspace]: ...
-
-    async def find_workspace(self, workspace: str) -> Workspace | None: ...
-
-    async def put_workspace(self, workspace: Workspace) -> None: ...
-
-    async def remove_workspace(self, workspace: str) -> None:
-        """With everything that has its name on it, the audit trail excepted."""
-        ...
-
-    async def users(self, workspace: str) -> Sequence[User]:
-        """By name."""
-        ...
-
-    async def find_user(self, workspace: str, user: str) -> User | None: ...
-
-    async def find_external(self, external: str) -> User | None:
-        """Whoever an outside issuer knows by this name."""
-        ...
-
-    async def put_user(self, user: User) -> None:
-        """`Conflict` when another user of the workspace has the name, or the outside name is taken."""
-        ...
-
-    async def remove_user(self, workspace: str, user: str) -> None:
-        """Takes keys, threads, secrets, approvals and allowances along; connectors are removed before."""
-        ...
-
-    async def keys(self, workspace: str, user: str | None = None) -> Sequence[ApiKey]:
-        """Newest first; of one user, or of the whole workspace."""
-        ...
-
-    async def find_key(self, hash: str) -> ApiKey | None: ...
-
-    async def put_key(self, key: ApiKey) -> None: ...
-
-    async def used_keys(self, moments: Mapping[str, datetime]) -> None:
-        """Notes when keys were last used, by key id."""
-        ...
-
-
-class ThreadRows(Protocol):
-    async def list(self, workspace: str, user: str, limit: int = 100) -> Sequence[Thread]:
-        """Last changed first."""
-        ...
-
-    async def find(self, workspace: str, user: str, thread: str) -> Thread | None: ...
-
-    async def put(self, thread: Thread) -> None: ...
-
-    async def remove(self, workspace: str, user: str, thread: str) -> None:
-        """Takes along what was loaded there."""
-        ...
-
-
-class LoadedToolRows(Protocol):
-    async def recent(self, limit: int) -> Sequence[LoadedTool]:
-        """Of all threads, the newest `limit`, the oldest of them first: for the hub's own start only."""
-        ...
-
-    async def list(self, workspace: str, user: str, thread: str) -> Sequence[LoadedTool]:
-        """The oldest first."""
-        ...
-
-    async def change(self, put: Sequence[LoadedTool], removed: Sequence[LoadedTool]) -> None:
-        """Both or nothing. One that was loaded already is loaded anew, at its new time."""
-        ...
-
-    async def forget(self, before: datetime) -> None:
-        """Those that were loaded before, in threads that nobody wrote down."""
-        ...
-
-
-class ApprovalRows(Protocol):
     async def ask(self, approval: Approval) -> Approval:
-        """The open question for the same binding, or this one, written."""
-        ...
+        """The open and unexpired one for the same binding, or this one, written."""
 
     async def find(self, workspace: str, approval_id: str) -> Approval | None: ...
-
     async def list(
         self, workspace: str, user: str | None = None, status: str | None = None, limit: int = 100
-    ) -> Sequence[Approval]:
-        """Newest first; of one user, or of the whole workspace."""
-        ...
-
+    ) -> Sequence[Approval]: ...
     async def answer(self, approval: Approval, allowance: Allowance | None) -> bool:
-        """Writes the answer if the question is still open; both or nothing."""
-        ...
+        """Writes both if the question is still open and in time."""
 
     async def take(self, binding: CallBinding, now: datetime, used_by: str | None = None) -> Approval | None:
-        """An approved, unused and unexpired one for exactly this call, used from now on by nobody else.
-
-        Where the call is named by `used_by`, the one that the same call took before is its own still.
-        """
-        ...
+        """An approved, unexpired one, used from now on. What `used_by` took before is its own still."""
 
     async def settled(self, approvals: Collection[str]) -> frozenset[str]:
         """Those of these ids that wait for nobody any more."""
-        ...
 
     async def drop(self, workspace: str, approval_id: str) -> bool:
         """Closes an open question that nobody waits for any more."""
-        ...
 
-    async def count_open(self, workspace: str, user: str) -> int:
-        """How many questions wait for this user's answer."""
-        ...
-
+    async def count_open(self, workspace: str, user: str) -> int: ...
     async def allows(
         self, workspace: str, user: str, connector_id: str, tool: str, fingerprint: str, thread: str | None
-    ) -> bool:
-        """Whether an allowance for this version covers the thread, or all."""
-        ...
-
+    ) -> bool: ...
     async def allowances(self, workspace: str, user: str) -> Sequence[Allowance]: ...
-
-    async def withdraw(self, workspace: str, user: str, approval_id: str) -> bool: ...
+    async def withdraw(self, workspace: str, user: str, approval_id: str) -> bool:
+        """Deletes the allowance that this approval gave."""
 
     async def expire(self, now: datetime) -> None:
-        """Closes open questions whose time is over, and forgets closed ones of long ago."""
-        ...
+        """Closes what is unused and whose time is over; deletes what was closed more than 30 days ago."""
 
 
-class UsageRows(Protocol):
-    """Counts that several processes share. Each method is one transaction."""
+class UsageStore(Protocol):
+    """Counts and places that several processes share: no two of them pass a limit together."""
 
     async def take(
         self, meters: Sequence[UsageMeter], leases: Sequence[ConcurrencyLease], now: datetime
@@ -276,30 +369,25 @@ class UsageRows(Protocol):
 
         An amount of nothing asks whether there is room at all.
         """
-        ...
 
     async def settle(self, meters: Sequence[UsageMeter], leases: Sequence[ConcurrencyLease]) -> None:
         """Adds amounts whatever the limits, as they were used after all, and gives places back."""
-        ...
 
     async def read(self, workspace: str, subject: str) -> Mapping[tuple[str, int], float]:
         """What was counted of a subject, by measure and window."""
-        ...
 
-    async def count_places(self, workspace: str, subject: str, now: datetime) -> int:
-        """How many places a subject holds."""
-        ...
-
+    async def count_places(self, workspace: str, subject: str, now: datetime) -> int: ...
     async def forget(self, before_window: Mapping[str, int], now: datetime) -> None:
         """Deletes windows that are over, by measure, and places that nobody gave back."""
-        ...
 
 
-class AuditRows(Protocol):
-    async def append(self, entries: Sequence[AuditEntry]) -> None:
-        """Each gets the next number of its workspace and the hash over itself and the one before."""
-        ...
+class AuditStore(Protocol):
+    """The trail of each workspace, which outlives it. Entries are never changed.
 
+    Each gets the next number of its workspace and `chain.link`, the hash over itself and the one before.
+    """
+
+    async def append(self, entries: Sequence[AuditEntry]) -> None: ...
     async def read(
         self,
         workspace: str,
@@ -311,73 +399,62 @@ class AuditRows(Protocol):
         since: datetime | None = None,
         until: datetime | None = None,
         newest_first: bool = False,
-    ) -> Sequence[AuditEntry]: ...
+    ) -> Sequence[AuditEntry]:
+        """In order; with `newest_first` in the other, and `after` is then the number to go down from."""
 
     async def workspaces(self) -> Sequence[str]:
         """Ids of those that ever had an entry, removed ones included."""
-        ...
 
     async def forget(self, workspace: str, before: datetime) -> int:
-        """Deletes the oldest entries and writes down what the chain went on from."""
-        ...
+        """Deletes the oldest entries, up to the first that is not older; the chain goes on from `anchor`."""
 
     async def anchor(self, workspace: str) -> tuple[int, str]:
         """Number and hash of the last entry that was forgotten; (0, "") when none was."""
-        ...
 
     async def head(self, workspace: str) -> tuple[int, str]:
-        """Number and hash of the last entry there is: one that is missing at the end is noticed too."""
-        ...
+        """Number and hash of the last entry that was written, forgotten or not."""
 
 
-class FlowRows(Protocol):
-    async def put(self, flow: AuthorizationFlow) -> None:
-        """Also forgets those whose time is over."""
-        ...
+class AgentStore(Protocol):
+    """Agents by name, which is unique per owner (`Conflict`), and what they did: see `Batch.worked`."""
 
-    async def take(self, state_hash: str, now: datetime) -> AuthorizationFlow | None:
-        """Once, and only in time."""
-        ...
+    async def list(self, workspace: str | None = None) -> Sequence[Agent]: ...
+    async def put(self, agent: Agent) -> None: ...
+    async def remove(self, workspace: str, agent_id: str) -> None:
+        """With its numbers in every workspace."""
+
+    async def numbers(self, workspace: str) -> Mapping[str, AgentNumbers]:
+        """By agent id: what they did for this workspace."""
 
 
-class Store(Protocol):
+class RolloutStore(Protocol):
+    """How far a way of working is rolled out (by name, the operator's), and the runs that it is judged by."""
+
+    async def state(self, name: str) -> Mapping[str, Any] | None: ...
+    async def put_state(self, name: str, state: Mapping[str, Any]) -> None: ...
+    async def add(self, sample: Sample) -> None:
+        """One of a run that has one already is skipped."""
+
+    async def thumb(self, workspace: str, run: str, thumb: int) -> bool: ...
+    async def samples(self, since: datetime) -> Sequence[Sample]:
+        """Oldest first; at most the last 10,000."""
+
+    async def forget(self, before: datetime) -> None: ...
+
+
+@dataclass(frozen=True)
+class Store:
     """One open store. Who opens it closes it."""
 
-    @property
-    def connectors(self) -> ConnectorRows: ...
-    @property
-    def tools(self) -> ToolRows: ...
-    @property
-    def results(self) -> ResultRows: ...
-    @property
-    def calls(self) -> CallRows: ...
-    @property
-    def metrics(self) -> MetricRows: ...
-    @property
-    def people(self) -> PeopleRows: ...
-    @property
-    def threads(self) -> ThreadRows: ...
-    @property
-    def loaded(self) -> LoadedToolRows: ...
-    @property
-    def approvals(self) -> ApprovalRows: ...
-    @property
-    def usage(self) -> UsageRows: ...
-    @property
-    def audit(self) -> AuditRows: ...
-    @property
-    def flows(self) -> FlowRows: ...
-    @property
-    def agents(self) -> AgentRows: ...
-    @property
-    def messages(self) -> MessageRows: ...
-    @property
-    def runs(self) -> RunRows: ...
-    @property
-    def questions(self) -> QuestionRows: ...
-    @property
-    def rollout(self) -> RolloutRows: ...
-
-    async def ping(self) -> None:
-        """Raises `StoreUnavailable` when facts can be neither read nor written."""
-        ...
+    connectors: ConnectorStore
+    people: PeopleStore
+    threads: ThreadStore
+    runs: RunStore
+    calls: CallStore
+    approvals: ApprovalStore
+    usage: UsageStore
+    audit: AuditStore
+    agents: AgentStore
+    rollout: RolloutStore
+    ping: Callable[[], Awaitable[None]]
+    """`StoreUnavailable` when facts can be neither read nor written."""

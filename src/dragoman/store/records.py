@@ -1,10 +1,12 @@
 """Facts about what was kept, called, allowed, used and done: frozen values for the store."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
+from dragoman.agent import AgentNumbers
+from dragoman.run import Message, Run, RunEvent, Step
 from dragoman.tool import ToolDefinition
 
 ApprovalStatus = Literal["pending", "approved", "refused", "expired", "used"]
@@ -186,3 +188,66 @@ class AuthorizationFlow:
     connector_id: str
     sealed: bytes
     expires_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class NewRun:
+    """A run to be written, with its message and first events.
+
+    With a `worker` that could begin at once: it holds the run `until` then, if it is its turn.
+    """
+
+    run: Run
+    message: Message | None = None
+    events: Sequence[RunEvent] = ()
+    worker: str | None = None
+    until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accepted:
+    """A run and the message that it works on, as they were written together."""
+
+    run: Run
+    message: Message | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Worked:
+    """What an agent did in a run that ended: added to its numbers."""
+
+    workspace: str
+    run: str
+    agent: str
+    numbers: AgentNumbers
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What is written together: one transaction.
+
+    Steps get the next numbers of their runs in the order given. Events carry their numbers; one that is
+    there already is left as it is. Runs are replaced whole, but for `cancel_asked`, `worker`, `lease_until`.
+    """
+
+    steps: Sequence[Step] = ()
+    events: Sequence[RunEvent] = ()
+    runs: Sequence[Run] = ()
+    messages: Sequence[Message] = ()
+    worked: Sequence[Worked] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """One finished run as a rollout counts it. `thumb` is 1, -1, or 0 for nobody said."""
+
+    run: str
+    workspace: str
+    user: str
+    arm: str
+    ok: bool
+    milliseconds: float
+    tokens: int
+    cost: float
+    thumb: int = 0
+    at: datetime

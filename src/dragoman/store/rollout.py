@@ -7,18 +7,17 @@ from typing import Any
 
 from sqlalchemy import delete, select, update
 
-from dragoman.store import run_tables
-from dragoman.store.database import Database
-from dragoman.store.run_protocols import RolloutSample
-from dragoman.store.shielded import shielded
+from dragoman.store import tables
+from dragoman.store.database import Database, shielded
+from dragoman.store.records import Sample
 
-_states = run_tables.rollout_states
-_rows = run_tables.rollout_samples
+_states = tables.rollout_states
+_rows = tables.rollout_samples
 _MOST_SAMPLES = 10_000
 
 
 class SqlRollout:
-    """Fills `RolloutRows`."""
+    """Fills `RolloutStore`."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -34,7 +33,7 @@ class SqlRollout:
             await connection.execute(self._database.upsert(_states), [{"name": name, "state": dict(state)}])
 
     @shielded
-    async def add(self, sample: RolloutSample) -> None:
+    async def add(self, sample: Sample) -> None:
         once = self._database.insert(_rows).on_conflict_do_nothing(index_elements=["workspace", "run"])
         async with self._database.write() as connection:
             await connection.execute(once, [asdict(sample)])
@@ -47,7 +46,7 @@ class SqlRollout:
         return bool(changed.rowcount)
 
     @shielded
-    async def samples(self, since: datetime) -> Sequence[RolloutSample]:
+    async def samples(self, since: datetime) -> Sequence[Sample]:
         query = (
             select(_rows)
             .where(_rows.c.at >= since)
@@ -55,7 +54,7 @@ class SqlRollout:
             .limit(_MOST_SAMPLES)
         )
         async with self._database.read() as connection:
-            found = [RolloutSample(**row) for row in (await connection.execute(query)).mappings()]
+            found = [Sample(**row) for row in (await connection.execute(query)).mappings()]
         return found[::-1]
 
     @shielded

@@ -27,12 +27,11 @@ from sqlalchemy import (
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from dragoman.run import Run
-from dragoman.store import run_tables
-from dragoman.store.database import Database
+from dragoman.store import tables
+from dragoman.store.database import Database, shielded
 from dragoman.store.run_families import Key, is_root, run_key, run_of
-from dragoman.store.shielded import shielded
 
-_runs = run_tables.runs
+_runs = tables.runs
 _other = _runs.alias("other")
 _UNFINISHED = ("queued", "running", "waiting")
 _is_unfinished = _runs.c.status.in_(_UNFINISHED)
@@ -40,7 +39,7 @@ _AFTER_ALL = 2**31 - 1  # a run without a message comes after those with one
 
 
 class SqlRunClaims:
-    """The part of `RunRows` that says who executes a run."""
+    """The part of `RunStore` that says who executes a run."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -52,14 +51,6 @@ class SqlRunClaims:
         async with self._database.write() as connection:
             facts = {"now": now, "dead": [*dead], "gone": [*dead], "most": limit}
             return await _take(connection, _CLAIMABLE, facts, worker, until)
-
-    @shielded
-    async def claim_one(
-        self, workspace: str, run: str, worker: str, until: datetime, now: datetime
-    ) -> Run | None:
-        facts: dict[str, Any] = {"now": now, "dead": [], "gone": [], "workspace": workspace, "run": run}
-        async with self._database.write() as connection:
-            return next(iter(await _take(connection, _CLAIMABLE_ONE, facts, worker, until)), None)
 
     @shielded
     async def renew(
@@ -155,9 +146,6 @@ _free = (
 )
 # Made once: to put them together costs more than to execute them.
 _CLAIMABLE = _free.order_by(_runs.c.created_at, _runs.c.id).limit(bindparam("most"))
-_CLAIMABLE_ONE = _free.where(_runs.c.workspace == bindparam("workspace"), _runs.c.id == bindparam("run"))
-
-
 _BUSY_THREADS = (
     select(_runs.c.workspace, _runs.c.user, _runs.c.thread)
     .where(

@@ -10,12 +10,12 @@ from sqlalchemy import ColumnElement, RowMapping, bindparam, delete, select, tup
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from dragoman.run import Run, RunLimits, RunUsage
-from dragoman.store import run_tables
+from dragoman.store import tables
 
-_runs = run_tables.runs
-_steps = run_tables.run_steps
-_events = run_tables.run_events
-_questions = run_tables.questions
+_runs = tables.runs
+_steps = tables.run_steps
+_events = tables.run_events
+_questions = tables.questions
 _AT_ONCE = 500
 _member = _runs.alias("member")
 _root = _runs.alias("root_run")

@@ -8,16 +8,17 @@ from typing import Any
 from sqlalchemy import Select, bindparam, insert, select
 
 from dragoman.errors import NotFound
-from dragoman.run import FINISHED, Message, Run, RunEvent, RunStatus
-from dragoman.store import run_tables
-from dragoman.store.messages import add_messages, place_of, wait_for_threads
+from dragoman.run import FINISHED, Run, RunStatus
+from dragoman.store import tables
+from dragoman.store.database import shielded
+from dragoman.store.records import Accepted, NewRun
 from dragoman.store.run_claims import SqlRunClaims, with_turn
 from dragoman.store.run_families import is_root, lock_families, remove_families, row_of, run_of
 from dragoman.store.run_journal import SqlRunJournal
-from dragoman.store.run_protocols import AcceptedRun, NewRun
-from dragoman.store.shielded import shielded
+from dragoman.store.run_questions import SqlRunQuestions
+from dragoman.store.threads import add_messages, place_of, wait_for_threads
 
-_rows = run_tables.runs
+_rows = tables.runs
 # Made once: to put them together costs more than to execute them.
 _NEW = insert(_rows)
 _FOUND = select(_rows).where(
@@ -25,23 +26,11 @@ _FOUND = select(_rows).where(
 )
 
 
-class SqlRuns(SqlRunJournal, SqlRunClaims):
-    """Fills `RunRows`."""
+class SqlRuns(SqlRunJournal, SqlRunClaims, SqlRunQuestions):
+    """Fills `RunStore`."""
 
     @shielded
-    async def accept(
-        self,
-        run: Run,
-        message: Message | None = None,
-        events: Sequence[RunEvent] = (),
-        *,
-        worker: str | None = None,
-        until: datetime | None = None,
-    ) -> AcceptedRun:
-        return (await self.accept_all([NewRun(run, message, events, worker, until)]))[0]
-
-    @shielded
-    async def accept_all(self, new: Sequence[NewRun]) -> Sequence[AcceptedRun]:
+    async def accept(self, new: Sequence[NewRun]) -> Sequence[Accepted]:
         async with self._database.write() as connection:
             messages = [one.message for one in new if one.message is not None]
             await wait_for_threads(self._database, connection, set(map(place_of, messages)))
@@ -62,7 +51,7 @@ class SqlRuns(SqlRunJournal, SqlRunClaims):
             ]
             await connection.execute(_NEW, [row_of(run) for run in runs])
             await self._add_events(connection, [event for one in new for event in one.events])
-        return [AcceptedRun(run=run, message=message) for run, message in zip(runs, written, strict=True)]
+        return [Accepted(run=run, message=message) for run, message in zip(runs, written, strict=True)]
 
     @shielded
     async def find(self, workspace: str, run: str) -> Run | None:

@@ -1,21 +1,54 @@
-"""Threads as rows. A thread is found only together with its user."""
+"""Threads as rows, with their messages and loaded tools. A thread is found only together with its user.
 
-from collections.abc import Sequence
+Those who add messages to a thread wait for each other: numbers have no gap and are never given twice.
+"""
 
-from sqlalchemy import ColumnElement, RowMapping, Table, bindparam, delete, select
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    RowMapping,
+    Table,
+    bindparam,
+    delete,
+    exists,
+    func,
+    insert,
+    select,
+    tuple_,
+    update,
+)
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from dragoman.people import Thread
-from dragoman.store import run_tables, tables
-from dragoman.store.database import Database
-from dragoman.store.messages import wait_for_threads
+from dragoman.run import Message
+from dragoman.store import tables
+from dragoman.store.database import Database, shielded
+from dragoman.store.records import LoadedTool
 from dragoman.store.run_families import remove_families
-from dragoman.store.shielded import shielded
 
 _rows = tables.threads
 _loaded = tables.loaded_tools
-_messages = run_tables.messages
-_runs = run_tables.runs
-# Made once: to put it together costs more than to execute it.
+_messages = tables.messages
+_runs = tables.runs
+Place = tuple[str, str, str]
+"""Workspace, user, thread."""
+
+# Made once: to put them together costs more than to execute them.
+_HIGHEST = (
+    select(_messages.c.workspace, _messages.c.user, _messages.c.thread, func.max(_messages.c.number))
+    .where(
+        tuple_(_messages.c.workspace, _messages.c.user, _messages.c.thread).in_(
+            bindparam("places", expanding=True)
+        )
+    )
+    .group_by(_messages.c.workspace, _messages.c.user, _messages.c.thread)
+)
+_NEW_MESSAGE = insert(_messages)
 _FOUND = select(_rows).where(
     _rows.c.workspace == bindparam("of_workspace"),
     _rows.c.user == bindparam("of_user"),
@@ -24,7 +57,7 @@ _FOUND = select(_rows).where(
 
 
 class SqlThreads:
-    """Fills `ThreadRows`."""
+    """Fills `ThreadStore`."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -64,6 +97,84 @@ class SqlThreads:
             for table in (_messages, _loaded):
                 await connection.execute(delete(table).where(_is_in(table, *place)))
 
+    @shielded
+    async def add_message(self, message: Message) -> Message:
+        async with self._database.write() as connection:
+            await wait_for_threads(self._database, connection, {place_of(message)})
+            (added,) = await add_messages(connection, [message])
+        return added
+
+    @shielded
+    async def messages(
+        self, workspace: str, user: str, thread: str, *, after: int = 0, limit: int = 1000, last: bool = False
+    ) -> Sequence[Message]:
+        number = _messages.c.number
+        query = (
+            select(_messages)
+            .where(_messages.c.workspace == workspace, _messages.c.user == user, _messages.c.thread == thread)
+            .where(number > after)
+            .order_by(number.desc() if last else number)
+            .limit(limit)
+        )
+        async with self._database.read() as connection:
+            found = [_message(row) for row in (await connection.execute(query)).mappings()]
+        return found[::-1] if last else found
+
+    @shielded
+    async def note(
+        self, workspace: str, user: str, thread: str, number: int, details: Mapping[str, Any]
+    ) -> bool:
+        is_this = (
+            (_messages.c.workspace == workspace)
+            & (_messages.c.user == user)
+            & (_messages.c.thread == thread)
+            & (_messages.c.number == number)
+        )
+        async with self._database.write() as connection:
+            query = select(_messages.c.details).where(is_this).with_for_update()
+            row = (await connection.execute(query)).one_or_none()
+            if row is None:
+                return False
+            merged = {**row.details, **details}
+            await connection.execute(update(_messages).where(is_this).values(details=merged))
+        return True
+
+    @shielded
+    async def last_loaded(self, limit: int) -> Sequence[LoadedTool]:
+        query = select(_loaded).order_by(_loaded.c.loaded_at.desc(), _loaded.c.tool.desc()).limit(limit)
+        async with self._database.read() as connection:
+            newest = (await connection.execute(query)).mappings().all()
+        return [LoadedTool(**row) for row in reversed(newest)]
+
+    @shielded
+    async def loaded(self, workspace: str, user: str, thread: str) -> Sequence[LoadedTool]:
+        query = (
+            select(_loaded)
+            .where(_is_in(_loaded, workspace, user, thread))
+            .order_by(_loaded.c.loaded_at, _loaded.c.tool)
+        )
+        async with self._database.read() as connection:
+            return [LoadedTool(**row) for row in (await connection.execute(query)).mappings()]
+
+    @shielded
+    async def change_loaded(self, put: Sequence[LoadedTool], removed: Sequence[LoadedTool]) -> None:
+        async with self._database.write() as connection:
+            for one in removed:
+                is_it = _is_in(_loaded, one.workspace, one.user, one.thread) & (_loaded.c.tool == one.tool)
+                await connection.execute(delete(_loaded).where(is_it))
+            if put:
+                await connection.execute(self._database.upsert(_loaded), [asdict(one) for one in put])
+
+    @shielded
+    async def forget_loaded(self, before: datetime) -> None:
+        is_written = exists().where(
+            _rows.c.workspace == _loaded.c.workspace,
+            _rows.c.user == _loaded.c.user,
+            _rows.c.id == _loaded.c.thread,
+        )
+        async with self._database.write() as connection:
+            await connection.execute(delete(_loaded).where(_loaded.c.loaded_at < before, ~is_written))
+
 
 def _is(workspace: str, user: str, thread: str) -> ColumnElement[bool]:
     return (_rows.c.workspace == workspace) & (_rows.c.user == user) & (_rows.c.id == thread)
@@ -78,3 +189,43 @@ def _thread(row: RowMapping) -> Thread:
     if facts["connectors"] is not None:
         facts["connectors"] = tuple(facts["connectors"])
     return Thread(**facts)
+
+
+def place_of(message: Message) -> Place:
+    return (message.workspace, message.user, message.thread)
+
+
+async def wait_for_threads(database: Database, connection: AsyncConnection, places: set[Place]) -> None:
+    """Until the transaction ends nobody else adds to these threads. Comes before the lock of any run."""
+    if database.location.is_sqlite:
+        return
+    for place in sorted(places):  # always in this order: no two wait for each other
+        key = func.hashtextextended(f"dragoman messages {' '.join(place)}", 0)
+        await connection.execute(select(func.pg_advisory_xact_lock(key)))
+
+
+async def add_messages(connection: AsyncConnection, messages: Sequence[Message]) -> Sequence[Message]:
+    """Within a transaction that has waited for their threads. Returns them with their numbers."""
+    if not messages:
+        return []
+    places = {"places": sorted(set(map(place_of, messages)))}
+    highest: defaultdict[Place, int] = defaultdict(int)
+    for workspace, user, thread, number in await connection.execute(_HIGHEST, places):
+        highest[workspace, user, thread] = number
+    numbered: list[Message] = []
+    for message in messages:
+        place = place_of(message)
+        highest[place] += 1
+        numbered.append(replace(message, number=highest[place]))
+    await connection.execute(_NEW_MESSAGE, [_message_row(message) for message in numbered])
+    return numbered
+
+
+def _message_row(message: Message) -> dict[str, Any]:
+    facts = {column.name: getattr(message, column.name) for column in _messages.columns}
+    facts["details"] = dict(message.details)
+    return facts
+
+
+def _message(row: RowMapping) -> Message:
+    return Message(**row)

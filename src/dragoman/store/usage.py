@@ -11,9 +11,8 @@ from sqlalchemy import delete, func, insert, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from dragoman.store import tables
-from dragoman.store.database import Database
+from dragoman.store.database import Database, shielded
 from dragoman.store.records import ConcurrencyLease, UsageMeter
-from dragoman.store.shielded import shielded
 
 _rows = tables.usage
 _leases = tables.leases
@@ -22,7 +21,7 @@ _A_HAIR = 1e-9  # 0.1 three times is 0.30000000000000004, which is no more than 
 
 
 class SqlUsage:
-    """Fills `UsageRows`."""
+    """Fills `UsageStore`."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

@@ -12,7 +12,7 @@ from pydantic import SecretStr
 
 from dragoman.connector import Connector
 from dragoman.errors import KeyFault
-from dragoman.store.protocols import ConnectorRows
+from dragoman.store.protocols import ConnectorStore
 from dragoman.store.records import SealedSecret
 from dragoman.vault.key_supply import KeySupply
 from dragoman.vault.keys import Key, KeyRing
@@ -30,7 +30,7 @@ class Vault:
     process did.
     """
 
-    def __init__(self, rows: ConnectorRows, keys: KeyRing, supply: KeySupply | None = None) -> None:
+    def __init__(self, rows: ConnectorStore, keys: KeyRing, supply: KeySupply | None = None) -> None:
         self._rows = rows
         self._keys = keys
         self._supply = supply

@@ -19,7 +19,7 @@ from dragoman.connections.oauth.tokens import OAuthTokens
 from dragoman.connections.wire_faults import WireFault
 from dragoman.connector import Connector
 from dragoman.scope import holder_of
-from dragoman.store.protocols import UsageRows
+from dragoman.store.protocols import UsageStore
 from dragoman.vault import Vault
 
 Note = Callable[[Iterable[SecretStr]], None]
@@ -30,7 +30,7 @@ _LAST_RENEWALS = 4.0
 class Authorizations:
     """`note` is told every token before anybody can print it."""
 
-    def __init__(self, vault: Vault, usage: UsageRows, clients: HttpClients, note: Note) -> None:
+    def __init__(self, vault: Vault, usage: UsageStore, clients: HttpClients, note: Note) -> None:
         self.turns = RenewalLock(usage)
         self._vault = vault
         self._clients = clients

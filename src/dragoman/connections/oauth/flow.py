@@ -36,7 +36,7 @@ from dragoman.connections.oauth.oauth_bearer import Holder
 from dragoman.connections.oauth.tokens import OAuthTokens, TokenRefused, ask_tokens
 from dragoman.connector import Connector
 from dragoman.errors import CallerFault, InvalidConfig, KeyFault, NeedsAuth
-from dragoman.store.protocols import FlowRows
+from dragoman.store.protocols import ConnectorStore
 from dragoman.store.records import AuthorizationFlow
 from dragoman.vault import Vault
 
@@ -99,7 +99,7 @@ class PendingAuthorization:
 
 class AuthorizationFlows:
     def __init__(
-        self, rows: FlowRows, vault: Vault, authorizations: Authorizations, public_url: str | None
+        self, rows: ConnectorStore, vault: Vault, authorizations: Authorizations, public_url: str | None
     ) -> None:
         self._rows = rows
         self._vault = vault
@@ -151,7 +151,7 @@ class AuthorizationFlows:
             "verifier": verifier,
             "cookie": _hash(cookie),
         }
-        await self._rows.put(
+        await self._rows.put_flow(
             AuthorizationFlow(
                 state_hash=_hash(state),
                 workspace=ticket.workspace,
@@ -174,7 +174,7 @@ class AuthorizationFlows:
 
     async def returned(self, callback: AuthorizationCallback) -> PendingAuthorization:
         """Takes the flow: whatever is wrong with this callback, there is no second one for the same state."""
-        flow = await self._rows.take(_hash(callback.state), datetime.now(UTC))
+        flow = await self._rows.take_flow(_hash(callback.state), datetime.now(UTC))
         if flow is None:
             raise CallerFault("this authorisation is unknown, over, or was used already", hint=_AGAIN)
         facts: dict[str, Any] = json.loads(

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from secrets import token_hex
 
 from dragoman.errors import StoreUnavailable
-from dragoman.store.protocols import UsageRows
+from dragoman.store.protocols import UsageStore
 from dragoman.store.records import ConcurrencyLease
 
 _LONGEST = 30.0
@@ -18,7 +18,7 @@ _FIRST_LOOK, _SLOWEST_LOOK = 0.02, 0.25
 
 
 class RenewalLock:
-    def __init__(self, rows: UsageRows) -> None:
+    def __init__(self, rows: UsageStore) -> None:
         self._rows = rows
 
     @asynccontextmanager

@@ -2,8 +2,8 @@
 
 from alembic import context
 
-from dragoman.store.run_tables import metadata
 from dragoman.store.schema import VERSION_TABLE
+from dragoman.store.tables import metadata
 
 context.configure(
     connection=context.config.attributes["connection"],

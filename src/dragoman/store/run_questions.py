@@ -7,18 +7,17 @@ from typing import Any
 from sqlalchemy import RowMapping, Update, and_, delete, exists, not_, select, update
 
 from dragoman.run import Message, Question
-from dragoman.store import run_tables
-from dragoman.store.database import Database
-from dragoman.store.messages import add_messages, place_of, wait_for_threads
-from dragoman.store.shielded import shielded
+from dragoman.store import tables
+from dragoman.store.database import Database, shielded
+from dragoman.store.threads import add_messages, place_of, wait_for_threads
 
-_rows = run_tables.questions
-_runs = run_tables.runs
+_rows = tables.questions
+_runs = tables.runs
 _KEPT = timedelta(days=30)
 
 
-class SqlQuestions:
-    """Fills `QuestionRows`."""
+class SqlRunQuestions:
+    """The part of `RunStore` that asks people."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -38,7 +37,7 @@ class SqlQuestions:
             return _question((await connection.execute(query)).mappings().one())
 
     @shielded
-    async def find(self, workspace: str, user: str, question: str) -> Question | None:
+    async def find_question(self, workspace: str, user: str, question: str) -> Question | None:
         query = select(_rows).where(
             _rows.c.workspace == workspace, _rows.c.user == user, _rows.c.id == question
         )
@@ -47,7 +46,7 @@ class SqlQuestions:
         return _question(row) if row else None
 
     @shielded
-    async def list(
+    async def questions(
         self,
         workspace: str,
         user: str,
@@ -86,19 +85,19 @@ class SqlQuestions:
         return written
 
     @shielded
-    async def settled(self, questions: Collection[str]) -> frozenset[str]:
+    async def settled_questions(self, questions: Collection[str]) -> frozenset[str]:
         query = select(_rows.c.id).where(_rows.c.id.in_(questions), _rows.c.status == "pending")
         async with self._database.read() as connection:
             return frozenset(questions) - frozenset(await connection.scalars(query))
 
     @shielded
-    async def close(self, workspace: str, root: str, status: str) -> None:
+    async def close_questions(self, workspace: str, root: str, status: str) -> None:
         is_open = and_(_rows.c.workspace == workspace, _rows.c.root == root, _rows.c.status == "pending")
         async with self._database.write() as connection:
             await connection.execute(update(_rows).where(is_open).values(status=status))
 
     @shielded
-    async def expire(self, now: datetime) -> None:
+    async def expire_questions(self, now: datetime) -> None:
         is_over = (_rows.c.status == "pending") & (_rows.c.expires_at <= now)
         # A question goes with its run; this is for one that was asked while its run was being removed.
         has_run = exists().where(_runs.c.workspace == _rows.c.workspace, _runs.c.id == _rows.c.run)
