@@ -7,7 +7,7 @@ import pytest
 from dragoman.agents.rollout import RolloutFigures, RolloutPlan, RolloutThresholds, figures_of, judged
 from dragoman.errors import InvalidConfig
 from dragoman.settings import Settings
-from dragoman.store.records import Sample
+from dragoman.store.records import RolloutSample
 
 USERS = [f"usr_{number}" for number in range(4_000)]
 LIMITS = RolloutThresholds()
@@ -70,8 +70,8 @@ def test_the_arm_is_judged_by_errors_and_latency(
 
 
 def test_figures_are_those_of_the_last_runs_of_an_arm() -> None:
-    def sample(number: int, arm: str) -> Sample:
-        return Sample(
+    def sample(number: int, arm: str) -> RolloutSample:
+        return RolloutSample(
             run=f"{arm}{number}",
             workspace="team",
             user="ada",

@@ -13,7 +13,7 @@ from dragoman import Caller, Hub
 from dragoman.errors import Denied, NotFound
 from dragoman.events import Event
 from dragoman.settings import Settings
-from dragoman.store.records import Sample
+from dragoman.store.records import RolloutSample
 from patience import patient
 from servers.hubs import until
 
@@ -26,7 +26,7 @@ async def inject(hub: Hub, arm: str, runs: int, *, errors: int = 0, milliseconds
     start = len(await hub._store.rollout.samples(datetime(2020, 1, 1, tzinfo=UTC)))
     for number in range(runs):
         await hub._store.rollout.add(
-            Sample(
+            RolloutSample(
                 run=f"run_{start + number}",
                 workspace="local",
                 user="ada",

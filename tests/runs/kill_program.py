@@ -21,7 +21,7 @@ from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
 from dragoman import Hub
 from dragoman.run import Run
 from dragoman.settings import Settings
-from dragoman.store.records import Batch
+from dragoman.store.records import JournalBatch
 
 PATIENCE = 40.0
 
@@ -78,7 +78,7 @@ def die_at(hub: Hub, number: int, moment: str) -> None:
     rows = hub._store.runs  # pyright: ignore[reportPrivateUsage]
     write, writes = rows.write_held, 0
 
-    async def counted(batch: Batch, worker: str) -> frozenset[str]:
+    async def counted(batch: JournalBatch, worker: str) -> frozenset[str]:
         nonlocal writes
         writes += 1
         if writes == number and moment == "before":

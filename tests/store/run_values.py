@@ -12,7 +12,7 @@ from store_values import NOON
 from dragoman.agent import Agent, AgentNumbers
 from dragoman.run import Message, Question, Run, RunEvent, Step
 from dragoman.store import Store
-from dragoman.store.records import Accepted, Batch, NewRun, Sample, Worked
+from dragoman.store.records import AcceptedRun, AgentWorked, JournalBatch, NewRun, RolloutSample
 
 LATER = NOON + timedelta(minutes=1)
 
@@ -86,7 +86,7 @@ def a_question(run: Run, id: str = "q1", **facts: Any) -> Question:
     return Question(id=id, **(defaults | facts))
 
 
-def a_sample(run: str = "run_1", **facts: Any) -> Sample:
+def a_sample(run: str = "run_1", **facts: Any) -> RolloutSample:
     defaults: dict[str, Any] = {
         "workspace": "local",
         "user": "owner",
@@ -97,7 +97,7 @@ def a_sample(run: str = "run_1", **facts: Any) -> Sample:
         "cost": 0.25,
         "at": NOON,
     }
-    return Sample(run=run, **(defaults | facts))
+    return RolloutSample(run=run, **(defaults | facts))
 
 
 async def accept(
@@ -108,11 +108,11 @@ async def accept(
     *,
     worker: str | None = None,
     until: datetime | None = None,
-) -> Accepted:
+) -> AcceptedRun:
     (accepted,) = await store.runs.accept([NewRun(run, message, events, worker, until)])
     return accepted
 
 
 async def add_numbers(store: Store, run: Run, agent: str, numbers: AgentNumbers) -> None:
-    worked = Worked(workspace=run.workspace, run=run.id, agent=agent, numbers=numbers)
-    await store.runs.write(Batch(worked=[worked]))
+    worked = AgentWorked(workspace=run.workspace, run=run.id, agent=agent, numbers=numbers)
+    await store.runs.write(JournalBatch(worked=[worked]))

@@ -11,7 +11,7 @@ from run_values import LATER, a_child, a_message, a_run, a_step, accept
 from store_values import NOON
 
 from dragoman.store import Store, open_store
-from dragoman.store.records import Batch
+from dragoman.store.records import JournalBatch
 
 pytestmark = pytest.mark.anyio
 
@@ -58,9 +58,9 @@ async def test_of_a_thread_only_the_oldest_unfinished_run_is_claimed(store: Stor
         ("local", "run_3"),
         ("other", "run_1"),
     }
-    await store.runs.write(Batch(runs=[replace(first, message=1, status="waiting")]))
+    await store.runs.write(JournalBatch(runs=[replace(first, message=1, status="waiting")]))
     assert await _claimed(store) == []
-    await store.runs.write(Batch(runs=[replace(first, message=1, status="done")]))
+    await store.runs.write(JournalBatch(runs=[replace(first, message=1, status="done")]))
     assert await _claimed(store) == ["run_1"]
 
 
@@ -139,7 +139,7 @@ async def test_renewing_lengthens_what_is_held_and_says_what_it_is(store: Store)
     for run in ("run_1", "run_2", "run_3"):
         await accept(store, a_run(run))
     await store.runs.claim("w1", LATER, NOON, limit=2)
-    await store.runs.write(Batch(runs=[a_run("run_1", status="done")]))
+    await store.runs.write(JournalBatch(runs=[a_run("run_1", status="done")]))
     assert await store.runs.renew("w1", MUCH_LATER) == {"run_2"}
     assert await store.runs.renew("w2", MUCH_LATER) == frozenset()
     held = await store.runs.find("local", "run_2")
@@ -178,7 +178,7 @@ async def test_who_holds_a_run_hears_that_it_shall_end(store: Store) -> None:
     assert await store.runs.cancels("w1") == {"run_1"}
     assert await store.runs.cancels("w2") == frozenset()
     assert [run.cancel_asked for run in await store.runs.claim("w2", LATER, NOON)] == [True]
-    await store.runs.write(Batch(runs=[a_run(status="cancelled")]))
+    await store.runs.write(JournalBatch(runs=[a_run(status="cancelled")]))
     assert await store.runs.cancels("w1") == frozenset()
 
 
@@ -196,7 +196,10 @@ async def test_journals_leases_and_claims_do_not_stop_each_other(store: Store, o
     await store.runs.claim("w1", LATER, NOON)
     backwards = runs[::-1]
     await asyncio.gather(
-        *(store.runs.write(Batch(runs=backwards, steps=[a_step(run) for run in runs])) for _ in range(10)),
+        *(
+            store.runs.write(JournalBatch(runs=backwards, steps=[a_step(run) for run in runs]))
+            for _ in range(10)
+        ),
         *(store.runs.renew("w1", LATER) for _ in range(10)),
         *(other_store.runs.claim("w2", LATER, NOON) for _ in range(10)),
     )

@@ -24,7 +24,7 @@ from dragoman.people import Thread
 from dragoman.run import Run
 from dragoman.store import Store, tables
 from dragoman.store.location import DatabaseLocation
-from dragoman.store.records import Batch
+from dragoman.store.records import JournalBatch
 
 pytestmark = pytest.mark.anyio
 
@@ -51,7 +51,7 @@ async def _fill(store: Store, id: str, workspace: str, user: str, thread: str) -
     child = a_child(root, f"{id}_child", thread="")
     await accept(store, root, a_message(workspace=workspace, user=user, thread=thread))
     await accept(store, child)
-    await store.runs.write(Batch(steps=[a_step(root), a_step(child)], events=[an_event(child, 1)]))
+    await store.runs.write(JournalBatch(steps=[a_step(root), a_step(child)], events=[an_event(child, 1)]))
     await store.runs.ask(a_question(child, f"q_{id}"))
     await store.rollout.add(a_sample(id, workspace=workspace, user=user))
     agent = an_agent(id, workspace=workspace, owner=user)
@@ -105,11 +105,11 @@ async def test_a_thread_that_goes_while_its_runs_write_leaves_nothing(
     for root in roots:
         await accept(store, root)
 
-    def work(number: int) -> Batch:
+    def work(number: int) -> JournalBatch:
         root = roots[number % 8]
         child = a_child(root, f"child_{number}")
         answer = a_message(workspace="acme", user="ann", thread="t1", run=root.id)
-        return Batch(
+        return JournalBatch(
             runs=[child, *roots],
             steps=[a_step(child), *map(a_step, roots)],
             events=[an_event(root, number)],

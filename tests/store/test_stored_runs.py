@@ -9,7 +9,7 @@ from store_values import NOON
 from dragoman.errors import Conflict, NotFound
 from dragoman.run import RunLimits, RunUsage
 from dragoman.store import Store
-from dragoman.store.records import Batch, NewRun
+from dragoman.store.records import JournalBatch, NewRun
 
 pytestmark = pytest.mark.anyio
 
@@ -100,8 +100,10 @@ async def test_steps_get_the_next_numbers_of_their_run(store: Store) -> None:
     first, second = a_run("run_1"), a_run("run_2")
     for run in (first, second):
         await accept(store, run)
-    await store.runs.write(Batch(steps=[a_step(first, "a"), a_step(second, [1]), a_step(first, {"b": 2})]))
-    await store.runs.write(Batch(steps=[a_step(first, kind="call.departed", key="1:call_a")]))
+    await store.runs.write(
+        JournalBatch(steps=[a_step(first, "a"), a_step(second, [1]), a_step(first, {"b": 2})])
+    )
+    await store.runs.write(JournalBatch(steps=[a_step(first, kind="call.departed", key="1:call_a")]))
     steps = await store.runs.steps("local", "run_1")
     assert [(step.number, step.content) for step in steps] == [(1, "a"), (2, {"b": 2}), (3, None)]
     assert steps[2] == a_step(first, kind="call.departed", key="1:call_a", number=3)
@@ -111,7 +113,7 @@ async def test_steps_get_the_next_numbers_of_their_run(store: Store) -> None:
 async def test_batches_written_at_the_same_time_all_get_numbers(store: Store) -> None:
     root = a_run()
     await accept(store, root)
-    await asyncio.gather(*(store.runs.write(Batch(steps=[a_step(root, n)])) for n in range(12)))
+    await asyncio.gather(*(store.runs.write(JournalBatch(steps=[a_step(root, n)])) for n in range(12)))
     steps = await store.runs.steps("local", "run_1")
     assert [step.number for step in steps] == list(range(1, 13))
     assert {step.content for step in steps} == set(range(12))
@@ -122,7 +124,7 @@ async def test_events_are_read_on_from_any_number(store: Store) -> None:
     await accept(store, root)
     assert await store.runs.last_event("local", "run_1") == 0
     events = [an_event(root, number, data={"text": str(number)}) for number in range(1, 6)]
-    await store.runs.write(Batch(events=events))
+    await store.runs.write(JournalBatch(events=events))
     assert await store.runs.events("local", "run_1") == events
     assert await store.runs.events("local", "run_1", after=2, limit=2) == events[2:4]
     assert await store.runs.last_event("local", "run_1") == 5
@@ -131,8 +133,10 @@ async def test_events_are_read_on_from_any_number(store: Store) -> None:
 async def test_an_event_that_is_there_is_left_as_it_is(store: Store) -> None:
     root = a_run()
     await accept(store, root)
-    await store.runs.write(Batch(events=[an_event(root, 1, data={"text": "first"})]))
-    await store.runs.write(Batch(events=[an_event(root, 1, data={"text": "second"}), an_event(root, 2)]))
+    await store.runs.write(JournalBatch(events=[an_event(root, 1, data={"text": "first"})]))
+    await store.runs.write(
+        JournalBatch(events=[an_event(root, 1, data={"text": "second"}), an_event(root, 2)])
+    )
     assert [event.data for event in await store.runs.events("local", "run_1")] == [{"text": "first"}, {}]
 
 
@@ -141,7 +145,7 @@ async def test_a_batch_replaces_a_run_but_not_what_others_decide(store: Store) -
     (held,) = await store.runs.claim("w1", LATER, NOON)
     assert await store.runs.ask_cancel("local", "run_1")
     done = replace(held, status="waiting", answer="Noon.", worker="w2", lease_until=None)
-    await store.runs.write(Batch(runs=[done]))
+    await store.runs.write(JournalBatch(runs=[done]))
     assert await store.runs.find("local", "run_1") == replace(
         done, worker="w1", lease_until=LATER, cancel_asked=True
     )
@@ -151,7 +155,7 @@ async def test_a_batch_brings_child_runs_with_their_first_steps(store: Store) ->
     root = a_run()
     await accept(store, root)
     child = a_child(root, "run_2")
-    await store.runs.write(Batch(runs=[child], steps=[a_step(child, "began")]))
+    await store.runs.write(JournalBatch(runs=[child], steps=[a_step(child, "began")]))
     assert await store.runs.find("local", "run_2") == child
     assert [step.content for step in await store.runs.steps("local", "run_2")] == ["began"]
 
@@ -160,7 +164,7 @@ async def test_a_batch_returns_its_messages_with_their_numbers(store: Store) -> 
     root = a_run(thread="t1")
     await accept(store, root, a_message(run="run_1"))
     answers = [a_message("One.", run="run_1"), a_message("Two."), a_message("Elsewhere.", thread="t2")]
-    written = await store.runs.write(Batch(messages=answers))
+    written = await store.runs.write(JournalBatch(messages=answers))
     assert [message.number for message in written] == [2, 3, 1]
     assert (await store.threads.messages("local", "owner", "t1"))[1:] == list(written[:2])
 
@@ -168,7 +172,7 @@ async def test_a_batch_returns_its_messages_with_their_numbers(store: Store) -> 
 async def test_what_a_removed_run_still_writes_is_left_out_and_the_rest_kept(store: Store) -> None:
     gone, there = a_run("run_1", thread="t1"), a_run("run_2")
     await accept(store, there)
-    batch = Batch(
+    batch = JournalBatch(
         runs=[replace(gone, status="done"), a_child(gone, "run_3")],
         steps=[a_step(gone), a_step(there)],
         events=[an_event(gone, 1), an_event(there, 1)],
@@ -188,8 +192,8 @@ async def test_runs_of_another_workspace_are_not_found(store: Store) -> None:
     root = a_run(thread="t1", message=1)
     await accept(store, root)
     await accept(store, a_child(root, "run_2"))
-    await store.runs.write(Batch(steps=[a_step(root)], events=[an_event(root, 1)]))
-    await store.runs.write(Batch(steps=[replace(a_step(root), workspace="other")]))
+    await store.runs.write(JournalBatch(steps=[a_step(root)], events=[an_event(root, 1)]))
+    await store.runs.write(JournalBatch(steps=[replace(a_step(root), workspace="other")]))
     assert await store.runs.find("other", "run_1") is None
     assert await store.runs.list("other") == []
     assert await store.runs.family("other", "run_1") == []
@@ -209,7 +213,7 @@ async def test_families_that_ended_long_ago_are_forgotten_and_messages_stay(stor
     for run in (recent, working, a_child(old, "run_4", status="done", finished_at=NOON)):
         await accept(store, run)
     steps = [a_step(old), a_step(a_child(old, "run_4")), a_step(recent)]
-    await store.runs.write(Batch(steps=steps, events=[an_event(old, 1)]))
+    await store.runs.write(JournalBatch(steps=steps, events=[an_event(old, 1)]))
     assert await store.runs.forget(LATER) == 1
     assert {run.id for run in await store.runs.list("local")} == {"run_2", "run_3"}
     assert await store.runs.steps("local", "run_1") == []

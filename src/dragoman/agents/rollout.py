@@ -12,7 +12,7 @@ from typing import Protocol
 from dragoman.agents.exposure import Arm
 from dragoman.run import Run
 from dragoman.scope import Caller
-from dragoman.store.records import Sample
+from dragoman.store.records import RolloutSample
 
 _PARTS = 10_000
 
@@ -86,7 +86,7 @@ class RolloutFigures:
         return 100 * self.errors / self.runs if self.runs else 0.0
 
     @classmethod
-    def of(cls, samples: Sequence[Sample]) -> "RolloutFigures":
+    def of(cls, samples: Sequence[RolloutSample]) -> "RolloutFigures":
         if not samples:
             return cls()
         count = len(samples)
@@ -103,7 +103,7 @@ class RolloutFigures:
         )
 
 
-def figures_of(samples: Sequence[Sample], arm: Arm, thresholds: RolloutThresholds) -> RolloutFigures:
+def figures_of(samples: Sequence[RolloutSample], arm: Arm, thresholds: RolloutThresholds) -> RolloutFigures:
     """`samples` oldest first."""
     return RolloutFigures.of([sample for sample in samples if sample.arm == arm][-thresholds.runs :])
 

@@ -17,7 +17,7 @@ from dragoman.api.run_shapes import AcceptedShape, MessagesShape, message_view, 
 from dragoman.hub import Hub
 from dragoman.run import Run, RunEvent, RunLimits
 from dragoman.scope import Caller
-from dragoman.store.records import Accepted
+from dragoman.store.records import AcceptedRun
 from dragoman.web.encoding import json_response
 
 routes = APIRouter(prefix="/api", tags=["messages"], responses=PROBLEMS)
@@ -144,7 +144,7 @@ async def _posted(
     return _told(replace(accepted, run=run), waited=bool(seconds))
 
 
-def _told(accepted: Accepted, waited: bool) -> Response:
+def _told(accepted: AcceptedRun, waited: bool) -> Response:
     body = {
         "run": run_view(accepted.run),
         "message": message_view(accepted.message) if accepted.message else None,

@@ -20,7 +20,7 @@ from dragoman.hub.threads import Threads
 from dragoman.run import Message, Question, Run, RunLimits, new_run_id
 from dragoman.scope import Caller
 from dragoman.store import Store
-from dragoman.store.records import Accepted
+from dragoman.store.records import AcceptedRun
 
 LONGEST_MESSAGE = 200_000
 _TITLE = 60
@@ -66,7 +66,7 @@ class Messages:
         options: Mapping[str, Any] | None = None,
         limits: RunLimits | None = None,
         caller: Caller | None = None,
-    ) -> Accepted:
+    ) -> AcceptedRun:
         """Writes a message and has whoever it is for work on it. On disk when this returns.
 
         Without a thread a new one is begun. `agent` sends it to one agent, whatever it mentions. While the
@@ -83,7 +83,7 @@ class Messages:
         options: Mapping[str, Any],
         limits: RunLimits | None,
         caller: Caller,
-    ) -> Accepted:
+    ) -> AcceptedRun:
         if thread is not None:
             await self._threads.get(thread, caller)
         text = _checked(text)
@@ -173,7 +173,7 @@ class Messages:
         waiting = [one for one in asked if one.expires_at > now]
         return waiting[0] if len(waiting) == 1 and waiting[0].fields is None else None
 
-    async def _as_answer(self, text: str, question: Question, caller: Caller) -> Accepted | None:
+    async def _as_answer(self, text: str, question: Question, caller: Caller) -> AcceptedRun | None:
         """None when the question is over in this moment: then the text is a new request."""
         message = replace(_written(text, question.thread, caller), details={"answers": question.id})
         return await self._runs.answer_by(message, question, caller)

@@ -21,7 +21,7 @@ from dragoman.run import Run
 from dragoman.scope import APP, LOCAL_WORKSPACE, Caller
 from dragoman.settings import Settings
 from dragoman.store import Store
-from dragoman.store.records import Sample
+from dragoman.store.records import RolloutSample
 from dragoman.telemetry.logs import get_logger
 
 FRESH = 2.0  # seconds until what another process set or switched off is known here
@@ -198,13 +198,13 @@ class Rollout:
     def _window(self) -> timedelta:
         return timedelta(hours=self._thresholds.hours)
 
-    async def _sample(self, run: Run, milliseconds: float) -> Sample:
+    async def _sample(self, run: Run, milliseconds: float) -> RolloutSample:
         """One that went through connector agents failed also when one of them did."""
         is_ok = run.status == "done"
         if is_ok and run.arm == "agents":
             family = await self._store.runs.family(run.workspace, run.id)
             is_ok = all(one.status != "failed" for one in family)
-        return Sample(
+        return RolloutSample(
             run=run.id,
             workspace=run.workspace,
             user=run.user,

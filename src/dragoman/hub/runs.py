@@ -18,7 +18,7 @@ from dragoman.hub.engine import Workshop, open_engine
 from dragoman.run import Message, Question, Run, RunEvent, RunStatus, Step
 from dragoman.runs.first_events import never_began, queued
 from dragoman.scope import Caller
-from dragoman.store.records import Accepted, Batch, NewRun
+from dragoman.store.records import AcceptedRun, JournalBatch, NewRun
 
 if TYPE_CHECKING:
     from dragoman.runs.dispatch import RunDispatcher
@@ -80,7 +80,7 @@ class Runs:
         """While somebody says something: runs that are about to begin let them be heard first."""
         return nullcontext() if self._dispatch is None else self._dispatch.hearing()
 
-    async def accept(self, run: Run, message: Message | None) -> Accepted:
+    async def accept(self, run: Run, message: Message | None) -> AcceptedRun:
         """Once this returns the run is on disk and will be executed, whatever happens."""
         if self._dispatch is not None:
             accepted = await self._dispatch.accept(run, message)
@@ -203,7 +203,7 @@ class Runs:
         after = await self.get(found.id, caller)
         if after.status == "cancelled" and after.started_at is None:  # nobody has begun it: nobody else tells
             number = await self._store.runs.last_event(after.workspace, after.id) + 1
-            await self._store.runs.write(Batch(events=[never_began(after, number)]))
+            await self._store.runs.write(JournalBatch(events=[never_began(after, number)]))
             self._streams.end(after)
         await self._auditor.done(caller, "run.cancelled", found.id)
         return await self.get(found.id, caller)
@@ -271,14 +271,14 @@ class Runs:
         await self._answered(found, caller)
         return await self.question(question, caller)
 
-    async def answer_by(self, message: Message, question: Question, caller: Caller) -> Accepted | None:
+    async def answer_by(self, message: Message, question: Question, caller: Caller) -> AcceptedRun | None:
         """The same with a message of the person; None, and nothing is written, when the question is over."""
         written = await self._store.runs.answer_by(message, question.id, datetime.now(UTC))
         if written is None:
             return None
         await self._answered(question, caller)
         self._tell_message(written)
-        return Accepted(run=await self.get(question.root, caller), message=written)
+        return AcceptedRun(run=await self.get(question.root, caller), message=written)
 
     async def _answered(self, found: Question, caller: Caller) -> None:
         self._questions.tell_answered(found.id)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from dragoman.errors import DragomanError
 from dragoman.store.protocols import RunStore
-from dragoman.store.records import Accepted, NewRun
+from dragoman.store.records import AcceptedRun, NewRun
 
 _AT_ONCE = 50  # rows are made ready on the event loop: more between two awaits would be felt by calls
 
@@ -16,10 +16,10 @@ class RunAcceptance:
     def __init__(self, rows: RunStore, tasks: asyncio.TaskGroup) -> None:
         self._rows = rows
         self._tasks = tasks
-        self._waiting: list[tuple[NewRun, asyncio.Future[Accepted]]] = []
+        self._waiting: list[tuple[NewRun, asyncio.Future[AcceptedRun]]] = []
         self._is_writing = False
 
-    async def accept(self, new: NewRun) -> Accepted:
+    async def accept(self, new: NewRun) -> AcceptedRun:
         """On disk when this returns. Who stops waiting for it may find it written."""
         told = asyncio.get_running_loop().create_future()
         self._waiting.append((new, told))
@@ -38,7 +38,7 @@ class RunAcceptance:
             for _, told in self._waiting:
                 told.cancel()
 
-    async def _write_together(self, batch: Sequence[tuple[NewRun, asyncio.Future[Accepted]]]) -> None:
+    async def _write_together(self, batch: Sequence[tuple[NewRun, asyncio.Future[AcceptedRun]]]) -> None:
         try:
             written = await self._rows.accept([new for new, _ in batch])
         except asyncio.CancelledError:

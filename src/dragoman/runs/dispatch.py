@@ -18,7 +18,7 @@ from dragoman.runs.first_events import queued
 from dragoman.runs.parts import RunParts
 from dragoman.runs.run_family import RunFamily
 from dragoman.runs.worker_names import dead_among
-from dragoman.store.records import Accepted, NewRun
+from dragoman.store.records import AcceptedRun, NewRun
 from dragoman.telemetry.logs import get_logger
 
 LEASE = timedelta(seconds=30)
@@ -49,7 +49,7 @@ class RunDispatcher:
         self._heard.set()
         parts.journal.lost = self._lose
 
-    async def accept(self, run: Run, message: Message | None) -> Accepted:
+    async def accept(self, run: Run, message: Message | None) -> AcceptedRun:
         """Writes it down, and begins it if it is its turn and there is room."""
         new = NewRun(run, message, [queued(run)])
         if self._room() > 0:

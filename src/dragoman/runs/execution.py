@@ -25,7 +25,7 @@ from dragoman.runs.loop import AgentLoop
 from dragoman.runs.parts import RunParts
 from dragoman.runs.run_endings import error_facts, finished_facts, last_message, numbers_of, said
 from dragoman.runs.run_family import RunFamily
-from dragoman.store.records import NewRun, Worked
+from dragoman.store.records import AgentWorked, NewRun
 
 _MOST_RESUMED = 10
 
@@ -319,7 +319,7 @@ class RunExecution:
             return None
         return said(self.run, "agent", f"@{agent.name} {request}", {"delegates_to": agent.name})
 
-    async def _worked_as(self, own: RunUsage) -> list[Worked]:
+    async def _worked_as(self, own: RunUsage) -> list[AgentWorked]:
         """What it adds to the numbers of its agent."""
         agent = (
             await self.parts.agent_directory.find(self.run.agent, self.run.caller) if self.run.agent else None
@@ -327,7 +327,7 @@ class RunExecution:
         numbers = numbers_of(self.run, own, self._outcome)
         if agent is None or numbers is None:
             return []
-        return [Worked(workspace=self.run.workspace, run=self.run.id, agent=agent.id, numbers=numbers)]
+        return [AgentWorked(workspace=self.run.workspace, run=self.run.id, agent=agent.id, numbers=numbers)]
 
     def _set(self, **facts: Any) -> None:
         self.run = replace(self.run, **facts)

@@ -15,10 +15,10 @@ from dragoman.errors import ShuttingDown, StoreUnavailable
 from dragoman.run import Message, Run, RunEvent, Step
 from dragoman.runs.worker_names import new_worker
 from dragoman.store.protocols import RunStore
-from dragoman.store.records import Batch, Worked
+from dragoman.store.records import AgentWorked, JournalBatch
 from dragoman.telemetry.logs import get_logger
 
-Entry = Step | RunEvent | Run | Message | Worked
+Entry = Step | RunEvent | Run | Message | AgentWorked
 
 _SOON = 0.025  # seconds that what nobody waits for may lie in memory
 _AGAIN = 0.5  # seconds until the store is asked again after a failure
@@ -180,15 +180,15 @@ class Journal:
         self._urgent.set()
 
 
-def _batch(noted: Iterable[_Noted]) -> Batch:
+def _batch(noted: Iterable[_Noted]) -> JournalBatch:
     entries = [one.entry for one in noted]
     runs = {entry.id: entry for entry in entries if isinstance(entry, Run)}  # the last word counts
-    return Batch(
+    return JournalBatch(
         steps=[entry for entry in entries if isinstance(entry, Step)],
         events=[entry for entry in entries if isinstance(entry, RunEvent)],
         runs=[*runs.values()],
         messages=[entry for entry in entries if isinstance(entry, Message)],
-        worked=[entry for entry in entries if isinstance(entry, Worked)],
+        worked=[entry for entry in entries if isinstance(entry, AgentWorked)],
     )
 
 

@@ -30,19 +30,19 @@ from dragoman.connector import Connector
 from dragoman.people import ApiKey, Thread, User, Workspace
 from dragoman.run import Message, Question, Run, RunEvent, RunStatus, Step
 from dragoman.store.records import (
-    Accepted,
+    AcceptedRun,
     Allowance,
     Approval,
     AuditEntry,
     AuthorizationFlow,
-    Batch,
     CallBinding,
     CallRecord,
     ConcurrencyLease,
+    JournalBatch,
     KeptResult,
     LoadedTool,
     NewRun,
-    Sample,
+    RolloutSample,
     SealedSecret,
     ToolVersion,
     UsageMeter,
@@ -193,7 +193,7 @@ class RunStore(Protocol):
     family while it is being written, and what belongs to a removed one is left out of what is written.
     """
 
-    async def accept(self, new: Sequence[NewRun]) -> Sequence[Accepted]:
+    async def accept(self, new: Sequence[NewRun]) -> Sequence[AcceptedRun]:
         """Writes runs, messages and events. Messages get their numbers, runs those of their messages.
 
         A run with a `worker` is held by it at once if it is its turn (see `claim`). `NotFound` when the root
@@ -231,10 +231,10 @@ class RunStore(Protocol):
     async def last_event(self, workspace: str, root: str) -> int:
         """The highest number so far, 0 when there is none."""
 
-    async def write(self, batch: Batch) -> Sequence[Message]:
+    async def write(self, batch: JournalBatch) -> Sequence[Message]:
         """Returns the messages with their numbers; one of a removed run is not written and has 0."""
 
-    async def write_held(self, batch: Batch, worker: str) -> frozenset[str]:
+    async def write_held(self, batch: JournalBatch, worker: str) -> frozenset[str]:
         """The same of families that the worker holds. Returns the ids of the runs it wrote nothing of."""
 
     async def claim(
@@ -416,7 +416,7 @@ class AuditStore(Protocol):
 
 
 class AgentStore(Protocol):
-    """Agents by name, which is unique per owner (`Conflict`), and what they did: see `Batch.worked`."""
+    """Agents by name, unique per owner (`Conflict`), and what they did: see `JournalBatch.worked`."""
 
     async def list(self, workspace: str | None = None) -> Sequence[Agent]: ...
     async def put(self, agent: Agent) -> None: ...
@@ -432,11 +432,11 @@ class RolloutStore(Protocol):
 
     async def state(self, name: str) -> Mapping[str, Any] | None: ...
     async def put_state(self, name: str, state: Mapping[str, Any]) -> None: ...
-    async def add(self, sample: Sample) -> None:
+    async def add(self, sample: RolloutSample) -> None:
         """One of a run that has one already is skipped."""
 
     async def thumb(self, workspace: str, run: str, thumb: int) -> bool: ...
-    async def samples(self, since: datetime) -> Sequence[Sample]:
+    async def samples(self, since: datetime) -> Sequence[RolloutSample]:
         """Oldest first; at most the last 10,000."""
 
     async def forget(self, before: datetime) -> None: ...

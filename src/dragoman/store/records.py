@@ -205,7 +205,7 @@ class NewRun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Accepted:
+class AcceptedRun:
     """A run and the message that it works on, as they were written together."""
 
     run: Run
@@ -213,7 +213,7 @@ class Accepted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Worked:
+class AgentWorked:
     """What an agent did in a run that ended: added to its numbers."""
 
     workspace: str
@@ -223,7 +223,7 @@ class Worked:
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class JournalBatch:
     """What is written together: one transaction.
 
     Steps get the next numbers of their runs in the order given. Events carry their numbers; one that is
@@ -234,11 +234,11 @@ class Batch:
     events: Sequence[RunEvent] = ()
     runs: Sequence[Run] = ()
     messages: Sequence[Message] = ()
-    worked: Sequence[Worked] = ()
+    worked: Sequence[AgentWorked] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sample:
+class RolloutSample:
     """One finished run as a rollout counts it. `thumb` is 1, -1, or 0 for nobody said."""
 
     run: str

@@ -9,7 +9,7 @@ from sqlalchemy import delete, select, update
 
 from dragoman.store import tables
 from dragoman.store.database import Database, shielded
-from dragoman.store.records import Sample
+from dragoman.store.records import RolloutSample
 
 _states = tables.rollout_states
 _rows = tables.rollout_samples
@@ -33,7 +33,7 @@ class SqlRollout:
             await connection.execute(self._database.upsert(_states), [{"name": name, "state": dict(state)}])
 
     @shielded
-    async def add(self, sample: Sample) -> None:
+    async def add(self, sample: RolloutSample) -> None:
         once = self._database.insert(_rows).on_conflict_do_nothing(index_elements=["workspace", "run"])
         async with self._database.write() as connection:
             await connection.execute(once, [asdict(sample)])
@@ -46,7 +46,7 @@ class SqlRollout:
         return bool(changed.rowcount)
 
     @shielded
-    async def samples(self, since: datetime) -> Sequence[Sample]:
+    async def samples(self, since: datetime) -> Sequence[RolloutSample]:
         query = (
             select(_rows)
             .where(_rows.c.at >= since)
@@ -54,7 +54,7 @@ class SqlRollout:
             .limit(_MOST_SAMPLES)
         )
         async with self._database.read() as connection:
-            found = [Sample(**row) for row in (await connection.execute(query)).mappings()]
+            found = [RolloutSample(**row) for row in (await connection.execute(query)).mappings()]
         return found[::-1]
 
     @shielded

@@ -12,7 +12,7 @@ from dragoman.store import tables
 from dragoman.store.agents import add_numbers
 from dragoman.store.bulk_insert import BulkInsert
 from dragoman.store.database import Database, shielded
-from dragoman.store.records import Batch
+from dragoman.store.records import JournalBatch
 from dragoman.store.run_families import Key, lock_families, row_of, run_key
 from dragoman.store.threads import add_messages, place_of, wait_for_threads
 
@@ -56,19 +56,19 @@ class SqlRunJournal:
         self._new_events = BulkInsert(_events, unless_there=["workspace", "root", "number"])
 
     @shielded
-    async def write(self, batch: Batch) -> Sequence[Message]:
+    async def write(self, batch: JournalBatch) -> Sequence[Message]:
         async with self._database.write() as connection:
             _, messages = await self._write(connection, batch, None)
         return messages
 
     @shielded
-    async def write_held(self, batch: Batch, worker: str) -> frozenset[str]:
+    async def write_held(self, batch: JournalBatch, worker: str) -> frozenset[str]:
         async with self._database.write() as connection:
             present, _ = await self._write(connection, batch, worker)
         return frozenset(run for workspace, run in _named(batch) if (workspace, run) not in present)
 
     async def _write(
-        self, connection: AsyncConnection, batch: Batch, worker: str | None
+        self, connection: AsyncConnection, batch: JournalBatch, worker: str | None
     ) -> tuple[set[Key], Sequence[Message]]:
         await wait_for_threads(self._database, connection, set(map(place_of, batch.messages)))
         present = await _present(connection, batch, worker)
@@ -127,7 +127,7 @@ class SqlRunJournal:
             return await connection.scalar(query) or 0
 
 
-def _named(batch: Batch) -> set[Key]:
+def _named(batch: JournalBatch) -> set[Key]:
     keys = {(step.workspace, step.run) for step in batch.steps}
     keys |= {(event.workspace, event.root) for event in batch.events}
     keys |= {(message.workspace, message.run) for message in batch.messages if message.run is not None}
@@ -137,7 +137,7 @@ def _named(batch: Batch) -> set[Key]:
     return keys
 
 
-async def _present(connection: AsyncConnection, batch: Batch, worker: str | None) -> set[Key]:
+async def _present(connection: AsyncConnection, batch: JournalBatch, worker: str | None) -> set[Key]:
     """The runs of the batch that are there, and the child runs that come with it."""
     found = await lock_families(connection, _named(batch), worker)
     return found | {(run.workspace, run.id) for run in batch.runs if (run.workspace, run.root) in found}

@@ -11,7 +11,7 @@ from dragoman.errors import NotFound
 from dragoman.run import FINISHED, Run, RunStatus
 from dragoman.store import tables
 from dragoman.store.database import shielded
-from dragoman.store.records import Accepted, NewRun
+from dragoman.store.records import AcceptedRun, NewRun
 from dragoman.store.run_claims import SqlRunClaims, with_turn
 from dragoman.store.run_families import is_root, lock_families, remove_families, row_of, run_of
 from dragoman.store.run_journal import SqlRunJournal
@@ -30,7 +30,7 @@ class SqlRuns(SqlRunJournal, SqlRunClaims, SqlRunQuestions):
     """Fills `RunStore`."""
 
     @shielded
-    async def accept(self, new: Sequence[NewRun]) -> Sequence[Accepted]:
+    async def accept(self, new: Sequence[NewRun]) -> Sequence[AcceptedRun]:
         async with self._database.write() as connection:
             messages = [one.message for one in new if one.message is not None]
             await wait_for_threads(self._database, connection, set(map(place_of, messages)))
@@ -51,7 +51,7 @@ class SqlRuns(SqlRunJournal, SqlRunClaims, SqlRunQuestions):
             ]
             await connection.execute(_NEW, [row_of(run) for run in runs])
             await self._add_events(connection, [event for one in new for event in one.events])
-        return [Accepted(run=run, message=message) for run, message in zip(runs, written, strict=True)]
+        return [AcceptedRun(run=run, message=message) for run, message in zip(runs, written, strict=True)]
 
     @shielded
     async def find(self, workspace: str, run: str) -> Run | None:
