@@ -1,5 +1,7 @@
 """Fixtures that every suite may ask for. PostgreSQL starts only when a test asks for it."""
 
+import logging
+import os
 import tempfile
 from collections.abc import Generator
 from pathlib import Path
@@ -7,7 +9,9 @@ from uuid import uuid4
 
 import psycopg
 import pytest
+import structlog
 
+from cli.command_line import Command, Outcome
 from patience import patient
 
 
@@ -70,6 +74,38 @@ def postgres_url(postgres_server: str) -> Generator[str]:
         connection.execute(f"CREATE DATABASE {name}".encode())
         yield postgres_server.replace("/postgres?", f"/{name}?")
         connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Path]:
+    """Where commands of this process keep their files."""
+    for variable in [name for name in os.environ if name.startswith("DRAGOMAN_")]:
+        monkeypatch.delenv(variable)
+    for variable in ("NO_COLOR", "FORCE_COLOR"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("DRAGOMAN_HOME", str(tmp_path / "home"))
+    # A command sets up logging for its process; here the process goes on.
+    root = logging.getLogger()
+    outlets, level = list(root.handlers), root.level
+    yield tmp_path / "home"
+    structlog.reset_defaults()
+    root.handlers[:] = outlets
+    root.setLevel(level)
+
+
+@pytest.fixture
+def dragoman(home: Path, capsys: pytest.CaptureFixture[str]) -> Command:
+    """One command line in this process, on the test's own home."""
+    # Imported here: most runs never need it.
+    from dragoman.cli.root import run
+
+    def command(*words: str) -> Outcome:
+        capsys.readouterr()
+        code = run(list(words))
+        seen = capsys.readouterr()
+        return Outcome(code, seen.out, seen.err)
+
+    return command
 
 
 @pytest.fixture

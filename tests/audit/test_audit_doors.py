@@ -1,17 +1,15 @@
 """The trail by REST and by the command, one-person mode: the local owner sees everything."""
 
+import asyncio
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from trail import ADA, echo, tamper
 
 from api.live import open_service
+from cli.command_line import Command
 from dragoman import Hub, Settings
-from patience import patient
 
 pytestmark = pytest.mark.anyio
 
@@ -37,37 +35,29 @@ async def test_rest_lists_verifies_and_exports(tmp_path: Path, database_url: str
         assert (await live.ask("GET", "/api/audit?workspace=nowhere")).status == 404
 
 
-def command(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("DRAGOMAN_")}
-    return subprocess.run(
-        [sys.executable, "-m", "dragoman", "audit", *words],
-        env={**environment, "DRAGOMAN_HOME": str(home)},
-        capture_output=True,
-        text=True,
-        timeout=patient(60),
-        check=False,
-    )
-
-
-async def test_the_command_says_which_entry_was_changed_and_ends_with_1(tmp_path: Path) -> None:
-    async with Hub(Settings(home=tmp_path)) as hub:
+async def fill(home: Path) -> None:
+    async with Hub(Settings(home=home)) as hub:
         hub.add_tool(echo)
         for _ in range(1203):
             await hub.call("echo", {"text": "x"})
         await hub.call("echo", {"text": "x"}, caller=ADA)
-    listed = command(tmp_path, "list", "--limit", "2", "--json")
-    assert [entry["number"] for entry in json.loads(listed.stdout)["entries"]] == [1203, 1202]
-    assert "echo" in command(tmp_path, "list").stdout
-    exported = command(tmp_path, "export").stdout.splitlines()
+
+
+def test_the_command_says_which_entry_was_changed_and_ends_with_1(dragoman: Command, home: Path) -> None:
+    asyncio.run(fill(home))
+    listed = dragoman("audit", "list", "--limit", "2", "--json")
+    assert [entry["number"] for entry in listed.value["entries"]] == [1203, 1202]
+    assert "echo" in dragoman("audit", "list").out
+    exported = dragoman("audit", "export").out.splitlines()
     assert [json.loads(line)["number"] for line in exported] == list(range(1, 1204))
-    verified = command(tmp_path, "verify")
-    assert (verified.returncode, "1,203 entries" in verified.stdout) == (0, True)
+    verified = dragoman("audit", "verify")
+    assert (verified.code, "1,203 entries" in verified.out) == (0, True)
     tamper(
-        f"sqlite:///{tmp_path}/dragoman.db",
+        f"sqlite:///{home}/dragoman.db",
         "UPDATE audit SET subject = 'other' WHERE number = 777 AND workspace = 'local'",
     )
-    verified = command(tmp_path, "verify")
-    assert verified.returncode == 1
-    assert "entry 777 was changed" in verified.stderr
-    verified = command(tmp_path, "verify", "--json")
-    assert (verified.returncode, json.loads(verified.stdout)["number"]) == (1, 776)
+    verified = dragoman("audit", "verify")
+    assert verified.code == 1
+    assert "entry 777 was changed" in verified.err
+    verified = dragoman("audit", "verify", "--json")
+    assert (verified.code, verified.value["number"]) == (1, 776)

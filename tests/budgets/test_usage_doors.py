@@ -1,19 +1,17 @@
 """What was used, by library, REST and command; and what a refused call looks like over REST."""
 
+import asyncio
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from crowd import ADA, away_from_the_end_of_the_hour, put_user
 
 from api.live import open_service
+from cli.command_line import Command
 from dragoman import Caller, Hub, Settings
 from dragoman.errors import NotFound
 from dragoman.scope import LOCAL_CALLER
-from patience import patient
 
 pytestmark = pytest.mark.anyio
 BOUNDS = ["calls_per_hour", "tokens_per_day", "cost_per_day", "calls_per_minute", "max_concurrency"]
@@ -67,20 +65,9 @@ async def test_admins_ask_for_anybody_of_their_workspace_and_members_for_themsel
                 await hub.usage.show("ada", caller=caller)
 
 
-async def test_the_command_shows_bounds_and_what_is_used(tmp_path: Path) -> None:
-    await put_user(f"sqlite:///{tmp_path}/dragoman.db", LOCAL_CALLER, calls_per_hour=1200)
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("DRAGOMAN_")}
-    shown = [
-        subprocess.run(
-            [sys.executable, "-m", "dragoman", "usage", "show", *words],
-            env={**environment, "DRAGOMAN_HOME": str(tmp_path)},
-            capture_output=True,
-            text=True,
-            timeout=patient(60),
-            check=True,
-        ).stdout
-        for words in ([], ["--json"])
-    ]
+def test_the_command_shows_bounds_and_what_is_used(dragoman: Command, home: Path) -> None:
+    asyncio.run(put_user(f"sqlite:///{home}/dragoman.db", LOCAL_CALLER, calls_per_hour=1200))
+    shown = [dragoman("usage", "show", *words).out for words in ([], ["--json"])]
     assert "calls per hour" in shown[0]
     assert "1,200" in shown[0]
     assert "an admin" in shown[0]

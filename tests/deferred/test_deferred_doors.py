@@ -1,17 +1,13 @@
 """Deferred tools over REST, the command and the MCP door."""
 
-import asyncio
-import json
-import os
 from pathlib import Path
 
 import pytest
 
 from api.live import open_service
-from cli.command_line import dragoman_process
+from cli.command_line import Command
 from dragoman.web.scopes import needed_scope
 from mcp_endpoint.doors import open_door, subscribed
-from patience import patient
 from servers.hubs import quick
 from servers.processes import stdio
 
@@ -69,20 +65,16 @@ def test_a_key_that_may_call_may_load() -> None:
     assert needed_scope("POST", "/api/tools/unload/enable") == "manage"
 
 
-async def test_the_command_resolves_and_shows_the_footprint(tmp_path: Path) -> None:
-    environment = {"DRAGOMAN_HOME": str(tmp_path), "DRAGOMAN_NATIVE_TOOLS": "read_file,grep"}
-    environment["DRAGOMAN_TOOLS_ROOT"] = str(tmp_path)
-
-    async def said(*words: str) -> str:
-        with dragoman_process(*words, env={**os.environ, **environment}) as process:
-            out, error = await asyncio.to_thread(process.communicate, timeout=patient(60))
-            assert process.returncode == 0, error
-            return out + error
-
-    cost = json.loads(await said("tools", "footprint", "--json"))
+def test_the_command_resolves_and_shows_the_footprint(
+    dragoman: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DRAGOMAN_NATIVE_TOOLS", "read_file,grep")
+    monkeypatch.setenv("DRAGOMAN_TOOLS_ROOT", str(tmp_path))
+    cost = dragoman("tools", "footprint", "--json").value
     assert cost["budget"] == 10_000
-    assert "tokens are in view" in await said("tools", "footprint")
-    found = json.loads(await said("tools", "resolve", "read", "a", "file", "--json"))
+    shown = dragoman("tools", "footprint")
+    assert "tokens are in view" in shown.out + shown.err
+    found = dragoman("tools", "resolve", "read", "a", "file", "--json").value
     assert found["hits"][0]["name"] == "read_file"
     assert found["thread"] is None
     assert found["loaded"] == []

@@ -1,8 +1,6 @@
 """Search through the hub, REST and the command, on a real server; and every way to ask wrongly."""
 
 import asyncio
-import json
-import os
 import subprocess
 import sys
 import time
@@ -12,10 +10,9 @@ from urllib.parse import urlencode
 import pytest
 
 from api.live import open_service
-from cli.command_line import dragoman_process
+from cli.command_line import Command, raw
 from dragoman import Caller
 from dragoman.errors import InvalidArguments, NotFound
-from patience import patient
 from servers.hubs import open_hub, quick, until
 from servers.processes import stdio
 
@@ -147,28 +144,19 @@ async def test_rest_answers_hits_and_problems(tmp_path: Path) -> None:
         assert "/api/tools/search" in document["paths"]
 
 
-async def test_the_command_shows_what_fits_and_says_when_nothing_does(tmp_path: Path) -> None:
-    async with open_hub(tmp_path / "home") as hub:
-        await hub.connectors.add("raw", **quick(**stdio()))
-    environment = {**os.environ, "DRAGOMAN_HOME": str(tmp_path / "home")}
-    environment.pop("DRAGOMAN_URL", None)
-
-    def run(*words: str) -> tuple[int, str, str]:
-        with dragoman_process("tools", "search", *words, env=environment) as process:
-            out, err = process.communicate(timeout=patient(60))
-            return process.returncode, out, err
-
-    code, out, err = await asyncio.to_thread(run, "raw__echo", "--limit", "2")
-    assert code == 0
-    assert "mcp_raw_echo" in out
-    assert "2 of " in err
-    _, out, err = await asyncio.to_thread(run, "xqzvkw", "blorfft")
-    assert (out, "fits" in err) == ("", True)
-    code, out, _ = await asyncio.to_thread(run, "^echo$", "--strategy", "regex", "--json")
-    assert [hit["name"] for hit in json.loads(out)["hits"]] == ["mcp_raw_echo"]
-    code, out, err = await asyncio.to_thread(run, "(", "--strategy", "regex")
-    assert (code, out) == (1, "")
-    assert "hint:" in err
+def test_the_command_shows_what_fits_and_says_when_nothing_does(dragoman: Command, home: Path) -> None:
+    assert dragoman("connectors", "add", "raw", *raw()).code == 0
+    found = dragoman("tools", "search", "raw__echo", "--limit", "2")
+    assert found.code == 0
+    assert "mcp_raw_echo" in found.out
+    assert "2 of " in found.err
+    found = dragoman("tools", "search", "xqzvkw", "blorfft")
+    assert (found.out, "fits" in found.err) == ("", True)
+    found = dragoman("tools", "search", "^echo$", "--strategy", "regex", "--json")
+    assert [hit["name"] for hit in found.value["hits"]] == ["mcp_raw_echo"]
+    found = dragoman("tools", "search", "(", "--strategy", "regex")
+    assert (found.code, found.out) == (1, "")
+    assert "hint:" in found.err
 
 
 def test_nothing_heavy_is_loaded_before_the_first_question() -> None:
