@@ -104,7 +104,7 @@ class Wire:
 
     def __init__(self) -> None:
         self._ids = itertools.count(1)
-        self._progress: dict[RequestId, Any] = {}
+        self._progress: dict[RequestId, tuple[Any, set[asyncio.Task[None]]]] = {}
         self._about: dict[RequestId, RequestId] = {}
         self._tasks: asyncio.TaskGroup | None = None
         self._on_request: OnRequest | None = None
@@ -152,15 +152,19 @@ class Wire:
         request_id = options.get("request_id")
         if request_id is None:
             request_id = next(self._ids)
+        telling: set[asyncio.Task[None]] = set()
         if on_progress := options.get("on_progress"):
-            self._progress[request_id] = on_progress
+            self._progress[request_id] = (on_progress, telling)
             params = {
                 **(params or {}),
                 "_meta": {**((params or {}).get("_meta") or {}), "progressToken": request_id},
             }
         try:
             async with asyncio.timeout(options.get("timeout")):
-                return await self.request(method, params, options.get("headers"), request_id)
+                result = await self.request(method, params, options.get("headers"), request_id)
+                if telling:  # what came before the answer, or together with it, is told before it
+                    await asyncio.wait(telling)
+                return result
         except TimeoutError:
             raise MCPError(code=REQUEST_TIMEOUT, message=f"no answer to {method} in time") from None
         except WireFault as fault:
@@ -237,7 +241,7 @@ class Wire:
         if "id" in message:
             self._tasks.create_task(self._answer(message["id"], method, params, about))
         elif method == "notifications/progress":
-            self._tasks.create_task(self._progressed(params))
+            self._progressed(self._tasks, params)
         elif not run_notify_intercept(self._intercept, method, params):
             self._tasks.create_task(self._notified(method, params))
 
@@ -245,10 +249,15 @@ class Wire:
         if self._on_notify is not None:
             await self._on_notify(InboundContext(self.kind, None), method, params)
 
-    async def _progressed(self, params: Any) -> None:
+    def _progressed(self, tasks: asyncio.TaskGroup, params: Any) -> None:
         token = params.get("progressToken") if is_object(params) else None
-        if is_object(params) and isinstance(token, int | str) and (on_progress := self._progress.get(token)):
-            await on_progress(params.get("progress", 0), params.get("total"), params.get("message"))
+        if not is_object(params) or not isinstance(token, int | str) or token not in self._progress:
+            return
+        on_progress, telling = self._progress[token]
+        told = on_progress(params.get("progress", 0), params.get("total"), params.get("message"))
+        task = tasks.create_task(told)
+        telling.add(task)
+        task.add_done_callback(telling.discard)
 
     async def _answer(
         self, request_id: RequestId, method: str, params: Mapping[str, Any] | None, about: RequestId | None
