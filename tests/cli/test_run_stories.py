@@ -2,48 +2,50 @@
 
 from typing import Any
 
-from dragoman.cli.active_agents import ActiveAgents
+from dragoman.cli.live_run import at_work
 from dragoman.cli.run_lines import brief, usage_line
-from dragoman.cli.terminal_transcript import split_blocks
+from dragoman.cli.transcript import split_blocks
+from dragoman.run import RunEvent
+from dragoman.run_progress import RunTree
 
 
-def event(kind: str, run: str, agent: str = "", **data: Any) -> dict[str, Any]:
-    return {"kind": kind, "run": run, "root": "r", "agent": agent, "data": data}
+def event(kind: Any, run: str, agent: str = "", **data: Any) -> RunEvent:
+    return RunEvent(workspace="w", kind=kind, run=run, root="r", number=1, agent=agent, data=data)
 
 
-def call(run: str, key: str, tool: str = "look") -> dict[str, Any]:
+def call(run: str, key: str, tool: str = "look") -> RunEvent:
     return event("call.started", run, call=key, tool=tool, title=tool)
 
 
 def test_exactly_those_at_work_are_shown() -> None:
-    work = ActiveAgents()
+    work = RunTree()
     work.hear(event("run.started", "r", "assistant"))
-    assert work.line() == "assistant is typing"
+    assert at_work(work) == "assistant is typing"
     work.hear(call("r", "c1", "ask_agent"))
     work.hear(event("run.started", "m", "mailer", parent="r", call="c1"))
-    assert work.line() == "assistant › mailer is typing"
+    assert at_work(work) == "assistant › mailer is typing"
     work.hear(call("m", "c1", "read_mail"))
-    assert work.line() == "assistant › mailer runs Read mail"
+    assert at_work(work) == "assistant › mailer runs Read mail"
     assert (work.depth("r"), work.depth("m")) == (0, 1)
     work.hear(event("run.finished", "m"))
     work.hear(event("call.finished", "r", call="c1"))
-    assert work.line() == "assistant is typing"
+    assert at_work(work) == "assistant is typing"
     work.hear(event("run.finished", "r"))
-    assert work.line() == ""
+    assert at_work(work) == ""
 
 
 def test_a_message_to_several_is_nobodys_work() -> None:
-    work = ActiveAgents()
+    work = RunTree()
     work.hear(event("run.started", "r"))
-    assert work.line() == ""
+    assert at_work(work) == ""
     work.hear(event("run.started", "a", "mailer", parent="r", call="mention:mailer"))
     work.hear(event("run.started", "b", "tracker", parent="r", call="mention:tracker"))
-    assert work.line() == "mailer is typing · tracker is typing"
+    assert at_work(work) == "mailer is typing · tracker is typing"
     assert work.depth("a") == 0
 
 
 def test_nothing_but_waiting_means_that_no_call_is_under_way() -> None:
-    work = ActiveAgents()
+    work = RunTree()
     work.hear(event("run.started", "r", "assistant"))
     work.hear(call("r", "c1"))
     work.hear(call("r", "c2"))
@@ -51,20 +53,20 @@ def test_nothing_but_waiting_means_that_no_call_is_under_way() -> None:
     assert not work.is_waiting
     work.hear(event("call.finished", "r", call="c2"))
     assert work.is_waiting
-    assert work.line() == "assistant waits for you"
-    work.hear(event("approval.answered", "r"))
+    assert at_work(work) == "assistant waits for you"
+    work.hear(event("approval.answered", "r", approval="apr"))
     assert not work.is_waiting
 
 
 def test_waiting_is_seen_through_a_delegation() -> None:
-    work = ActiveAgents()
+    work = RunTree()
     work.hear(event("run.started", "r", "assistant"))
     work.hear(call("r", "c1", "ask_agent"))
     work.hear(event("run.started", "m", "mailer", parent="r", call="c1"))
     work.hear(call("m", "c9", "ask_person"))
     work.hear(event("question.asked", "m", question="q"))
     assert work.is_waiting
-    assert work.line() == "assistant › mailer waits for you"
+    assert at_work(work) == "assistant › mailer waits for you"
 
 
 def test_blocks_end_at_blank_lines_outside_of_code() -> None:

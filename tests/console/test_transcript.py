@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from dragoman.console.transcript import CallBlock, TextBlock, turn_of
+from dragoman.console.transcript import CallBlock, turn_of
 from dragoman.run import Run, RunEvent
+from dragoman.run_progress import SpokenText
 
 ROOT = Run(id="run_a", root="run_a", workspace="w", user="u", thread="t", agent="assistant", request="do it")
 
@@ -21,7 +22,7 @@ def words(text: str, turn: int = 1) -> tuple[str, dict[str, Any]]:
 
 def texts(*events: RunEvent) -> list[str]:
     (work,) = turn_of(ROOT, events).works
-    return [piece.text for piece in work.pieces if isinstance(piece, TextBlock)]
+    return [piece.text for piece in work.pieces if isinstance(piece, SpokenText)]
 
 
 def test_words_of_one_turn_are_one_piece() -> None:

@@ -17,8 +17,7 @@ from dragoman.cli.run_endings import tell_end
 from dragoman.cli.run_watcher import RunWatcher
 from dragoman.cli.screen import Screen, ago, plain
 from dragoman.cli.session import session
-from dragoman.cli.terminal_transcript import TerminalTranscript, markdown
-from dragoman.cli.transcript import PipedTranscript, Transcript
+from dragoman.cli.transcript import PipedTranscript, Terminal, Transcript, markdown
 from dragoman.settings import Settings
 
 _LAST = 6  # messages of a thread that is taken up again
@@ -69,9 +68,7 @@ class Chat:
         self._editor = editor
         self._interrupts = interrupts
         self._options = {name: value for name, value in options.items() if value is not None}
-        self._transcript: Transcript = (
-            TerminalTranscript(screen) if screen.is_terminal else PipedTranscript(screen)
-        )
+        self._transcript: Transcript = Terminal(screen) if screen.is_terminal else PipedTranscript(screen)
         self._commands = ChatCommands(door, screen)
         self._watching = RunWatcher(door, self._transcript, interrupts, Prompter(door, screen, editor))
 

@@ -13,8 +13,7 @@ from dragoman.cli.interrupts import Interrupts
 from dragoman.cli.prompts import Prompter, Stdin
 from dragoman.cli.run_watcher import RunEnding, RunWatcher, waited_for
 from dragoman.cli.screen import Screen, plain
-from dragoman.cli.terminal_transcript import TerminalTranscript
-from dragoman.cli.transcript import PipedTranscript, QuietTranscript, SilentTranscript, Transcript
+from dragoman.cli.transcript import PipedTranscript, QuietTranscript, SilentTranscript, Terminal, Transcript
 
 CODES = {"done": 0, "failed": 1, "waiting": 3, "left": 3, "cancelled": 130}
 IsQuiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print the answer and nothing else.")]
@@ -37,7 +36,7 @@ def _transcript(screen: Screen, quiet: bool) -> Transcript:
         return SilentTranscript()
     if quiet:
         return QuietTranscript(screen)
-    return TerminalTranscript(screen) if screen.is_terminal else PipedTranscript(screen)
+    return Terminal(screen) if screen.is_terminal else PipedTranscript(screen)
 
 
 def shown_to_its_end(door: Door, screen: Screen, watching: RunWatcher, run: str, quiet: bool) -> int:

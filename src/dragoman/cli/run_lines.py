@@ -23,8 +23,8 @@ def tells_end(data: Facts) -> bool:
 
 def title_of(data: Facts) -> str:
     """What has no title is called by its name, in words."""
-    title = str(data["title"])
-    return title.replace("_", " ").capitalize() if title == data["tool"] else title
+    title = str(data.get("title") or data.get("tool") or "")
+    return title.replace("_", " ").capitalize() if title == data.get("tool") else title
 
 
 def call_started(data: Facts) -> str:

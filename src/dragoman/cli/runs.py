@@ -8,9 +8,9 @@ import typer
 
 from dragoman.cli.door import Door, path_of
 from dragoman.cli.run_endings import IsQuiet, Waits, open_watching, shown_to_its_end
-from dragoman.cli.run_events import is_over
 from dragoman.cli.session import AsJson, session
 from dragoman.cli.timeline import runs_table, show_timeline
+from dragoman.run import FINISHED
 
 app = typer.Typer(no_args_is_help=True, help="What agents worked on: look, follow, stop.")
 
@@ -89,14 +89,14 @@ def cancel(
             after = _ended(door, asked)
         if as_json:
             return screen.data(after)
-        stopped = "is stopped" if is_over(after) else "stops as soon as it is taken up again"
+        stopped = "is stopped" if after["status"] in FINISHED else "stops as soon as it is taken up again"
         return screen.note(f"{after['id']} {stopped}")
 
 
 def _ended(door: Door, run: dict[str, Any]) -> dict[str, Any]:
     """As it is a moment later: in a process of its own, nobody would stop it once this one is gone."""
     limit = time.monotonic() + _PATIENCE
-    while not is_over(run) and time.monotonic() < limit:
+    while run["status"] not in FINISHED and time.monotonic() < limit:
         time.sleep(0.1)
         run = door.ask("GET", path_of("runs", run["id"]))["run"]
     return run

@@ -7,7 +7,7 @@ who wants one: reading a journal needs pydantic-ai.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from pydantic_ai.messages import (
     ModelMessagesTypeAdapter,
@@ -20,6 +20,15 @@ from pydantic_ai.messages import (
 )
 
 from dragoman.run import Run, RunEvent, Step
+from dragoman.run_progress import (
+    CallProgress,
+    Milestone,
+    PersonAsked,
+    RunProgress,
+    RunTree,
+    StatedPlan,
+    table_in,
+)
 from dragoman.runs.journal_record import usage_of
 
 MomentKind = Literal[
@@ -70,15 +79,18 @@ def timeline_of(
 
     `clean` takes secrets out of what is read from the journal.
     """
-    children = {
-        one.id: timeline_of(one, family, steps, events, clean)
-        for one in family
-        if one.parent == run.id and one != run
-    }
-    own = [event for event in events if event.run == run.id]
-    journal = steps.get(run.id, ())
-    moments = [*_of_journal(run, journal, clean), *_Heard(run, journal, children).of(own)]
-    return Timeline(run=run, moments=tuple(sorted(moments, key=lambda moment: moment.time)))
+    tree = RunTree.of(events)
+
+    def told(one: Run) -> Timeline:
+        children = {child.id: told(child) for child in family if child.parent == one.id and child != one}
+        journal, progress = steps.get(one.id, ()), tree.runs.get(one.id, RunProgress(one.id))
+        moments = [
+            *_of_journal(one, journal, clean),
+            *_Seen(one, journal, children).moments(progress),
+        ]
+        return Timeline(run=one, moments=tuple(sorted(moments, key=lambda moment: moment.time)))
+
+    return told(run)
 
 
 # The journal: what was offered, what the model was asked and said
@@ -98,7 +110,7 @@ def _of_journal(run: Run, steps: Iterable[Step], clean: Clean) -> list[TimelineE
                 moments.append(moment)
         elif step.kind == "note":
             moments.append(
-                TimelineEntry(kind="note", time=step.time, title=step.key, details=_table(step.content))
+                TimelineEntry(kind="note", time=step.time, title=step.key, details=table_in(step.content))
             )
     return moments
 
@@ -164,130 +176,96 @@ def _answered(
 # The events: what a person saw happen
 
 
-class _Heard:
-    """One run's events as moments: what began and what ended become one."""
+class _Seen:
+    """What one run did, as moments."""
 
     def __init__(self, run: Run, steps: Iterable[Step], children: Mapping[str, Timeline]) -> None:
         self._run = run
         self._children = children
         self._saved: dict[str, int] = {
-            step.key: _table(step.content).get("tokens_saved", 0)
+            step.key: table_in(step.content).get("tokens_saved", 0)
             for step in steps
             if step.kind == "call.finished"
         }
-        self._moments: list[TimelineEntry] = []
-        self._calls: dict[str, int] = {}
-        self._asked: dict[str, int] = {}
 
-    def of(self, events: Iterable[RunEvent]) -> list[TimelineEntry]:
-        for event in events:
-            self._hear(event)
+    def moments(self, progress: RunProgress) -> list[TimelineEntry]:
         if self._run.is_finished:
-            self._end_calls()
+            progress.cancel_calls()
+        moments = [*self._life(progress), *self._pieces(progress)]
+        known = {call.key for call in progress.calls()}
         for child in self._children.values():
-            if child.run.parent_call not in self._calls:
+            if child.run.parent_call not in known:
                 title = f"@{child.run.agent} works on it"
-                self._moments.append(
+                moments.append(
                     TimelineEntry(kind="run", time=child.run.created_at, title=title, runs=(child,))
                 )
-        return self._moments
+        return moments
 
-    def _hear(self, event: RunEvent) -> None:
-        data = event.data
-        match event.kind:
-            case "run.started":
-                self._add("started", event, f"{_who(self._run)} begins", {"request": data.get("request")})
-            case "run.resumed":
-                self._add("resumed", event, f"{_who(self._run)} goes on after an interruption", {})
-            case "run.finished":
-                self._finish(event)
-            case "plan.stated":
-                steps = [*data.get("steps", ())]
-                self._add("plan", event, f"plans {len(steps)} steps", {"steps": steps})
-            case "message.added":
-                if data.get("author") == "agent" and data.get("text") != self._run.answer:
-                    self._add("message", event, _short(str(data.get("text", ""))), dict(data))
-            case "call.started" | "call.progress" | "call.finished":
-                self._hear_call(event)
-            case "question.asked" | "question.answered" | "approval.requested" | "approval.answered":
-                self._hear_person(event)
-            case _:
-                pass
+    def _life(self, progress: RunProgress) -> Iterable[TimelineEntry]:
+        who = _who(self._run)
+        for one in progress.milestones:
+            facts = one.facts
+            match one.kind:
+                case "started":
+                    request = {"request": facts.get("request")}
+                    yield TimelineEntry(kind="started", time=one.time, title=f"{who} begins", details=request)
+                case "resumed":
+                    title = f"{who} goes on after an interruption"
+                    yield TimelineEntry(kind="resumed", time=one.time, title=title)
+                case "message":
+                    text = str(facts.get("text", ""))
+                    if facts.get("author") == "agent" and text != self._run.answer:
+                        yield TimelineEntry(
+                            kind="message", time=one.time, title=_short(text), details=dict(facts)
+                        )
+                case "finished":
+                    yield self._finished(one)
 
-    def _hear_call(self, event: RunEvent) -> None:
-        data, key = event.data, str(event.data.get("call"))
-        if key not in self._calls:
-            self._calls[key] = len(self._moments)
-            children = tuple(one for one in self._children.values() if one.run.parent_call == key)
-            facts: dict[str, Any] = {"call": key, "status": "running", "attempts": 0}
-            self._moments.append(
-                TimelineEntry(kind="call", time=event.time, title="", details=facts, runs=children)
-            )
-        at = self._calls[key]
-        details = {**self._moments[at].details, **data}
-        if event.kind == "call.started":
-            details |= {"status": "running", "attempts": details["attempts"] + 1}
-        elif event.kind == "call.finished":
-            details["status"] = _status_of_call(data)
-            details["tokens_saved"] = self._saved.get(key, 0)
-        title = f"{details.get('tool')} {_outcome(details)}"
-        self._moments[at] = replace(self._moments[at], title=title, details=details)
-
-    def _end_calls(self) -> None:
-        """What was under way when the run ended was cancelled with it."""
-        for at in self._calls.values():
-            moment = self._moments[at]
-            if moment.details["status"] == "running":
-                title = f"{moment.details.get('tool')} cancelled"
-                details = {**moment.details, "status": "cancelled"}
-                self._moments[at] = replace(moment, title=title, details=details)
-
-    def _hear_person(self, event: RunEvent) -> None:
-        data = dict(event.data)
-        match event.kind:
-            case "question.asked":
-                self._asked[str(data.get("question"))] = len(self._moments)
-                status = "unanswered" if self._run.is_finished else "pending"
-                self._add("question", event, f"asks: {data.get('text')}", {**data, "status": status})
-            case "approval.requested":
-                self._asked[str(data.get("approval"))] = len(self._moments)
-                status = "unanswered" if self._run.is_finished else "pending"
-                self._add("approval", event, "waits for an approval", {**data, "status": status})
-            case "question.answered":
-                self._answered(str(data.get("question")), event)
-            case _:
-                self._answered(str(data.get("approval")), event)
-
-    def _answered(self, asked: str, event: RunEvent) -> None:
-        at = self._asked.pop(asked, None)
-        if at is not None:
-            moment = self._moments[at]
-            waited = _milliseconds(moment.time, event.time)
-            details = {**moment.details, "status": "answered", "waited_ms": waited}
-            self._moments[at] = replace(moment, details=details)
-
-    def _finish(self, event: RunEvent) -> None:
-        facts = {name: event.data.get(name) for name in ("status", "answer", "error", "model", "usage")}
-        facts["duration_ms"] = _milliseconds(self._run.started_at, event.time)
-        error = _table(facts["error"])
+    def _finished(self, end: Milestone) -> TimelineEntry:
+        facts = {name: end.facts.get(name) for name in ("status", "answer", "error", "model", "usage")}
+        facts["duration_ms"] = _milliseconds(self._run.started_at, end.time)
+        error = table_in(facts["error"])
         said = f": {error['message']}" if error.get("message") else ""
-        end = _ENDS.get(str(facts["status"]), "ended")
-        self._add("finished", event, f"{_who(self._run)} {end}{said}", facts)
+        how = _ENDS.get(str(facts["status"]), "ended")
+        return TimelineEntry(
+            kind="finished", time=end.time, title=f"{_who(self._run)} {how}{said}", details=facts
+        )
 
-    def _add(self, kind: MomentKind, event: RunEvent, title: str, details: dict[str, Any]) -> None:
-        self._moments.append(TimelineEntry(kind=kind, time=event.time, title=title, details=details))
+    def _pieces(self, progress: RunProgress) -> Iterable[TimelineEntry]:
+        for piece in progress.pieces:
+            if isinstance(piece, StatedPlan):
+                title = f"plans {len(piece.steps)} steps"
+                yield TimelineEntry(kind="plan", time=piece.time, title=title, details={"steps": piece.steps})
+            elif isinstance(piece, CallProgress):
+                yield self._call(piece)
+        for ask in progress.asks():
+            yield self._ask(ask)
 
+    def _call(self, call: CallProgress) -> TimelineEntry:
+        details = {**call.facts, "call": call.key, "status": call.status, "attempts": call.attempts}
+        if call.status not in ("running", "cancelled"):
+            details["tokens_saved"] = self._saved.get(call.key, 0)
+        children = tuple(one for one in self._children.values() if one.run.parent_call == call.key)
+        title = f"{call.facts.get('tool')} {_outcome(details)}"
+        return TimelineEntry(kind="call", time=call.time, title=title, details=details, runs=children)
 
-def _status_of_call(data: Mapping[str, Any]) -> str:
-    if data.get("ok"):
-        return "done"
-    return "uncertain" if data.get("code") == "uncertain" else "failed"
+    def _ask(self, ask: PersonAsked) -> TimelineEntry:
+        title = f"asks: {ask.facts.get('text')}" if ask.kind == "question" else "waits for an approval"
+        details: dict[str, Any] = dict(ask.facts)
+        if ask.answered_at is not None:
+            waited = _milliseconds(ask.time, ask.answered_at)
+            details |= {"status": "answered", "waited_ms": waited}
+        else:
+            details["status"] = "unanswered" if self._run.is_finished else "pending"
+        return TimelineEntry(kind=ask.kind, time=ask.time, title=title, details=details)
 
 
 def _outcome(details: Mapping[str, Any]) -> str:
     status = details["status"]
     if status == "running":
         return "is under way"
+    if status == "cancelled":
+        return status
     took = f" in {details['duration_ms']:g} ms" if details.get("duration_ms") is not None else ""
     return f"{status}{took}" if status == "done" else f"{status}: {details.get('code')}{took}"
 
@@ -302,7 +280,3 @@ def _milliseconds(begin: datetime | None, end: datetime) -> float | None:
 
 def _short(text: str) -> str:
     return text if len(text) <= _LONGEST else text[:_LONGEST] + "…"
-
-
-def _table(value: Any) -> Mapping[str, Any]:
-    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
