@@ -145,6 +145,27 @@ async def test_a_connector_is_asked_in_the_one_form(tmp_path: Path, database_url
             assert (await live.ask("POST", "/api/connectors/raw/query", body)).status == 422
 
 
+async def test_a_query_that_is_not_waited_for_tells_its_run_at_once_and_its_answer_later(
+    tmp_path: Path, database_url: str
+) -> None:
+    async with open_conversations(tmp_path, database_url=database_url) as (live, _):
+        await added(live, "raw")
+        waited = await live.ask("POST", "/api/connectors/raw/query", {"query": "hello"})
+        begun = await live.ask("POST", "/api/connectors/raw/query?wait=false", {"query": "hello"})
+        run = begun.value["run"]["id"]
+        assert (begun.status, begun.headers["Location"]) == (202, f"/api/runs/{run}")
+        async for _ in live.hub.runs.follow(run):
+            pass
+        answer = await live.ask("GET", f"/api/connectors/raw/query/{run}")
+        assert (answer.status, answer.value["data"]) == (200, waited.value["data"])
+        assert (answer.value["metadata"]["run"], set(answer.value)) == (run, set(waited.value))
+        nobody = await live.ask("POST", "/api/connectors/nothing/query?wait=false", {"query": "hello"})
+        assert (nobody.status, nobody.value["error"]["code"]) == (200, "CONNECTOR_NOT_FOUND")
+        said = await live.ask("POST", "/api/messages", {"text": "hello"})
+        for path in (f"nothing/query/{run}", "raw/query/run_none", f"raw/query/{said.value['run']['id']}"):
+            assert (await live.ask("GET", f"/api/connectors/{path}")).status == 404, path
+
+
 async def test_models_are_listed_with_the_default(tmp_path: Path) -> None:
     async with open_conversations(tmp_path) as (live, _):
         models = (await live.ask("GET", "/api/models")).value["models"]
@@ -200,7 +221,12 @@ async def test_what_is_anothers_does_not_exist(tmp_path: Path, database_url: str
 
 def test_each_request_needs_the_scope_of_what_it_does() -> None:
     expected = {
-        "read": [("GET", "/api/runs"), ("GET", "/api/threads/t/events"), ("GET", "/api/models")],
+        "read": [
+            ("GET", "/api/runs"),
+            ("GET", "/api/connectors/c/query/r"),
+            ("GET", "/api/threads/t/events"),
+            ("GET", "/api/models"),
+        ],
         "call": [
             ("POST", "/api/messages"),
             ("POST", "/api/threads/t/messages"),

@@ -1,17 +1,21 @@
-"""`query_mcp_connector` by REST: a whole job for the agent of one connector, waited for.
+"""`query_mcp_connector` by REST: a whole job for the agent of one connector, waited for unless told not to.
 
 The call itself was understood, so an answer with `status: error` comes with 200; a problem is only for a
 request that is none.
 """
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Query
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
 from dragoman.agents.connector_query import MOST_TOOLS, ConnectorQuery, ErrorCode
 from dragoman.api.requests import PROBLEMS, TheCaller, TheHub
+from dragoman.api.run_shapes import AcceptedShape, run_view
+from dragoman.hub import Hub
+from dragoman.hub.connector_queries import AcceptedQuery
+from dragoman.scope import Caller
 from dragoman.web.encoding import json_response
 from dragoman.web.shape import Shape
 
@@ -71,19 +75,46 @@ class ConnectorQueryRequest(QueryRequest):
     )
 
 
+Wait = Annotated[
+    bool, Query(description="false: tells at once which run works on it; its answer is asked for")
+]
 _ANSWER: dict[int | str, dict[str, Any]] = {
     200: {"model": QueryShape, "description": "What came of it, `status: error` included"}
 }
+_ANSWER_OR_RUN: dict[int | str, dict[str, Any]] = {
+    **_ANSWER,
+    202: {"model": AcceptedShape, "description": "Without `wait`: it is on disk and will be worked on"},
+}
 
 
-@routes.post("/connectors/{slug}/query", responses=_ANSWER)
-async def query_connector(slug: str, asked: QueryRequest, hub: TheHub, caller: TheCaller) -> Response:
+@routes.post("/connectors/{slug}/query", responses=_ANSWER_OR_RUN)
+async def query_connector(
+    slug: str, asked: QueryRequest, hub: TheHub, caller: TheCaller, wait: Wait = True
+) -> Response:
     """Answers when its agent is done. An unknown or unable connector is an answer too, not a problem."""
     query = ConnectorQuery.read({"connector_id": slug, **asked.model_dump()})
-    return json_response(await hub.queries.ask(query, caller))
+    return await _answered(query, hub, caller, wait)
 
 
-@routes.post("/query_mcp_connector", responses=_ANSWER)
-async def query_mcp_connector(asked: ConnectorQueryRequest, hub: TheHub, caller: TheCaller) -> Response:
+@routes.get("/connectors/{slug}/query/{run}", responses=_ANSWER)
+async def get_query(slug: str, run: str, hub: TheHub, caller: TheCaller) -> Response:
+    """What came of a query that was not waited for, once its run has ended."""
+    return json_response(await hub.queries.answer(slug, run, caller))
+
+
+@routes.post("/query_mcp_connector", responses=_ANSWER_OR_RUN)
+async def query_mcp_connector(
+    asked: ConnectorQueryRequest, hub: TheHub, caller: TheCaller, wait: Wait = True
+) -> Response:
     """The same, with the connector in the body."""
-    return json_response(await hub.queries.ask(ConnectorQuery.read(asked.model_dump()), caller))
+    return await _answered(ConnectorQuery.read(asked.model_dump()), hub, caller, wait)
+
+
+async def _answered(query: ConnectorQuery, hub: Hub, caller: Caller, wait: bool) -> Response:
+    if wait:
+        return json_response(await hub.queries.ask(query, caller))
+    begun = await hub.queries.begin(query, caller)
+    if not isinstance(begun, AcceptedQuery):
+        return json_response(begun)
+    body = {"run": run_view(begun.run), "message": None}
+    return json_response(body, 202, {"Location": f"/api/runs/{begun.run.id}"})

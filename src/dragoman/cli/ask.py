@@ -1,13 +1,16 @@
 """`dragoman ask`: one message, its answer as it comes, and an exit code that says how it ended."""
 
 import sys
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
 
-from dragoman.cli.connector_query import query_connector
-from dragoman.cli.door import path_of
-from dragoman.cli.run_endings import IsQuiet, Waits, open_watching, shown_to_its_end
+from dragoman.cli import run_lines
+from dragoman.cli.door import Door, path_of
+from dragoman.cli.run_endings import CODES, IsQuiet, Waits, open_watching, shown_to_its_end, tell_end
+from dragoman.cli.run_watcher import RunWatcher
+from dragoman.cli.screen import Screen
 from dragoman.cli.session import AsJson, session
 
 
@@ -55,7 +58,7 @@ def ask(
     with session(as_json) as (door, screen), open_watching(door, screen, quiet, waits) as watching:
         if connector is not None:
             options = {"max_tools": max_tools, "plan_only": plan_only or None}
-            raise typer.Exit(query_connector(door, screen, watching, connector, {"query": said, **options}))
+            raise typer.Exit(_query_connector(door, screen, watching, connector, {"query": said, **options}))
         given = {name: value for name, value in body.items() if value is not None}
         path = path_of("threads", thread, "messages") if thread else path_of("messages")
         with screen.busy("…"):
@@ -69,3 +72,35 @@ def _message(text: str | None) -> str:
     if text is None and sys.stdin.isatty():
         raise typer.BadParameter("say what you want, or give it on stdin", param_hint="TEXT")
     return sys.stdin.read()
+
+
+def _query_connector(
+    door: Door, screen: Screen, watching: RunWatcher, connector: str, query: Mapping[str, Any]
+) -> int:
+    """The code for how it ended. Where nobody can begin, that is the answer."""
+    body = {name: value for name, value in query.items() if value is not None}
+    answer = door.ask("POST", path_of("connectors", connector, "query"), body, wait="false")
+    if "run" in answer:
+        run = answer["run"]["id"]
+        ending = watching.follow(run)
+        if ending.end in ("waiting", "left", "cancelled"):
+            tell_end(door, screen, run, ending)
+            return CODES[ending.end]
+        answer = door.ask("GET", path_of("connectors", connector, "query", run))
+    _show_answer(screen, answer)
+    return 0 if answer["status"] == "success" else 1
+
+
+def _show_answer(screen: Screen, answer: Mapping[str, Any]) -> None:
+    """The text was shown as it came; here is what it rests on, or why there is none."""
+    if screen.as_json:
+        screen.data(answer)
+        return
+    metadata: Mapping[str, Any] = answer["metadata"]
+    if answer["status"] == "error":
+        error = answer["error"]
+        screen.fail({"detail": f"{error['message']} ({error['code']})", "hint": error.get("hint")})
+    for context in metadata.get("contexts", ()):
+        screen.aside(f"[dim]{run_lines.source(context)}[/]")
+    if metadata.get("usage") and (used := run_lines.usage_line(metadata)):
+        screen.aside(f"[dim]{used}[/]")

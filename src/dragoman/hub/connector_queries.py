@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from dragoman.agents.connector_choice import ConnectorChoice, choose
-from dragoman.agents.connector_query import ConnectorQuery, answered
+from dragoman.agents.connector_query import ConnectorQuery, answered, find_card
 from dragoman.agents.work_context import ConnectorCard, Toolbox
-from dragoman.errors import DragomanError
+from dragoman.errors import Conflict, DragomanError, NotFound
 from dragoman.hub.agents import Agents
 from dragoman.hub.runs import Runs
 from dragoman.run import Run, RunEvent, RunLimits, new_run_id
@@ -82,6 +82,20 @@ class ConnectorQueries:
             grants=caller.grants,
         )
         return AcceptedQuery((await self._runs.accept(run, None)).run, chosen.card)
+
+    async def answer(self, connector: str, run: str, caller: Caller | None = None) -> dict[str, Any]:
+        """Of a query to this connector that was begun before, once its run has ended."""
+        caller = caller or self._caller
+        found = await self._runs.get(run, caller)
+        card = find_card(connector, await self._toolbox.connectors(caller))
+        agent = await self._agents.find_for(card.id, caller) if card is not None else None
+        if card is None or agent is None or agent.name != found.agent:
+            raise NotFound(
+                f"{run[:80]!r} is no query to {connector[:80]!r}", hint=f"dragoman runs show {found.id}"
+            )
+        if not found.is_finished:
+            raise Conflict(f"{found.id} is {found.status}", hint=f"dragoman runs follow {found.id}")
+        return answered(card, found)
 
     async def result(self, begun: AcceptedQuery) -> dict[str, Any]:
         """Waits for the end of its run."""
