@@ -76,7 +76,8 @@ class ConnectorQueryRequest(QueryRequest):
 
 
 Wait = Annotated[
-    bool, Query(description="false: tells at once which run works on it; its answer is asked for")
+    bool,
+    Query(description="false: answers at once with the run; `GET …/query/{run}` has what came of it"),
 ]
 _ANSWER: dict[int | str, dict[str, Any]] = {
     200: {"model": QueryShape, "description": "What came of it, `status: error` included"}
