@@ -1,20 +1,21 @@
 """A configured source of tools: what people write, checked, and the stored record of it.
 
 A configuration holds no secret: tokens, secret headers and secret variables live in the vault under
-the names listed in `secrets`. `Configuration.split` takes them apart at the door.
+the names listed in `secrets`; `split_secrets` takes them apart at the door.
 """
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
 
 from dragoman.errors import InvalidConfig
 from dragoman.scope import Isolation
+from dragoman.setting import Setting
 
 Kind = Literal["mcp", "openapi", "native"]
 Transport = Literal["stdio", "sse", "http"]
@@ -30,6 +31,17 @@ _WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 _REFERENCE = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*(:-[^}]*)?\}")
 
 
+# The groups of settings, as forms and help show them, in this order.
+WHERE = "Where it is"
+SIGN_IN = "Sign-in"
+TOOLS = "Tools"
+CONNECTION = "Connection"
+LIMITS = "Limits"
+RESULTS = "Results"
+_PROGRAM, _SERVICE, _REMOTE = ("command",), ("openapi",), ("url", "openapi")
+_ALL_WAYS = ("command", "url", "openapi")
+
+
 class _Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
@@ -37,10 +49,26 @@ class _Frozen(BaseModel):
 class RetryPolicy(_Frozen):
     """For one call, and only for what is safe to repeat. Reconnecting has a backoff of its own."""
 
-    tries: int = Field(default=3, ge=1, le=10)
-    delay: float = Field(default=1.0, ge=0, le=300)
-    factor: float = Field(default=2.0, ge=1, le=10)
-    cap: float = Field(default=30.0, ge=0, le=600)
+    tries: Annotated[
+        int,
+        Setting(
+            "How often a call that is safe to repeat is tried.", LIMITS, "owner", label="Tries of a call"
+        ),
+    ] = Field(default=3, ge=1, le=10)
+    delay: Annotated[
+        float,
+        Setting("Seconds before the second try.", LIMITS, "owner", label="Wait before a second try, seconds"),
+    ] = Field(default=1.0, ge=0, le=300)
+    factor: Annotated[
+        float,
+        Setting("By how much the wait grows with each try.", LIMITS, "owner", label="Growth of the wait"),
+    ] = Field(default=2.0, ge=1, le=10)
+    cap: Annotated[
+        float,
+        Setting(
+            "Seconds that a wait between tries has at most.", LIMITS, "owner", label="Longest wait, seconds"
+        ),
+    ] = Field(default=30.0, ge=0, le=600)
 
 
 class Auth(_Frozen):
@@ -50,15 +78,94 @@ class Auth(_Frozen):
     A client's secret is in the vault as `oauth_client`.
     """
 
-    kind: Literal["none", "bearer", "apikey", "basic", "oauth"] = "none"
-    header: str = Field(default="X-API-Key", pattern=r"^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
-    place: Literal["header", "query", "cookie"] = "header"
-    flow: Literal["code", "client_credentials"] = "code"
-    client_id: str | None = Field(default=None, max_length=2000)
-    issuer: str | None = Field(
-        default=None, max_length=2000, description="who gives the tokens, if not found"
-    )
-    scopes: tuple[str, ...] = ()
+    kind: Annotated[
+        Literal["none", "bearer", "apikey", "basic", "oauth"],
+        Setting(
+            "How the server knows us; a token, a key or an option of OAuth says it too.",
+            SIGN_IN,
+            "owner",
+            label="It knows us by",
+            flag="--auth",
+            ways=_REMOTE,
+            words={
+                "none": "nothing",
+                "bearer": "a bearer token",
+                "apikey": "an API key",
+                "basic": "user and password",
+                "oauth": "OAuth: each user authorises",
+            },
+        ),
+    ] = "none"
+    header: Annotated[
+        str,
+        Setting(
+            "Name of the header, parameter or cookie that an API key travels in.",
+            SIGN_IN,
+            "owner",
+            label="Name of the header or parameter",
+            flag="--api-key-header",
+            ways=_REMOTE,
+        ),
+    ] = Field(default="X-API-Key", pattern=r"^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
+    place: Annotated[
+        Literal["header", "query", "cookie"],
+        Setting(
+            "Where an OpenAPI service wants its API key.",
+            SIGN_IN,
+            "owner",
+            label="An API key travels in",
+            flag="--api-key-in",
+            ways=_REMOTE,
+            words={"header": "a header", "query": "the query", "cookie": "a cookie"},
+        ),
+    ] = "header"
+    flow: Annotated[
+        Literal["code", "client_credentials"],
+        Setting(
+            "Who authorises: each user in a browser, or the client with rights of its own.",
+            SIGN_IN,
+            "owner",
+            label="OAuth flow",
+            flag="--oauth-flow",
+            ways=_REMOTE,
+            words={
+                "code": "each user authorises",
+                "client_credentials": "the client itself (client credentials)",
+            },
+        ),
+    ] = "code"
+    client_id: Annotated[
+        str | None,
+        Setting(
+            "A client that the issuer knows.",
+            SIGN_IN,
+            "owner",
+            label="OAuth client id",
+            flag="--oauth-client-id",
+            metavar="ID",
+            ways=_REMOTE,
+        ),
+    ] = Field(default=None, max_length=2000)
+    issuer: Annotated[
+        str | None,
+        Setting(
+            "Who gives the tokens, if not found.",
+            SIGN_IN,
+            "owner",
+            label="OAuth issuer",
+            flag="--oauth-issuer",
+            metavar="URL",
+            example="https://login.example.com",
+            leads=True,
+            ways=_REMOTE,
+        ),
+    ] = Field(default=None, max_length=2000)
+    scopes: Annotated[
+        tuple[str, ...],
+        Setting(
+            "A right to ask for.", SIGN_IN, "owner", label="OAuth scopes", flag="--oauth-scope", ways=_REMOTE
+        ),
+    ] = ()
 
 
 class Selection(_Frozen):
@@ -67,62 +174,326 @@ class Selection(_Frozen):
     Paths and names are patterns with `*`, as in file names.
     """
 
-    tags: tuple[str, ...] = ()
-    paths: tuple[str, ...] = ()
-    methods: tuple[str, ...] = ()
-    include: tuple[str, ...] = ()
-    exclude: tuple[str, ...] = ()
+    tags: Annotated[
+        tuple[str, ...],
+        Setting("Only operations with this tag.", TOOLS, "owner", label="Tags", flag="--tag", ways=_SERVICE),
+    ] = ()
+    paths: Annotated[
+        tuple[str, ...],
+        Setting(
+            "Only paths like /orders/*.",
+            TOOLS,
+            "owner",
+            label="Paths",
+            flag="--path",
+            example="/v1/issues*",
+            ways=_SERVICE,
+        ),
+    ] = ()
+    methods: Annotated[
+        tuple[str, ...],
+        Setting(
+            "Only this method.",
+            TOOLS,
+            "owner",
+            label="Methods",
+            flag="--method",
+            example="get post",
+            ways=_SERVICE,
+        ),
+    ] = ()
+    include: Annotated[
+        tuple[str, ...],
+        Setting(
+            "Only operations so named.",
+            TOOLS,
+            "owner",
+            label="Operations to take",
+            flag="--include",
+            ways=_SERVICE,
+        ),
+    ] = ()
+    exclude: Annotated[
+        tuple[str, ...],
+        Setting(
+            "No operation so named.",
+            TOOLS,
+            "owner",
+            label="Operations to leave out",
+            flag="--exclude",
+            ways=_SERVICE,
+        ),
+    ] = ()
 
 
 class Configuration(_Frozen):
-    """How to reach a source and how to treat it. Times are seconds."""
+    """How to reach a source and how to treat it. Times are seconds.
 
-    kind: Kind = "mcp"
-    transport: Transport | None = None
-    command: str | None = None
-    args: tuple[str, ...] = ()
-    env: dict[str, str] = Field(default_factory=dict)
-    cwd: str | None = None
-    url: str | None = None
-    headers: dict[str, str] = Field(default_factory=dict)
+    Everything that doors, files, rights and the documentation know of a setting stands here, with its field.
+    """
+
+    kind: Annotated[
+        Kind,
+        Setting("What it is; openapi follows from a document.", WHERE, "owner", leads=True, ways=_ALL_WAYS),
+    ] = "mcp"
+    transport: Annotated[
+        Transport | None,
+        Setting(
+            "How it is spoken to, where the address does not tell.",
+            WHERE,
+            "owner",
+            ways=("url",),
+            words={"http": "streamable HTTP", "sse": "SSE", "stdio": "stdio, for a command"},
+        ),
+    ] = None
+    command: Annotated[
+        str | None,
+        Setting(
+            "The program that is the server.",
+            WHERE,
+            "owner",
+            label="Command with its arguments",
+            flag="--",
+            example="uvx mcp-server-time --local-timezone UTC",
+            leads=True,
+            ways=_PROGRAM,
+        ),
+    ] = None
+    args: Annotated[
+        tuple[str, ...], Setting("Its arguments.", WHERE, "owner", flag="--", leads=True, ways=_PROGRAM)
+    ] = ()
+    env: Annotated[
+        dict[str, str],
+        Setting(
+            "A variable for the program; ${NAME} takes it from Dragoman's own environment.",
+            WHERE,
+            "owner",
+            label="Environment",
+            example="LOG_LEVEL=info",
+            leads=True,
+            ways=_PROGRAM,
+        ),
+    ] = Field(default_factory=dict)
+    cwd: Annotated[
+        str | None,
+        Setting(
+            "Where the program runs.",
+            WHERE,
+            "owner",
+            label="Working directory",
+            example="where it is started, if not here",
+            leads=True,
+            ways=_PROGRAM,
+        ),
+    ] = None
+    url: Annotated[
+        str | None,
+        Setting(
+            "The address of a remote server.",
+            WHERE,
+            "owner",
+            label="URL",
+            example="https://mcp.example.com/mcp",
+            leads=True,
+            ways=("url",),
+        ),
+    ] = None
+    openapi: Annotated[
+        str | None,
+        Setting(
+            "An OpenAPI service: its URL, its document, or a file.",
+            WHERE,
+            "owner",
+            label="Document or service",
+            metavar="WHERE",
+            example="https://api.example.com/openapi.json",
+            leads=True,
+            ways=_SERVICE,
+        ),
+    ] = None
+    server: Annotated[
+        str | None,
+        Setting(
+            "Where the OpenAPI service is, if not where it says.",
+            WHERE,
+            "owner",
+            example="https://api.example.com/v1",
+            leads=True,
+            ways=_SERVICE,
+        ),
+    ] = None
+    headers: Annotated[
+        dict[str, str],
+        Setting(
+            "Sent with every request.",
+            WHERE,
+            "owner",
+            flag="--header",
+            example="X-Team: platform",
+            ways=_REMOTE,
+        ),
+    ] = Field(default_factory=dict)
     auth: Auth = Auth()
-    openapi: str | None = Field(default=None, description="base URL, URL of a document, or a file")
-    server: str | None = Field(default=None, description="where an OpenAPI service is, if not where it says")
+    personal: Annotated[
+        tuple[str, ...],
+        Setting(
+            "A secret that each user brings: auth, env:NAME or header:NAME.",
+            SIGN_IN,
+            "owner",
+            label="What each user brings",
+            metavar="NAME",
+        ),
+    ] = ()
+    secrets: Annotated[tuple[str, ...], Setting("Names of what is in the vault.", SIGN_IN, derived=True)] = ()
     select: Selection = Selection()
-    document_ttl: float = Field(default=300.0, ge=0, le=86400, description="how long a document is fresh")
-    secrets: tuple[str, ...] = ()
-    personal: tuple[str, ...] = Field(
-        default=(), description="secrets that each user brings: `auth`, `env:NAME` or `header:NAME`"
-    )
-    connect_timeout: float = Field(default=60.0, gt=0, le=3600)
-    request_timeout: float = Field(default=60.0, gt=0, le=86400)
+    document_ttl: Annotated[
+        float,
+        Setting(
+            "Seconds that a document is fresh.",
+            TOOLS,
+            "owner",
+            label="Read the document again after, seconds",
+            ways=_SERVICE,
+        ),
+    ] = Field(default=300.0, ge=0, le=86400)
+    approval: Annotated[
+        Policy | None,
+        Setting(
+            "When a person must say yes; else as the workspace has it.",
+            TOOLS,
+            "narrow",
+            strictness=("never", "default", "always"),
+            label="Must a person say yes?",
+            words={
+                "never": "never",
+                "default": "when a tool may change something",
+                "always": "always, each time",
+            },
+        ),
+    ] = None
+    pin: Annotated[
+        Pin,
+        Setting(
+            "What happens when a tool's definition changes.",
+            TOOLS,
+            "narrow",
+            strictness=("off", "warn", "block"),
+            label="When a tool changes",
+            words={"off": "do nothing", "warn": "say so", "block": "wait for a person"},
+        ),
+    ] = "warn"
+    deferred: Annotated[
+        bool | None,
+        Setting(
+            "Whether models search for its tools or always have them in view; else as the app has it.",
+            TOOLS,
+            "owner",
+            label="Must models search for its tools?",
+            flag="--deferred/--in-view",
+        ),
+    ] = None
+    auto_discover: Annotated[
+        bool,
+        Setting(
+            "List its tools by itself when none are known.", TOOLS, "owner", label="List its tools by itself"
+        ),
+    ] = True
+    isolation: Annotated[
+        Isolation,
+        Setting(
+            "Who has one connection together.",
+            CONNECTION,
+            "owner",
+            label="Connections",
+            words={"shared": "one for all", "user": "one for each user", "thread": "one for each thread"},
+        ),
+    ] = "user"
+    eager: Annotated[
+        bool,
+        Setting(
+            "Connect when Dragoman starts, or when needed.",
+            CONNECTION,
+            "owner",
+            label="Connect when Dragoman starts",
+            flag="--eager/--lazy",
+        ),
+    ] = False
+    auto_reconnect: Annotated[
+        bool, Setting("Try again in the background.", CONNECTION, "owner", label="Reconnect by itself")
+    ] = True
+    connect_timeout: Annotated[
+        float, Setting("Seconds to connect.", CONNECTION, "narrow", label="Time to connect, seconds")
+    ] = Field(default=60.0, gt=0, le=3600)
+    idle_ttl: Annotated[
+        float,
+        Setting(
+            "Seconds until an idle connection closes; 0 never.",
+            CONNECTION,
+            "owner",
+            label="Close after idle seconds",
+        ),
+    ] = Field(default=600.0, ge=0, le=86400)
+    health_interval: Annotated[
+        float,
+        Setting(
+            "Seconds between health checks; 0 turns them off.",
+            CONNECTION,
+            "owner",
+            label="Health check every, seconds",
+        ),
+    ] = Field(default=30.0, ge=0, le=3600)
+    max_servers: Annotated[
+        int | None,
+        Setting(
+            "Most connections of this connector at once.",
+            CONNECTION,
+            "narrow",
+            label="Connections at once",
+            example="no limit",
+        ),
+    ] = Field(default=None, ge=1)
+    request_timeout: Annotated[
+        float, Setting("Seconds that a call may take.", LIMITS, "narrow", label="Time of a call, seconds")
+    ] = Field(default=60.0, gt=0, le=86400)
+    max_concurrency: Annotated[
+        int, Setting("Most calls at once.", LIMITS, "narrow", label="Calls at once")
+    ] = Field(default=32, ge=1, le=10000)
+    shared_concurrency: Annotated[
+        int | None,
+        Setting(
+            "Most calls at once over all processes; more are refused.",
+            LIMITS,
+            "narrow",
+            label="Calls at once over all processes",
+            example="no limit",
+        ),
+    ] = Field(default=None, ge=1, le=10000)
+    calls_per_minute: Annotated[
+        int | None,
+        Setting(
+            "Most calls a minute, of everybody together.",
+            LIMITS,
+            "narrow",
+            label="Calls a minute",
+            example="no limit",
+        ),
+    ] = Field(default=None, ge=1)
     retry: RetryPolicy = RetryPolicy()
-    idle_ttl: float = Field(default=600.0, ge=0, le=86400, description="0 keeps an idle connection open")
-    max_servers: int | None = Field(
-        default=None, ge=1, description="most connections of this connector at once"
-    )
-    max_concurrency: int = Field(default=32, ge=1, le=10000)
-    shared_concurrency: int | None = Field(
-        default=None, ge=1, le=10000, description="most calls at once over all processes; more are refused"
-    )
-    calls_per_minute: int | None = Field(default=None, ge=1, description="of everybody together")
-    approval: Policy | None = Field(
-        default=None, description="when a person must say yes; else the workspace's"
-    )
-    deferred: bool | None = Field(
-        default=None, description="whether a model has to search for its tools; else as the app has it"
-    )
-    auto_reconnect: bool = True
-    eager: bool = False
-    auto_discover: bool = Field(default=True, description="list its tools by itself when none are known")
-    health_interval: float = Field(default=30.0, ge=0, le=3600, description="0 turns health checks off")
-    isolation: Isolation = "user"
-    pin: Pin = "warn"
-    cache_ttl: float = Field(
-        default=0.0, ge=0, le=86400, description="result cache of read-only tools; 0 is off"
-    )
-    max_result_bytes: int = Field(default=256 * 1024, ge=1024)
-    max_message_bytes: int = Field(default=64 * 1024 * 1024, ge=1024)
+    cache_ttl: Annotated[
+        float,
+        Setting(
+            "Seconds that results of read-only tools are kept; 0 is off.",
+            RESULTS,
+            "owner",
+            label="Keep results of reading tools, seconds",
+        ),
+    ] = Field(default=0.0, ge=0, le=86400)
+    max_result_bytes: Annotated[
+        int, Setting("Most bytes of a result that a model is shown at once.", RESULTS, "narrow")
+    ] = Field(default=256 * 1024, ge=1024)
+    max_message_bytes: Annotated[
+        int, Setting("Most bytes of one message of the server.", RESULTS, "narrow")
+    ] = Field(default=64 * 1024 * 1024, ge=1024)
 
     @model_validator(mode="after")
     def _is_complete(self) -> "Configuration":
@@ -203,6 +574,40 @@ class Configuration(_Frozen):
             raise InvalidConfig(
                 f"the configuration is not valid: {problems}", hint=_hint_for(problems)
             ) from None
+
+
+class GivenCredentials(_Frozen):
+    """What is given beside a configuration: it goes to the vault, or says how what goes there is sent."""
+
+    bearer: Annotated[
+        SecretStr | None,
+        Setting("A token for `Authorization: Bearer`; encrypted.", SIGN_IN, "owner", secret=True),
+    ] = None
+    api_key: Annotated[
+        SecretStr | None,
+        Setting("A key for the header `api_key_header`; encrypted.", SIGN_IN, "owner", secret=True),
+    ] = None
+    api_key_header: Annotated[
+        str | None, Setting("The same as `auth.header`: X-API-Key unless said otherwise.", SIGN_IN, "owner")
+    ] = None
+    api_key_in: Annotated[
+        Literal["header", "query", "cookie"] | None,
+        Setting("The same as `auth.place`: where an OpenAPI service wants its key.", SIGN_IN, "owner"),
+    ] = None
+    basic: Annotated[
+        SecretStr | None,
+        Setting("user:password for an OpenAPI service; encrypted.", SIGN_IN, "owner", secret=True),
+    ] = None
+    oauth_client_secret: Annotated[
+        SecretStr | None,
+        Setting("The secret of the client that `auth` names; encrypted.", SIGN_IN, "owner", secret=True),
+    ] = None
+    secret: Annotated[
+        list[str],
+        Setting(
+            "Names such as `env:TOKEN` or `header:X-Key` whose values must be encrypted.", SIGN_IN, "owner"
+        ),
+    ] = Field(default_factory=list[str])
 
 
 def split_secrets(

@@ -1,6 +1,6 @@
 """What the REST door is asked, checked as far as a door can: the hub checks the configuration itself."""
 
-from typing import Annotated, Any, ClassVar, Literal, Self, cast
+from typing import Annotated, Any, ClassVar, Self, cast
 
 from fastapi import Depends, Request
 from pydantic import (
@@ -16,7 +16,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core.core_schema import CoreSchema
 
 from dragoman.api.shapes import ProblemShape
-from dragoman.connector import Configuration
+from dragoman.connector import Configuration, GivenCredentials
 from dragoman.hub import Hub
 from dragoman.names import did_you_mean
 from dragoman.scope import Caller
@@ -42,28 +42,14 @@ TheHub = Annotated[Hub, Depends(hub_of)]
 TheCaller = Annotated[Caller, Depends(caller_of)]
 
 
-class _Facts(BaseModel):
+class _Facts(GivenCredentials):
     """The door's own fields; beside them come those of a configuration, which the hub checks."""
 
-    model_config = ConfigDict(extra="allow", hide_input_in_errors=True)
+    model_config = ConfigDict(extra="allow", frozen=False)
     kept_fields: ClassVar[frozenset[str]] = frozenset({"name"})
 
     description: str | None = None
     connect: bool = Field(default=True, description="connect at once, to show that it works")
-    bearer: SecretStr | None = Field(default=None, description="a token for `Authorization: Bearer`")
-    api_key: SecretStr | None = Field(default=None, description="a key for the header `api_key_header`")
-    api_key_header: str | None = Field(default=None, description="X-API-Key unless said otherwise")
-    api_key_in: Literal["header", "query", "cookie"] | None = Field(
-        default=None, description="where an OpenAPI service wants its key"
-    )
-    basic: SecretStr | None = Field(default=None, description="`user:password` for an OpenAPI service")
-    oauth_client_secret: SecretStr | None = Field(
-        default=None, description="the secret of the client that `auth` names"
-    )
-    secret: list[str] = Field(
-        default_factory=list[str],
-        description="names such as `env:TOKEN` or `header:X-Key` whose values must be encrypted",
-    )
 
     @model_validator(mode="after")
     def _knows_every_field(self) -> Self:
@@ -75,12 +61,13 @@ class _Facts(BaseModel):
         return self
 
     def facts(self) -> dict[str, Any]:
-        """As the hub takes them: only what was given; null is the same as nothing."""
+        """As the hub takes them: only what was given. Null sets back to the default."""
         given = {name: getattr(self, name) for name in self.model_fields_set - self.kept_fields}
+        if "description" in given:
+            given["description"] = given["description"] or ""
         return {
             name: value.get_secret_value() if isinstance(value, SecretStr) else value
             for name, value in given.items()
-            if value is not None
         }
 
     @classmethod
@@ -117,7 +104,8 @@ class NewConnector(_Facts):
 
 
 class ConnectorChanges(_Facts):
-    """What is left out stays as it is; in `env` and `headers`, null takes a name away."""
+    """What is left out stays as it is; null sets back to the default. In what has fields or names of its own
+    (`auth`, `retry`, `select`, `env`, `headers`) only those that are named change."""
 
 
 class ToolCallRequest(BaseModel):

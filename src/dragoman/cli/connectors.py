@@ -1,17 +1,39 @@
 """`dragoman connectors …`: the sources of tools."""
 
-import os
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dragoman.cli import connector_options as options
 from dragoman.cli.discovery import RegistryChoice, add_from_registry
 from dragoman.cli.door import Door, path_of
 from dragoman.cli.input_values import Inputs, values_of
 from dragoman.cli.screen import Screen
 from dragoman.cli.session import AsJson, session
+from dragoman.cli.setting_options import Unset, with_settings, without
 from dragoman.cli.tables import connector_card, connectors_table
+
+if TYPE_CHECKING:
+    from dragoman.setting import Described
+
+Name = Annotated[str, typer.Argument(help="The connector's name.", show_default=False)]
+Command = Annotated[
+    list[str] | None, typer.Argument(help="After --: the program that is the server.", show_default=False)
+]
+Description = Annotated[str | None, typer.Option(help="What it is for.")]
+OAuth = Annotated[
+    bool, typer.Option("--oauth", help="Each user authorises in a browser.", rich_help_panel="Sign-in")
+]
+OAuthClientCredentials = Annotated[
+    bool,
+    typer.Option(
+        "--oauth-client-credentials",
+        help="The client has rights of its own.",
+        rich_help_panel="Sign-in",
+    ),
+]
+Connect = Annotated[
+    bool, typer.Option("--connect/--no-connect", help="Connect at once to show that it works.")
+]
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -19,41 +41,12 @@ app = typer.Typer(
 )
 
 
-def _facts(
-    command: options.Command,
-    url: options.Url = None,
-    transport: options.Transport = None,
-    header: options.Headers = None,
-    bearer: options.Bearer = None,
-    bearer_env: options.BearerEnv = None,
-    api_key: options.ApiKey = None,
-    api_key_env: options.ApiKeyEnv = None,
-    api_key_header: options.ApiKeyHeader = None,
-    basic_env: options.BasicEnv = None,
-    env: options.Variables = None,
-    secret_env: options.SecretVariables = None,
-    **plain: Any,
-) -> dict[str, Any]:
-    """The options as the REST door wants them: only what was given."""
-    secrets = _pairs("--secret-env", secret_env)
-    facts: dict[str, Any] = {
-        "command": command[0] if command else None,
-        "args": command[1:] if command and len(command) > 1 else None,
-        "url": url,
-        "transport": transport,
-        "headers": _pairs("--header", header) or None,
-        "bearer": bearer or _from_environment(bearer_env),
-        "api_key": api_key or _from_environment(api_key_env),
-        "api_key_header": api_key_header,
-        "basic": _from_environment(basic_env),
-        "oauth_client_secret": _from_environment(plain.pop("oauth_client_secret_env", None)),
-        "auth": _authorisation(plain) or None,
-        "select": _selected(plain) or None,
-        "env": {**_pairs("--env", env), **secrets} or None,
-        "secret": [f"env:{name}" for name in secrets] or None,
-        **plain,
-    }
-    return {name: value for name, value in facts.items() if value is not None}
+def _settings() -> "tuple[Described, ...]":
+    from dragoman.connector import Configuration, GivenCredentials
+    from dragoman.setting import settings_of
+
+    secrets = (one for one in settings_of(GivenCredentials) if one.setting.secret)
+    return (*(one for one in settings_of(Configuration) if not one.setting.derived), *secrets)
 
 
 _ADD = """Add a connector and connect once, to show that it works and to learn its tools.
@@ -70,128 +63,68 @@ A server that cannot be reached now is kept, with its cause, and tried again.
 """
 
 
-@app.command("add", help=_ADD)
+@with_settings(app, "add", _settings, help=_ADD)
 def add(
-    name: options.NewName = None,
-    command: options.Command = None,
-    url: options.Url = None,
-    openapi: options.OpenApi = None,
-    server: options.Server = None,
-    tag: options.Tags = None,
-    path: options.Paths = None,
-    method: options.Methods = None,
-    include: options.Included = None,
-    exclude: options.Excluded = None,
-    transport: options.Transport = None,
-    header: options.Headers = None,
-    bearer: options.Bearer = None,
-    bearer_env: options.BearerEnv = None,
-    api_key: options.ApiKey = None,
-    api_key_env: options.ApiKeyEnv = None,
-    api_key_header: options.ApiKeyHeader = None,
-    api_key_in: options.ApiKeyIn = None,
-    basic_env: options.BasicEnv = None,
-    env: options.Variables = None,
-    secret_env: options.SecretVariables = None,
-    cwd: options.Directory = None,
-    personal: options.Personal = None,
-    oauth: options.OAuth = None,
-    oauth_client_id: options.OAuthClient = None,
-    oauth_client_secret_env: options.OAuthClientSecret = None,
-    oauth_scope: options.OAuthScopes = None,
-    oauth_issuer: options.OAuthIssuer = None,
-    oauth_client_credentials: options.OAuthClientCredentials = None,
-    isolation: options.Isolation = None,
-    pin: options.Pin = None,
-    connect_timeout: options.ConnectTimeout = None,
-    request_timeout: options.RequestTimeout = None,
-    idle_ttl: options.IdleTtl = None,
-    max_concurrency: options.Concurrency = None,
-    shared_concurrency: options.AtOnce = None,
-    calls_per_minute: options.PerMinute = None,
-    approval: options.Approval = None,
-    cache_ttl: options.CacheTtl = None,
-    eager: options.Eager = None,
-    deferred: options.Deferred = None,
-    auto_reconnect: options.AutoReconnect = None,
-    description: options.Description = None,
-    shared: options.Shared = None,
-    from_registry: options.FromRegistry = None,
-    way: options.Way = 1,
+    name: Annotated[str | None, typer.Argument(help="The connector's name.", show_default=False)] = None,
+    command: Command = None,
+    description: Description = None,
+    shared: Annotated[bool, typer.Option("--shared", help="For the whole workspace; admins only.")] = False,
+    from_registry: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="A server that dragoman discover shows.", show_default=False),
+    ] = None,
+    way: Annotated[
+        int, typer.Option(help="Which of its ways, as dragoman discover numbers them.", min=1)
+    ] = 1,
     inputs: Inputs = None,
-    yes: options.Yes = False,
-    connect: options.Connect = True,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Add it without asking; what runs is shown all the same.")
+    ] = False,
+    oauth: OAuth = False,
+    oauth_client_credentials: OAuthClientCredentials = False,
+    connect: Connect = True,
     as_json: AsJson = False,
+    *,
+    given: dict[str, Any],
 ) -> None:
-    given = _given(locals(), "from_registry", "way", "inputs", "yes")
-    choice = _choice(name, from_registry, way, inputs, yes, given)
+    facts = _facts(given, command, oauth, oauth_client_credentials, description, connect)
+    if shared:
+        facts["shared"] = True
+    choice = _choice(name, from_registry, way, inputs, yes, facts)
     with session(as_json) as (door, screen):
         if choice:
             return _show_added(screen, add_from_registry(door, screen, choice))
         with screen.busy(f"connecting to {name} …"):
-            connector = door.ask("POST", path_of("connectors"), {"name": name, **_facts(**given)})
+            connector = door.ask("POST", path_of("connectors"), {"name": name, **facts})
         return _show_added(screen, connector)
 
 
-@app.command("update")
+@with_settings(app, "update", _settings)
 def update(
-    name: options.Name,
-    command: options.Command = None,
-    url: options.Url = None,
-    openapi: options.OpenApi = None,
-    server: options.Server = None,
-    tag: options.Tags = None,
-    path: options.Paths = None,
-    method: options.Methods = None,
-    include: options.Included = None,
-    exclude: options.Excluded = None,
-    transport: options.Transport = None,
-    header: options.Headers = None,
-    bearer: options.Bearer = None,
-    bearer_env: options.BearerEnv = None,
-    api_key: options.ApiKey = None,
-    api_key_env: options.ApiKeyEnv = None,
-    api_key_header: options.ApiKeyHeader = None,
-    api_key_in: options.ApiKeyIn = None,
-    basic_env: options.BasicEnv = None,
-    env: options.Variables = None,
-    secret_env: options.SecretVariables = None,
-    cwd: options.Directory = None,
-    personal: options.Personal = None,
-    oauth: options.OAuth = None,
-    oauth_client_id: options.OAuthClient = None,
-    oauth_client_secret_env: options.OAuthClientSecret = None,
-    oauth_scope: options.OAuthScopes = None,
-    oauth_issuer: options.OAuthIssuer = None,
-    oauth_client_credentials: options.OAuthClientCredentials = None,
-    isolation: options.Isolation = None,
-    pin: options.Pin = None,
-    connect_timeout: options.ConnectTimeout = None,
-    request_timeout: options.RequestTimeout = None,
-    idle_ttl: options.IdleTtl = None,
-    max_concurrency: options.Concurrency = None,
-    shared_concurrency: options.AtOnce = None,
-    calls_per_minute: options.PerMinute = None,
-    approval: options.Approval = None,
-    cache_ttl: options.CacheTtl = None,
-    eager: options.Eager = None,
-    deferred: options.Deferred = None,
-    auto_reconnect: options.AutoReconnect = None,
-    description: options.Description = None,
-    connect: options.Connect = True,
+    name: Name,
+    command: Command = None,
+    description: Description = None,
+    unset: Unset = None,
+    oauth: OAuth = False,
+    oauth_client_credentials: OAuthClientCredentials = False,
+    connect: Connect = True,
     as_json: AsJson = False,
+    *,
+    given: dict[str, Any],
 ) -> None:
     """Change what is given and keep the rest. Calls under way finish on the old connection.
 
     \b
     dragoman connectors update time --request-timeout 5
+    dragoman connectors update time --unset request_timeout,retry.tries
     dragoman connectors update time -- uvx mcp-server-time --local-timezone=Europe/Rome
     dragoman connectors update tickets --bearer-env NEW_TOKEN
     """
-    given = _given(locals())
+    facts = _facts(given, command, oauth, oauth_client_credentials, description, connect)
+    facts = without(facts, unset, _settings())
     with session(as_json) as (door, screen):
         with screen.busy(f"updating {name} …"):
-            connector = door.ask("PATCH", path_of("connectors", name), _facts(**given))
+            connector = door.ask("PATCH", path_of("connectors", name), facts)
         _show_added(screen, connector)
 
 
@@ -212,13 +145,13 @@ def list_connectors(as_json: AsJson = False) -> None:
 
 
 @app.command("show")
-def show(name: options.Name, as_json: AsJson = False) -> None:
+def show(name: Name, as_json: AsJson = False) -> None:
     """Show one connector: how it is reached, how it does, and what its server last wrote to stderr."""
     _act(name, "", as_json)
 
 
 @app.command("remove")
-def remove(name: options.Name, as_json: AsJson = False) -> None:
+def remove(name: Name, as_json: AsJson = False) -> None:
     """Remove a connector with its tools, secrets and numbers. Calls under way finish."""
     with session(as_json) as (door, screen):
         with screen.busy(f"removing {name} …"):
@@ -230,19 +163,19 @@ def remove(name: options.Name, as_json: AsJson = False) -> None:
 
 
 @app.command("enable")
-def enable(name: options.Name, as_json: AsJson = False) -> None:
+def enable(name: Name, as_json: AsJson = False) -> None:
     """Let its tools be called again."""
     _act(name, "enable", as_json)
 
 
 @app.command("disable")
-def disable(name: options.Name, as_json: AsJson = False) -> None:
+def disable(name: Name, as_json: AsJson = False) -> None:
     """Keep the connector, but close its connections and refuse calls."""
     _act(name, "disable", as_json)
 
 
 @app.command("connect")
-def connect_now(name: options.Name, as_json: AsJson = False) -> None:
+def connect_now(name: Name, as_json: AsJson = False) -> None:
     """Connect now and say how that went. Ends with 1 when it did not work."""
     connector = _act(name, "connect", as_json)
     if connector["status"]["state"] != "connected":
@@ -250,13 +183,13 @@ def connect_now(name: options.Name, as_json: AsJson = False) -> None:
 
 
 @app.command("disconnect")
-def disconnect(name: options.Name, as_json: AsJson = False) -> None:
+def disconnect(name: Name, as_json: AsJson = False) -> None:
     """Close the connection; the next call opens it again."""
     _act(name, "disconnect", as_json)
 
 
 @app.command("refresh")
-def refresh(name: options.Name, as_json: AsJson = False) -> None:
+def refresh(name: Name, as_json: AsJson = False) -> None:
     """List the tools anew and say what changed."""
     with session(as_json) as (door, screen):
         with screen.busy(f"listing the tools of {name} …"):
@@ -311,10 +244,22 @@ def _show_changes(screen: Screen, changes: dict[str, Any]) -> None:
     screen.show(Text(f"{changes['unchanged']} unchanged", "dim"))
 
 
-def _given(options: dict[str, Any], *leave_out: str) -> dict[str, Any]:
-    left_out = ("name", "as_json", "header", *leave_out)
-    facts = {name: value for name, value in options.items() if name not in left_out}
-    return {**facts, "header": options["header"]}
+def _facts(
+    given: dict[str, Any],
+    command: list[str] | None,
+    oauth: bool,
+    by_client: bool,
+    description: str | None,
+    connect: bool,
+) -> dict[str, Any]:
+    """The options as the REST door wants them: only what was given."""
+    facts: dict[str, Any] = {**given, "connect": connect}
+    if command:
+        facts |= {"command": command[0], "args": command[1:]}
+    if oauth or by_client:
+        flow = {"flow": "client_credentials"} if by_client else {}
+        facts["auth"] = {"kind": "oauth", **flow, **facts.get("auth", {})}
+    return facts if description is None else {**facts, "description": description}
 
 
 def _choice(
@@ -330,7 +275,7 @@ def _choice(
         if name is None:
             raise typer.BadParameter("give the connector a name", param_hint="NAME")
         return None
-    described = [field for field in ("command", "url", "openapi") if given[field]]
+    described = [field for field in ("command", "url", "openapi") if given.get(field)]
     if described:
         raise typer.BadParameter(f"the registry says the {described[0]}", param_hint="--from-registry")
     if given.get("shared"):
@@ -338,40 +283,3 @@ def _choice(
     return RegistryChoice(
         offered=offered, name=name, way=way, inputs=values_of(inputs), is_agreed=yes, connect=given["connect"]
     )
-
-
-def _selected(plain: dict[str, Any]) -> dict[str, list[str]]:
-    """The options that choose among the operations of a document, taken out of the others."""
-    fields = {"tag": "tags", "path": "paths", "method": "methods", "include": "include", "exclude": "exclude"}
-    taken = {field: plain.pop(option, None) for option, field in fields.items()}
-    return {field: words for field, words in taken.items() if words}
-
-
-def _authorisation(plain: dict[str, Any]) -> dict[str, Any]:
-    """The options of OAuth, taken out of the others. Any of them means OAuth."""
-    fields = {"oauth_client_id": "client_id", "oauth_scope": "scopes", "oauth_issuer": "issuer"}
-    taken = {field: plain.pop(option, None) for option, field in fields.items()}
-    by_client, is_wanted = plain.pop("oauth_client_credentials", None), plain.pop("oauth", None)
-    given = {field: value for field, value in taken.items() if value}
-    if not (is_wanted or by_client or given):
-        return {}
-    return {"kind": "oauth", "flow": "client_credentials" if by_client else "code", **given}
-
-
-def _pairs(option: str, words: list[str] | None) -> dict[str, str]:
-    pairs: dict[str, str] = {}
-    for word in words or []:
-        name, sign, value = word.partition("=")
-        if not sign or not name:
-            # The word is not repeated: half of it may be a secret.
-            raise typer.BadParameter("give it as NAME=VALUE", param_hint=option)
-        pairs[name] = value
-    return pairs
-
-
-def _from_environment(variable: str | None) -> str | None:
-    if variable is None:
-        return None
-    if not (value := os.environ.get(variable)):
-        raise typer.BadParameter(f"the variable {variable} is not set")
-    return value

@@ -22,6 +22,8 @@ _COLOURS = {
     "unavailable": "red",
 }
 
+_REACHED_BY = ("kind", "command", "args", "url", "openapi")  # told in one line
+
 
 def chip(state: str) -> str:
     """A state with its colour. Blue is at rest: a connection opens when it is needed."""
@@ -100,23 +102,22 @@ def connector_card(connector: Shown) -> "Table":
 
 
 def _settings_of(connector: Shown) -> Iterable[tuple[str, str]]:
-    configuration: Shown = connector["configuration"]
+    """What the server says of itself, and the settings that somebody chose."""
+    from dragoman.connector import Configuration
+    from dragoman.setting import settings_of
+
     server: Shown = connector["server"] or {}
     if server:
         era = f", era {connector['era']}" if connector["era"] else ""
         yield "server", f"{server.get('name', '')} {server.get('version', '')}{era}"
     if connector["aliases"]:
         yield "also called", ", ".join(connector["aliases"])
-    for field in ("env", "headers"):
-        if configuration[field]:
-            yield field, ", ".join(f"{name}={value}" for name, value in configuration[field].items())
     if connector["secrets"]:
         yield "secrets", ", ".join(connector["secrets"]) + " (encrypted)"
-    yield "isolation", f"{configuration['isolation']}, pin {configuration['pin']}"
-    yield (
-        "timeouts",
-        f"connect {configuration['connect_timeout']:g} s, request {configuration['request_timeout']:g} s",
-    )
+    for one in settings_of(Configuration):
+        value = one.found_in(connector["configuration"])
+        if one.is_chosen(value) and one.name not in _REACHED_BY and not one.setting.derived:
+            yield one.name, one.text(value)
 
 
 def _numbers(metrics: Shown) -> str:

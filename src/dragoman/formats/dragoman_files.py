@@ -8,18 +8,24 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from dragoman.connector import Configuration, Connector
+from dragoman.connector import Configuration, Connector, GivenCredentials
 from dragoman.errors import DragomanError, InvalidConfig
 from dragoman.formats.import_plan import FoundAgent, FoundConnector, ImportPlan, ImportProblem, named
 from dragoman.formats.parsing import pairs, table, text_of, truth, words
 from dragoman.formats.suspected_secrets import suspicions
 from dragoman.formats.variables import BaseFolders, Variables
 from dragoman.names import did_you_mean
+from dragoman.setting import settings_of
 
 VERSION = 1
 _BESIDE = ("description", "aliases", "enabled", "secrets")
-_CREDENTIALS = ("bearer", "api_key", "api_key_header", "secret")
-_FIELDS = sorted((set(Configuration.model_fields) - {"secrets"}) | set(_CREDENTIALS))
+_FIELDS = sorted({*Configuration.model_fields, *GivenCredentials.model_fields} - {"secrets"})
+# Placeholders of editors are translated wherever a server is reached or signed in to.
+_WITH_PLACEHOLDERS = {
+    one.path[0]: one
+    for one in (*settings_of(Configuration), *settings_of(GivenCredentials))
+    if one.setting.secret or (one.setting.ways and len(one.path) == 1)
+}
 
 
 def read_own(document: Mapping[str, Any], places: BaseFolders) -> ImportPlan:
@@ -125,10 +131,13 @@ def _check_fields(entry: Mapping[str, Any]) -> None:
 
 def _placed(value: Any, field: str, variables: Variables) -> Any:
     """Only where a server is reached can there be placeholders."""
-    if field in ("command", "cwd", "url", "bearer", "api_key") and isinstance(value, str):
-        return variables.translated(value, field if field in ("command", "cwd") else "url")
-    if field == "args":
+    described = _WITH_PLACEHOLDERS.get(field)
+    if described is None or value is None:
+        return value
+    if described.kind == "list":
         return [variables.translated(word, field) for word in words(value, field)]
-    if field in ("env", "headers"):
+    if described.kind == "table":
         return {name: variables.translated(word, field) for name, word in pairs(value, field).items()}
-    return value
+    # A program and its folder are read at once, everything else when a connection opens.
+    place = field if "command" in described.setting.ways else "url"
+    return variables.translated(value, place) if isinstance(value, str) else value

@@ -12,10 +12,14 @@ from dragoman.connections.process import find_program
 from dragoman.connector import Configuration, split_secrets
 from dragoman.errors import InvalidConfig
 from dragoman.names import check_slug, slug_from
+from dragoman.setting import settings_of
 
 _WAYS = ("command", "url", "openapi")
-_OF_ONE_WAY = ("kind", "args", "env", "cwd", "headers", "auth", "transport", "server", "select")
+_OF_ONE_WAY = frozenset(one.path[0] for one in settings_of(Configuration) if one.setting.ways)
+_NESTED = frozenset(one.path[0] for one in settings_of(Configuration) if len(one.path) > 1)
+_TABLES = {"env": "env:", "headers": "header:"}
 _CREDENTIALS = {"bearer": "bearer", "api_key": "apikey", "basic": "basic"}
+_OF_OAUTH = frozenset({"flow", "client_id", "issuer", "scopes"})
 
 
 def named(name: str, aliases: Sequence[str]) -> tuple[str, tuple[str, ...]]:
@@ -34,7 +38,7 @@ def configured(
     facts: Mapping[str, Any], kept: Mapping[str, SecretStr]
 ) -> tuple[Configuration, dict[str, SecretStr]]:
     """The configuration without its secrets, and the secrets: those kept and those just given."""
-    given = {name: value for name, value in facts.items() if value is not None}
+    given = {name: _without_nulls(value) for name, value in facts.items() if value is not None}
     marked = frozenset[str](given.pop("secret", ()))
     secrets = dict(kept)
     if given.get("openapi"):
@@ -67,39 +71,74 @@ def configured(
 def _taken_credential(given: dict[str, Any]) -> SecretStr | None:
     """Takes `bearer`, `api_key` and `basic` out of what was given; leaves in `auth` how they are sent."""
     found = {kind: value for field, kind in _CREDENTIALS.items() if (value := given.pop(field, None))}
-    name, place = given.pop("api_key_header", None), given.pop("api_key_in", None)
-    if not found:
-        return None
+    sent = {"header": given.pop("api_key_header", None), "place": given.pop("api_key_in", None)}
     if len(found) > 1:
         raise InvalidConfig("give one of a bearer token, an API key and a user with a password")
-    (kind, value) = next(iter(found.items()))
-    given["auth"] = {"kind": kind} | ({"header": name} if name else {}) | ({"place": place} if place else {})
-    return SecretStr(str(value))
+    said: Any = given.get("auth", {})
+    if not isinstance(said, Mapping):
+        return None  # refused with the rest
+    auth = dict(cast("Mapping[str, Any]", said))
+    for kind, value in found.items():
+        same = auth if auth.get("kind") in (None, kind) else dict[str, Any]()
+        given["auth"] = {**same, "kind": kind, **{name: word for name, word in sent.items() if word}}
+        return SecretStr(str(value))
+    if "kind" not in auth and any(auth.get(name) for name in _OF_OAUTH):
+        given["auth"] = {**auth, "kind": "oauth"}
+    return None
 
 
 def merged(
     before: Configuration, secrets: Mapping[str, SecretStr], changes: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, SecretStr]]:
-    """The old fields and secrets with the changes over them; in env and headers, None takes a name away.
+    """The old fields and secrets with the changes over them. None sets back to the default.
 
+    In env, headers and what has fields of its own (auth, retry, select), only what is named changes.
     A new way to reach it (command, url, openapi) takes the place of the old and all that belongs to it.
     """
     facts = before.model_dump(mode="python", exclude_unset=True)
     kept = dict(secrets)
     if any(changes.get(way) and not getattr(before, way) for way in _WAYS):
-        for field in (*_WAYS, *_OF_ONE_WAY):
-            facts.pop(field, None)
+        facts = {name: value for name, value in facts.items() if name not in _OF_ONE_WAY}
         kept.clear()
-    for field, prefix in (("env", "env:"), ("headers", "header:")):
-        words = _table(changes, field)
-        kept = {name: value for name, value in kept.items() if name.removeprefix(prefix) not in words}
-        facts[field] = {
-            name: value for name, value in {**facts.get(field, {}), **words}.items() if value is not None
-        }
-    facts |= {
-        name: value for name, value in changes.items() if value is not None and name not in ("env", "headers")
-    }
-    return facts, kept
+    for name, value in changes.items():
+        if name in _TABLES:
+            gone = _TABLES[name]
+            words = _table(changes, name)
+            kept = {
+                secret: held
+                for secret, held in kept.items()
+                if not secret.startswith(gone)
+                or (value is not None and secret.removeprefix(gone) not in words)
+            }
+        if name in _CREDENTIALS and value is None:
+            kept.pop("auth", None)
+        if name == "oauth_client_secret" and value is None:
+            kept.pop("oauth_client", None)
+        facts[name] = _over(name, facts.get(name), value)
+    if before.auth.kind != "none" and _kind(facts.get("auth")) == "none" and "auth" in changes:
+        kept = {name: held for name, held in kept.items() if name not in ("auth", "oauth_client")}
+    return {name: value for name, value in facts.items() if value is not None}, kept
+
+
+def _over(name: str, before: Any, change: Any) -> Any:
+    """The value after a change; None is none."""
+    if change is None or name not in (*_TABLES, *_NESTED) or not isinstance(change, Mapping):
+        return change
+    words = cast("Mapping[str, Any]", change)
+    if name == "auth" and words.get("kind", _kind(before)) != _kind(before):
+        before = None  # what belonged to another way to sign in says nothing of this one
+    both: dict[str, Any] = {**(before or {}), **words}
+    return {key: value for key, value in both.items() if value is not None}
+
+
+def _kind(auth: Any) -> str:
+    return auth.get("kind") or "none" if isinstance(auth, Mapping) else "none"  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+
+
+def _without_nulls(value: Any) -> Any:
+    if not isinstance(value, Mapping):
+        return value
+    return {name: one for name, one in cast("Mapping[str, Any]", value).items() if one is not None}
 
 
 def _table(facts: Mapping[str, Any], field: str) -> dict[str, Any]:
