@@ -227,11 +227,9 @@ class Selection(_Frozen):
 
 
 class Configuration(_Frozen):
-    """How to reach a source and how to treat it. Times are seconds.
+    """How to reach a source and how to treat it. Times are seconds."""
 
-    Everything that doors, files, rights and the documentation know of a setting stands here, with its field.
-    """
-
+    # All that doors, files, rights and the documentation know of a setting stands here, with its field.
     kind: Annotated[
         Kind,
         Setting("What it is; openapi follows from a document.", WHERE, "owner", leads=True, ways=_ALL_WAYS),
