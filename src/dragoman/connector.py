@@ -86,6 +86,7 @@ class Auth(_Frozen):
             "owner",
             label="It knows us by",
             flag="--auth",
+            leads=True,
             ways=_REMOTE,
             words={
                 "none": "nothing",
@@ -104,6 +105,7 @@ class Auth(_Frozen):
             "owner",
             label="Name of the header or parameter",
             flag="--api-key-header",
+            leads=True,
             ways=_REMOTE,
         ),
     ] = Field(default="X-API-Key", pattern=r"^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
@@ -115,6 +117,7 @@ class Auth(_Frozen):
             "owner",
             label="An API key travels in",
             flag="--api-key-in",
+            leads=True,
             ways=_REMOTE,
             words={"header": "a header", "query": "the query", "cookie": "a cookie"},
         ),
@@ -127,6 +130,7 @@ class Auth(_Frozen):
             "owner",
             label="OAuth flow",
             flag="--oauth-flow",
+            leads=True,
             ways=_REMOTE,
             words={
                 "code": "each user authorises",
@@ -143,6 +147,7 @@ class Auth(_Frozen):
             label="OAuth client id",
             flag="--oauth-client-id",
             metavar="ID",
+            leads=True,
             ways=_REMOTE,
         ),
     ] = Field(default=None, max_length=2000)
@@ -163,7 +168,13 @@ class Auth(_Frozen):
     scopes: Annotated[
         tuple[str, ...],
         Setting(
-            "A right to ask for.", SIGN_IN, "owner", label="OAuth scopes", flag="--oauth-scope", ways=_REMOTE
+            "A right to ask for.",
+            SIGN_IN,
+            "owner",
+            label="OAuth scopes",
+            flag="--oauth-scope",
+            leads=True,
+            ways=_REMOTE,
         ),
     ] = ()
 
@@ -240,6 +251,7 @@ class Configuration(_Frozen):
             "How it is spoken to, where the address does not tell.",
             WHERE,
             "owner",
+            leads=True,
             ways=("url",),
             words={"http": "streamable HTTP", "sse": "SSE", "stdio": "stdio, for a command"},
         ),
@@ -328,6 +340,7 @@ class Configuration(_Frozen):
             "owner",
             flag="--header",
             example="X-Team: platform",
+            leads=True,
             ways=_REMOTE,
         ),
     ] = Field(default_factory=dict)

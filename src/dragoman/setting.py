@@ -50,7 +50,7 @@ class Setting:
         return {**handler(core_schema), "description": self.meaning}
 
 
-_UNSAID = Setting("")
+_UNSAID = Setting("", leads=True)  # nobody said that it does not
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
