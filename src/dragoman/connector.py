@@ -105,6 +105,7 @@ class Auth(_Frozen):
             "owner",
             label="Name of the header or parameter",
             flag="--api-key-header",
+            when=("apikey",),
             leads=True,
             ways=_REMOTE,
         ),
@@ -117,6 +118,7 @@ class Auth(_Frozen):
             "owner",
             label="An API key travels in",
             flag="--api-key-in",
+            when=("apikey",),
             leads=True,
             ways=_REMOTE,
             words={"header": "a header", "query": "the query", "cookie": "a cookie"},
@@ -130,6 +132,7 @@ class Auth(_Frozen):
             "owner",
             label="OAuth flow",
             flag="--oauth-flow",
+            when=("oauth",),
             leads=True,
             ways=_REMOTE,
             words={
@@ -146,6 +149,7 @@ class Auth(_Frozen):
             "owner",
             label="OAuth client id",
             flag="--oauth-client-id",
+            when=("oauth",),
             metavar="ID",
             leads=True,
             ways=_REMOTE,
@@ -159,6 +163,7 @@ class Auth(_Frozen):
             "owner",
             label="OAuth issuer",
             flag="--oauth-issuer",
+            when=("oauth",),
             metavar="URL",
             example="https://login.example.com",
             leads=True,
@@ -173,6 +178,7 @@ class Auth(_Frozen):
             "owner",
             label="OAuth scopes",
             flag="--oauth-scope",
+            when=("oauth",),
             leads=True,
             ways=_REMOTE,
         ),
@@ -251,9 +257,15 @@ class Configuration(_Frozen):
             "How it is spoken to, where the address does not tell.",
             WHERE,
             "owner",
+            advanced=True,
             leads=True,
             ways=("url",),
-            words={"http": "streamable HTTP", "sse": "SSE", "stdio": "stdio, for a command"},
+            words={
+                "": "as the URL suggests",
+                "http": "streamable HTTP",
+                "sse": "SSE",
+                "stdio": "stdio, for a command",
+            },
         ),
     ] = None
     command: Annotated[
@@ -291,6 +303,7 @@ class Configuration(_Frozen):
             WHERE,
             "owner",
             label="Working directory",
+            advanced=True,
             example="where it is started, if not here",
             leads=True,
             ways=_PROGRAM,
@@ -340,6 +353,7 @@ class Configuration(_Frozen):
             "owner",
             flag="--header",
             example="X-Team: platform",
+            advanced=True,
             leads=True,
             ways=_REMOTE,
         ),
@@ -352,6 +366,7 @@ class Configuration(_Frozen):
             SIGN_IN,
             "owner",
             label="What each user brings",
+            advanced=True,
             metavar="NAME",
         ),
     ] = ()
@@ -376,6 +391,7 @@ class Configuration(_Frozen):
             strictness=("never", "default", "always"),
             label="Must a person say yes?",
             words={
+                "": "as the workspace has it",
                 "never": "never",
                 "default": "when a tool may change something",
                 "always": "always, each time",
@@ -401,6 +417,7 @@ class Configuration(_Frozen):
             "owner",
             label="Must models search for its tools?",
             flag="--deferred/--in-view",
+            words={"": "as the app has it", "yes": "yes: deferred", "no": "no: always in view"},
         ),
     ] = None
     auto_discover: Annotated[
@@ -500,10 +517,17 @@ class Configuration(_Frozen):
         ),
     ] = Field(default=0.0, ge=0, le=86400)
     max_result_bytes: Annotated[
-        int, Setting("Most bytes of a result that a model is shown at once.", RESULTS, "narrow")
+        int,
+        Setting(
+            "Most bytes of a result that a model is shown at once.",
+            RESULTS,
+            "narrow",
+            label="Bytes of a result",
+        ),
     ] = Field(default=256 * 1024, ge=1024)
     max_message_bytes: Annotated[
-        int, Setting("Most bytes of one message of the server.", RESULTS, "narrow")
+        int,
+        Setting("Most bytes of one message of the server.", RESULTS, "narrow", label="Bytes of a message"),
     ] = Field(default=64 * 1024 * 1024, ge=1024)
 
     @model_validator(mode="after")

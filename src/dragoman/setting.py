@@ -27,8 +27,9 @@ class Setting:
     it stricter. `strictness` is what that means: the lower number, or the later of these values.
 
     Whoever changes a setting that `leads` somewhere decides where secrets go. `ways` are those by which a
-    connector is reached that the setting belongs to; none: all. A `secret` is typed and never shown; a
-    `derived` one is written by Dragoman, never by people. `words` are what choices are called on a screen.
+    connector is reached that the setting belongs to, `when` the choices of its model's `kind`; none: all.
+    A `secret` is typed and never shown; a `derived` one is written by Dragoman, never by people; an
+    `advanced` one is folded away. `words` are what choices are called on a screen, "" that none was made.
     """
 
     meaning: str
@@ -42,6 +43,8 @@ class Setting:
     strictness: Literal["lower"] | tuple[str, ...] = "lower"
     leads: bool = False
     ways: tuple[str, ...] = ()
+    when: tuple[str, ...] = ()
+    advanced: bool = False
     secret: bool = False
     derived: bool = False
     words: Mapping[str, str] = field(default_factory=dict[str, str], hash=False)

@@ -4,7 +4,7 @@ A setting that is added later is walked by these tests without a line here, unle
 its value.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from dragoman.connector import Configuration
@@ -75,8 +75,10 @@ def put(facts: dict[str, Any], one: Described, value: Any) -> None:
     holder[one.path[-1]] = list(value) if isinstance(value, tuple) else value
 
 
-def assert_all_are_set(configuration: Configuration, way: str) -> None:
-    for one in settings_for(way):
+def assert_all_are_set(
+    configuration: Configuration, way: str, described: Sequence[Described] | None = None
+) -> None:
+    for one in described or settings_for(way):
         assert one.of(configuration) == value_for(one, way), one.name
 
 

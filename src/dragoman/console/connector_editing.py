@@ -7,8 +7,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from dragoman.connector import Configuration
-from dragoman.console.connector_forms import WAYS, facts_of, filled, typed_of, way_of
+from dragoman.console.connector_forms import WAYS, facts_of, groups_of, typed_of, way_of
 from dragoman.console.formatting import said
 from dragoman.console.pages import caller_of, hub_of, pages_of
 from dragoman.errors import DragomanError, InvalidConfig
@@ -23,7 +22,9 @@ async def show_new(request: Request) -> Response:
         request,
         "connectors/new.html",
         title="Add a connector",
-        values=filled(None, by if by in WAYS else "command"),
+        by=by if by in WAYS else "command",
+        connector=None,
+        groups=groups_of(None),
         ways=WAYS,
         is_new=True,
     )
@@ -67,23 +68,21 @@ async def show_edit(request: Request) -> Response:
         request,
         "connectors/new.html",
         title=f"Change {connector.slug}",
-        values=filled(connector),
-        ways={way: label for way, label in WAYS.items() if way == way_of(connector.configuration)},
+        by=way_of(connector.configuration),
+        groups=groups_of(connector),
         connector=connector,
         is_new=False,
     )
 
 
 async def save_edit(request: Request) -> Response:
-    """Only what differs is told, so that nothing is set that nobody chose."""
+    """Only what differs is told, so that nothing is set that nobody chose; what was cleared is set back."""
     hub, caller, slug = hub_of(request), caller_of(request), request.path_params["slug"]
     typed = await _typed(request)
     before = (await hub.connectors.get(slug, caller)).connector.configuration
     try:
-        facts = _differing(facts_of(typed, before), before)
-        await hub.connectors.update(
-            slug, description=typed.get("description", "").strip(), caller=caller, **facts
-        )
+        description = typed.get("description", "").strip()
+        await hub.connectors.update(slug, description=description, caller=caller, **facts_of(typed, before))
     except DragomanError as error:
         return said(request, error)
     return Response(status_code=204, headers={"hx-redirect": f"/connectors/{slug}"})
@@ -123,24 +122,8 @@ def _name(typed: Mapping[str, str]) -> str:
 
 
 def _new_facts(typed: Mapping[str, str]) -> dict[str, Any]:
-    """What was left as the form first showed it is not said: then it follows the defaults."""
-    facts = _differing(facts_of(typed), Configuration(kind="native"))
-    return {**facts, "description": typed.get("description", "").strip(), "shared": "shared" in typed}
-
-
-def _differing(facts: Mapping[str, Any], before: Configuration) -> dict[str, Any]:
-    fields = Configuration.model_fields.keys() - {
-        "command",
-        "url",
-        "openapi",
-        "kind",
-        "auth",
-        "env",
-        "headers",
-    }
-    return {
-        name: value for name, value in facts.items() if name not in fields or value != getattr(before, name)
-    }
+    beside = {"description": typed.get("description", "").strip(), "shared": "shared" in typed}
+    return {**facts_of(typed), **beside}
 
 
 routes = [

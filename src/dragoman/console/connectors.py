@@ -14,6 +14,7 @@ from dragoman.catalog import ToolChanges
 from dragoman.connections.source import ConnectionStatus
 from dragoman.connector import Connector
 from dragoman.console import connector_editing
+from dragoman.console.connector_forms import chosen_settings
 from dragoman.console.pages import caller_of, hub_of, pages_of
 from dragoman.console.sparklines import line
 from dragoman.hub import ConnectorView, Hub
@@ -82,6 +83,7 @@ async def show_connector(request: Request) -> Response:
         request,
         "connectors/one.html",
         title=connector.slug,
+        chosen=chosen_settings(connector),
         agent=await hub.agents.find_for(connector.id, caller),
         credential=await hub.credentials.get(slug, caller)
         if connector.configuration.personal_secrets

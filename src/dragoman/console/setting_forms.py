@@ -1,0 +1,106 @@
+"""Settings as fields of a form, and what was typed as their values. Pure; knows no noun.
+
+A field shows what somebody chose; one that is empty is at its default, which it says.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dragoman.errors import InvalidConfig
+from dragoman.setting import Described
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FormField:
+    """What a template draws: a select where there are `options`, an area where there are `rows`."""
+
+    name: str
+    label: str
+    hint: str
+    value: str
+    placeholder: str = ""
+    options: tuple[tuple[str, str], ...] = ()
+    rows: int = 0
+    kind: str = "text"
+    shown_for: str = ""
+    is_advanced: bool = False
+
+
+def form_field(one: Described, value: Any) -> FormField:
+    """`value` is None where nobody chose one."""
+    hint, default = one.setting.meaning, one.text(one.default)
+    if one.kind == "list":
+        hint += " Several are separated by spaces."
+    if one.kind == "table":
+        hint += " One in a line."
+    return FormField(
+        name=one.key,
+        label=one.label,
+        hint=hint,
+        value=typed(one, value),
+        placeholder=one.setting.example or default,
+        options=_options(one),
+        rows=2 if one.kind == "table" else 0,
+        shown_for=shown_for(one),
+        is_advanced=one.setting.advanced,
+    )
+
+
+def shown_for(one: Described) -> str:
+    """The classes by which the style sheet hides what does not apply."""
+    ways, when = one.setting.ways, one.setting.when
+    by = ["by", *(f"by-{way}" for way in ways)] if ways else []
+    return " ".join(by + (["when", *(f"when-{word}" for word in when)] if when else []))
+
+
+def _options(one: Described) -> tuple[tuple[str, str], ...]:
+    choices = ("yes", "no") if one.kind == "switch" else one.choices
+    if not choices:
+        return ()
+    words, default = one.setting.words, typed(one, one.default)
+    unset = words.get("") or f"{words.get(default, default) or 'not set'} (default)"
+    return (("", unset), *((choice, words.get(choice, choice)) for choice in choices))
+
+
+def typed(one: Described, value: Any) -> str:
+    """A value as it would be typed into its field."""
+    if one.kind == "table":
+        sign = ": " if one.key == "headers" else "="
+        return "\n".join(f"{name}{sign}{word}" for name, word in (value or {}).items())
+    return " ".join(value or ()) if one.kind == "list" else one.text(value)
+
+
+def read_value(one: Described, text: str) -> Any:
+    """What was typed as a value; None is none, and sets back to the default."""
+    text = text.strip()
+    if not text:
+        return None
+    if one.kind == "list":
+        return text.replace(",", " ").split()
+    if one.kind == "switch":
+        return text == "yes"
+    if one.kind in ("number", "whole"):
+        try:
+            return int(text) if one.kind == "whole" else float(text)
+        except ValueError:
+            raise InvalidConfig(f"{one.label} must be a number, not {text[:40]!r}") from None
+    return text
+
+
+def changes_in(
+    form: Mapping[str, str], described: Iterable[Described], before: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What differs from what was chosen before, in the form that the hub takes; None sets back."""
+    facts: dict[str, Any] = {}
+    for one in described:
+        if one.key not in form:
+            continue
+        value, had = read_value(one, form[one.key]), one.found_in(before)
+        if value == (list(had) if isinstance(had, tuple) else had):
+            continue
+        holder = facts
+        for part in one.path[:-1]:
+            holder = holder.setdefault(part, {})
+        holder[one.path[-1]] = value
+    return facts
