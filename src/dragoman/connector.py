@@ -370,7 +370,9 @@ class Configuration(_Frozen):
             metavar="NAME",
         ),
     ] = ()
-    secrets: Annotated[tuple[str, ...], Setting("Names of what is in the vault.", SIGN_IN, derived=True)] = ()
+    secrets: Annotated[
+        tuple[str, ...], Setting("Names of what is in the vault.", SIGN_IN, "owner", derived=True)
+    ] = ()
     select: Selection = Selection()
     document_ttl: Annotated[
         float,
@@ -685,9 +687,11 @@ class Connector:
     owner: str
     slug: str
     configuration: Configuration
-    description: str = ""
-    aliases: tuple[str, ...] = ()
-    enabled: bool = True
+    description: Annotated[str, Setting("What it is for.", WHERE, "narrow", strictness="any")] = ""
+    aliases: Annotated[tuple[str, ...], Setting("Other names that it goes by.", WHERE, "owner")] = ()
+    enabled: Annotated[
+        bool, Setting("Whether its tools can be called.", WHERE, "narrow", strictness=(True, False))
+    ] = True
     origin: Origin = "operator"
     revision: int = 1
     era: Era | None = None

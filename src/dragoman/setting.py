@@ -24,7 +24,7 @@ class Setting:
 
     `who` may change it: the operator alone, which is also what a field means that says nothing; owners on
     what is theirs; or, with `narrow`, besides those who manage what a tier above gave them, but only to make
-    it stricter. `strictness` is what that means: the lower number, or the later of these values.
+    it stricter. `strictness` is what that means: the lower number, the later of these values, or any value.
 
     Whoever changes a setting that `leads` somewhere decides where secrets go. `ways` are those by which a
     connector is reached that the setting belongs to, `when` the choices of its model's `kind`; none: all.
@@ -40,7 +40,7 @@ class Setting:
     flag: str = ""
     metavar: str = ""
     example: str = ""
-    strictness: Literal["lower"] | tuple[str, ...] = "lower"
+    strictness: Literal["lower", "any"] | tuple[str | bool, ...] = "lower"
     leads: bool = False
     ways: tuple[str, ...] = ()
     when: tuple[str, ...] = ()
@@ -121,9 +121,11 @@ class Described:
         """Whether `after` is as strict as `before` or stricter. No value is as lenient as can be."""
         if after == before:
             return True
-        if self.setting.strictness == "lower":
-            return after is not None and (before is None or after < before)
         order = self.setting.strictness
+        if order == "any":
+            return True
+        if order == "lower":
+            return after is not None and (before is None or after < before)
         # What no value means is decided elsewhere: only the strictest is surely no wider.
         if before is None or after is None:
             return after == order[-1] or before == order[0]

@@ -12,8 +12,10 @@ from live import Live, open_service
 
 from dragoman.connector import Configuration
 from dragoman.errors import Denied
-from dragoman.hub.permissions import FIELD_RULES, may_change, rule_of
+from dragoman.hub import permissions
+from dragoman.hub.permissions import CHANGEABLE, may_change
 from dragoman.scope import LOCAL_CALLER
+from dragoman.setting import settings_of
 from servers.hubs import quick
 from servers.processes import stdio
 
@@ -117,26 +119,35 @@ async def open_town(home: Path) -> AsyncGenerator[Town]:
         yield town
 
 
-def test_every_field_has_a_line_and_no_line_is_of_no_field() -> None:
-    assert set(FIELD_RULES) == set(Configuration.model_fields) | OF_THE_CONNECTOR
-    assert {field for field, rule in FIELD_RULES.items() if rule.who == "narrow"} == {
+class Forgetful(Configuration):
+    """With fields of which nobody said who may change them."""
+
+    region: str = "here"
+    deferred: bool | None = None
+
+
+FORGOTTEN = {one.name: one for one in settings_of(Forgetful)}
+
+
+def test_every_field_says_who_may_change_it() -> None:
+    assert {one.path[0] for one in CHANGEABLE} == set(Configuration.model_fields) | OF_THE_CONNECTOR
+    assert {one.path[0] for one in CHANGEABLE if one.setting.who == "narrow"} == {
         *STRICTER,
         "description",
         "enabled",
     }
-    assert all((rule.who == "narrow") == (rule.is_stricter is not None) for rule in FIELD_RULES.values())
     assert CHANGES.keys() | STRICTER.keys() == set(Configuration.model_fields)
 
 
 def test_what_decides_who_gets_the_secrets_is_marked() -> None:
     leading = "kind transport command args env cwd url headers auth openapi server"
-    assert {field for field, rule in FIELD_RULES.items() if rule.leads} == set(leading.split())
-    assert rule_of("region").leads, "a field in no line may lead anywhere"
+    assert {one.path[0] for one in CHANGEABLE if one.setting.leads} == set(leading.split())
+    assert FORGOTTEN["region"].setting.leads, "a field that says nothing may lead anywhere"
 
 
 @pytest.mark.parametrize("is_own", [True, False])
-def test_a_field_in_no_line_is_the_operators_alone(is_own: bool) -> None:
-    assert not may_change("region", "here", "there", is_own=is_own)
+def test_a_field_that_says_nothing_is_the_operators_alone(is_own: bool) -> None:
+    assert not may_change(FORGOTTEN["region"], "here", "there", is_own=is_own)
 
 
 async def test_of_what_the_operator_gave_people_change_nothing_but_make_it_stricter(tmp_path: Path) -> None:
@@ -204,7 +215,8 @@ async def test_a_field_that_somebody_forgot_is_refused_on_what_is_ones_own_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with open_town(tmp_path) as town:
-        monkeypatch.delitem(FIELD_RULES, "deferred")
+        described = [FORGOTTEN["deferred"] if one.name == "deferred" else one for one in CHANGEABLE]
+        monkeypatch.setattr(permissions, "CHANGEABLE", described)
         for who in ("admin", "member"):
             assert await town.change(who, f"{who}-far", {"deferred": True}) == 403
             new = {"name": "new", "connect": False, "url": "https://x.example.com", "deferred": True}

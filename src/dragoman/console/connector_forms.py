@@ -6,6 +6,7 @@ and its arguments are one line, variables and headers can be secret, and a token
 
 import shlex
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
@@ -57,22 +58,20 @@ def _fields(one: Described, chosen: Mapping[str, Any], connector: Connector | No
         words = [chosen["command"], *chosen.get("args", ())] if chosen.get("command") else []
         return [form_field(one, shlex.join(words) or None)]
     field = form_field(one, one.found_in(chosen))
-    beside = {"shown_for": field.shown_for, "is_advanced": field.is_advanced}
     if one.name in _TABLES:
         label = f"Secret {field.label.lower()}"
-        return [
-            field,
-            FormField(name=f"secret_{one.key}", label=label, hint=_SECRET, value="", rows=2, **beside),
-        ]
+        twin = replace(field, name=f"secret_{one.key}", label=label, hint=_SECRET, value="", placeholder="")
+        return [field, twin]
     if one.name == "auth.kind":
         hint = _SECRET if connector is None else f"{_SECRET} Empty keeps the one there is."
+        hidden = FormField(name="", label="", hint=hint, value="", kind="password")
         for_token = f"{field.shown_for} when when-bearer when-apikey when-basic"
         for_client = f"{field.shown_for} when when-oauth"
-        token = FormField(name="token", label="Token, key, or user:password", hint=hint, value="",
-                          kind="password", shown_for=for_token)  # fmt: skip
-        client = FormField(name="client_secret", label="OAuth client secret", hint=hint, value="",
-                           kind="password", shown_for=for_client)  # fmt: skip
-        return [field, token, client]
+        return [
+            field,
+            replace(hidden, name="token", label="Token, key, or user:password", shown_for=for_token),
+            replace(hidden, name="client_secret", label="OAuth client secret", shown_for=for_client),
+        ]
     return [field]
 
 

@@ -5,7 +5,7 @@ A field shows what somebody chose; one that is empty is at its default, which it
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from dragoman.errors import InvalidConfig
 from dragoman.setting import Described
@@ -66,8 +66,9 @@ def _options(one: Described) -> tuple[tuple[str, str], ...]:
 def typed(one: Described, value: Any) -> str:
     """A value as it would be typed into its field."""
     if one.kind == "table":
+        words = cast("Mapping[str, str]", value or {})
         sign = ": " if one.key == "headers" else "="
-        return "\n".join(f"{name}{sign}{word}" for name, word in (value or {}).items())
+        return "\n".join(f"{name}{sign}{word}" for name, word in words.items())
     return " ".join(value or ()) if one.kind == "list" else one.text(value)
 
 
@@ -97,7 +98,7 @@ def changes_in(
         if one.key not in form:
             continue
         value, had = read_value(one, form[one.key]), one.found_in(before)
-        if value == (list(had) if isinstance(had, tuple) else had):
+        if typed(one, value) == typed(one, had):
             continue
         holder = facts
         for part in one.path[:-1]:

@@ -3,18 +3,19 @@
 What the operator or the app's files give is trusted, as is everything where there is one user only.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, cast
 
 from pydantic import SecretStr
 
 from dragoman.access.approval_policies import is_person
 from dragoman.connections.environment import has_reference
 from dragoman.connections.openapi.document_reader import is_address
-from dragoman.connector import Configuration, Connector, Origin, Pin, Policy
+from dragoman.connector import Configuration, Connector, Origin, Policy
 from dragoman.errors import Denied, InvalidConfig, LimitReached
 from dragoman.scope import Caller
+from dragoman.setting import Described, settings_of
 from dragoman.tool import Tool
 
 MOST_CONNECTORS = 200
@@ -24,119 +25,34 @@ _LONGEST_URL = 2_000
 _LONGEST_VALUE = 8 * 1024
 _MOST_ARGS = 200
 _MOST_VALUES = 100
-
-
-Stricter = Callable[[Any, Any], bool]
-"""Whether the second of two values allows no more than the first."""
-
-
-@dataclass(frozen=True, slots=True)
-class FieldRule:
-    """Who changes a field of a connector, beside the operator, who changes all of them.
-
-    `operator`: nobody. `owner`: whoever it belongs to. `narrow`: its owner too, and what the operator
-    gave, people may make stricter. `leads`: it decides which program or host gets the secrets.
-    """
-
-    who: Literal["operator", "owner", "narrow"]
-    is_stricter: Stricter | None = None
-    leads: bool = False
-
-
-def _is_lower(before: float | None, after: float | None) -> bool:
-    """None is no limit at all."""
-    return after is not None and (before is None or after < before)
-
-
-def _asks_more(before: Policy | None, after: Policy | None) -> bool:
-    """None is the policy of the workspace: more than `never` asks and less than `always`, else unknown."""
-    return before == "never" or after == "always"
-
-
-def _pins_more(before: Pin, after: Pin) -> bool:
-    return before == "off" or after == "block"
-
-
-def _is_turned_off(before: bool, after: bool) -> bool:
-    return before and not after
-
-
-def _always(before: Any, after: Any) -> bool:
-    return True
-
-
-_UNLISTED = FieldRule("operator", leads=True)
-_OWNER = FieldRule("owner")
-_LEADS = FieldRule("owner", leads=True)
-_LOWER = FieldRule("narrow", _is_lower)
-FIELD_RULES: dict[str, FieldRule] = {
-    # The connector itself. What it is called and whether it is there; a description opens nothing.
-    "description": FieldRule("narrow", _always),
-    "aliases": _OWNER,
-    "enabled": FieldRule("narrow", _is_turned_off),
-    # Where it leads: whoever may change these has its secrets.
-    "kind": _LEADS,
-    "transport": _LEADS,
-    "command": _LEADS,
-    "args": _LEADS,
-    "env": _LEADS,
-    "cwd": _LEADS,
-    "url": _LEADS,
-    "headers": _LEADS,
-    "auth": _LEADS,
-    "openapi": _LEADS,
-    "server": _LEADS,
-    # What it brings along.
-    "secrets": _OWNER,
-    "personal": _OWNER,
-    # What of it can be used, by whom, and who is asked.
-    "select": _OWNER,
-    "approval": FieldRule("narrow", _asks_more),
-    "pin": FieldRule("narrow", _pins_more),
-    "isolation": _OWNER,
-    "deferred": _OWNER,
-    # How much.
-    "connect_timeout": _LOWER,
-    "request_timeout": _LOWER,
-    "max_servers": _LOWER,
-    "max_concurrency": _LOWER,
-    "shared_concurrency": _LOWER,
-    "calls_per_minute": _LOWER,
-    "max_result_bytes": _LOWER,
-    "max_message_bytes": _LOWER,
-    # How it is kept going.
-    "retry": _OWNER,
-    "document_ttl": _OWNER,
-    "idle_ttl": _OWNER,
-    "cache_ttl": _OWNER,
-    "health_interval": _OWNER,
-    "auto_reconnect": _OWNER,
-    "auto_discover": _OWNER,
-    "eager": _OWNER,
+# Else a text is as long as an address, and a word of a list as a name.
+_LONGEST = {
+    "command": _LONGEST_VALUE,
+    "cwd": _LONGEST_VALUE,
+    "args": _LONGEST_VALUE,
+    "auth.header": _LONGEST_NAME,
 }
-"""Every field. One that has no line is the operator's alone, and may lead anywhere."""
 
 
+_OF_THE_CONNECTOR = tuple(one for one in settings_of(Connector) if one.setting.meaning)
+# All that can be changed of a connector: each says itself who may.
+CHANGEABLE = (*_OF_THE_CONNECTOR, *settings_of(Configuration))
+_BY_NAME = {one.name: one for one in CHANGEABLE}
 # What is set of a tool counts more than what is set of its connector, so it follows the same rule.
 # Of what the operator gave, people change no other setting.
-_TOOL_STRICTER: dict[str, Stricter] = {
-    "enabled": _is_turned_off,
-    "approval": _asks_more,
+_TOOL_STRICTER: dict[str, Callable[[Any, Any], bool]] = {
+    "enabled": _BY_NAME["enabled"].is_narrower,
+    "approval": _BY_NAME["approval"].is_narrower,
     "allowed_callers": frozenset[str].__gt__,
     "required_capabilities": frozenset[str].__lt__,
 }
 
 
-def rule_of(field: str) -> FieldRule:
-    return FIELD_RULES.get(field, _UNLISTED)
-
-
-def may_change(field: str, before: object, after: object, *, is_own: bool) -> bool:
-    """Whether people change a field so: of what belongs to them, or of what the operator gave."""
-    rule = rule_of(field)
+def may_change(one: Described, before: object, after: object, *, is_own: bool) -> bool:
+    """Whether people change a setting so: of what belongs to them, or of what the operator gave."""
     if is_own:
-        return rule.who != "operator"
-    return rule.is_stricter is not None and rule.is_stricter(before, after)
+        return one.setting.who != "operator"
+    return one.setting.who == "narrow" and one.is_narrower(before, after)
 
 
 Kept = tuple[Connector, Mapping[str, SecretStr]]
@@ -149,8 +65,7 @@ def leads_elsewhere(before: Kept, after: Kept) -> bool:
     Variables and headers decide it as much when they are secret.
     """
     (was, had), (is_now, has) = before, after
-    wanted = _values(is_now)
-    if any(value != wanted[field] and rule_of(field).leads for field, value in _values(was).items()):
+    if any(one.setting.leads and _value(one, was) != _value(one, is_now) for one in CHANGEABLE):
         return True
     return _variables_and_headers(had) != _variables_and_headers(has)
 
@@ -183,9 +98,9 @@ class Permissions:
         _check_consent(caller, None, configuration)
         if self.multi_user and origin == "people":
             _check_sizes(names, description, configuration, secrets)
-            for field in configuration.model_fields_set:
-                if rule_of(field).who == "operator":
-                    raise Denied(f"only the operator sets {field}", hint=f"leave {field} out")
+            for one in CHANGEABLE[len(_OF_THE_CONNECTOR) :]:
+                if one.setting.who == "operator" and one.of(configuration) != one.default:
+                    raise Denied(f"only the operator sets {one.name}", hint=f"leave {one.name} out")
             _check_rights(caller, configuration, secrets)
         return origin
 
@@ -212,16 +127,15 @@ class Permissions:
         """Whether the caller, who sees it and runs its tier, may change the fields that differ."""
         if not self.multi_user or caller.role == "operator":
             return
-        is_own, wanted = before.origin == "people", _values(after)
-        for field, value in _values(before).items():
-            if value == wanted[field] or may_change(field, value, wanted[field], is_own=is_own):
+        is_own = before.origin == "people"
+        for one in CHANGEABLE:
+            was, is_now = _value(one, before), _value(one, after)
+            if was == is_now or may_change(one, was, is_now, is_own=is_own):
                 continue
             if is_own:
-                raise Denied(f"only the operator changes {field}", hint="ask the operator")
-            is_narrow = rule_of(field).who == "narrow"
-            raise _given_by_operator(
-                before, f"{field} can only be made stricter" if is_narrow else f"{field} is theirs to change"
-            )
+                raise Denied(f"only the operator changes {one.name}", hint="ask the operator")
+            what = "can only be made stricter" if one.setting.who == "narrow" else "is theirs to change"
+            raise _given_by_operator(before, f"{one.name} {what}")
 
     def check_tool(
         self, caller: Caller, connector: Connector, tool: Tool, settings: Mapping[str, Any]
@@ -243,10 +157,8 @@ def origin_of(caller: Caller) -> Origin:
     return "operator" if caller.role == "operator" else "people"
 
 
-def _values(connector: Connector) -> dict[str, Any]:
-    """All that can be changed of a connector, by the names in the table."""
-    own = {"description": connector.description, "aliases": connector.aliases, "enabled": connector.enabled}
-    return own | dict(connector.configuration)
+def _value(one: Described, connector: Connector) -> Any:
+    return one.of(connector if one in _OF_THE_CONNECTOR else connector.configuration)
 
 
 def _given_by_operator(connector: Connector, what: str) -> Denied:
@@ -268,7 +180,7 @@ def _check_rights(caller: Caller, configuration: Configuration, secrets: Mapping
             "only an admin adds a connector that runs a command",
             hint="ask an admin of your workspace, or give the url of a remote server",
         )
-    if any(has_reference(text) for text in _texts(configuration)) or any(
+    if any(has_reference(text) for text in _texts(configuration.model_dump())) or any(
         has_reference(value.get_secret_value()) for value in secrets.values()
     ):
         raise Denied(
@@ -284,19 +196,16 @@ def _check_rights(caller: Caller, configuration: Configuration, secrets: Mapping
         raise InvalidConfig("server must begin with http:// or https://")
 
 
-def _texts(configuration: Configuration) -> list[str]:
-    places = (
-        configuration.command,
-        configuration.cwd,
-        configuration.url,
-        configuration.openapi,
-        configuration.server,
-        configuration.auth.client_id,
-        configuration.auth.issuer,
-    )
-    named = (*configuration.env.items(), *configuration.headers.items())
-    words = [word for pair in named for word in pair]
-    return [*(place for place in places if place), *configuration.args, *words, *configuration.auth.scopes]
+def _texts(value: Any) -> Iterator[str]:
+    """Every text in a configuration, wherever it stands: also in settings that nobody thought of here."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for name, one in cast("Mapping[str, Any]", value).items():
+            yield from (*_texts(name), *_texts(one))
+    elif isinstance(value, tuple):
+        for one in cast("tuple[Any, ...]", value):
+            yield from _texts(one)
 
 
 def _check_sizes(
@@ -305,32 +214,26 @@ def _check_sizes(
     configuration: Configuration,
     secrets: Mapping[str, SecretStr],
 ) -> None:
-    select, auth = configuration.select, configuration.auth
-    chosen = (select.tags, select.paths, select.methods, select.include, select.exclude)
-    for what, values, most in (
-        ("names", tuple(names), _MOST_VALUES),
-        ("args", configuration.args, _MOST_ARGS),
-        ("env", configuration.env, _MOST_VALUES),
-        ("headers", configuration.headers, _MOST_VALUES),
-        ("secrets", secrets, 2 * _MOST_VALUES),
-        ("personal", configuration.personal, _MOST_VALUES),
-        ("scopes", auth.scopes, _MOST_VALUES),
-        ("select", [one for part in chosen for one in part], 5 * _MOST_VALUES),
-    ):
-        if len(values) > most:
-            raise InvalidConfig(f"{what} has {len(values):,} entries, and may have at most {most:,}")
-        name_limit = _LONGEST_VALUE if what == "args" else _LONGEST_NAME
-        _check_length(what, max(map(len, values), default=0), name_limit)
+    _check_values("names", tuple(names), _MOST_VALUES, _LONGEST_NAME)
+    _check_values("secrets", secrets, 2 * _MOST_VALUES, _LONGEST_NAME)
     _check_length("description", len(description), _LONGEST_DESCRIPTION)
-    for where in ("url", "openapi", "server"):
-        _check_length(where, len(getattr(configuration, where) or ""), _LONGEST_URL)
-    for field in ("command", "cwd"):
-        _check_length(field, len(getattr(configuration, field) or ""), _LONGEST_VALUE)
-    _check_length("auth.header", len(auth.header), _LONGEST_NAME)
-    for field in ("env", "headers"):
-        _check_length(field, max(map(len, getattr(configuration, field).values()), default=0), _LONGEST_VALUE)
     longest = max((len(value.get_secret_value()) for value in secrets.values()), default=0)
     _check_length("a secret", longest, _LONGEST_VALUE)
+    for one in settings_of(Configuration):
+        value = one.of(configuration)
+        longest = _LONGEST.get(one.name, _LONGEST_URL if one.kind == "text" else _LONGEST_NAME)
+        if one.kind in ("list", "table"):
+            _check_values(one.name, value, _MOST_ARGS if one.name == "args" else _MOST_VALUES, longest)
+        if one.kind == "table":
+            _check_length(one.name, max(map(len, value.values()), default=0), _LONGEST_VALUE)
+        if one.kind == "text":
+            _check_length(one.name, len(value or ""), longest)
+
+
+def _check_values(what: str, values: Collection[str], most: int, longest: int) -> None:
+    if len(values) > most:
+        raise InvalidConfig(f"{what} has {len(values):,} entries, and may have at most {most:,}")
+    _check_length(what, max(map(len, values), default=0), longest)
 
 
 def _check_length(what: str, length: int, limit: int) -> None:
