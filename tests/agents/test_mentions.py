@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.agents.mentions import Mention, Routing, mentions_in, route
+from patience import patient
 
 KNOWN = ["mailer", "tracker", "mailer-two", "email", "Email Agent", "Zoë", "straße", "邮差", "bot_1", "o"]
 
@@ -237,4 +238,4 @@ def test_a_megabyte_is_read_within_seconds(piece: str) -> None:
     text = piece * (1_000_000 // len(piece))
     began = time.process_time()
     route(text, KNOWN)
-    assert time.process_time() - began < 6
+    assert time.process_time() - began < patient(6)

@@ -12,7 +12,7 @@ from servers.samples import every_sample, sample
 from servers.scenarios import Call, Reply, Turn
 from servers.scripted_hubs import open_scripted
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 _ORDER = re.compile(r"CALL (\S+) ")
 

@@ -15,7 +15,7 @@ from servers.samples import every_sample, sample
 from servers.scripted_hubs import open_scripted
 from servers.scripted_models import ScriptedServer
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 
 @asynccontextmanager

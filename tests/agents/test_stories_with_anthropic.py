@@ -8,7 +8,7 @@ from test_stories import add_mail, answering, called, sent
 from servers.samples import every_sample, sample
 from servers.scripted_hubs import CLAUDE, open_scripted
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 
 async def test_a_chain_over_two_connectors(tmp_path: Path) -> None:

@@ -9,6 +9,8 @@ import pytest
 
 from patience import patient
 
+pytestmark = pytest.mark.slow
+
 SOAK = Path(__file__).parents[2] / "bench" / "soak.py"
 
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from dragoman.calls.arguments import ArgumentValidator
 from dragoman.errors import DragomanError, InvalidArguments, ProtocolFault
 from dragoman.tool import Tool, ToolDefinition
+from patience import patient
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -119,7 +120,7 @@ def test_any_mapping_will_do() -> None:
 def test_ten_megabytes_are_refused_quickly() -> None:
     before = time.thread_time()
     one = refusal({"a": "x" * 10_000_000}, {"type": "object"})
-    assert time.thread_time() - before < 0.1
+    assert time.thread_time() - before < patient(0.1)
     spread = refusal({"a": ["x" * 1000] * 10_000}, {"type": "object"})
     for error in (one, spread):
         assert "at most 4,194,304" in error.message
@@ -205,7 +206,7 @@ def test_a_pattern_made_to_hang_does_not() -> None:
     schema = {"type": "object", "properties": {"a": {"type": "string", "pattern": "^(a|a)*(?=b)$"}}}
     before = time.thread_time()
     refusal({"a": "a" * 5000}, schema)
-    assert time.thread_time() - before < 1
+    assert time.thread_time() - before < patient(1)
 
 
 def test_the_number_of_compiled_schemas_is_bounded() -> None:

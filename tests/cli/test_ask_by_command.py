@@ -11,6 +11,8 @@ from samples_by_command import add_email, add_tracker, sent_emails
 
 from patience import patient
 
+pytestmark = pytest.mark.slow
+
 SEND = "send an email to bob@example.com with subject Hello and body 'See you'"
 
 

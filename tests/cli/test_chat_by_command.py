@@ -18,6 +18,8 @@ from patience import patient
 from servers.scenarios import Call, Reply, Script, Turn
 from servers.scripted_models import ScriptedServer, open_scripted_openai
 
+pytestmark = pytest.mark.slow
+
 SEND = "send an email to bob@example.com with subject Hello and body 'See you'"
 PROMPT = "you › "
 

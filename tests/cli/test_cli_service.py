@@ -14,6 +14,8 @@ from command_line import Command, dragoman_process, errors_of, output_of, raw, r
 
 from patience import patient, wait_until
 
+pytestmark = pytest.mark.slow
+
 
 def test_the_command_talks_to_the_running_service(dragoman: Command, home: Path) -> None:
     with running_service() as service:

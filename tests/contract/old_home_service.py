@@ -6,7 +6,6 @@ A service over it, the MCP server that its connectors name, and a scripted model
 import json
 import shutil
 import sqlite3
-import time
 from collections.abc import Callable, Generator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 from anyio.from_thread import start_blocking_portal
 from product import Reply, Service, running_service
 
+from patience import wait_until
 from servers.scenarios import Call, Turn
 from servers.scenarios import Reply as Said
 from servers.scripted_models import open_scripted_openai
@@ -113,7 +113,4 @@ def checked(reply: Reply, status: int) -> Any:
 
 def until(holds: Callable[[], bool]) -> None:
     """Waits for a fact about another process."""
-    limit = time.monotonic() + PATIENCE
-    while not holds():
-        assert time.monotonic() < limit, "it did not come true in time"
-        time.sleep(0.05)
+    wait_until(holds, PATIENCE)

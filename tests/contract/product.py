@@ -15,7 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-LIMIT = 60.0
+from patience import patient
+
+LIMIT = patient(60)
 NO_VARIABLES: Mapping[str, str] = {}
 
 

@@ -6,6 +6,7 @@ from time import process_time
 import pytest
 
 from dragoman.tokens import count_tokens, estimated_tokens
+from patience import patient
 from public_data import TOOL_SEARCH
 
 # Counted by o200k_base, of name, description and inputSchema as compact JSON in this order.
@@ -34,5 +35,5 @@ def test_a_very_long_text_is_sampled_and_takes_no_longer() -> None:
     line = b'{"name":"send_message","to":["ada@example.com"],"size":1234}\n'
     since = process_time()
     many = count_tokens(line * 200_000)
-    assert process_time() - since < 0.2
+    assert process_time() - since < patient(0.2)
     assert many == pytest.approx(count_tokens(line) * 200_000, rel=0.1)

@@ -95,7 +95,7 @@ def p99(taken: list[float]) -> float:
 async def test_a_line_of_16_megabytes_does_not_slow_the_others(tmp_path: Path) -> None:
     async with open_hub(tmp_path) as hub:
         async with asyncio.TaskGroup() as adding:
-            adding.create_task(hub.connectors.add("large", **stdio(), **quick(request_timeout=30)))
+            adding.create_task(hub.connectors.add("large", **stdio(), **quick(request_timeout=patient(30))))
             adding.create_task(hub.connectors.add("small", **stdio(), **QUICK))
         calm, done = asyncio.Event(), asyncio.Event()
         calm.set()

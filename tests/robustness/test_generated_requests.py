@@ -14,7 +14,7 @@ import pytest
 
 from patience import patient, wait_until
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.timeout(600), pytest.mark.slow]
 
 _HERE = Path(__file__).parent
 _SCHEMATHESIS = Path(sys.executable).with_name("st")

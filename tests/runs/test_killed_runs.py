@@ -8,7 +8,7 @@ import pytest
 from runs.killing import Lives, Scene
 from servers.processes import HttpProcess
 
-pytestmark = [pytest.mark.fault, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.fault, pytest.mark.timeout(300), pytest.mark.slow]
 
 
 @pytest.fixture

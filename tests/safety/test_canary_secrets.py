@@ -29,7 +29,7 @@ from patience import patient
 from servers.hubs import open_hub, quick, until
 from servers.processes import stdio
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 _NAMES = (
     *("bearer", "header", "variable", "query", "basic", "personal", "replaced", "client", "refused"),
     *("jwt", "field", "argument", "question", "imported", "imported_header", "by_command", "unreachable"),

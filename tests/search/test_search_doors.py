@@ -13,6 +13,7 @@ from api.live import open_service
 from cli.command_line import Command, raw
 from dragoman import Caller
 from dragoman.errors import InvalidArguments, NotFound
+from patience import patient
 from servers.hubs import open_hub, quick, until
 from servers.processes import stdio
 
@@ -103,7 +104,7 @@ async def test_a_catastrophic_pattern_costs_no_time(tmp_path: Path, pattern: str
         hub.add_tool(lambda: None, name="bait", description="a" * 4_000 + "!")
         since = time.process_time()
         await hub.tools.search(pattern, strategy="regex")
-        assert time.process_time() - since < 1
+        assert time.process_time() - since < patient(1)
 
 
 async def test_half_a_character_in_a_question_does_no_harm(tmp_path: Path) -> None:

@@ -6,7 +6,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from public_data import TOOL_SEARCH
+
+pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
 SMALL = [TOOL_SEARCH / "mcpproxy", TOOL_SEARCH / "restbench"]

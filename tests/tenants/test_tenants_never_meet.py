@@ -27,7 +27,7 @@ from dragoman.store.threads import SqlThreads
 from dragoman.web.encoding import encode
 from patience import deadline
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(300), pytest.mark.slow]
 
 _MARK = re.compile(r"(?:private|common)mark\d+q[0-9a-f]+q")
 SEED = 20261116
@@ -112,7 +112,7 @@ async def _heard(town: Town, tenant: Tenant, path: str) -> tuple[int, bytes]:
     told = b""
     async with town.live.session.get(town.live.url + path, headers=headers) as response:
         with suppress(TimeoutError):
-            async with asyncio.timeout(0.25):
+            async with deadline(0.25):
                 async for part in response.content.iter_any():
                     told += part
         response.close()
