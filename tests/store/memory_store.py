@@ -90,8 +90,7 @@ class Tables:
     def remove_connector(self, connector_id: str) -> None:
         self.connectors.pop(connector_id, None)
         self.metrics.pop(connector_id, None)
-        theirs: tuple[dict[Any, Any], ...] = (self.secrets, self.tools, self.flows, self.allowances)
-        for table in theirs:
+        for table in (self.secrets, self.tools, self.flows, self.allowances):
             drop(table, lambda one: one.connector_id == connector_id)
         for key in [key for key in self.versions if key[1] == connector_id]:
             del self.versions[key]
@@ -112,11 +111,9 @@ class Tables:
             self.remove_connector(connector.id)
         drop(self.agents, is_owned)
         drop(self.approvals, lambda one: is_theirs(one.binding))
-        theirs: tuple[dict[Any, Any], ...] = (
-            *(self.threads, self.loaded, self.allowances, self.flows, self.secrets),
-            *(self.results, self.calls, self.samples, self.keys),
-        )
-        for table in theirs:
+        for table in (self.threads, self.loaded, self.allowances, self.flows, self.secrets):
+            drop(table, is_theirs)
+        for table in (self.results, self.calls, self.samples, self.keys):
             drop(table, is_theirs)
         for place in [place for place in self.messages if place[0] == workspace and user in (None, place[1])]:
             del self.messages[place]
@@ -127,15 +124,17 @@ class Tables:
             return
         drop(self.users, is_theirs)
         drop(self.leases, is_theirs)
-        counted: tuple[dict[Any, Any], ...] = (self.usage, self.numbers)
-        for counts in counted:
-            for key in [key for key in counts if key[0] == workspace]:
-                del counts[key]
+        for counts in (self.usage, self.numbers):
+            drop_keys(counts, lambda key: key[0] == workspace)
         self.workspaces.pop(workspace, None)
 
 
-def drop(table: dict[Any, Value], is_gone: Callable[[Value], bool]) -> int:
-    gone = [key for key, value in table.items() if is_gone(value)]
+def drop(table: dict[Any, Any], is_gone: Callable[[Any], bool]) -> int:
+    return drop_keys(table, lambda key: is_gone(table[key]))
+
+
+def drop_keys(table: dict[Any, Any], is_gone: Callable[[Any], bool]) -> int:
+    gone = [*filter(is_gone, table)]
     for key in gone:
         del table[key]
     return len(gone)
