@@ -21,7 +21,7 @@ from dragoman.tool import Annotations
 
 _READ_ONLY = Annotations(read_only=True, destructive=False, idempotent=True, open_world=False)
 _OVERWRITES = Annotations(read_only=False, destructive=True, idempotent=True, open_world=False)
-_SEARCH = Path(__file__).with_name("search.py")
+_SEARCH = Path(__file__).with_name("grep_process.py")
 
 RelativePath = Annotated[str, Field(min_length=1, max_length=4096, description="relative to the directory")]
 
