@@ -156,7 +156,7 @@ def is_killed(tree: Path, mutant: Mutant) -> bool:
         output = failures(tree, set(mutant.tests))
     finally:
         path.write_text(before, encoding="utf-8")
-    by = sorted(set(re.findall(r"^(?:FAILED|ERROR) \S+?::(\w+)", output, re.MULTILINE)))
+    by = sorted(set(re.findall(r"^FAILED \S+?::(\w+)", output, re.MULTILINE)))
     print(
         f"{'killed  ' if by else 'SURVIVED'} {mutant.name}: {', '.join(by) or 'no test failed'}", flush=True
     )
@@ -164,9 +164,9 @@ def is_killed(tree: Path, mutant: Mutant) -> bool:
 
 
 def failures(tree: Path, tests: set[str]) -> str:
-    """What pytest says of these tests with the code of the tree; empty when all pass."""
+    """What pytest says of the first that fails with the code of the tree; empty when all pass."""
     named = [f"{only(tree / 'tests', f'def {test}(')}::{test}" for test in sorted(tests)]
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=line", *named]
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--tb=line", *named]
     done = subprocess.run(
         command,
         cwd=tree,
