@@ -9,7 +9,7 @@ import pytest
 from trail import ADA
 
 from dragoman import Caller
-from dragoman.calls import Auditor, audit, batch_flusher, open_auditor
+from dragoman.calls import Auditor, batch_flusher, open_auditor
 from dragoman.calls.records import FinishedCall
 from dragoman.errors import StoreUnavailable
 from dragoman.store import open_store
@@ -68,7 +68,7 @@ async def test_noting_a_call_takes_microseconds(sqlite_url: str) -> None:
 async def test_entries_wait_for_a_store_that_is_down_and_what_is_lost_is_in_the_trail(
     sqlite_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(audit, "_MOST_WAITING", 10)
+    monkeypatch.setattr(batch_flusher, "_MOST_WAITING", 10)
     other = Caller(workspace="other", user="eve")
     async with open_store(sqlite_url) as store:
         rows: Any = Failing(store.audit)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from toolshop import World, echo, made_connector, text
 
-from dragoman.calls import batch_flusher, records
+from dragoman.calls import batch_flusher
 from dragoman.calls.records import FinishedCall, Recorder, open_recorder
 from dragoman.errors import StoreUnavailable
 from dragoman.scope import LOCAL_CALLER
@@ -104,7 +104,7 @@ async def test_one_record_that_the_store_refuses_does_not_take_the_others_along(
 async def test_what_waits_is_bounded_and_what_is_lost_is_counted(
     sqlite_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(records, "_MOST_WAITING", 10)
+    monkeypatch.setattr(batch_flusher, "_MOST_WAITING", 10)
     async with open_store(sqlite_url) as store:
         recorder = Recorder(store)
         for number in range(15):

@@ -5,52 +5,35 @@ lost. A store that fails or lags delays no call; what finds no room meanwhile is
 itself says so once it can be written again. Never holds arguments or results: only the hash.
 """
 
-import asyncio
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any
 
-from dragoman.calls.batch_flusher import BatchFlusher, kept
+from dragoman.calls.batch_flusher import BatchFlusher
 from dragoman.calls.records import FinishedCall
-from dragoman.errors import DragomanError
 from dragoman.scope import Caller
 from dragoman.store.protocols import AuditStore
 from dragoman.store.records import AuditEntry
 from dragoman.telemetry.logs import get_logger
 from dragoman.tool import arguments_hash
 
-_BATCH = 500  # one transaction; the store itself lets the event loop go between parts of it
-_MOST_WAITING = 20_000
 _Noted = tuple[FinishedCall, str | None]
 
 
-class Auditor:
+class Auditor(BatchFlusher[_Noted]):
     """Made by `open_auditor`, which also ends it."""
 
     def __init__(self, rows: AuditStore) -> None:
+        super().__init__("audit")
         self._rows = rows
-        self._waiting: deque[_Noted] = deque()
         self._lost: Counter[str] = Counter()
-        self._dropped = 0
-        self.rhythm = BatchFlusher(self.flush, lambda: bool(self._waiting or self._lost))
-        self._writing = asyncio.Lock()
-
-    @property
-    def dropped(self) -> int:
-        """Entries of calls lost since the start."""
-        return self._dropped
 
     def called(self, finished: FinishedCall, arguments: Mapping[str, Any] | None) -> None:
         """Notes a finished call, with the hash of its arguments; written within about a second."""
-        waiting = self._waiting
-        if len(waiting) >= _MOST_WAITING:
-            self._lose(finished)
-            return
         # Hashed now: kept until they are written, arguments could change, and be many and large.
-        waiting.append((finished, None if arguments is None else _hash(arguments)))
-        self.rhythm.noted(len(waiting))
+        self.add((finished, None if arguments is None else _hash(arguments)))
 
     async def done(
         self,
@@ -77,49 +60,22 @@ class Auditor:
             ]
         )
 
-    async def flush(self) -> None:
-        """Writes what there is now; what cannot be written stays for the next time."""
-        async with self._writing:
-            self.rhythm.begin()
-            for _ in range(0, len(self._waiting), _BATCH):  # what comes meanwhile is the next batch
-                batch = [self._waiting.popleft() for _ in range(min(_BATCH, len(self._waiting)))]
-                if not await self._write(batch):
-                    return
-            await self._write_lost()
+    async def write(self, items: Sequence[_Noted]) -> None:
+        await self._rows.append([_entry(*noted) for noted in items])
 
-    async def _write(self, batch: Sequence[_Noted]) -> bool:
-        is_written = False
-        try:
-            is_written = await self._append(batch)
-        finally:
-            if not is_written:
-                self._put_back(batch)
-        return is_written
+    def lose(self, item: _Noted) -> None:
+        """Counted, and the trail will say so."""
+        super().lose(item)
+        self._lost[item[0].caller.workspace] += 1
 
-    async def _append(self, batch: Sequence[_Noted]) -> bool:
-        try:
-            await self._rows.append([_entry(*noted) for noted in batch])
-        except DragomanError as error:
-            if error.retryable:
-                get_logger().warning("audit.delayed", cause=error.message, waiting=len(self._waiting))
-                return False
-            await self._append_singly(batch)
-        except Exception:  # noqa: BLE001
-            # boundary: whatever one entry or the store does, calls go on
-            await self._append_singly(batch)
-        return True
+    def call_of(self, item: _Noted) -> str:
+        return item[0].id
 
-    async def _append_singly(self, batch: Sequence[_Noted]) -> None:
-        """One entry that the store refuses must not take the others of its batch along."""
-        for noted in batch:
-            try:
-                await self._rows.append([_entry(*noted)])
-            except Exception:  # noqa: BLE001
-                # boundary: the entry is lost, and the trail will say so
-                self._lose(noted[0])
-                get_logger().warning("audit.lost", call=noted[0].id, exc_info=True)
+    @property
+    def has_rest(self) -> bool:
+        return bool(self._lost)
 
-    async def _write_lost(self) -> None:
+    async def write_rest(self) -> None:
         for workspace, count in list(self._lost.items()):
             try:
                 await self._rows.append([_lost(workspace, count)])
@@ -131,22 +87,12 @@ class Auditor:
             if not self._lost[workspace]:
                 del self._lost[workspace]
 
-    def _put_back(self, batch: Sequence[_Noted]) -> None:
-        room = _MOST_WAITING - len(self._waiting)
-        self._waiting.extendleft(reversed(batch[:room]))
-        for finished, _ in batch[room:]:
-            self._lose(finished)
-
-    def _lose(self, finished: FinishedCall) -> None:
-        self._dropped += 1
-        self._lost[finished.caller.workspace] += 1
-
 
 @asynccontextmanager
 async def open_auditor(rows: AuditStore) -> AsyncGenerator[Auditor]:
-    """Writes while the block runs, and writes the rest within a bound at its end."""
+    """Writes while the block runs, and writes the rest within a limit at its end."""
     auditor = Auditor(rows)
-    async with kept(auditor.rhythm):
+    async with auditor.flushing():
         yield auditor
 
 

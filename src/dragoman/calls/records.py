@@ -4,24 +4,18 @@ Everything is counted in memory and written in batches about once a second: afte
 the last second is lost. A store that fails or lags costs records, which are counted, never calls.
 """
 
-import asyncio
-from collections import deque
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from dragoman.calls.batch_flusher import BatchFlusher, kept
+from dragoman.calls.batch_flusher import BatchFlusher
 from dragoman.connector import Connector
-from dragoman.errors import DragomanError
 from dragoman.scope import Caller
 from dragoman.store.protocols import Store
 from dragoman.store.records import CallRecord
 from dragoman.telemetry.logs import get_logger
 from dragoman.telemetry.metrics import ConnectorCounters, ConnectorMetrics
-
-_BATCH = 500  # one transaction; the store itself lets the event loop go between parts of it
-_MOST_WAITING = 20_000
 
 
 @dataclass(slots=True)
@@ -42,22 +36,14 @@ class FinishedCall:
     version: int | None = None
 
 
-class Recorder:
+class Recorder(BatchFlusher[FinishedCall]):
     """Made by `open_recorder`, which also ends it."""
 
     def __init__(self, store: Store) -> None:
+        super().__init__("records")
         self._store = store
         self._tallies: dict[str, ConnectorCounters] = {}
         self._changed: set[str] = set()
-        self._waiting: deque[FinishedCall] = deque()
-        self.rhythm = BatchFlusher(self.flush, lambda: bool(self._waiting or self._changed))
-        self._writing = asyncio.Lock()
-        self._dropped = 0
-
-    @property
-    def dropped(self) -> int:
-        """Records lost since the start."""
-        return self._dropped
 
     def finished(self, finished: FinishedCall) -> None:
         if finished.connector is not None:
@@ -69,16 +55,11 @@ class Recorder:
                 tally.cached += 1
             else:
                 tally.rejected += 1
-        waiting = self._waiting
-        if len(waiting) >= _MOST_WAITING:
-            self._dropped += 1
-            return
-        waiting.append(finished)
-        self.rhythm.noted(len(waiting))
+        self.add(finished)
 
     def connected(self, connector: Connector, seconds: float, is_reconnect: bool) -> None:
         self._tally(connector).connected(seconds * 1000, is_reconnect)
-        self.rhythm.wake()
+        self.wake()
 
     def reused(self, connector: Connector) -> None:
         self._tally(connector).reused += 1
@@ -95,54 +76,21 @@ class Recorder:
         self._tallies.pop(connector_id, None)
         self._changed.discard(connector_id)
 
-    async def flush(self) -> None:
-        """Writes what there is now; what cannot be written stays for the next time or is counted as lost."""
-        async with self._writing:
-            self.rhythm.begin()
-            for _ in range(0, len(self._waiting), _BATCH):  # what comes meanwhile is the next batch
-                batch = [self._waiting.popleft() for _ in range(min(_BATCH, len(self._waiting)))]
-                if not await self._write(batch):
-                    break
-            await self._write_numbers()
-
-    async def _write(self, batch: Sequence[FinishedCall]) -> bool:
-        is_written = False
-        try:
-            is_written = await self._write_records([_record(finished) for finished in batch])
-        finally:
-            if not is_written:
-                self._put_back(batch)
-        return is_written
-
     async def load(self) -> None:
         for connector_id, numbers in (await self._store.connectors.metrics()).items():
             self._tallies[connector_id] = ConnectorCounters.restored(numbers)
 
-    async def _write_records(self, records: Sequence[CallRecord]) -> bool:
-        try:
-            await self._store.calls.add(records)
-        except DragomanError as error:
-            if error.retryable:
-                get_logger().warning("records.delayed", cause=error.message, waiting=len(records))
-                return False
-            return await self._write_singly(records)
-        except Exception:  # noqa: BLE001
-            # boundary: whatever one record or the store does, calls go on
-            return await self._write_singly(records)
-        return True
+    async def write(self, items: Sequence[FinishedCall]) -> None:
+        await self._store.calls.add([_record(finished) for finished in items])
 
-    async def _write_singly(self, records: Sequence[CallRecord]) -> bool:
-        """One record that the store refuses must not take the others of its batch along."""
-        for record in records:
-            try:
-                await self._store.calls.add([record])
-            except Exception:  # noqa: BLE001
-                # boundary: the record is lost, and counted
-                self._dropped += 1
-                get_logger().warning("records.lost", call=record.id, exc_info=True)
-        return True
+    def call_of(self, item: FinishedCall) -> str:
+        return item.id
 
-    async def _write_numbers(self) -> None:
+    @property
+    def has_rest(self) -> bool:
+        return bool(self._changed)
+
+    async def write_rest(self) -> None:
         changed = {key: self._tallies[key].numbers() for key in self._changed if key in self._tallies}
         self._changed.clear()
         if not changed:
@@ -154,11 +102,6 @@ class Recorder:
             self._changed.update(key for key in changed if key in self._tallies)
             get_logger().warning("metrics.delayed", exc_info=True)
 
-    def _put_back(self, batch: Sequence[FinishedCall]) -> None:
-        room = _MOST_WAITING - len(self._waiting)
-        self._waiting.extendleft(reversed(batch[:room]))
-        self._dropped += max(len(batch) - room, 0)
-
     def _tally(self, connector: Connector) -> ConnectorCounters:
         tally = self._tallies.get(connector.id)
         if tally is None:
@@ -169,10 +112,10 @@ class Recorder:
 
 @asynccontextmanager
 async def open_recorder(store: Store) -> AsyncGenerator[Recorder]:
-    """Reads the old numbers, writes while the block runs, and writes the rest within a bound at its end."""
+    """Reads the old numbers, writes while the block runs, and writes the rest within a limit at its end."""
     recorder = Recorder(store)
     await recorder.load()
-    async with kept(recorder.rhythm):
+    async with recorder.flushing():
         yield recorder
 
 
