@@ -3,11 +3,11 @@
 Knows no model, no store and no door.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from secrets import token_hex
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from dragoman.agent import Exposure
 from dragoman.scope import Caller, Role
@@ -183,6 +183,8 @@ class Question:
     """What an agent, or a tool through it, wants to know from a person before it goes on.
 
     `fields` is a JSON schema of an object where values of certain types are wanted; else the answer is text.
+    Where a person chooses a call, it has a `oneOf` of such schemas, each with a `tool` and its `arguments`;
+    what could be filled in is the default of the arguments.
     """
 
     id: str
@@ -200,6 +202,24 @@ class Question:
     created_at: datetime = field(default_factory=_now)
     expires_at: datetime
     answered_at: datetime | None = None
+
+    @property
+    def calls(self) -> Sequence[Mapping[str, Any]]:
+        """The schemas of the calls to choose from; none where something else is asked."""
+        # A server may ask, too: what it writes there need not be a schema.
+        return [one for one in self._branches if {"tool", "arguments"} <= {*(one.get("properties") or ())}]
+
+    @property
+    def takes_text(self) -> bool:
+        return self.fields is None or (
+            bool(self.calls) and {"type": "string"}.items() <= self._branches[-1].items()
+        )
+
+    @property
+    def _branches(self) -> Sequence[Mapping[str, Any]]:
+        found = (self.fields or {}).get("oneOf")
+        branches = cast("list[Any]", found) if isinstance(found, list) else []
+        return [cast("Mapping[str, Any]", one) for one in branches if isinstance(one, Mapping)]
 
 
 def new_run_id() -> str:

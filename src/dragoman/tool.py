@@ -112,6 +112,11 @@ class Tool:
     def original_name(self) -> str:
         return self.definition.original_name
 
+    @property
+    def title(self) -> str:
+        """What people call it."""
+        return self.definition.title or self.original_name
+
     def is_open_to(self, way: Way) -> bool:
         """Whether it may be called by this way. Where nobody chose, code may call what only reads."""
         if way == "code" and self.allowed_callers == DEFAULT_CALLERS:

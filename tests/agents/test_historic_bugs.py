@@ -73,7 +73,7 @@ async def test_an_at_sign_in_an_explanation_reaches_nobody(tmp_path: Path, datab
 
 TASKS = {
     "create an issue in lantern/xyne titled Agent settings are lost": "mcp_tracker_create_issue",
-    "create an issue titled agents cannot be deleted": "ask_person",
+    "create an issue titled agents cannot be deleted": "mcp_tracker_create_issue",
     "send an email to ann@example.com saying please create an agent": "mcp_email_send-email",
     "check my 2 latest emails": "mcp_email_read-emails",
     "create a task named start the agent": "mcp_tasks_create_task",
@@ -99,11 +99,13 @@ async def test_tasks_are_not_taken_for_commands_nor_commands_for_tasks(tmp_path:
         await hub.agents.create("mailer")
 
         async def tools(text: str) -> list[str]:
-            """What is called; whoever asks for a yes or a value gets none."""
+            """What is called, or comes first in the choice that a person is shown; nobody chooses."""
             accepted = await hub.messages.post(text)
             async for event in hub.runs.follow(accepted.run.id):
-                if event.kind in ("approval.requested", "question.asked"):
+                if event.kind == "question.asked":
+                    question = await hub.runs.question(event.data["question"])
                     await hub.runs.cancel(accepted.run.id)
+                    return [question.calls[0]["properties"]["tool"]["const"]]
             return await called(hub, accepted.run)
 
         taken = {text: await tools(text) for text in (*TASKS, *COMMANDS)}

@@ -17,7 +17,7 @@ from pydantic_ai.models.test import TestModel
 from pydantic_ai.usage import RequestUsage, RunUsage
 
 from dragoman.agents.models import ModelChoice, Models
-from dragoman.agents.offline import OfflineModel
+from dragoman.agents.offline.model import OfflineModel
 from dragoman.agents.ollama import ollama_url
 from dragoman.agents.prices import cost_of
 from dragoman.agents.providers import PROVIDERS

@@ -1,559 +1,354 @@
-"""The offline model in whole turns, through pydantic-ai's own loop."""
+"""The offline model: what it does with sentences over the sample servers, and that it hides nothing."""
 
-import json
-import random
-import time
-from collections.abc import AsyncIterable
-from datetime import date
+import asyncio
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
-from offline_sets import ASK_PERSON, calls_in, cases_instructions, respond, sets, text_in
-from pydantic import BaseModel
-from pydantic_ai import Agent, ModelRetry
-from pydantic_ai.messages import (
-    ModelMessage,
-    ModelRequest,
-    ModelResponse,
-    PartDeltaEvent,
-    PartStartEvent,
-    TextPart,
-    ToolAvailabilityDeltaPart,
-    ToolCallPart,
-    ToolReturnPart,
-    UserPromptPart,
-)
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pydantic_ai.messages import ModelRequest, ToolReturnPart, UserPromptPart
 from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.tools import ToolDefinition
 
-from dragoman.agents.offline import OfflineModel
-from dragoman.agents.offline.answers import NOTE
-from dragoman.agents.offline.model import Mind
-from dragoman.agents.offline.turn import Done, Turn, read_turn
-from patience import patient
+from dragoman import Hub
+from dragoman.agents.connector_query import ConnectorQuery
+from dragoman.agents.offline.decision import ASK, NOTE, Decider, Decision, Done, Turn
+from dragoman.agents.offline.model import OfflineModel
+from dragoman.agents.offline.sentence import is_filler, tokens_of
+from dragoman.catalog.search.vectors import WordVectors
+from dragoman.catalog.search.words import parts, stem
+from dragoman.run import Question, Run
+from dragoman.settings import Settings
+from dragoman.tool import Tool
+from servers.samples import every_sample, sample
 
-pytestmark = pytest.mark.anyio
-
-MAIL = sets()["mail"]
 READ, SEND = "mcp_email_read-emails", "mcp_email_send-email"
-INBOX = {
-    "emails": [
-        {
-            "id": "m1",
-            "from": "ann@example.com",
-            "subject": "Lunch on Friday",
-            "body": "Hi! " * 60,
-            "read": False,
-        },
-        {
-            "id": "m2",
-            "from": "bob@example.com",
-            "subject": "Your invoice",
-            "body": "See below. " * 30,
-            "read": True,
-        },
-    ],
-    "count": 2,
-    "more": False,
+ISSUES, ISSUE, CLOSE = "mcp_tracker_list_issues", "mcp_tracker_get_issue", "mcp_tracker_close_issue"
+POST, MESSAGES, SEARCH = "mcp_chat_post_message", "mcp_chat_read_messages", "mcp_chat_search_messages"
+TASKS, CREATE_TASK = "mcp_tasks_list_tasks", "mcp_tasks_create_task"
+
+# Called at once: the tool, its arguments, and what of the sentence it did not use.
+CALLED: dict[str, tuple[str, dict[str, Any], list[str]]] = {
+    "check my 2 latest emails": (READ, {"limit": 2}, []),
+    "look at my emails": (READ, {}, []),
+    "and the latest email?": (READ, {}, []),
+    "show my unread emails from giulia": (READ, {}, ["unread", "from giulia"]),
+    "list open issues": (ISSUES, {"state": "open"}, []),
+    "which issues are open and why?": (ISSUES, {"state": "open"}, ["and why"]),
+    "show issue #12 of repository xyne": (ISSUE, {"repository": "xyne", "number": 12}, []),
+    "list tasks due before 2026-11-20": (TASKS, {"due_before": "2026-11-20"}, []),
+    "list my tasks": (TASKS, {}, ["my"]),
+    "read messages from oncall": (MESSAGES, {}, ["from oncall"]),
+    "read messages sender=oncall": (MESSAGES, {"sender": "oncall"}, []),
+    "read the latest message": (MESSAGES, {}, []),
+    'search messages for "invoice"': (SEARCH, {"query": "invoice"}, []),
+    "list channels": ("mcp_chat_list_channels", {}, []),
+    "who is here?": ("mcp_chat_who_is_here", {}, []),
+    "find repositories": ("mcp_tracker_search_repositories", {}, []),
+}
+# Shown as a choice: the first tool, what is filled in, and what of the sentence it does not use.
+ASKED: dict[str, tuple[str, dict[str, Any], list[str]]] = {
+    "send an email to bob@example.com with subject Hello and body 'See you'": (
+        SEND,
+        {"to": "bob@example.com", "subject": "Hello", "body": "See you"},
+        [],
+    ),
+    "send an email to ann@example.com and bob@example.com": (
+        SEND,
+        {"to": ["ann@example.com", "bob@example.com"]},
+        [],
+    ),
+    "send a test email": (SEND, {}, ["test"]),
+    "close issue 3 in xyne": (CLOSE, {"number": 3}, ["in xyne"]),
+    'post "lunch?" in #general': (POST, {"channel": "general", "text": "lunch?"}, []),
+    "delete my emails": (READ, {}, ["delete"]),
+    "list issues that are not open": (ISSUES, {}, ["not open"]),
+    "check my emails and send a summary to bob@example.com": (SEND, {"to": "bob@example.com"}, ["summary"]),
 }
 
 
-def asked(text: str) -> ModelRequest:
-    return ModelRequest(parts=[UserPromptPart(text)])
+@pytest.fixture(scope="module")
+def tools(tmp_path_factory: pytest.TempPathFactory) -> Sequence[Tool]:
+    """All tools of the four sample servers."""
+
+    async def listed() -> Sequence[Tool]:
+        data = tmp_path_factory.mktemp("samples")
+        async with Hub(Settings(home=data / "home", model="offline")) as hub, every_sample(hub, data):
+            return hub.tools.list()
+
+    return asyncio.run(listed())
 
 
-def returned(response: ModelResponse, *contents: Any, outcome: Any = "success") -> list[ModelMessage]:
-    """The response, and the results of its calls in their order."""
-    calls = [part for part in response.parts if isinstance(part, ToolCallPart)]
-    parts = [
-        ToolReturnPart(call.tool_name, content, call.tool_call_id, outcome=outcome)
-        for call, content in zip(calls, contents, strict=True)
-    ]
-    return [response, ModelRequest(parts=parts)]
+@pytest.fixture(scope="module")
+def decider() -> Decider:
+    return Decider(WordVectors.load())
 
 
-async def test_news_of_tools_in_the_middle_of_a_turn_are_nobodys_request() -> None:
-    first = await respond([asked("check my 2 latest emails")], MAIL)
-    called, results = returned(first, INBOX)
-    news = ModelRequest(parts=[*results.parts, ToolAvailabilityDeltaPart(tools_added=[SEND])])  # type: ignore[list-item]
-    messages = OfflineModel().prepare_messages([asked("check my 2 latest emails"), called, news])
-    turn = read_turn(messages, "")
-    assert (turn.text, turn.instructions, len(turn.done)) == ("check my 2 latest emails", "", 1)
-    assert text_in(await respond(messages, MAIL)).startswith("2 emails:")
+def offered(tools: Sequence[Tool]) -> dict[str, ToolDefinition]:
+    found = {one.name: ToolDefinition(name=one.name, metadata={"tool": one}) for one in tools}
+    return {**found, ASK: ToolDefinition(name=ASK)}
 
 
-async def test_a_list_becomes_short_lines_with_its_telling_fields_and_says_what_this_is() -> None:
-    turn: list[ModelMessage] = [asked("check my 2 latest emails")]
-    first = await respond(turn, MAIL)
-    assert calls_in(first) == [(READ, {"limit": 2})]
-    answer = text_in(await respond([*turn, *returned(first, INBOX)], MAIL))
-    assert answer.startswith("2 emails:")
-    assert "- **Lunch on Friday** · " in answer
-    assert "ann@example.com" in answer
-    assert "Hi! Hi!" not in answer
-    assert answer.count(NOTE) == 1
+def forms_of(decision: Decision) -> list[Mapping[str, Any]]:
+    """The calls that a question offers."""
+    assert decision.tool == ASK
+    return [one["properties"] for one in decision.arguments["fields"]["oneOf"] if "properties" in one]
 
 
-async def test_the_note_comes_once_in_a_thread() -> None:
-    turn: list[ModelMessage] = [asked("check my emails")]
-    first = await respond(turn, MAIL)
-    turn += returned(first, INBOX)
-    turn += [await respond(turn, MAIL), asked("check my latest email")]
-    second = await respond(turn, MAIL)
-    assert calls_in(second)
-    answer = text_in(await respond([*turn, *returned(second, INBOX)], MAIL))
-    assert answer
-    assert NOTE not in answer
+def unused_in(text: str) -> list[str]:
+    found = re.search(r"Not used: ([^·\n]*)", text)
+    return found[1].strip().split(", ") if found else []
 
 
-async def test_two_clauses_are_two_calls_and_the_second_carries_the_result_of_the_first() -> None:
-    turn: list[ModelMessage] = [asked("check my emails and send a summary to bob@example.com")]
-    first = await respond(turn, MAIL)
-    assert calls_in(first) == [(READ, {})]
-    turn += returned(first, INBOX)
-    second = await respond(turn, MAIL)
-    ((name, arguments),) = calls_in(second)
-    assert (name, arguments["to"]) == (SEND, "bob@example.com")
-    assert "Lunch on Friday" in arguments["body"]
-    answer = text_in(await respond([*turn, *returned(second, {"id": "s1"})], MAIL))
-    assert "read-emails" in answer
-    assert "send-email" in answer
+@pytest.mark.parametrize("sentence", CALLED)
+def test_what_only_reads_is_clearly_first_and_has_its_values_is_called(
+    sentence: str, tools: Sequence[Tool], decider: Decider
+) -> None:
+    tool, arguments, unused = CALLED[sentence]
+    decision = decider.decide(Turn(sentence), offered(tools))
+    assert (decision.tool, decision.arguments) == (tool, arguments)
+    turn = Turn(sentence, done=[Done(tool, {"rows": []})])
+    assert unused_in(decider.decide(turn, offered(tools)).text) == unused
 
 
-async def test_one_of_the_earlier_rows_is_pointed_at() -> None:
-    reply = ToolDefinition(
-        name="reply",
-        description="Reply to an e-mail.",
-        parameters_json_schema={
-            "type": "object",
-            "properties": {"email_id": {"type": "string"}, "body": {"type": "string"}},
-            "required": ["email_id", "body"],
-        },
+@pytest.mark.parametrize("sentence", ASKED)
+def test_everything_else_is_a_choice_of_three_with_what_can_be_filled_in(
+    sentence: str, tools: Sequence[Tool], decider: Decider
+) -> None:
+    tool, arguments, unused = ASKED[sentence]
+    decision = decider.decide(Turn(sentence), offered(tools))
+    forms = forms_of(decision)
+    assert len(forms) == 3
+    assert (forms[0]["tool"]["const"], forms[0]["arguments"]["default"]) == (tool, arguments)
+    assert unused_in(decision.arguments["fields"]["oneOf"][0]["description"]) == unused
+
+
+def test_the_form_of_a_tool_is_its_own_schema(tools: Sequence[Tool], decider: Decider) -> None:
+    decision = decider.decide(Turn("send an email"), offered(tools))
+    question = Question(
+        **dict.fromkeys(("id", "workspace", "user", "thread", "run", "root", "key", "agent", "text"), ""),
+        fields=decision.arguments["fields"],
+        expires_at=None,  # type: ignore[arg-type]
     )
-    turn: list[ModelMessage] = [asked("check my emails")]
-    turn += returned(await respond(turn, [*MAIL, reply]), INBOX)
-    turn += [await respond(turn, [*MAIL, reply]), asked('reply to the second one saying "Thanks, paid."')]
-    assert calls_in(await respond(turn, [*MAIL, reply])) == [
-        ("reply", {"email_id": "m2", "body": "Thanks, paid."})
-    ]
+    send = next(one for one in tools if one.name == SEND)
+    schema = question.calls[0]["properties"]["arguments"]
+    assert {**schema, "$id": "", "default": {}} == {**send.definition.input_schema, "$id": "", "default": {}}
+    assert question.takes_text
 
 
-async def test_words_in_quotes_are_a_value_and_point_at_nothing() -> None:
-    turn: list[ModelMessage] = [asked("check my emails")]
-    turn += returned(await respond(turn, MAIL), INBOX)
-    request = "send an email to ann@example.com with subject Tea and body 'Looking into it'"
-    turn += [await respond(turn, MAIL), asked(request)]
-    ((_, arguments),) = calls_in(await respond(turn, MAIL))
-    assert arguments["body"] == "Looking into it"
+def test_a_value_that_two_parameters_could_take_goes_to_neither(
+    tools: Sequence[Tool], decider: Decider
+) -> None:
+    """`list_tasks` has two dates, and nothing says which of them is meant."""
+    (match, *_) = decider.matches("list tasks of 2026-11-20", tools, {})
+    assert (match.tool.name, match.filled.arguments) == (TASKS, {})
+    assert match.filled.unused == ["of 2026-11-20"]
 
 
-async def test_a_missing_value_is_asked_for_and_the_answer_is_used() -> None:
-    turn: list[ModelMessage] = [asked('send an email with subject "Hello"')]
-    question = await respond(turn, [*MAIL, ASK_PERSON])
-    ((name, arguments),) = calls_in(question)
-    assert name == "ask_person"
-    assert arguments["fields"] == ["to"]
-    turn += returned(question, "use ann@example.com please")
-    sending = await respond(turn, [*MAIL, ASK_PERSON])
-    assert calls_in(sending) == [(SEND, {"subject": "Hello", "to": "ann@example.com"})]
+def test_names_that_an_earlier_result_brought_are_filled_in(tools: Sequence[Tool], decider: Decider) -> None:
+    channels = Done("mcp_chat_list_channels", {"channels": [{"name": "alerts", "topic": "What broke"}]})
+    without = decider.decide(Turn("read messages in alerts"), offered(tools))
+    assert without.arguments == {}
+    known = decider.decide(Turn("read messages in alerts", earlier=[channels]), offered(tools))
+    assert (known.tool, known.arguments) == (MESSAGES, {"channel": "alerts"})
 
 
-async def test_an_answer_by_field_is_used_too() -> None:
-    turn: list[ModelMessage] = [asked("show me the forecast")]
-    question = await respond(turn, [*sets()["weather"], ASK_PERSON])
-    turn += returned(question, {"location": "Oslo"})
-    assert calls_in(await respond(turn, [*sets()["weather"], ASK_PERSON])) == [
-        ("get_forecast", {"location": "Oslo"})
-    ]
+def test_hi_is_answered_with_what_is_connected_and_three_sentences_that_work(
+    tools: Sequence[Tool], decider: Decider
+) -> None:
+    for sentence in ("hi, what can you do?", "help", "hello!", ""):
+        text = decider.decide(Turn(sentence), offered(tools)).text
+        assert text.startswith(NOTE), sentence
+        for connector in ("email", "tracker", "chat", "tasks"):
+            assert f"**{connector}**" in text
+        tried = re.findall(r"^- (?!\*)(.+)$", text, re.M)
+        assert len(tried) == 3
+        for one in tried:
+            assert decider.decide(Turn(one), offered(tools)).tool in {tool.name for tool in tools}, one
+        assert "OPENAI_API_KEY" in text
+    assert "Nothing is connected" in decider.decide(Turn("hi"), offered([])).text
 
 
-async def test_a_question_that_was_not_answered_is_not_put_again() -> None:
-    turn: list[ModelMessage] = [asked("send an email")]
-    question = await respond(turn, [*MAIL, ASK_PERSON])
-    answer = await respond(
-        [*turn, *returned(question, "nobody answered", outcome="failed")], [*MAIL, ASK_PERSON]
-    )
-    assert calls_in(answer) == []
-    assert "`to`" in text_in(answer)
+def test_what_fits_nothing_is_said_to(tools: Sequence[Tool], decider: Decider) -> None:
+    text = decider.decide(Turn("what is the capital of France?"), offered(tools)).text
+    assert text.startswith("I found no tool for this. Not used: what is the capital of France?")
+    assert NOTE in text
 
 
-async def test_without_a_way_to_ask_the_question_is_the_answer_and_the_next_message_its_reply() -> None:
-    turn: list[ModelMessage] = [asked("send an email")]
-    question = await respond(turn, MAIL)
-    assert "I still need `to`" in text_in(question)
-    turn += [question, asked("ann@example.com")]
-    assert calls_in(await respond(turn, MAIL)) == [(SEND, {"to": "ann@example.com"})]
-
-
-async def test_an_error_is_told_with_its_hint_and_later_steps_do_not_run() -> None:
-    turn: list[ModelMessage] = [asked("check my emails and send a summary to bob@example.com")]
-    first = await respond(turn, MAIL)
-    failure = {"error": {"code": "needs_auth", "message": "the mailbox is locked", "hint": "sign in again"}}
-    answer = await respond([*turn, *returned(first, failure, outcome="failed")], MAIL)
-    assert calls_in(answer) == []
-    assert "the mailbox is locked" in text_in(answer)
-    assert "sign in again" in text_in(answer)
-
-
-async def test_a_refused_call_is_not_made_again() -> None:
-    turn: list[ModelMessage] = [asked("send a test email to ann@example.com")]
-    first = await respond(turn, MAIL)
-    answer = await respond([*turn, *returned(first, "the person said no", outcome="denied")], MAIL)
-    assert calls_in(answer) == []
-    assert "the person said no" in text_in(answer)
-
-
-async def test_several_people_of_a_tool_that_takes_one_are_calls_side_by_side() -> None:
-    invite = ToolDefinition(
-        name="invite",
-        description="Invite a person.",
-        parameters_json_schema={
-            "type": "object",
-            "properties": {"address": {"type": "string", "format": "email"}},
-            "required": ["address"],
-        },
-    )
-    response = await respond("invite ann@example.com, bob@example.com and eve@example.com", [invite])
-    assert [arguments["address"] for _, arguments in calls_in(response)] == [
-        "ann@example.com",
-        "bob@example.com",
-        "eve@example.com",
-    ]
-
-
-async def test_what_fits_nothing_is_answered_honestly() -> None:
-    text = text_in(await respond("what is the capital of France?", MAIL))
-    assert "not a language model" in text
-    assert "`read-emails`" in text
-    for way in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "Ollama", "dragoman models"):
-        assert way in text
-
-
-async def test_markers_of_sources_stay_in_the_answer() -> None:
-    turn: list[ModelMessage] = [asked("check my emails")]
-    first = await respond(turn, MAIL)
-    answer = text_in(await respond([*turn, *returned(first, {"result": INBOX, "source": "c1"})], MAIL))
-    assert "[c1]" in answer
-    assert "Lunch on Friday" in answer
-
-
-async def test_tools_that_a_search_found_are_called_through_call_tool() -> None:
-    search = ToolDefinition(
-        name="search_tools",
-        description="Finds tools by what they do.",
-        parameters_json_schema={
-            "type": "object",
-            "properties": {"query": {"type": "string"}},
-            "required": ["query"],
-        },
-    )
-    call = ToolDefinition(
-        name="call_tool",
-        description="Calls a tool that search_tools found.",
-        parameters_json_schema={
-            "type": "object",
-            "properties": {"name": {"type": "string"}, "arguments": {"type": "object"}},
-            "required": ["name"],
-        },
-    )
-    turn: list[ModelMessage] = [asked("water the roses for 5 minutes")]
-    first = await respond(turn, [search, call])
-    assert calls_in(first) == [("search_tools", {"query": "water the roses for 5 minutes"})]
-    hits = [
-        {"name": tool.name, "description": tool.description, "input_schema": tool.parameters_json_schema}
-        for tool in sets()["greenhouse"]
-    ]
-    turn += returned(first, {"tools": hits, "total": 4})
-    second = await respond(turn, [search, call])
-    wanted = {"name": "water_plants", "arguments": {"bed": "roses", "minutes": 5}}
-    assert calls_in(second) == [("call_tool", wanted)]
-    answer = text_in(
-        await respond([*turn, *returned(second, "Watered roses for 5 minutes.")], [search, call])
-    )
-    assert "Watered roses" in answer
-    nothing = await respond([*turn[:1], *returned(first, {"tools": [], "total": 4})], [search, call])
-    assert "found nothing" in text_in(nothing)
-
-
-async def test_tools_that_a_search_loads_are_called_in_the_next_step() -> None:
-    search = ToolDefinition(
-        name="search_tools",
-        description="Finds tools among 900 by what they do. What it finds can be called in the next step.",
-        parameters_json_schema={
-            "type": "object",
-            "properties": {"query": {"type": "string"}},
-            "required": ["query"],
-        },
-    )
-    turn: list[ModelMessage] = [asked("check my 2 latest emails")]
-    first = await respond(turn, [search])
-    assert calls_in(first) == [("search_tools", {"query": "check my 2 latest emails"})]
-    found = {
-        "tools": [{"name": tool.name, "description": tool.description} for tool in MAIL],
-        "shown": "2 of 900",
-    }
-    turn += returned(first, found)
-    second = await respond(turn, [search, *MAIL])
-    assert calls_in(second) == [(READ, {"limit": 2})]
-    answer = text_in(await respond([*turn, *returned(second, INBOX)], [search, *MAIL]))
-    assert answer.startswith("2 emails:")
-    assert "search_tools" not in answer
-
-
-async def test_the_answer_of_a_connector_is_passed_on_as_it_is() -> None:
-    tools, instructions = sets()["management"], cases_instructions("management")
-    turn: list[ModelMessage] = [
-        ModelRequest(parts=[UserPromptPart("check my emails and send a summary to bob@example.com")])
-    ]
-    first = await respond(turn, tools, instructions)
-    ((name, arguments),) = calls_in(first)
-    assert name == "query_mcp_connector"
-    assert arguments["query"] == "check my emails and send a summary to bob@example.com"
-    result = {"status": "success", "data": f"2 emails: Lunch [c1]\n\n_{NOTE}_", "metadata": {"plan": []}}
-    answer = text_in(await respond([*turn, *returned(first, result)], tools, instructions))
-    assert answer.startswith("2 emails: Lunch [c1]")
-    assert answer.count(NOTE) == 1
-
-
-async def test_where_only_a_plan_is_wanted_it_is_stated_and_nothing_else_is_called() -> None:
-    state = ToolDefinition(
-        name="state_plan",
-        description="Says your plan before you begin.",
-        parameters_json_schema={
-            "type": "object",
-            "properties": {"steps": {"type": "array"}},
-            "required": ["steps"],
-        },
-    )
-    told = "\n".join(
-        f"- {tool.name}: {tool.description}\n  {json.dumps(tool.parameters_json_schema)}" for tool in MAIL
-    )
-    instructions = f"Only a plan is wanted: state it with state_plan. Your tools would be:\n{told}"
-    turn: list[ModelMessage] = [asked("check my emails and send a summary to bob@example.com")]
-    first = await respond(turn, [state], instructions)
-    ((name, arguments),) = calls_in(first)
-    assert name == "state_plan"
-    assert [(step["tool"], step["depends_on"]) for step in arguments["steps"]] == [(READ, []), (SEND, [1])]
-    assert "read-emails" in text_in(await respond([*turn, *returned(first, "Noted.")], [state], instructions))
-
-
-async def test_the_loop_of_pydantic_ai_runs_it_with_plain_functions() -> None:
-    orders: list[tuple[str, int]] = []
-    agent = Agent(OfflineModel())
-
-    @agent.tool_plain
-    def order_bread(bread: str, quantity: int) -> str:
-        """Orders bread for pick-up."""
-        orders.append((bread, quantity))
-        return f"{quantity} {bread} will be ready at noon"
-
-    result = await agent.run('please order 3 "rye bread"')
-    assert orders == [("rye bread", 3)]
-    assert "3 rye bread will be ready at noon" in result.output
-    assert result.response.model_name == "offline"
-
-
-async def test_a_tool_that_asks_for_another_try_is_called_once() -> None:
-    tries: list[str] = []
-    agent = Agent(OfflineModel(), retries=3)
-
-    @agent.tool_plain
-    def order_bread(bread: str) -> str:
-        """Orders bread for pick-up."""
-        tries.append(bread)
-        raise ModelRetry("no such bread")
-
-    result = await agent.run('order bread "brick"')
-    assert tries == ["brick"]
-    assert "no such bread" in result.output
-
-
-async def test_text_is_streamed_word_by_word() -> None:
-    events: list[Any] = []
-
-    async def keep(_: Any, stream: AsyncIterable[Any]) -> None:
-        events.extend([event async for event in stream])
-
-    result = await Agent(OfflineModel()).run("what is the capital of France?", event_stream_handler=keep)
-    assert any(isinstance(event, PartStartEvent) for event in events)
-    assert len([event for event in events if isinstance(event, PartDeltaEvent)]) > 20
-    assert "not a language model" in result.output
-
-
-async def test_calls_are_streamed_too() -> None:
-    parameters = ModelRequestParameters(function_tools=MAIL)
-    async with OfflineModel().request_stream([asked("check my 2 latest emails")], None, parameters) as stream:
-        async for _ in stream:
-            pass
-    assert calls_in(stream.get()) == [(READ, {"limit": 2})]
-    assert stream.get().finish_reason == "tool_call"
-
-
-class Plan(BaseModel):
-    reason: str
-    tools: list[str]
-    sure: bool
-
-
-async def test_a_structured_output_is_filled_in_its_form() -> None:
-    result = await Agent(OfflineModel(), output_type=Plan).run("what is the capital of France?")
-    assert "not a language model" in result.output.reason
-    assert result.output.tools == []
-
-
-async def test_it_stops_after_six_calls() -> None:
-    turn: list[ModelMessage] = [asked("check my emails")]
-    for number in range(6):
-        call = ToolCallPart("elsewhere", json.dumps({"number": number}), f"c{number}")
-        turn += [
-            ModelResponse(parts=[call]),
-            ModelRequest(parts=[ToolReturnPart("elsewhere", "x", f"c{number}")]),
-        ]
-    assert calls_in(await respond(turn, MAIL)) == []
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "   ",
-        "🍞" * 500,
-        "\x00\x01",
-        "'\"“«`",
-        "zeige meine letzten 2 Emails",
-        "メールを見せて",
-        "a" * 20_000,
-        "@ # / : =",
-    ],
+_WORDS = (
+    "send check show list delete the my first emails issues open closed not without unread from giulia to in"
+    " with subject repository xyne #12 #alerts 2 17 3.5 2026-11-20 ann@example.com bob@example.com limit=5"
+    " state: 'see-you' \"two-words\" https://example.com/x /tmp/a.txt tasks due before after messages latest"
+    " channel sender octocat and or then why é 🍞 ' \" = :"
 )
-async def test_odd_input_gets_an_answer(text: str) -> None:
-    response = await respond(text, MAIL)
-    assert calls_in(response) or text_in(response)
 
 
-async def test_a_megabyte_is_read_quickly_and_answered() -> None:
-    assert (await respond("lorem, and ipsum: dolor 12 " * 40_000, MAIL)).parts
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.sampled_from(_WORDS.split()), max_size=14).map(" ".join))
+def test_no_value_is_invented_and_no_word_is_dropped_silently(
+    tools: Sequence[Tool], decider: Decider, sentence: str
+) -> None:
+    for match in decider.matches(sentence, tools, {}):
+        filled, definition = match.filled, match.tool.definition
+        values = [
+            str(one)
+            for value in filled.arguments.values()
+            for one in (value if isinstance(value, list) else [value])
+        ]
+        for value in values:
+            assert value.lower() in sentence.lower() or value.removesuffix(".0") in sentence
+        own = {stem(word) for word in parts(f"{match.tool.name} {match.tool.title} {definition.description}")}
+        named = " ".join(filled.unused)
+        for token in tokens_of(sentence):
+            said = token.text.strip("'\"#")
+            is_the_tools = bool({stem(part) for part in parts(token.text)} & own) or token.word == "latest"
+            is_a_parameter = any(token.word in (name, *parts(name)) for name in filled.arguments)
+            is_a_value = any(said.lower() in value.lower() for value in values) or is_a_parameter
+            assert is_filler(token) or is_the_tools or is_a_value or said in named, (token, match)
+
+
+@pytest.mark.parametrize("sentence", ["", "   ", "🍞" * 500, "\x00\x01", "'\"“«`", "メールを", "a" * 20_000])
+@pytest.mark.anyio
+async def test_odd_input_gets_an_answer(sentence: str, tools: Sequence[Tool]) -> None:
+    assert await spoken(sentence, tools)
 
 
 @pytest.mark.parametrize(
     "schema",
     [
         {},
-        {
-            "type": "object",
-            "properties": {"x": True, "y": {"$ref": "#/$defs/Y"}},
-            "$defs": {"Y": {"$ref": "#/$defs/Y"}},
-        },
+        {"properties": {"x": True, "y": {"$ref": "#/$defs/Y"}}, "$defs": {"Y": {"$ref": "#/$defs/Y"}}},
         {"type": "object", "properties": {"emails": {"type": ["array", "null"], "items": {"type": "weird"}}}},
         {"type": "object", "properties": {"emails": {"anyOf": []}}, "required": ["emails", "absent"]},
         {"properties": {"check": {"enum": [1, None, "two"], "format": "nonsense"}}, "required": "check"},
     ],
-)
-async def test_odd_schemas_get_an_answer(schema: dict[str, Any]) -> None:
-    tool = ToolDefinition(name="check_emails", description="Check emails", parameters_json_schema=schema)
-    response = await respond('check emails "now" 2 times for ann@example.com', [tool])
-    assert calls_in(response) or "I still need" in text_in(response)
+)  # fmt: skip
+@pytest.mark.anyio
+async def test_odd_schemas_get_an_answer(schema: dict[str, Any], tools: Sequence[Tool]) -> None:
+    from dataclasses import replace
+
+    (read,) = [one for one in tools if one.name == READ]
+    odd = replace(read, definition=replace(read.definition, input_schema=schema))
+    assert "could not be matched" not in await spoken('check emails "now" 2 for ann@example.com', [odd])
 
 
-async def test_a_history_of_texts_only_is_read() -> None:
-    turn: list[ModelMessage] = [
-        asked("hello"),
-        ModelResponse(parts=[TextPart("hi")]),
-        asked("check my emails"),
-    ]
-    assert calls_in(await respond(turn, MAIL)) == [(READ, {})]
+async def spoken(sentence: str, tools: Sequence[Tool]) -> str:
+    """What comes of a request through pydantic-ai's interface: a text, or the name of a tool."""
+    parameters = ModelRequestParameters(function_tools=[*offered(tools).values()])
+    messages = [ModelRequest(parts=[UserPromptPart(sentence)])]
+    async with OfflineModel().request_stream([*messages], None, parameters) as stream:
+        pieces = [event async for event in stream]
+    response = stream.get()
+    assert pieces
+    assert (response.model_name, response.usage.total_tokens) == ("offline", 0)
+    return response.text or response.tool_calls[0].tool_name
 
 
-async def test_no_jumble_of_words_breaks_it() -> None:
-    """Below the boundary of the model, which would hide an error."""
-    decider = await Mind().ready()
-    chance = random.Random(7)  # the same jumbles in every run
-    words = [
-        *[
-            "send",
-            "check",
-            "the",
-            "first",
-            "one",
-            "and",
-            "then",
-            "@bob",
-            "#x",
-            "ann@e.com",
-            "'q'",
-            ",",
-            ".",
-            ";",
-            ":",
-            "=",
-            "/",
-            "/a/b",
-            "12",
-            "2026-01-01",
-            "5pm",
-            "to",
-        ],
-        *[
-            "from",
-            "in",
-            "for",
-            "with",
-            "called",
-            "saying",
-            "about",
-            "😀",
-            "é",
-            "to=",
-            "it",
-            "them",
-            "summary",
-            "a",
-            "of",
-            "not",
-            "open",
-            "list",
-            "delete",
-            "Rome",
-        ],
-        *["https://x.y/z", "three", "tomorrow", '"quoted', 'text"', "(", "[", "`", "-", "\n"],
-        *(
-            name
-            for tools in sets().values()
-            for tool in tools
-            for name in tool.parameters_json_schema["properties"]
-        ),
-        *(word for tools in sets().values() for tool in tools for word in tool.name.split("_")),
-    ]
-    results = [INBOX, [], "text", None, {"error": "x"}, [1, 2], {"result": {"k": "v"}}, 5, "{broken"]
-    for _ in range(400):
-        tools = chance.choice([*sets().values()])
-        text = " ".join(chance.choices(words, k=chance.randint(0, 25)))
-        done = tuple(
-            Done(chance.choice(tools).name, {}, chance.choice(results), "success", has_result=True)
-            for _ in range(chance.randint(0, 2))
-        )
-        decision = decider.decide(
-            Turn(text=text, done=done, earlier=done), [*tools, ASK_PERSON], date(2026, 1, 1)
-        )
-        assert decision.calls or decision.text
+@pytest.mark.anyio
+async def test_text_is_streamed_in_pieces(tools: Sequence[Tool]) -> None:
+    parameters = ModelRequestParameters(function_tools=[*offered(tools).values()])
+    async with OfflineModel().request_stream(
+        [ModelRequest(parts=[UserPromptPart("hi")])], None, parameters
+    ) as stream:
+        assert len([event async for event in stream]) > 5
 
 
-@pytest.mark.parametrize(
-    "piece",
-    [
-        "send email 12 ann@example.com #x ",
-        "send email, ",
-        '"',
-        "'",
-        "a-",
-        "a.b.",
-        "/a/b.",
-        "to in for with ",
-        "subject: ",
-    ],
-)
-async def test_no_text_takes_long(piece: str) -> None:
-    await respond("check my emails", MAIL)
-    started = time.process_time()
-    await respond(piece * (6_000 // len(piece)), MAIL)
-    assert time.process_time() - started < patient(0.5)
+@pytest.mark.anyio
+async def test_an_error_is_told_with_its_hint_and_nothing_is_called_again(tools: Sequence[Tool]) -> None:
+    asked = ModelRequest(parts=[UserPromptPart("check my emails")])
+    failure = '{"error": "needs_auth", "message": "the mailbox is locked", "hint": "sign in again"}'
+    came = ModelRequest(parts=[ToolReturnPart(READ, failure, "c1", outcome="failed")])
+    parameters = ModelRequestParameters(function_tools=[*offered(tools).values()])
+    async with OfflineModel().request_stream([asked, came], None, parameters) as stream:
+        _ = [event async for event in stream]
+    told = stream.get().text or ""
+    assert "`Read e-mails` did not work: the mailbox is locked" in told
+    assert "Hint: sign in again" in told
+
+
+# Whole runs: the choice travels as a question, and the answer makes exactly that call.
+
+
+async def question_of(hub: Hub, run: Run) -> Question:
+    """What the run waits for."""
+    async for event in hub.runs.follow(run.id):
+        if event.kind == "question.asked":
+            return await hub.runs.question(event.data["question"])
+    raise AssertionError("nothing was asked")
+
+
+@pytest.mark.anyio
+async def test_the_form_that_is_answered_is_the_call_that_is_made_and_approved(tmp_path: Path) -> None:
+    async with Hub(Settings(home=tmp_path / "home", model="offline")) as hub:
+        await hub.connectors.add("email", **sample("email", tmp_path))
+        accepted = await hub.messages.post("send an email to bob@example.com")
+        question = await question_of(hub, accepted.run)
+        chosen = question.calls[0]["properties"]
+        arguments = {**chosen["arguments"]["default"], "subject": "Tea"}
+        await hub.runs.answer(question.id, {"tool": chosen["tool"]["const"], "arguments": arguments})
+        async for event in hub.runs.follow(accepted.run.id):
+            if event.kind == "approval.requested":
+                (asked,) = await hub.approvals.list()
+                assert (asked.approval.binding.tool, asked.asked.arguments) == (SEND, arguments)
+                await hub.approvals.answer(asked.approval.id, "once")
+        run = await hub.runs.get(accepted.run.id)
+        assert run.status == "done"
+        assert "Tea" in (run.answer or "")
+
+
+@pytest.mark.anyio
+async def test_an_answer_that_the_tool_would_not_take_is_refused_and_none_calls_nothing(
+    tmp_path: Path,
+) -> None:
+    from dragoman.errors import InvalidArguments
+
+    async with Hub(Settings(home=tmp_path / "home", model="offline")) as hub:
+        await hub.connectors.add("email", **sample("email", tmp_path))
+        accepted = await hub.messages.post("send an email")
+        question = await question_of(hub, accepted.run)
+        for wrong in ({"tool": SEND, "arguments": {}}, {"tool": "other", "arguments": {}}, {"tool": SEND}):
+            with pytest.raises(InvalidArguments):
+                await hub.runs.answer(question.id, wrong)
+        await hub.runs.answer(question.id, "none")
+        run = await hub.runs.finished(accepted.run)
+        assert (run.status, run.usage.calls) == ("done", 0)
+        assert "Nothing was called" in (run.answer or "")
+
+
+@pytest.mark.anyio
+async def test_the_next_message_answers_a_choice_in_other_words(tmp_path: Path) -> None:
+    async with Hub(Settings(home=tmp_path / "home", model="offline")) as hub:
+        await hub.connectors.add("email", **sample("email", tmp_path))
+        accepted = await hub.messages.post("delete my emails")
+        await question_of(hub, accepted.run)
+        again = await hub.messages.post("check my 2 latest emails", thread=accepted.run.thread)
+        assert again.run.id == accepted.run.id
+        assert (await hub.runs.finished(accepted.run)).answer.startswith("2 emails")  # type: ignore[union-attr]
+
+
+@pytest.mark.anyio
+async def test_agents_of_connectors_and_several_at_once_say_what_they_are(tmp_path: Path) -> None:
+    async with Hub(Settings(home=tmp_path / "home", model="offline")) as hub:
+        for name in ("email", "tracker"):
+            await hub.connectors.add(name, **sample(name, tmp_path))
+        asked = await hub.queries.ask(ConnectorQuery(connector_id="tracker", query="list open issues"))
+        assert asked["status"] == "success"
+        assert "[c1]" in asked["data"]
+        assert NOTE in asked["data"]
+        context = ConnectorQuery(connector_id="tracker", query="list issues", context="only those of xyne")
+        assert "Not read: only those of xyne" in (await hub.queries.ask(context))["data"]
+        planned = ConnectorQuery(connector_id="tracker", query="close issue 3", plan_only=True)
+        plan = await hub.queries.ask(planned)
+        assert [step["tool"] for step in plan["metadata"]["plan"]] == [CLOSE]
+        assert "you are asked first" in plan["data"]
+        assert NOTE in plan["data"]
+        both = await hub.ask("@email @tracker what can you do?")
+        assert both.status == "done"
+        said = [one.text for one in await hub.messages.list(both.thread) if one.author == "agent"]
+        assert ["**email**" in "".join(said), "**tracker**" in "".join(said)] == [True, True]
+        for exposure in ("search", "delegate", "code"):
+            run = await hub.messages.ask("check my 2 latest emails", options={"exposure": exposure})
+            assert "2 emails" in (run.answer or ""), exposure

@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 from command_line import Command, dragoman_process, errors_of, output_of, running_service
 from samples_by_command import add_email, add_tracker, sent_emails
+from scripted_by_command import scripted, sending
 
 from patience import patient
 
 pytestmark = pytest.mark.slow
 
-SEND = "send an email to bob@example.com with subject Hello and body 'See you'"
+SEND = "send an email to bob@example.com"
 
 
 @pytest.fixture(autouse=True)
@@ -73,8 +74,10 @@ def test_a_service_answers_the_same_and_its_runs_can_be_looked_at(dragoman: Comm
         assert (missing.code, "there is no run" in missing.err) == (1, True)
 
 
-def test_where_nobody_can_be_asked_it_says_how_to_answer(dragoman: Command, tmp_path: Path) -> None:
-    with running_service():
+def test_where_nobody_can_be_asked_it_says_how_to_answer(
+    dragoman: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with scripted(sending, monkeypatch), running_service():
         add_email(dragoman, tmp_path)
         asked = dragoman("ask", SEND)
         assert (asked.code, asked.out) == (3, "")
@@ -104,18 +107,25 @@ def test_a_question_is_listed_and_answered(dragoman: Command, tmp_path: Path) ->
         assert f"dragoman questions answer {question['id']}" in asked.err
         assert "assistant asks: " in asked.err
         assert question["id"] in dragoman("questions", "list").out
-        answered = dragoman("questions", "answer", question["id"], "bob@example.com")
+        assert "Send an e-mail" in dragoman("questions", "list").out
+        wrong = dragoman("questions", "answer", question["id"], "1", "to=nobody")
+        assert (wrong.code, "error: " in wrong.err) == (1, True)
+        answered = dragoman("questions", "answer", question["id"], "1", "to=bob@example.com", "subject=Tea")
         assert (answered.code, f"dragoman runs follow {question['root']}" in answered.err) == (0, True)
         assert dragoman("questions", "answer", question["id"], "again").code == 1
+        waits = dragoman("runs", "follow", question["root"], "--json").value["waits_for"]
+        assert [one["arguments"] for one in waits] == [{"to": "bob@example.com", "subject": "Tea"}]
         stopped = dragoman("runs", "cancel", question["root"], "--yes")
         assert (stopped.code, "is stopped" in stopped.err) == (0, True)
         assert dragoman("runs", "follow", question["root"]).code == 130
         assert dragoman("questions", "list").err == "note: no question waits\n"
 
 
-def test_who_waits_goes_on_with_a_service_that_was_killed(dragoman: Command, tmp_path: Path) -> None:
+def test_who_waits_goes_on_with_a_service_that_was_killed(
+    dragoman: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The command follows the run over it, and tells nothing twice."""
-    with running_service() as service:
+    with scripted(sending, monkeypatch), running_service() as service:
         add_email(dragoman, tmp_path)
         port = service.url.rpartition(":")[2]
         with dragoman_process("ask", SEND, "--wait") as waiting:

@@ -4,19 +4,16 @@ import os
 import signal
 import stat
 import subprocess
-from collections.abc import Generator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from anyio.from_thread import start_blocking_portal
 from command_line import Command, dragoman_process, running_service
 from samples_by_command import add_email, add_tracker, sent_emails
+from scripted_by_command import scripted
 from terminal import at_terminal
 
 from patience import patient
-from servers.scenarios import Call, Reply, Script, Turn
-from servers.scripted_models import ScriptedServer, open_scripted_openai
+from servers.scenarios import Call, Reply, Turn
 
 pytestmark = pytest.mark.slow
 
@@ -29,26 +26,17 @@ def offline(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DRAGOMAN_MODEL", "offline")
 
 
-@contextmanager
-def scripted(script: Script, monkeypatch: pytest.MonkeyPatch) -> Generator[ScriptedServer]:
-    """A model provider for processes that begin within."""
-    opened = open_scripted_openai(script)
-    with start_blocking_portal() as portal, portal.wrap_async_context_manager(opened) as server:
-        monkeypatch.setenv("OPENAI_API_KEY", "key")
-        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
-        monkeypatch.setenv("DRAGOMAN_MODEL", "openai-chat:gpt-5")
-        yield server
-
-
 def test_lines_of_a_pipe_are_messages_and_answers(dragoman: Command, tmp_path: Path) -> None:
     with running_service():
         add_email(dragoman, tmp_path)
-        lines = f"check my 2 latest emails\n{SEND}\nmaybe\ny\nsend an email\nbob@example.com\n/cost\n"
+        # The first of three calls with the values that were filled in; then one whose value is typed.
+        chosen, typed = "1\n\n\n\n\n", "1\nbob@example.com\n\n"
+        lines = f"check my 2 latest emails\n{SEND}\n{chosen}maybe\ny\nsend an email\n{typed}/cost\n"
         with dragoman_process("chat", stdin=subprocess.PIPE) as chat:
             out, err = chat.communicate(lines, timeout=patient(180))
         assert chat.returncode == 0
         assert "2 emails" in out
-        assert "send-email is done" in out.replace("`", "")
+        assert "Send an e-mail is done" in out.replace("`", "")
         assert "nothing is done before you answer" in err
         assert "offline model" in err
         assert "asks: " in err
@@ -68,6 +56,12 @@ def test_at_a_terminal_a_person_says_yes_and_stops_what_takes_too_long(
         assert "set ANTHROPIC_API_KEY" in greeting
 
         chat.type(SEND + "\n")
+        offered = chat.until("other words › ")
+        assert "1 Send an e-mail" in offered
+        chat.type("1\n")
+        for value in ("to", "subject", "body", "others"):
+            chat.until(f"  {value} (")
+            chat.type("\n")
         asked = chat.until("n no › ")
         assert '"to": "bob@example.com"' in asked
         assert "assistant wants to call Send an e-mail" in asked
@@ -78,7 +72,7 @@ def test_at_a_terminal_a_person_says_yes_and_stops_what_takes_too_long(
         assert "bob@example.com" in sent_emails(tmp_path)
 
         chat.type("send an email\n")
-        chat.until("answer › ")
+        chat.until("other words › ")
         chat.press_interrupt()
         chat.until("stopping")
         chat.until("note: stopped")
@@ -111,9 +105,11 @@ def test_a_thread_is_taken_up_again_with_what_it_waits_for(dragoman: Command, tm
         thread = dragoman("ask", "check my 2 latest emails", "--json").value["thread"]
         assert dragoman("ask", SEND, "--thread", thread).code == 3
         with at_terminal("chat", "--last") as chat:
-            shown = chat.until("n no › ")
+            shown = chat.until("other words › ")
             assert "check my 2 latest emails" in shown
             assert "2 emails" in shown
+            chat.type("1\n\n\n\n\n")
+            chat.until("n no › ")
             chat.type("n\n")
             refused = chat.until(PROMPT)
             assert "✗ Send an e-mail" in refused
@@ -126,7 +122,7 @@ def test_interrupted_twice_ask_leaves_the_run_as_it_is(dragoman: Command, tmp_pa
     with running_service() as service:
         add_email(dragoman, tmp_path)
         with at_terminal("ask", SEND) as asked:
-            asked.until("n no › ")
+            asked.until("other words › ")
             os.kill(service.pid, signal.SIGSTOP)  # a service that is slow to stop it
             try:
                 asked.press_interrupt()

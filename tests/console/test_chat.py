@@ -177,6 +177,51 @@ async def test_questions_are_answered_in_their_cards(open_console: OpenConsole, 
         await expect(last_turn(page)).to_contain_text("It brought: Ada is Grace")
 
 
+async def test_a_call_is_chosen_from_three_forms_and_then_approved(
+    open_console: OpenConsole, tmp_path: Path
+) -> None:
+    async with open_console(tmp_path) as console:
+        await console.hub.connectors.add("email", **sample("email", tmp_path))
+        page = await console.page("/chat")
+        await write(page, "send an urgent email to bob@example.com")
+        card = last_turn(page).locator(".question")
+        await expect(card).to_contain_text("Which of these should be called?")
+        await expect(card).to_contain_text("Not used: urgent")
+        forms = card.locator(".call-form")
+        await expect(forms).to_have_count(3)
+        first = forms.first
+        await expect(first.locator("summary").first).to_contain_text("Send an e-mail")
+        await expect(first.locator("summary").first).to_contain_text("may change something")
+        await expect(first.get_by_label("To", exact=True)).to_have_value("bob@example.com")
+        await first.get_by_label("To", exact=True).fill("")
+        await first.get_by_text("More values").click()
+        await first.get_by_label("Subject (optional)").fill("Tea")
+        await first.get_by_label("To", exact=True).fill("ann@example.com")
+        await console.picture(page, "chat_choice")
+        await first.get_by_role("button", name="Call: Send an e-mail").click()
+        approval = last_turn(page).locator(".approval")
+        exact = approval.get_by_label("Exact arguments")
+        await expect(exact).to_have_text(
+            '{\n  "to": "ann@example.com",\n  "subject": "Tea"\n}', use_inner_text=True
+        )
+        await approval.get_by_role("button", name="Allow once").click()
+        await is_over(page)
+        await expect(last_turn(page).locator(".prose").last).to_contain_text("Send an e-mail is done")
+
+        await write(page, "send an email")
+        await last_turn(page).locator(".question").get_by_role("button", name="None of these").click()
+        await is_over(page)
+        await expect(last_turn(page)).to_contain_text("Nothing was called")
+
+        await write(page, "delete my emails")
+        await expect(last_turn(page).locator(".call-form")).to_have_count(3)
+        other = await console.page("/approvals")
+        await expect(other.locator(".call-form")).to_have_count(3)
+        await write(page, "check my 2 latest emails")  # other words are an answer, too
+        await is_over(page)
+        await expect(last_turn(page)).to_contain_text("2 emails")
+
+
 async def test_words_come_as_they_are_said_and_can_be_stopped(
     open_console: OpenConsole, tmp_path: Path
 ) -> None:

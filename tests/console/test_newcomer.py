@@ -89,6 +89,11 @@ async def _chats_and_approves(page: Page, folder: Path) -> None:
     await expect(turn.locator(".prose")).to_contain_text("Dear reader,")
 
     await _say(page, f"move the file {folder / 'draft.txt'} to {folder / 'letter.txt'}")
+    form = page.locator(".turn").last.locator(".call-form").first
+    await expect(form.locator("summary").first).to_contain_text("Move File")
+    await form.get_by_label("source").fill(str(folder / "draft.txt"))
+    await form.get_by_label("destination").fill(str(folder / "letter.txt"))
+    await form.get_by_role("button", name="Call: Move File").click()
     approval = page.locator(".turn").last.locator(".approval")
     await expect(approval.get_by_label("Exact arguments")).to_contain_text("letter.txt")
     assert (folder / "draft.txt").exists(), "it was moved before anybody said yes"

@@ -54,11 +54,11 @@ def offer_of(tool: Tool, work: WorkContext) -> Offer:
         schema=definition.input_schema,
         perform=perform,
         kind="tool",
-        title=definition.title or definition.original_name,
+        title=tool.title,
         connector=tool.slug,
         repeatable=marks.is_safe_to_repeat,
         departs_itself=True,
-        metadata={"read_only": marks.read_only, "destructive": marks.destructive},
+        metadata={"tool": tool},
     )
 
 
@@ -138,7 +138,6 @@ async def _completed(
         "properties": {name: properties.get(name, {"type": "string"}) for name in missing},
         "required": [*missing],
     }
-    title = tool.definition.title or tool.original_name
-    answer = await work.services.ask_person(f"{title} needs: {', '.join(missing)}", fields, attempt)
+    answer = await work.services.ask_person(f"{tool.title} needs: {', '.join(missing)}", fields, attempt)
     given = cast("Mapping[str, Any]", answer) if isinstance(answer, Mapping) else {missing[0]: answer}
     return {**arguments, **given}

@@ -86,7 +86,8 @@ class AgentOffers:
         self._agent_directory = agent_directory
 
     async def list(self, work: WorkContext) -> Sequence[Offer]:
-        if len(work.chain) >= DEEPEST or not await self._others(work):
+        others = await self._others(work)
+        if len(work.chain) >= DEEPEST or not others:
             return []
 
         async def ask(arguments: Mapping[str, Any], attempt: OfferCall) -> ToolReply:
@@ -99,6 +100,7 @@ class AgentOffers:
                 schema=_ASK_SCHEMA,
                 perform=ask,
                 title="Ask an agent",
+                metadata={"known": {"agent": [one.name for one in others]}},
             )
         ]
 

@@ -49,7 +49,7 @@ def choose(given: ExposureInputs) -> ExposureChoice:
     match given.forced:
         case "direct" | "search":
             return ExposureChoice(exposure=given.forced)
-        case "delegate" if given.can_delegate:
+        case "delegate" if given.can_delegate and not given.is_offline:
             return ExposureChoice(exposure="delegate")
         case "code" if given.has_code and not given.is_offline:
             return ExposureChoice(exposure="code")

@@ -11,7 +11,7 @@ from dragoman.agents.offers import Offer, OfferCall, ToolReply
 from dragoman.agents.work_context import WorkContext
 from dragoman.errors import InvalidArguments
 from dragoman.scope import Caller
-from dragoman.tool import Annotations
+from dragoman.tool import Annotations, Tool, ToolDefinition
 
 Arguments = Mapping[str, Any]
 
@@ -88,8 +88,17 @@ class ManagementOffers:
             repeatable=function.repeatable,
             # What waits for a person first leaves only after that.
             departs_itself=function.asks_first,
-            metadata={"read_only": function.reads, "destructive": function.asks_first},
+            metadata={"tool": _as_tool(function, schema)},
         )
+
+
+def _as_tool(function: _Function, schema: Mapping[str, Any]) -> Tool:
+    """As the catalog would have it: the offline model ranks functions beside tools."""
+    marks = Annotations(read_only=function.reads, destructive=function.asks_first)
+    definition = ToolDefinition(
+        original_name=function.name, description=function.description, input_schema=schema, annotations=marks
+    )
+    return Tool(name=function.name, workspace="", connector_id="", slug="", definition=definition)
 
 
 def _check(function: _Function, arguments: Arguments) -> None:

@@ -150,7 +150,7 @@ class Models:
         if name in self._registered:
             return self._registered[name]
         if name == OFFLINE:
-            from dragoman.agents.offline import OfflineModel
+            from dragoman.agents.offline.model import OfflineModel
 
             return OfflineModel()
         if ":" not in name:

@@ -64,7 +64,8 @@ class Offer:
     """One thing that a model may call now.
 
     `departs_itself`: the call takes the road, which tells the witness when it leaves. Otherwise one that is
-    not `repeatable` is written down before it is performed. `metadata` is for the offline model.
+    not `repeatable` is written down before it is performed. `metadata` is for the offline
+    model: the `tool` that it ranks, names of things that are `known`.
     """
 
     name: str

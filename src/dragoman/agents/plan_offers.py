@@ -48,7 +48,10 @@ class PlanOffers:
         description = (
             "Says your plan before you begin: which tools, why, and which step needs which other's result."
         )
-        return [Offer(name="state_plan", description=description, schema=_SCHEMA, perform=state)]
+        facts = {"tools": await work.toolbox.tools(work.caller)} if work.run.options.get("plan_only") else {}
+        return [
+            Offer(name="state_plan", description=description, schema=_SCHEMA, perform=state, metadata=facts)
+        ]
 
     async def instructions(self, work: WorkContext) -> str:
         tools = await work.toolbox.tools(work.caller)

@@ -1,11 +1,12 @@
 """A person at the prompt: says yes or no to a call, and answers what an agent wants to know."""
 
 import json
+import shlex
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol, cast
 
-from dragoman.cli.arguments import typed
+from dragoman.cli.arguments import split_words, typed
 from dragoman.cli.door import Door, Refused, path_of
 from dragoman.cli.screen import Screen, ago, cleaned, plain
 from dragoman.cli.tables import effect_of
@@ -47,8 +48,47 @@ class Prompter:
 
     def answer(self, question: Facts) -> bool:
         self._show(f"[yellow]?[/] [bold]{plain(question['agent'])}[/] asks: {plain(question['text'])}")
-        answer = self._fields(question["fields"]) if question["fields"] else self._line("answer › ")
+        fields: Facts = question["fields"] or {}
+        if "oneOf" in fields:
+            answer = self._call([one for one in fields["oneOf"] if "properties" in one])
+        else:
+            answer = self._fields(fields) if fields else self._line("answer › ")
         return self._write(path_of("questions", question["id"]), {"answer": answer})
+
+    def _call(self, calls: Sequence[Facts]) -> Any:
+        """One of several calls, with its values as they are to be sent; or other words, as typed."""
+        for number, one in enumerate(calls, 1):
+            given: Facts = one["properties"]["arguments"].get("default") or {}
+            values = plain(" ".join(f"{name}={_spelled(value)}" for name, value in given.items()), 300)
+            self._show(
+                f"  [bold]{number}[/] {plain(one['title'])} {values} [dim]{plain(one['description'])}[/]"
+            )
+        line = self._line(f"{' · '.join(map(str, range(1, len(calls) + 1)))}, none, or other words › ")
+        if not line.isdecimal() or not 1 <= int(line) <= len(calls):
+            return line
+        chosen = calls[int(line) - 1]["properties"]
+        return {"tool": chosen["tool"]["const"], "arguments": self._arguments(chosen["arguments"])}
+
+    def _arguments(self, schema: Facts) -> dict[str, Any]:
+        """A prompt for each value that is needed or was filled in, and one line for all others."""
+        properties: Facts = schema.get("properties") or {}
+        given: Facts = schema.get("default") or {}
+        asked = [name for name in properties if name in given or name in (schema.get("required") or ())]
+        rules = {
+            name: {**properties[name], **({"default": given[name]} if name in given else {})}
+            for name in asked
+        }
+        found = self._fields({**schema, "properties": rules})
+        others = [name for name in properties if name not in asked]
+        while others:
+            line = self._prompt.read(
+                f"  others ({', '.join(f'{name}=…' for name in others)}; may be left out) › "
+            )
+            try:
+                return {**found, **typed(split_words(shlex.split(line)), schema)}
+            except ValueError as error:
+                self._screen.note(str(error))
+        return found
 
     def _line(self, label: str) -> str:
         while not (line := self._prompt.read(label).strip()):
@@ -66,7 +106,7 @@ class Prompter:
             while not (value := self._prompt.read(label).strip()) and name in required and default is None:
                 pass
             if value or default is not None:
-                pairs.append((name, value or str(default)))
+                pairs.append((name, value or _spelled(default)))
         return typed(pairs, schema)
 
     def _write(self, path: str, body: Facts) -> bool:
@@ -111,6 +151,10 @@ def _wish(question: Facts) -> Iterator[Any]:
     yield Padding(Text(exact), (0, 0, 0, 4))
     until = f"the question ends {ago(question['expires_at'])}"
     yield Padding(f"[dim]{plain(question['reason'])}; {until}[/]", (0, 0, 0, 2))
+
+
+def _spelled(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _answer_of(line: str, possible: list[str]) -> str | None:

@@ -56,6 +56,7 @@ def answer(
     \b
     dragoman questions answer qst_4f… "to ada@example.com"
     dragoman questions answer qst_4f… size=3 colour=red
+    dragoman questions answer qst_4f… 1 to=ada@example.com   (the first of several calls)
     """
     with session(as_json) as (door, screen):
         found = door.ask("GET", path_of("questions", question))
@@ -68,7 +69,13 @@ def answer(
 
 
 def _answer(words: list[str], fields: Shown | None) -> Any:
-    if fields is None:
+    calls: list[Shown] = [one for one in (fields or {}).get("oneOf", ()) if "properties" in one]
+    if calls and words[0].isdecimal() and 1 <= int(words[0]) <= len(calls):
+        chosen = calls[int(words[0]) - 1]["properties"]
+        schema: Shown = chosen["arguments"]
+        given: dict[str, Any] = {**(schema.get("default") or {}), **_answer(words[1:], schema)}
+        return {"tool": chosen["tool"]["const"], "arguments": given}
+    if fields is None or calls:
         return " ".join(words)
     try:
         return typed(split_words(words), fields)
@@ -89,7 +96,8 @@ def _table(questions: Iterable[Shown]) -> "Table":
     )
     for one in questions:
         fields: Shown = one["fields"] or {}
-        wants = ", ".join(fields.get("properties", {})) or "text"
+        titles = [one["title"] for one in fields.get("oneOf", ())]
+        wants = " | ".join(titles) or ", ".join(fields.get("properties", {})) or "text"
         given = "" if one["answer"] is None else f" ({json.dumps(one['answer'], ensure_ascii=False)})"
         table.add_row(
             plain(one["id"]),

@@ -9,7 +9,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from dragoman.console.pages import caller_of, hub_of, is_part, pages_of
-from dragoman.console.questions import answer_in, exact, form_for
+from dragoman.console.questions import answer_in, calls_for, exact, form_for
 from dragoman.console.session_rights import check_scope
 from dragoman.console.submitted_form import filled
 from dragoman.errors import Conflict
@@ -82,7 +82,7 @@ async def _open(request: Request) -> dict[str, Any]:
     questions = await hub.runs.questions(caller)
     return {
         "approvals": approvals,
-        "questions": [(one, form_for(one)) for one in questions],
+        "questions": [(one, form_for(one), calls_for(one)) for one in questions],
         "names": await _names(request, approvals),
         "words": WORDS,
         "exact": exact,

@@ -1,12 +1,13 @@
 """What agents want of a person in a chat: a yes to a call, or the answer to a question."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from dragoman.console.pages import caller_of, hub_of, pages_of
-from dragoman.console.questions import answer_in, exact, form_for
+from dragoman.console.questions import OfferedCall, answer_in, calls_for, exact, form_for
 from dragoman.console.schema_forms import SchemaForm
 from dragoman.console.session_rights import check_scope
 from dragoman.console.submitted_form import filled
@@ -37,13 +38,14 @@ class ApprovalCard:
 
 @dataclass(frozen=True, slots=True)
 class QuestionCard:
-    """`form` where values of certain types are wanted and can be typed one by one, `is_json` else."""
+    """`form` where values of certain types can be typed one by one, else `is_json`; or `calls` to choose."""
 
     id: str
     status: str
     agent: str
     text: str
     form: SchemaForm | None
+    calls: Sequence[OfferedCall]
     is_json: bool
     answer: str
 
@@ -123,6 +125,7 @@ def _question_card(question: Question) -> QuestionCard:
         agent=question.agent,
         text=question.text,
         form=form,
-        is_json=question.fields is not None and form is None,
+        calls=calls_for(question),
+        is_json=form is None and not question.takes_text,
         answer=pretty(question.answer),
     )

@@ -171,7 +171,7 @@ class Messages:
             return None
         now, asked = datetime.now(UTC), await self._runs.questions(caller, thread=last.thread)
         waiting = [one for one in asked if one.expires_at > now]
-        return waiting[0] if len(waiting) == 1 and waiting[0].fields is None else None
+        return waiting[0] if len(waiting) == 1 and waiting[0].takes_text else None
 
     async def _as_answer(self, text: str, question: Question, caller: Caller) -> AcceptedRun | None:
         """None when the question is over in this moment: then the text is a new request."""

@@ -324,7 +324,7 @@ def _check_fields(answer: Any, question: Question) -> None:
     """Where values of certain types are wanted, others would fail where they are used."""
     if question.fields is None:
         return
-    if not isinstance(answer, Mapping):
+    if not isinstance(answer, Mapping) and not question.takes_text:
         names = ", ".join(question.fields.get("properties", {}))
         raise InvalidArguments("the answer must be an object", hint=f"with the fields: {names}")
     validator = compiled(question.fields).validator

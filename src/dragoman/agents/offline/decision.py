@@ -1,272 +1,250 @@
-"""What to do next in a turn: call tools, ask for what is missing, or say what came of it.
+"""What the offline model does next: call a tool, let the person choose among three, or say what came of it.
 
-Nothing is remembered between requests: the steps are read out of the message again each time, and calls
-that the turn holds already are the steps that are done. So a resumed turn goes on where it stopped.
+Search ranks the tools; one is called without asking only when it reads, is clearly first and has all that it
+needs. Nothing is remembered between requests: a resumed turn is read again and goes on where it stopped.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import date
-from typing import Any, cast
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple, cast
 
-from dragoman.agents.offline import answers
-from dragoman.agents.offline.choosing import chosen
-from dragoman.agents.offline.clauses import clauses_of
-from dragoman.agents.offline.draft import Draft, Filled
-from dragoman.agents.offline.filling import fill
-from dragoman.agents.offline.grammar import PRONOUNS, opening
-from dragoman.agents.offline.kinds import coerced
-from dragoman.agents.offline.matching import Match
-from dragoman.agents.offline.parameters import Parameter
-from dragoman.agents.offline.plans import STATE, ToldTool, plan, told_tools
-from dragoman.agents.offline.references import Reference
-from dragoman.agents.offline.results import Reading, read
-from dragoman.agents.offline.sentence import Sentence
-from dragoman.agents.offline.tools import Candidate, Definition, Reader
-from dragoman.agents.offline.turn import Done, Turn
+from dragoman.agents.offline.sentence import REQUESTS, Filled, Filling, is_filler, parameters_of, tokens_of
+from dragoman.catalog.search.index import SearchIndex
+from dragoman.catalog.search.query import SearchQuery
+from dragoman.catalog.search.ranking import ranked
+from dragoman.catalog.search.vectors import WordVectors
+from dragoman.catalog.search.words import name_key, parts, stem
+from dragoman.scope import Caller
+from dragoman.tool import Tool
 
-MOST_CALLS = 6
-ASK = "ask_person"
-THROUGH = "call_tool"
-_SCHEMAS = ("input_schema", "inputSchema", "parameters", "parameters_json_schema", "schema")
+NOTE = "This is basic matching by the built-in `offline` model, not a language model."
+SET_ONE = "For one, set OPENAI_API_KEY or ANTHROPIC_API_KEY, or start Ollama; `dragoman models` shows them."
+ASK, SEARCH, STATE = "ask_person", "search_tools", "state_plan"
+NONE = "none"
+_SHOWN, _RANKED, _ROWS = 3, 12, 20
+_AHEAD = 0.15  # so much the first must be ahead of the second
+_LONGEST = 2_000  # characters that search reads
+_NAMES = ("title", "name", "full_name", "login", "id")
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Done(NamedTuple):
+    """One call that has come to its end."""
+
     tool: str
-    arguments: Mapping[str, Any]
+    content: Any
+    outcome: str = "success"
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """Either calls, which are independent of each other, or a text that ends the turn."""
+class Turn(NamedTuple):
+    """`done` are the calls since it was asked, `earlier` those before. `unread` is what nobody matched."""
 
-    calls: tuple[Call, ...] = ()
+    text: str = ""
+    unread: str = ""
+    done: Sequence[Done] = ()
+    earlier: Sequence[Done] = ()
+    is_first: bool = True
+
+
+class Decision(NamedTuple):
+    """The tool to call with its arguments, or a text that ends the turn."""
+
+    tool: str = ""
+    arguments: Mapping[str, Any] = {}
     text: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
-    clause: str
-    match: Match | None
-
-
-@dataclass(slots=True)
-class Progress:
-    """How far a turn has come: calls that no step has claimed yet, and what the others brought."""
-
-    left: list[Done]
-    told: list[answers.Told] = field(default_factory=list[answers.Told])
-    unmatched: list[str] = field(default_factory=list[str])
-
-    def claim(self, is_mine: Callable[[Done], bool]) -> list[Done]:
-        mine = [one for one in self.left if is_mine(one)]
-        self.left = [one for one in self.left if one not in mine]
-        return mine
-
-    @property
-    def readings(self) -> list[Reading]:
-        return [one.reading for one in self.told]
+class Match(NamedTuple):
+    tool: Tool
+    score: float
+    filled: Filled
 
 
 class Decider:
-    def __init__(self, reader: Reader) -> None:
-        self._reader = reader
+    """Keeps the index of the tools that were ranked last. Not for two threads at once."""
 
-    def decide(self, turn: Turn, tools: Sequence[Definition], today: date) -> Decision:
-        offered = {tool.name: tool for tool in tools}
+    def __init__(self, words: WordVectors) -> None:
+        self._words = words
+        self._index = SearchIndex(words)
+        self._tools: Sequence[Tool] = ()
+
+    def decide(self, turn: Turn, offered: Mapping[str, Any]) -> Decision:
+        """`offered` are pydantic-ai's definitions by name, with the metadata of the offers."""
         if STATE in offered and offered.keys() <= {STATE, ASK}:
-            return self._plan(turn, today)
-        candidates = self._reader.candidates(tools, turn.instructions)
-        candidates += self._found(turn) if THROUGH in offered else []
-        progress = Progress(list(turn.done))
-        for step in self._steps(turn, candidates, today):
-            decision = self._next(step, turn, progress, offered, today)
-            if decision is not None:
-                return decision if len(turn.done) < MOST_CALLS else self._end(turn, progress, candidates)
-            if progress.told and progress.told[-1].reading.failed:
-                break
-        return self._end(turn, progress, candidates)
+            return self._planned(turn, offered[STATE].metadata["tools"])
+        metadata: list[Mapping[str, Any]] = [one.metadata or {} for one in offered.values()]
+        tools: list[Tool] = [facts["tool"] for facts in metadata if "tool" in facts]
+        known = _known([facts.get("known") for facts in metadata], tools, turn)
+        results = [one for one in turn.done if one.tool not in (ASK, SEARCH)]
+        answer = next((one for one in turn.done if one.tool == ASK), None)
+        if results:
+            mine = [one for one in tools if one.name == results[0].tool]
+            told = [shown(mine[0].title if mine else one.tool, one.content, one.outcome) for one in results]
+            if mine and answer is None:  # else the person saw in the form what was used
+                told[:0] = _not_used(_match(turn.text, mine[0], 1.0, known).filled)
+            unread = f"Not read: {_short(turn.unread, 100)}" if turn.unread else ""
+            return Decision(text=_joined(*told, unread, f"_{NOTE}_" if turn.is_first else ""))
+        if answer is not None:  # exactly the call that the person chose
+            chosen = _table(answer.content)
+            text = "" if chosen else f"Nothing was called: {answer.content}."
+            return Decision(chosen.get("tool", ""), chosen.get("arguments", {}), text)
+        if SEARCH in offered and turn.text and not any(one.tool == SEARCH for one in turn.done):
+            return Decision(SEARCH, {"query": turn.text[:_LONGEST]})
+        matches = self.matches(turn.text, tools, known)
+        if not matches:
+            return Decision(text=self._introduction(turn.text, tools))
+        if is_clear(matches):
+            return Decision(matches[0].tool.name, matches[0].filled.arguments)
+        return _choice(matches)
 
-    def _plan(self, turn: Turn, today: date) -> Decision:
-        candidates = self._reader.candidates(told_tools(turn.instructions), "")
-        steps = [step.match.candidate for step in self._steps(turn, candidates, today) if step.match]
-        if not steps:
-            return Decision(text=answers.of_nothing(candidates, (), turn.text))
-        if any(one.tool == STATE for one in turn.done):
-            text = f"The plan: {', then '.join(f'`{one.title}`' for one in steps)}."
-            return Decision(text=answers.noted(text, not turn.has_note))
-        return Decision((Call(STATE, plan([one.name for one in steps])),))
+    def matches(self, text: str, tools: Sequence[Tool], known: Mapping[str, set[str]]) -> list[Match]:
+        """The best three, as search ranks them and for what they can use of the sentence; the best first."""
+        key = name_key(text)
+        found = [(one, 1.0) for one in tools if key and key in (name_key(one.title), name_key(one.name))]
+        if not found and text:
+            if tools != self._tools:
+                self._index, self._tools = SearchIndex(self._words), [*tools]
+                self._index.follow({("", ""): tuple(tools)})
+            view = self._index.view([("", "")], Caller())
+            hits = ranked(self._index, view, SearchQuery(text[:_LONGEST], limit=_RANKED))
+            found = [(tools[place], score) for place, score in hits]
+        matches = [_match(text, tool, score, known) for tool, score in found]
+        return sorted(matches, key=lambda one: -one.score)[:_SHOWN]
 
-    def _end(self, turn: Turn, progress: Progress, candidates: Sequence[Candidate]) -> Decision:
-        aside = {ASK, *(one.name for one in candidates if one.finds_tools)}
-        for one in progress.claim(lambda one: one.has_result and one.tool not in aside):
-            progress.told.append(answers.Told(one.tool, read(one.content, one.outcome)))
-        if progress.told:
-            text = answers.of_results(progress.told, progress.unmatched)
-            return Decision(text=answers.noted(text, not turn.has_note))
-        listed = [str(next(iter(one.given.values()))) for one in candidates if one.given]
-        return Decision(text=answers.of_nothing(candidates, list(dict.fromkeys(listed)), turn.text))
-
-    def _steps(self, turn: Turn, candidates: Sequence[Candidate], today: date) -> list[Step]:
-        text = turn.text
-        if turn.before and not opening(text)[0]:
-            text = turn.before
-        if not text.strip() or not candidates:
-            return []
-        known = self._reader.listed(turn.instructions)
-
-        def match_of(start: int, end: int) -> Match | None:
-            return chosen(text[start:end], candidates, self._reader, known, today)
-
-        pieces: list[tuple[int, int, Match | None]] = []
-        for start, end in clauses_of(text):
-            match = match_of(start, end)
-            if pieces and self._continues(text[start:end], match, pieces[-1][2]):
-                first = pieces.pop()
-                start, match = first[0], match_of(first[0], end)
-            pieces.append((start, end, match))
-        return [Step(text[start:end].strip(), match) for start, end, match in pieces]
-
-    def _continues(self, clause: str, match: Match | None, before: Match | None) -> bool:
-        """Whether a piece is still about what the one before began, or means nothing alone."""
-        if match is None or before is None:
-            return True
-        again = match.candidate is before.candidate
-        return again and (bool(set(clause.lower().split()) & PRONOUNS) or match.candidate.given is not None)
-
-    def _next(
-        self, step: Step, turn: Turn, progress: Progress, offered: Mapping[str, Definition], today: date
-    ) -> Decision | None:
-        """What this step needs now; None when it is done, and its result is told."""
-        if step.match is None:
-            progress.unmatched.append(step.clause)
-            return None
-        tool = step.match.candidate
-        draft = self._draft(tool, step.clause, turn, progress, today)
-        filled = self._answered(draft, turn, progress)
-        done = progress.claim(
-            lambda one: (
-                _is_call_of(one, tool, offered)
-                and (not tool.finds_tools or one.arguments == filled.arguments)
-            )
+    def _introduction(self, text: str, tools: Sequence[Tool]) -> str:
+        """What is connected, and three sentences that were tried on the tools: they are called at once."""
+        lines: list[str] = []
+        working: list[tuple[int, str]] = []  # the first of each connector come first
+        for slug in dict.fromkeys(one.slug for one in tools if one.slug):
+            titles = [one.title for one in tools if one.slug == slug]
+            lines.append(f"- **{slug}**: {', '.join(titles[:8])}")
+            clear = [one.lower() for one in titles if is_clear(self.matches(one.lower(), tools, {}))]
+            working += enumerate(clear)
+        tried = [f"- {sentence}" for _, sentence in sorted(working)[:_SHOWN]]
+        is_small_talk = all(is_filler(one) or one.word in ("how", "help") for one in tokens_of(text))
+        return _joined(
+            "" if is_small_talk else f"I found no tool for this. Not used: {' '.join(text.split())[:300]}",
+            f"{NOTE} It finds tools by words, calls what only reads, and shows a form for the rest.",
+            "\n".join(["Connected:", *lines]) if lines else "Nothing is connected: add a connector first.",
+            "\n".join(["Try:", *tried]) if tried else "",
+            SET_ONE,
         )
-        if done and any(one.has_result for one in done):
-            if not tool.finds_tools:
-                progress.told += [
-                    answers.Told(tool.title, read(one.content, one.outcome)) for one in done if one.has_result
-                ]
-            else:
-                progress.unmatched.append(step.clause)
-            return None
-        if filled.missing:
-            return self._ask(tool, filled, turn, offered)
-        return Decision(tuple(_call(tool, one, offered) for one in filled.all_arguments[:MOST_CALLS]))
 
-    def _draft(self, tool: Candidate, clause: str, turn: Turn, progress: Progress, today: date) -> Draft:
-        sentence = Sentence.of(clause)
-        earlier = [read(one.content, one.outcome) for one in turn.earlier[-3:]]
-        reference = Reference.find(sentence, [*earlier, *progress.readings])
-        known = (*tool.listed, *self._reader.listed(turn.instructions))
-        draft = Draft(tool, sentence, today, known, turn.text if tool.given else clause)
-        fill(draft)
-        if reference is not None:
-            reference.complete(draft)
-        return draft
-
-    def _answered(self, draft: Draft, turn: Turn, progress: Progress) -> Filled:
-        """With what the person answered to the question for it."""
-        filled = draft.filled()
-        if filled.missing and progress.left and progress.left[0].tool == ASK:
-            asked = progress.left.pop(0)
-            if asked.has_result and asked.outcome == "success":
-                _take_answer(draft, filled.missing, asked.content)
-        elif filled.missing and turn.before and not opening(turn.text)[0]:
-            _take_answer(draft, filled.missing, turn.text)
-        return draft.filled()
-
-    def _ask(
-        self, tool: Candidate, filled: Filled, turn: Turn, offered: Mapping[str, Definition]
-    ) -> Decision:
-        question = answers.question(tool, filled.missing)
-        asker = offered.get(ASK)
-        if asker is None or any(one.tool == ASK for one in turn.done):
-            return Decision(text=answers.noted(question, not turn.has_note))
-        arguments: dict[str, Any] = {"question": question}
-        if "fields" in asker.parameters_json_schema.get("properties", {}):
-            arguments["fields"] = [one.name for one in filled.missing]
-        return Decision((Call(ASK, arguments),))
-
-    def _found(self, turn: Turn) -> list[Candidate]:
-        """The tools that searches of this turn described."""
-        found: dict[str, Candidate] = {}
-        for done in turn.done:
-            for row in (read(done.content, done.outcome).rows or ()) if done.has_result else ():
-                definition = _definition(row)
-                if definition is not None:
-                    found[definition.name] = self._reader.read(definition)
-        return list(found.values())
+    def _planned(self, turn: Turn, tools: Sequence[Tool]) -> Decision:
+        matches = self.matches(turn.text, tools, {})
+        if not matches:
+            return Decision(text=self._introduction(turn.text, tools))
+        tool, _, filled = matches[0]
+        if not any(one.tool == STATE for one in turn.done):
+            return Decision(STATE, {"steps": [{"tool": tool.name, "reason": "it ranks first"}]})
+        how = "it is called" if is_clear(matches) else "you are asked first, with a form"
+        plan = f"The plan: `{tool.title}` with {json.dumps(filled.arguments)}; {how}."
+        return Decision(text=_joined(plan, *_not_used(filled), f"_{NOTE}_"))
 
 
-def _definition(row: Any) -> ToldTool | None:
-    if not isinstance(row, dict):
-        return None
-    table = cast("dict[str, Any]", row)
-    schema = next((table[key] for key in _SCHEMAS if isinstance(table.get(key), dict)), None)
-    name, description = table.get("name"), table.get("description")
-    if not isinstance(name, str) or schema is None:
-        return None
-    return ToldTool(name, description if isinstance(description, str) else "", schema, table)
+def is_clear(matches: Sequence[Match]) -> bool:
+    """Whether the first may be called without asking."""
+    if not matches or (len(matches) > 1 and matches[0].score - matches[1].score < _AHEAD):
+        return False
+    tool, _, filled = matches[0]
+    return tool.definition.annotations.read_only is True and filled.is_safe and not filled.missing
 
 
-def _is_call_of(done: Done, tool: Candidate, offered: Mapping[str, Definition]) -> bool:
-    if done.tool == THROUGH and tool.name not in offered:
-        return tool.name in done.arguments.values()
-    settled = all(done.arguments.get(name) == value for name, value in (tool.given or {}).items())
-    return done.tool == tool.name and settled
+def _match(text: str, tool: Tool, score: float, known: Mapping[str, set[str]]) -> Match:
+    about, tokens = tool.definition, tokens_of(text)
+    named = {stem(word) for word in parts(f"{tool.original_name} {tool.title}")}
+    stems = named | {stem(word) for word in parts(f"{tool.name} {about.description}")}
+    filled = Filling(text, parameters_of(about.input_schema, known), stems).filled()
+    score = score * (0.5 + filled.share / 2) - 0.15 * min(2, len(filled.missing))
+    # What is to be done stands first: "create an issue titled …" is no matter of agents.
+    head = [{stem(part) for part in parts(one.text)} & named for one in tokens if not is_filler(one)][:2]
+    score += 0.3 if len(head) == 2 and all(head) else 0.0
+    asks = tokens and (tokens[0].word in REQUESTS or is_filler(tokens[0]))
+    return Match(tool, score - (0.2 if asks and about.annotations.read_only is not True else 0.0), filled)
 
 
-def _call(tool: Candidate, arguments: Mapping[str, Any], offered: Mapping[str, Definition]) -> Call:
-    if tool.name in offered:
-        return Call(tool.name, arguments)
-    named = {"name": tool.name, "arguments": dict(arguments)}
-    properties = offered[THROUGH].parameters_json_schema.get("properties", {})
-    for key, schema in cast("dict[str, Any]", properties).items():
-        if isinstance(schema, dict) and key not in named:
-            kind = cast("dict[str, Any]", schema).get("type")
-            if kind == "object" and "arguments" not in properties:
-                named[key] = named.pop("arguments")
-            elif kind == "string" and "name" not in properties and "name" in named:
-                named[key] = named.pop("name")
-    return Call(THROUGH, named)
+def _choice(matches: Sequence[Match]) -> Decision:
+    """A question with a form for each tool, holding what could be filled in; other words answer it, too."""
+    forms: list[dict[str, Any]] = []
+    for tool, _, filled in matches:
+        effect = "only reads" if tool.definition.annotations.read_only else "may change something"
+        # Under an `$id` of its own, references in the tool's schema mean the same as in the tool.
+        own = {"type": "object", **tool.definition.input_schema, "$id": f"urn:choice:{len(forms)}"}
+        parts_ = {"tool": {"const": tool.name}, "arguments": {**own, "default": filled.arguments}}
+        about = " · ".join(filter(None, [tool.slug, effect, *_not_used(filled)]))
+        form = {"title": tool.title, "description": about, "type": "object"}
+        forms.append({**form, "properties": parts_, "required": [*parts_]})
+    question = _joined("Which of these should be called?", *_not_used(*(one.filled for one in matches)))
+    other = {"type": "string", "title": f"Other words, or {NONE}"}
+    return Decision(ASK, {"question": question, "fields": {"oneOf": [*forms, other]}})
 
 
-def _take_answer(draft: Draft, missing: Iterable[Parameter], content: Any) -> None:
-    wanted = list(missing)
-    reading = read(content)
-    record = reading.record or {}
-    tables = [cast("dict[str, Any]", value) for value in record.values() if isinstance(value, dict)]
-    for one in wanted:
-        value = record.get(one.name, next((table.get(one.name) for table in tables), None))
-        form = coerced(one, str(value)) if isinstance(value, str | int | float) else value
-        if form is not None:
-            draft.found[one.path] = form
-    texts = [str(value) for value in record.values() if isinstance(value, str | int | float)]
-    text = reading.text or (texts[0] if texts else "")
-    left = [one for one in wanted if one.path not in draft.found]
-    if not left or not text.strip():
-        return
-    if len(left) == 1 and left[0].takes_text and not left[0].format:
-        _give_whole(draft, left[0], text)
-        return
-    again = Draft(replace(draft.tool, parameters=tuple(left), given=None), Sentence.of(text), draft.today)
-    fill(again)
-    draft.found |= again.found
-    if len(left) == 1 and left[0].path not in draft.found:
-        _give_whole(draft, left[0], text)
+def _known(things: Sequence[Any], tools: Sequence[Tool], turn: Turn) -> dict[str, set[str]]:
+    """Names of things that exist, by the stem of what they are: from offers, and from earlier results."""
+    known: dict[str, set[str]] = {"connector": {one.slug for one in tools if one.slug}}
+    for table in [*things, *(_opened(done.content)[0] for done in turn.earlier)]:
+        for kind, rows in _table(table).items():
+            for row in cast("list[Any]", rows) if isinstance(rows, list) else ():
+                named = [row, *(_table(row).get(name) for name in _NAMES)]
+                known.setdefault(stem(kind), set()).update(one for one in named if isinstance(one, str))
+    return known
 
 
-def _give_whole(draft: Draft, parameter: Parameter, text: str) -> None:
-    form = coerced(parameter, text.strip().strip("\"'“”"))
-    if form is not None:
-        draft.found[parameter.path] = form if {"string", "integer", "number"} & parameter.types else [form]
+def shown(title: str, content: Any, outcome: str) -> str:
+    """A result as Markdown, without knowing the tool. Marks of its sources stay: `[c1]`."""
+    value, cited = _opened(content)
+    table = _table(value)
+    if outcome != "success":
+        hint = f"\n\nHint: {table['hint']}" if table.get("hint") else ""
+        return f"`{title}` did not work: {table.get('message') or value}{hint}"
+    is_record = any(isinstance(one, str | Mapping) for one in table.values())
+    noun = next((name for name, one in table.items() if isinstance(one, list) and not is_record), "results")
+    rows = table.get(noun, value)
+    if isinstance(rows, list):
+        lines = [f"- {_line(row)}" for row in cast("list[Any]", rows)]
+        more = ", and there are more" if table.get("more") is True or len(lines) > _ROWS else ""
+        return "\n".join([f"{len(lines)} {noun.replace('_', ' ')}{more}:{cited}", *lines[:_ROWS]])
+    if told := [f"- {name}: {text}" for name, one in table.items() if (text := _short(one, 400))]:
+        return "\n".join([f"`{title}` is done:{cited}", *told])
+    text = str(value or "").replace(f"_{NOTE}_", "").strip()[:4_000]
+    return (text or f"`{title}` is done; it returned nothing.") + cited
+
+
+def _opened(content: Any) -> tuple[Any, str]:
+    """A result out of its wrapping, and the marks of its sources."""
+    if isinstance(content, str) and content[:1] in ("{", "["):
+        with suppress(ValueError):
+            content = json.loads(content)
+    table = _table(content)
+    sources = table.get("sources") or ([{"id": table["source"]}] if "source" in table else [])
+    return table["result"] if sources else content, "".join(f" [{one['id']}]" for one in sources)
+
+
+def _line(row: Any) -> str:
+    """The field that leads, and three others that are short."""
+    cells = {name: text for name, one in _table(row).items() if (text := _short(one, 100))}
+    leads = [name for name in _NAMES[:2] if name in cells] + [name for name in cells if " " in cells[name]]
+    lead = next(iter([*leads, *cells]), "")
+    rest = [text for name, text in cells.items() if name != lead and name not in _NAMES and len(text) < 60]
+    return " · ".join([f"**{cells[lead]}**", *rest[:3]]) if lead else _short(row, 100)
+
+
+def _short(value: Any, most: int) -> str:
+    if isinstance(value, list):
+        value = ", ".join(_short(one, 40) for one in cast("list[Any]", value)[:5])
+    line = "" if value is None or isinstance(value, bool | Mapping) else " ".join(str(value).split())
+    return line if len(line) <= most else f"{line[: most - 1]}…"
+
+
+def _table(value: Any) -> Mapping[str, Any]:
+    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
+
+
+def _not_used(*filled: Filled) -> list[str]:
+    """The words that none of them uses."""
+    common = [one for one in filled[0].unused if all(one in other.unused for other in filled)]
+    return [f"Not used: {', '.join(common)}"] if common else []
+
+
+def _joined(*pieces: str) -> str:
+    return "\n\n".join(filter(None, pieces))

@@ -46,6 +46,11 @@ def terms(text: str) -> list[str]:
     return [stem(word) for word in parts(text) if word not in _STOP_WORDS]
 
 
+def is_stop_word(word: str) -> bool:
+    """Whether the word, in lower case, is one that the index leaves out."""
+    return word in _STOP_WORDS
+
+
 def telling_words(text: str) -> list[str]:
     """The words by which one can judge whether a question means anything: no letters, no numbers."""
     words = dict.fromkeys(parts(text))

@@ -13,13 +13,13 @@ _YES_NO = ((True, "yes"), (False, "no"))
 
 
 @dataclass(frozen=True, slots=True)
-class ShapeVariant:
+class Variant:
     label: str
     schema: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ValueShape:
+class Shape:
     """`type` is empty where the schema leaves it open. `choices` are values with what people read of them."""
 
     type: str = ""
@@ -31,7 +31,7 @@ class ValueShape:
     example: Any = MISSING
     constant: Any = MISSING
     choices: tuple[tuple[Any, str], ...] = ()
-    variants: tuple[ShapeVariant, ...] = ()
+    variants: tuple[Variant, ...] = ()
     properties: Mapping[str, Any] = field(default_factory=dict[str, Any])
     required: frozenset[str] = frozenset()
     items: Any = None
@@ -41,14 +41,14 @@ class ValueShape:
     maximum: float | None = None
 
 
-def shape_of(schema: Any, root: Mapping[str, Any]) -> ValueShape:
+def shape_of(schema: Any, root: Mapping[str, Any]) -> Shape:
     """Of anything that stands where a schema may stand; what is none is a value of any kind."""
     whole = _resolved(schema, root)
     whole, is_nullable = _without_null(whole, root)
     types = [str(one) for one in _sequence(whole.get("type"))]
     variants = _variants(whole, types, root)
     choices = _choices(whole, types, root)
-    return ValueShape(
+    return Shape(
         type=types[0] if len(types) == 1 else "object" if not types and "properties" in whole else "",
         title=_text(whole, "title"),
         description=_text(whole, "description"),
@@ -129,16 +129,14 @@ def _without_null(whole: dict[str, Any], root: Mapping[str, Any]) -> tuple[dict[
     return whole, is_nullable
 
 
-def _variants(
-    whole: Mapping[str, Any], types: list[str], root: Mapping[str, Any]
-) -> tuple[ShapeVariant, ...]:
+def _variants(whole: Mapping[str, Any], types: list[str], root: Mapping[str, Any]) -> tuple[Variant, ...]:
     options = _sequence(whole.get("anyOf")) or _sequence(whole.get("oneOf"))
     if options and not whole.get("properties"):
         shapes = [_resolved(one, root) for one in options]
-        return tuple(ShapeVariant(_label(shape, index), shape) for index, shape in enumerate(shapes))
+        return tuple(Variant(_label(shape, index), shape) for index, shape in enumerate(shapes))
     if len(types) > 1:
         beside = {name: value for name, value in whole.items() if name not in ("default", "description")}
-        return tuple(ShapeVariant(one, {**beside, "type": one}) for one in types)
+        return tuple(Variant(one, {**beside, "type": one}) for one in types)
     return ()
 
 
