@@ -202,7 +202,7 @@ async def test_a_call_is_chosen_from_three_forms_and_then_approved(
         approval = last_turn(page).locator(".approval")
         exact = approval.get_by_label("Exact arguments")
         await expect(exact).to_have_text(
-            '{\n  "to": "ann@example.com",\n  "subject": "Tea"\n}', use_inner_text=True
+            '{\n  "subject": "Tea",\n  "to": "ann@example.com"\n}', use_inner_text=True
         )
         await approval.get_by_role("button", name="Allow once").click()
         await is_over(page)
