@@ -91,7 +91,8 @@ def test_at_a_terminal_a_person_says_yes_and_stops_what_takes_too_long(
         chat.press_end()
         left = chat.until("dragoman chat --thread thr_")
         assert chat.wait() == 0
-        assert "\nassistant\n→ Send an e-mail" in chat.screen
+        assert "assistant asks: Which of these should be called?" in chat.screen
+        assert "\nassistant\n" in chat.screen.split("\n→ Send an e-mail")[0]
         assert "is typing" not in chat.screen, left
     history = home / "chat_history"
     assert SEND in history.read_text()
