@@ -53,7 +53,7 @@ def contender(hub: peers.Hub, name: str) -> lab.Contender:
     caller = Caller(workspace="bench", user=name)
 
     async def call() -> None:
-        output = await hub.call("echo", {"text": peers.TEXT}, caller=caller)
+        output = await hub.acting_for(caller).call("echo", {"text": peers.TEXT})
         assert output.ok, output.error
 
     async def settle() -> None:

@@ -150,7 +150,7 @@ async def resumption(report: lab.Report, runs: int) -> None:
         before, cpu, started = process.memory_info().rss, time.process_time(), time.perf_counter()
         async with AsyncExitStack() as stack:
             hub = await opened(stack, Path(folder))
-            dispatch = await hub.runs.open()
+            dispatch = await hub.open_engine()
             while len(dispatch.held) < runs or dispatch.at_work:
                 await asyncio.sleep(0.01)
             seconds, used = time.perf_counter() - started, time.process_time() - cpu
@@ -179,7 +179,7 @@ async def opened(stack: AsyncExitStack, home: Path) -> Hub:
     hub = await stack.enter_async_context(Hub(Settings(home=home, model="scripted")))
     hub.models.register("scripted", model())
     hub.add_tool(echo, annotations=READS)
-    await hub.runs.open()
+    await hub.open_engine()
     return hub
 
 

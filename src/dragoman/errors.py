@@ -10,7 +10,8 @@
     │   ├── Denied             denied
     │   │   ├── ApprovalPending approval_pending  a person has not answered yet; call again
     │   │   └── ApprovalRefused approval_refused  a person said no
-    │   └── Unauthenticated    unauthenticated
+    │   ├── Unauthenticated    unauthenticated
+    │   └── NotOpen            not_open         a hub is used before it was opened or after it was closed
     ├── ToolFault
     │   ├── ToolFailed         tool_failed      the tool ran and says no
     │   ├── InputRequired      input_required   the tool asks something that was not answered
@@ -112,6 +113,10 @@ class ApprovalRefused(Denied):
 
 class Unauthenticated(CallerFault):
     code = "unauthenticated"
+
+
+class NotOpen(CallerFault):
+    code = "not_open"
 
 
 class ToolFault(DragomanError):

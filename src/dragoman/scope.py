@@ -66,6 +66,8 @@ class Caller:
 
 
 LOCAL_CALLER = Caller(role="operator")
+# Who asks where no credential is needed: in no workspace, with no right to anything.
+NOBODY = Caller(workspace="-", user="-", grants=(frozenset(),))
 
 
 def identity_of(caller: Caller, isolation: Isolation) -> str:

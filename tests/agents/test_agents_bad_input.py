@@ -201,7 +201,7 @@ async def test_only_a_person_answers_and_only_in_time(tmp_path: Path, database_u
         run = (await hub.messages.post("which")).run
         question = await _question(hub, run)
         # By a client of the person's: a message of its own, which waits for its turn.
-        other = await hub.messages.post("red", thread=run.thread, caller=replace(hub.caller, way="mcp"))
+        other = await hub.acting_for(replace(hub.caller, way="mcp")).messages.post("red", thread=run.thread)
         assert other.run.id != run.id
         assert (await hub.runs.question(question.id)).status == "pending"
         # By the person: the answer.
@@ -221,9 +221,9 @@ async def test_only_a_person_answers_and_only_in_time(tmp_path: Path, database_u
             workspace=question.workspace, user=question.user, thread=run.thread, author="person", text="x"
         )
         before = len(await hub.messages.list(run.thread))
-        assert await hub._store.runs.answer_by(message, question.id, late) is None
+        assert await hub._runtime.store.runs.answer_by(message, question.id, late) is None
         assert len(await hub.messages.list(run.thread)) == before
-        await hub._store.runs.close_questions(run.workspace, run.id, "expired")
+        await hub._runtime.store.runs.close_questions(run.workspace, run.id, "expired")
         later = await hub.messages.post("green", thread=run.thread)
         assert later.run.id != run.id
         assert (await hub.runs.finished(later.run)).answer == "green: []"

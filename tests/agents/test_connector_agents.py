@@ -131,32 +131,34 @@ async def test_a_start_makes_up_for_what_was_missed(settings: Settings) -> None:
 
 async def test_who_may_change_it_is_who_may_change_the_connector(settings: Settings) -> None:
     async with Hub(settings) as hub:
-        await hub.connectors.add("mine", caller=ANNA, **BOX)
-        await hub.connectors.add("ours", shared=True, caller=ADMIN, **BOX)
-        await hub.agents.update("mine", ANNA, instructions="Mine.")
-        await hub.agents.update("ours", ADMIN, model="offline")
+        await hub.acting_for(ANNA).connectors.add("mine", **BOX)
+        await hub.acting_for(ADMIN).connectors.add("ours", shared=True, **BOX)
+        await hub.acting_for(ANNA).agents.update("mine", instructions="Mine.")
+        await hub.acting_for(ADMIN).agents.update("ours", model="offline")
         with pytest.raises(Denied):
-            await hub.agents.update("ours", ANNA, instructions="Mine too.")
+            await hub.acting_for(ANNA).agents.update("ours", instructions="Mine too.")
         for stranger in (BERT, ADMIN, OTHER):
             with pytest.raises(NotFound):
-                await hub.agents.update("mine", stranger, instructions="No.")
+                await hub.acting_for(stranger).agents.update("mine", instructions="No.")
         for field in ("connectors", "capabilities", "description"):
             with pytest.raises(InvalidArguments):
-                await hub.agents.update("mine", ANNA, **{field: None})
+                await hub.acting_for(ANNA).agents.update("mine", **{field: None})
         with pytest.raises(InvalidArguments):
-            await hub.agents.remove("mine", ANNA)
-        assert (await hub.agents.get("mine", ANNA)).instructions == "Mine."
-        assert (await hub.agents.get("ours", BERT)).model == "offline"
+            await hub.acting_for(ANNA).agents.remove("mine")
+        assert (await hub.acting_for(ANNA).agents.get("mine")).instructions == "Mine."
+        assert (await hub.acting_for(BERT).agents.get("ours")).model == "offline"
 
 
 async def test_numbers_of_a_connector_of_the_app_never_cross_tenants(
     tmp_path: Path, database_url: str
 ) -> None:
     async with open_scripted(tmp_path, echoing, database_url=database_url) as (hub, _):
-        await hub.connectors.add("box", caller=Caller(APP, "", role="operator"), shared=True, **BOX)
+        await hub.acting_for(Caller(APP, "", role="operator")).connectors.add("box", shared=True, **BOX)
         for caller, times in ((ANNA, 2), (OTHER, 1)):
             for _ in range(times):
-                answer = await hub.queries.ask(ConnectorQuery(connector_id="box", query="echo hi"), caller)
+                answer = await hub.acting_for(caller).queries.ask(
+                    ConnectorQuery(connector_id="box", query="echo hi")
+                )
                 assert answer["status"] == "success", answer
         ours = await numbers(hub, caller=ANNA, runs=2)
         theirs = await numbers(hub, caller=OTHER)

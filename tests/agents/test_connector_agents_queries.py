@@ -162,7 +162,7 @@ async def test_what_a_server_says_of_itself_is_marked_as_data(tmp_path: Path) ->
 
 
 async def fails(hub: Any, asked: ConnectorQuery, caller: Caller | None = None) -> tuple[str, str, str]:
-    answer = await hub.queries.ask(asked, caller)
+    answer = await hub.acting_for(caller).queries.ask(asked)
     assert answer["status"] == "error", answer
     assert answer["data"] is None
     error = answer["error"]
@@ -246,7 +246,7 @@ async def test_a_connector_that_wants_a_credential_of_each_user_says_which(tmp_p
     async with open_scripted(tmp_path, lambda turn: Reply(text="?")) as (hub, _):
         chief = Caller("acme", "chief", role="admin")
         facts = quick(**stdio(), personal=["env:TOKEN"])
-        await hub.connectors.add("bank", shared=True, caller=chief, **facts)
+        await hub.acting_for(chief).connectors.add("bank", shared=True, **facts)
         code, cause, told = await fails(hub, query("bank"), Caller("acme", "anna"))
         assert (code, cause) == ("MCP_ORCHESTRATION_FAILED", "needs_auth")
         assert "TOKEN" in told

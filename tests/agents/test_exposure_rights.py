@@ -47,7 +47,7 @@ def attacking(seen: Seen) -> list[Call] | str:
 async def by_user(hub: Hub, attack: str, way: str) -> Run:
     """The user has no right to it."""
     caller = LOCAL_CALLER.narrowed({"mcp_box_echo", "mcp_integration_of_another"})
-    return await hub.messages.ask(attack, options={"exposure": way}, caller=caller)
+    return await hub.acting_for(caller).messages.ask(attack, options={"exposure": way})
 
 
 async def by_agent(hub: Hub, attack: str, way: str) -> Run:

@@ -23,9 +23,9 @@ ADA = Caller(user="ada")
 
 async def inject(hub: Hub, arm: str, runs: int, *, errors: int = 0, milliseconds: float = 100.0) -> None:
     """Finished runs of one arm, as they would be counted."""
-    start = len(await hub._store.rollout.samples(datetime(2020, 1, 1, tzinfo=UTC)))
+    start = len(await hub._runtime.store.rollout.samples(datetime(2020, 1, 1, tzinfo=UTC)))
     for number in range(runs):
-        await hub._store.rollout.add(
+        await hub._runtime.store.rollout.add(
             RolloutSample(
                 run=f"run_{start + number}",
                 workspace="local",
@@ -45,7 +45,7 @@ async def test_errors_and_then_latency_switch_the_arm_off_and_it_stays_off(
 ) -> None:
     settings = Settings(home=tmp_path, database_url=database_url, rollout_users=("ada",))
     async with Hub(settings) as hub:
-        assert await hub.rollout.arm_of(ADA) == "agents"
+        assert await hub._runtime.rollout.arm_of(ADA) == "agents"
         await inject(hub, "direct", 50)
         await inject(hub, "agents", 100, errors=4, milliseconds=140)
         assert (await hub.rollout.status()).is_active  # 4 % and +40 % are fine
@@ -57,12 +57,12 @@ async def test_errors_and_then_latency_switch_the_arm_off_and_it_stays_off(
         assert (status.is_active, status.is_rolled_back) == (False, True)
         assert status.rollback is not None
         assert "6 of 100 runs failed: 6.0 %" in status.rollback.reason
-        assert await hub.rollout.arm_of(ADA) is None
+        assert await hub._runtime.rollout.arm_of(ADA) is None
         assert (await heard).data == {"what": "rolled_back"}
         (entry,) = await hub.audit.list(action="rollout.rolled_back")
         assert "6.0 %" in entry.details["reason"]
     async with Hub(settings) as hub:
-        assert await hub.rollout.arm_of(ADA) is None
+        assert await hub._runtime.rollout.arm_of(ADA) is None
         assert (await hub.rollout.status()).rollback == status.rollback
         again = await hub.rollout.set()
         assert (again.is_active, again.plan.share, again.arms["agents"].runs) == (True, 50, 0)
@@ -89,15 +89,15 @@ async def _next_change(hub: Hub) -> Event:
 async def test_several_processes_agree(tmp_path: Path, database_url: str) -> None:
     settings = Settings(home=tmp_path, database_url=database_url)
     async with Hub(settings) as one, Hub(settings) as other:
-        assert await other.rollout.arm_of(ADA) is None
+        assert await other._runtime.rollout.arm_of(ADA) is None
         await one.rollout.set(users=["ada"])
 
         async def other_has(arm: str | None) -> bool:
-            return await other.rollout.arm_of(ADA) == arm
+            return await other._runtime.rollout.arm_of(ADA) == arm
 
         await until(lambda: other_has("agents"))
         await inject(other, "agents", 20, errors=20)
-        await other.rollout.judge()
+        await other._runtime.rollout.judge()
         assert (await one.rollout.status()).is_rolled_back
         await until(lambda: other_has(None))
 
@@ -164,17 +164,17 @@ async def test_thumbs_are_counted_and_a_run_is_rated_by_its_owner_only(tmp_path:
         assert (figures.thumbs_up, figures.thumbs_down) == (0, 1)
         assert (await hub.messages.list(run.thread))[-1].details["thumb"] == -1
         with pytest.raises(NotFound):
-            await hub.runs.thumb(run.id, 1, caller=ADA)
+            await hub.acting_for(ADA).runs.thumb(run.id, 1)
 
 
 async def test_only_the_operator_looks_and_sets(tmp_path: Path) -> None:
     async with Hub(Settings(home=tmp_path)) as hub:
-        admin = Caller(user="ada", role="admin")
-        for ask in (hub.rollout.status, hub.rollout.reset):
+        rollout = hub.acting_for(Caller(user="ada", role="admin")).rollout
+        for ask in (rollout.status, rollout.reset):
             with pytest.raises(Denied):
-                await ask(admin)
+                await ask()
         with pytest.raises(Denied):
-            await hub.rollout.set(share=100, caller=admin)
+            await rollout.set(share=100)
 
 
 async def test_the_operator_sets_it_over_rest(tmp_path: Path) -> None:

@@ -42,9 +42,9 @@ async def team(home: Path, database_url: str) -> AsyncGenerator[Hub]:
     async with open_scripted(home, script, database_url=database_url) as (hub, _):
         for caller in (ADA, BOB, EVE):
             slug = f"box-{caller.user}"
-            await hub.connectors.add(slug, **quick(**stdio()), caller=caller)
+            await hub.acting_for(caller).connectors.add(slug, **quick(**stdio()))
             secret = f"secret-{caller.user}"
-            await hub.agents.create("helper", instructions=secret, connectors=[slug], caller=caller)
+            await hub.acting_for(caller).agents.create("helper", instructions=secret, connectors=[slug])
         yield hub
 
 
@@ -54,13 +54,13 @@ async def test_agents_of_one_name_have_their_own_tools_messages_and_numbers(
     async with team(tmp_path, database_url) as hub:
         runs: dict[str, Run] = {}
         for caller in (ADA, BOB, EVE):
-            run = await hub.messages.ask("@helper say what you see", caller=caller)
+            run = await hub.acting_for(caller).messages.ask("@helper say what you see")
             assert run.answer == f"['{caller.user}'] ['mcp_box-{caller.user}_echo']", run.error
             runs[caller.user] = run
         for caller in (ADA, BOB, EVE):
             own = runs[caller.user]
-            assert [run.id for run in await hub.runs.list(caller)] == [own.id]
-            assert len(await hub.messages.list(own.thread, caller=caller)) == 2
+            assert [run.id for run in await hub.acting_for(caller).runs.list()] == [own.id]
+            assert len(await hub.acting_for(caller).messages.list(own.thread)) == 2
             counted = await numbers(hub, "helper", caller=caller)
             assert (counted.runs, counted.calls) == (1, 1)
             for other in (ADA, BOB, EVE):
@@ -70,15 +70,15 @@ async def test_agents_of_one_name_have_their_own_tools_messages_and_numbers(
 
 async def _sees_nothing_of(hub: Hub, run: Run, stranger: Caller) -> None:
     with pytest.raises(NotFound):
-        await hub.runs.get(run.id, stranger)
+        await hub.acting_for(stranger).runs.get(run.id)
     with pytest.raises(NotFound):
-        await hub.runs.cancel(run.id, stranger)
+        await hub.acting_for(stranger).runs.cancel(run.id)
     with pytest.raises(NotFound):
-        await hub.messages.list(run.thread, caller=stranger)
+        await hub.acting_for(stranger).messages.list(run.thread)
     with pytest.raises(NotFound):
-        await hub.messages.post("hello", thread=run.thread, caller=stranger)
+        await hub.acting_for(stranger).messages.post("hello", thread=run.thread)
     with pytest.raises(NotFound):
-        await anext(hub.runs.follow(run.id, caller=stranger))
+        await anext(hub.acting_for(stranger).runs.follow(run.id))
 
 
 async def test_questions_and_what_follows_them_stay_with_who_was_asked(
@@ -87,23 +87,23 @@ async def test_questions_and_what_follows_them_stay_with_who_was_asked(
     async with team(tmp_path, database_url) as hub:
         asked: dict[str, Question] = {}
         for caller in (ADA, BOB, EVE):
-            accepted = await hub.messages.post("@helper ask me", caller=caller)
-            async for event in hub.runs.follow(accepted.run.id, caller=caller):
+            accepted = await hub.acting_for(caller).messages.post("@helper ask me")
+            async for event in hub.acting_for(caller).runs.follow(accepted.run.id):
                 if event.kind == "question.asked":
                     break
-            (asked[caller.user],) = await hub.runs.questions(caller)
+            (asked[caller.user],) = await hub.acting_for(caller).runs.questions()
         for caller in (ADA, BOB, EVE):
             assert asked[caller.user].text == f"for ['{caller.user}']?"
             for other in (ADA, BOB, EVE):
                 if other is not caller:
                     with pytest.raises(NotFound):
-                        await hub.runs.answer(asked[caller.user].id, "mine", other)
+                        await hub.acting_for(other).runs.answer(asked[caller.user].id, "mine")
         heard = await _heard_while_answered(hub, asked["ada"], ADA, (ADA, BOB, EVE))
         assert {"question.answered", "message.added", "run.changed"} <= {event.kind for event in heard["ada"]}
         assert (heard["bob"], heard["eve"]) == ([], [])
         for caller in (BOB, EVE):
-            assert (await hub.runs.questions(caller))[0].status == "pending"
-            assert (await hub.runs.get(asked[caller.user].root, caller)).status == "waiting"
+            assert (await hub.acting_for(caller).runs.questions())[0].status == "pending"
+            assert (await hub.acting_for(caller).runs.get(asked[caller.user].root)).status == "waiting"
 
 
 async def _heard_while_answered(
@@ -114,7 +114,7 @@ async def _heard_while_answered(
     ended = asyncio.Event()
 
     async def listen(caller: Caller) -> None:
-        async for event in hub.events(caller=caller):
+        async for event in hub.acting_for(caller).events():
             heard[caller.user].append(event)
             if event.kind == "run.changed" and event.data["status"] == "done":
                 ended.set()
@@ -122,7 +122,7 @@ async def _heard_while_answered(
     async with deadline(20), asyncio.TaskGroup() as tasks:
         listening = [tasks.create_task(listen(caller)) for caller in listeners]
         await asyncio.sleep(0)
-        await hub.messages.post("go on", thread=question.thread, caller=who)
+        await hub.acting_for(who).messages.post("go on", thread=question.thread)
         await ended.wait()
         for task in listening:
             task.cancel()
@@ -133,27 +133,29 @@ async def test_a_shared_agent_is_the_workspaces_and_an_own_one_of_that_name_come
     tmp_path: Path, database_url: str
 ) -> None:
     async with team(tmp_path, database_url) as hub:
-        shared = await hub.agents.create("guide", instructions="secret-acme", shared=True, caller=ADA)
-        assert (await hub.agents.get("guide", BOB)).id == shared.id
+        shared = await hub.acting_for(ADA).agents.create("guide", instructions="secret-acme", shared=True)
+        assert (await hub.acting_for(BOB).agents.get("guide")).id == shared.id
         with pytest.raises(NotFound):
-            await hub.agents.get("guide", EVE)
+            await hub.acting_for(EVE).agents.get("guide")
         with pytest.raises(Conflict):
-            await hub.agents.create("Guide", caller=BOB)
+            await hub.acting_for(BOB).agents.create("Guide")
         with pytest.raises(Denied):
-            await hub.agents.update("guide", BOB, instructions="mine")
+            await hub.acting_for(BOB).agents.update("guide", instructions="mine")
         with pytest.raises(Denied):
-            await hub.agents.remove("guide", BOB)
+            await hub.acting_for(BOB).agents.remove("guide")
 
         # Bob had a `writer` before there was one for everybody.
-        own = await hub.agents.create("writer", instructions="secret-bob", caller=BOB)
-        everybodys = await hub.agents.create("writer", instructions="secret-acme", shared=True, caller=ADA)
-        assert (await hub.messages.ask("@writer hello", caller=BOB)).answer == "['bob'] []"
-        assert (await hub.messages.ask("@writer hello", caller=ADA)).answer == "['acme'] []"
+        own = await hub.acting_for(BOB).agents.create("writer", instructions="secret-bob")
+        everybodys = await hub.acting_for(ADA).agents.create(
+            "writer", instructions="secret-acme", shared=True
+        )
+        assert (await hub.acting_for(BOB).messages.ask("@writer hello")).answer == "['bob'] []"
+        assert (await hub.acting_for(ADA).messages.ask("@writer hello")).answer == "['acme'] []"
         assert (await numbers(hub, "writer", caller=BOB)).runs == 1
-        assert (await hub.agents.get("writer", BOB)).id == own.id
-        await hub.agents.remove("writer", BOB)
-        assert (await hub.agents.get("writer", BOB)).id == everybodys.id
-        assert (await hub.messages.ask("@writer hello", caller=BOB)).answer == "['acme'] []"
+        assert (await hub.acting_for(BOB).agents.get("writer")).id == own.id
+        await hub.acting_for(BOB).agents.remove("writer")
+        assert (await hub.acting_for(BOB).agents.get("writer")).id == everybodys.id
+        assert (await hub.acting_for(BOB).messages.ask("@writer hello")).answer == "['acme'] []"
         # What it did is counted for the workspace, whoever asked; what people said to it is theirs.
         assert (await numbers(hub, "writer", caller=BOB, runs=2)).runs == 2
-        assert len(await hub.runs.list(ADA)) == 1
+        assert len(await hub.acting_for(ADA).runs.list()) == 1

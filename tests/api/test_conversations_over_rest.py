@@ -251,7 +251,7 @@ async def test_an_answer_must_fit_the_fields_that_a_tool_asked_for(tmp_path: Pat
             fields=fields,
             expires_at=datetime.now(UTC) + timedelta(hours=1),
         )
-        await live.hub._store.runs.ask(question)
+        await live.hub._runtime.store.runs.ask(question)
         for answer in ("three", {"size": "three"}, {}):
             refused = await live.ask("POST", "/api/questions/qst_1", {"answer": answer})
             assert (refused.status, refused.value["code"]) == (422, "invalid_arguments"), answer

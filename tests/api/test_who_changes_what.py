@@ -228,7 +228,7 @@ async def test_a_replacement_follows_the_same_rules(tmp_path: Path) -> None:
     """Names, switch and fields at once, as an import writes them."""
     admin = replace(LOCAL_CALLER, user="ada", role="admin")
     async with open_town(tmp_path) as town:
-        connectors = town.live.hub.connectors
+        connectors = town.live.hub.acting_for(admin).connectors
         same: dict[str, Any] = {**BASES["far"], **MIDDLE}
         refused: list[dict[str, Any]] = [
             {**same, "aliases": ("another",)},
@@ -237,11 +237,11 @@ async def test_a_replacement_follows_the_same_rules(tmp_path: Path) -> None:
         ]
         for facts in refused:
             with pytest.raises(Denied):
-                await connectors.replace("operator-far", connect=False, caller=admin, **facts)
-        view = await connectors.replace("operator-far", enabled=False, connect=False, caller=admin, **same)
+                await connectors.replace("operator-far", connect=False, **facts)
+        view = await connectors.replace("operator-far", enabled=False, connect=False, **same)
         assert not view.connector.enabled
         with pytest.raises(Denied):
-            await connectors.replace("operator-far", connect=False, caller=admin, **same)
+            await connectors.replace("operator-far", connect=False, **same)
 
 
 async def test_tools_of_what_the_operator_gave_can_only_be_made_stricter(tmp_path: Path) -> None:

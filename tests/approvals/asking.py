@@ -40,10 +40,10 @@ async def questions(hub: Hub, count: int = 1, caller: Caller = ADMIN) -> list[Ap
     """The open ones, once there are this many; oldest first."""
 
     async def are_there() -> bool:
-        return len(await hub.approvals.list("pending", caller)) == count
+        return len(await hub.acting_for(caller).approvals.list("pending")) == count
 
     await until(are_there)
-    return (await hub.approvals.list("pending", caller))[::-1]
+    return (await hub.acting_for(caller).approvals.list("pending"))[::-1]
 
 
 async def question(hub: Hub) -> str:
@@ -56,11 +56,11 @@ def code(output: ToolOutput) -> str | None:
 
 async def asks(hub: Hub, tool: str, arguments: dict[str, Any], caller: Caller) -> bool:
     """Whether a call waits for a person. The question is left open; the caller goes away."""
-    before = {one.approval.id for one in await hub.approvals.list("pending", ADMIN)}
-    call = asyncio.ensure_future(hub.call(tool, arguments, caller=caller))
+    before = {one.approval.id for one in await hub.acting_for(ADMIN).approvals.list("pending")}
+    call = asyncio.ensure_future(hub.acting_for(caller).call(tool, arguments))
 
     async def is_decided() -> bool:
-        now = {one.approval.id for one in await hub.approvals.list("pending", ADMIN)}
+        now = {one.approval.id for one in await hub.acting_for(ADMIN).approvals.list("pending")}
         return call.done() or now != before
 
     await until(is_decided)

@@ -30,7 +30,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def call(home: Path, arguments: dict[str, Any] = SUM) -> Any:
     async def once() -> Any:
         async with open_asking(home, f"sqlite:///{home}/dragoman.db", wait=0.01) as hub:
-            return await hub.call(WRITES, arguments, caller=AGENT)
+            return await hub.acting_for(AGENT).call(WRITES, arguments)
 
     return asyncio.run(once())
 

@@ -47,7 +47,7 @@ async def test_settings_outlive_refresh_new_version_and_restart(tmp_path: Path, 
         await hub.call("mcp_raw_change_tool", {"name": "add"})
         await until(lambda: hub.tools.get(WRITES).version == 2)
         assert settings_of(hub.tools.get(WRITES)) == CHOSEN
-        [entry] = await hub._store.audit.read("local", action="tool.changed")
+        [entry] = await hub._runtime.store.audit.read("local", action="tool.changed")
         assert (entry.subject, entry.details["approval"]) == (WRITES, "always")
         assert entry.details["allowed_callers"] == ["code", "direct"]
     async with open_asking(tmp_path, database_url) as hub:
@@ -86,7 +86,7 @@ async def test_native_tools_keep_their_settings_while_others_are_added(tmp_path:
 
         tool = hub.tools.get("first")
         assert (tool.approval, tool.allowed_callers) == ("always", frozenset({"agent"}))
-        assert code(await hub.call("first", caller=AGENT)) == "approval_pending"
+        assert code(await hub.acting_for(AGENT).call("first")) == "approval_pending"
         assert code(await hub.call("first")) == "denied"
 
 
@@ -111,10 +111,10 @@ async def test_required_capabilities_and_callers_are_in_force(tmp_path: Path, sq
     async with open_asking(tmp_path, sqlite_url) as hub:
         await hub.tools.configure(READS, required_capabilities=["finance"])
         without = ANNA.narrowed(["mcp_integration"])
-        assert code(await hub.call(READS, {"text": "x"}, caller=without)) == "not_found"
-        assert READS not in {tool.name for tool in hub.tools.list(caller=without)}
+        assert code(await hub.acting_for(without).call(READS, {"text": "x"})) == "not_found"
+        assert READS not in {tool.name for tool in hub.acting_for(without).tools.list()}
         having = ANNA.narrowed(["mcp_integration", "finance"])
-        assert (await hub.call(READS, {"text": "x"}, caller=having)).ok
+        assert (await hub.acting_for(having).call(READS, {"text": "x"})).ok
         await hub.tools.configure(WRITES, allowed_callers=["agent"])
         assert code(await hub.call(WRITES, SUM)) == "denied"
 
@@ -146,12 +146,12 @@ async def test_what_makes_no_sense_is_refused_and_changes_nothing(tmp_path: Path
 async def test_members_do_not_set_what_belongs_to_all(tmp_path: Path, sqlite_url: str) -> None:
     async with open_asking(tmp_path, sqlite_url) as hub:
         with pytest.raises(Denied):
-            await hub.tools.configure(WRITES, approval="never", caller=ANNA)
+            await hub.acting_for(ANNA).tools.configure(WRITES, approval="never")
         with pytest.raises(NotFound):
-            await hub.tools.configure(WRITES, approval="never", caller=ANNA.narrowed(["mcp_mail"]))
-        assert (await hub.tools.configure(WRITES, approval="never", caller=ADMIN)).approval == "never"
-        await hub.connectors.add("own", **stdio(), caller=ANNA)
-        changed = await hub.tools.configure("mcp_own_add", approval="never", caller=ANNA)
+            await hub.acting_for(ANNA.narrowed(["mcp_mail"])).tools.configure(WRITES, approval="never")
+        assert (await hub.acting_for(ADMIN).tools.configure(WRITES, approval="never")).approval == "never"
+        await hub.acting_for(ANNA).connectors.add("own", **stdio())
+        changed = await hub.acting_for(ANNA).tools.configure("mcp_own_add", approval="never")
         assert changed.approval == "never"
 
 

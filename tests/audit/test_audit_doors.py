@@ -40,7 +40,7 @@ async def fill(home: Path) -> None:
         hub.add_tool(echo)
         for _ in range(1203):
             await hub.call("echo", {"text": "x"})
-        await hub.call("echo", {"text": "x"}, caller=ADA)
+        await hub.acting_for(ADA).call("echo", {"text": "x"})
 
 
 def test_the_command_says_which_entry_was_changed_and_ends_with_1(dragoman: Command, home: Path) -> None:

@@ -12,6 +12,7 @@ from trail import ADA, ADMIN, dumped, echo, out_of, tamper, writing_process
 from dragoman import Caller, Hub, Settings
 from dragoman.calls import Auditor
 from dragoman.errors import Denied, NotFound
+from dragoman.hub.audit import forget_entries
 from dragoman.people import User, Workspace
 from dragoman.scope import LOCAL_CALLER
 from dragoman.store import open_store
@@ -41,11 +42,11 @@ async def test_a_call_leaves_who_what_and_how_it_ended_but_never_its_arguments(
         hub.add_tool(echo)
         hub.add_tool(fail)
         arguments = {"text": CANARY}
-        output = await hub.call("echo", arguments, caller=ADA)
+        output = await hub.acting_for(ADA).call("echo", arguments)
         assert output.result == CANARY
-        await hub.call("fail", arguments, caller=ADA)
-        await hub.call("absent", arguments, caller=caller)
-        absent, failed, done = await hub.audit.list(caller=ADMIN)
+        await hub.acting_for(ADA).call("fail", arguments)
+        await hub.acting_for(caller).call("absent", arguments)
+        absent, failed, done = await hub.acting_for(ADMIN).audit.list()
     assert (done.user, done.way, done.action, done.subject, done.outcome) == (
         *("ada", "direct", "call", "echo", "ok"),
     )
@@ -62,11 +63,11 @@ async def test_entries_are_found_by_their_time(settings: Settings, database_url:
     async with Hub(settings) as hub:
         hub.add_tool(echo)
         for text in ("one", "two", "three"):
-            await hub.call("echo", {"text": text}, caller=ADA)
-        three, two, one = await hub.audit.list(caller=ADMIN)
-        assert list(await hub.audit.list(caller=ADMIN, since=two.time, until=three.time)) == [two]
-        assert list(await hub.audit.list(caller=ADMIN, until=two.time)) == [one]
-        assert list(await hub.audit.list(caller=ADMIN, since=two.time, after=three.number)) == [two]
+            await hub.acting_for(ADA).call("echo", {"text": text})
+        three, two, one = await hub.acting_for(ADMIN).audit.list()
+        assert list(await hub.acting_for(ADMIN).audit.list(since=two.time, until=three.time)) == [two]
+        assert list(await hub.acting_for(ADMIN).audit.list(until=two.time)) == [one]
+        assert list(await hub.acting_for(ADMIN).audit.list(since=two.time, after=three.number)) == [two]
 
 
 async def test_thousands_of_entries_by_two_writers_make_one_chain(
@@ -78,18 +79,18 @@ async def test_thousands_of_entries_by_two_writers_make_one_chain(
 
         async def work(one: Hub, number: int) -> None:
             for turn in range(100):
-                await one.call("echo", {"text": f"{number} {turn}"}, caller=ADA)
+                await one.acting_for(ADA).call("echo", {"text": f"{number} {turn}"})
 
         async with deadline(60):
             await asyncio.gather(*(work(one, number) for number in range(10) for one in (hub, other)))
-        await other.audit.list(caller=ADMIN, limit=1)
-        verdict = await hub.audit.verify(caller=ADMIN)
+        await other.acting_for(ADMIN).audit.list(limit=1)
+        verdict = await hub.acting_for(ADMIN).audit.verify()
         assert (verdict.is_whole, verdict.count, verdict.number, verdict.problem) == (True, 2000, 2000, None)
-        page = await hub.audit.list(caller=ADMIN, after=verdict.number + 1, limit=1)
+        page = await hub.acting_for(ADMIN).audit.list(after=verdict.number + 1, limit=1)
         assert (page[0].number, page[0].hash) == (2000, verdict.head)
         calls: set[str] = set()
         for after in (0, 1000):
-            exported = await hub.audit.export(caller=ADMIN, after=after, limit=1000)
+            exported = await hub.acting_for(ADMIN).audit.export(after=after, limit=1000)
             calls |= {entry.details["call"] for entry in exported}
     assert len(calls) == 2000
 
@@ -147,14 +148,14 @@ async def test_whatever_is_changed_or_taken_out_is_noticed_and_named(
 ) -> None:
     await write_six(database_url)
     async with Hub(settings) as hub:
-        assert (await hub.audit.verify(caller=ADMIN)).count == 6
+        assert (await hub.acting_for(ADMIN).audit.verify()).count == 6
         async with open_store(database_url) as store:
             entries = await store.audit.read("acme")
     found: dict[str, str | None] = {}
     for name, (statements, _) in CHANGES.items():
         tamper(database_url, *statements)
         async with Hub(settings) as hub:
-            verdict = await hub.audit.verify(caller=ADMIN)
+            verdict = await hub.acting_for(ADMIN).audit.verify()
             found[name] = verdict.problem
             assert verdict.is_whole is (verdict.problem is None)
         tamper(database_url, "DELETE FROM audit_heads WHERE workspace = 'acme'")
@@ -170,21 +171,21 @@ async def test_what_is_left_after_forgetting_still_verifies(settings: Settings, 
     async with open_store(database_url) as store:
         fourth = (await store.audit.read("acme"))[3]
     async with Hub(settings) as hub:
-        assert await hub.audit.tidy(fourth.time) == 3
-        verdict = await hub.audit.verify(caller=ADMIN)
+        assert await forget_entries(hub._runtime.store.audit, fourth.time) == 3
+        verdict = await hub.acting_for(ADMIN).audit.verify()
         assert (verdict.is_whole, verdict.count, verdict.number) == (True, 3, 6)
-        await hub.call("absent", caller=ADA)
-        assert (await hub.audit.verify(caller=ADMIN)).number == 7
-        assert await hub.audit.tidy(datetime.now(UTC) + timedelta(days=1)) == 4
-        verdict = await hub.audit.verify(caller=ADMIN)
+        await hub.acting_for(ADA).call("absent")
+        assert (await hub.acting_for(ADMIN).audit.verify()).number == 7
+        assert await forget_entries(hub._runtime.store.audit, datetime.now(UTC) + timedelta(days=1)) == 4
+        verdict = await hub.acting_for(ADMIN).audit.verify()
         assert (verdict.is_whole, verdict.count, verdict.number) == (True, 0, 7)
-        await hub.call("absent", caller=ADA)
-        assert (await hub.audit.verify(caller=ADMIN)).number == 8
-        await hub.call("absent", caller=ADA)
-        await hub.audit.list(caller=ADMIN)
+        await hub.acting_for(ADA).call("absent")
+        assert (await hub.acting_for(ADMIN).audit.verify()).number == 8
+        await hub.acting_for(ADA).call("absent")
+        await hub.acting_for(ADMIN).audit.list()
     tamper(database_url, "DELETE FROM audit WHERE number = 8")
     async with Hub(settings) as hub:
-        assert (await hub.audit.verify(caller=ADMIN)).problem == "entry 8 is missing"
+        assert (await hub.acting_for(ADMIN).audit.verify()).problem == "entry 8 is missing"
 
 
 async def test_strange_values_are_hashed_as_the_database_gives_them_back(database_url: str) -> None:
@@ -217,31 +218,32 @@ async def test_members_see_their_own_admins_their_workspace_the_operator_any(
     async with Hub(settings) as hub:
         for workspace in ("w1", "w2"):
             for user in (f"ada-{workspace}", "bob"):
-                await hub.call("absent", caller=Caller(workspace=workspace, user=user))
+                await hub.acting_for(Caller(workspace=workspace, user=user)).call("absent")
         member = Caller(workspace="w1", user="bob")
         admin = Caller(workspace="w1", user="root", role="admin")
-        assert [entry.user for entry in await hub.audit.list(caller=member)] == ["bob"]
-        assert [entry.user for entry in await hub.audit.export(caller=member)] == ["bob"]
-        assert [entry.user for entry in await hub.audit.list(caller=admin)] == ["bob", "ada-w1"]
-        assert [entry.user for entry in await hub.audit.list(caller=admin, user="ada")] == ["ada-w1"]
-        assert [entry.user for entry in await hub.audit.export(caller=admin)] == ["ada-w1", "bob"]
-        found = await hub.audit.list(caller=OPERATOR, workspace="name of w2")
+        assert [entry.user for entry in await hub.acting_for(member).audit.list()] == ["bob"]
+        assert [entry.user for entry in await hub.acting_for(member).audit.export()] == ["bob"]
+        assert [entry.user for entry in await hub.acting_for(admin).audit.list()] == ["bob", "ada-w1"]
+        assert [entry.user for entry in await hub.acting_for(admin).audit.list(user="ada")] == ["ada-w1"]
+        assert [entry.user for entry in await hub.acting_for(admin).audit.export()] == ["ada-w1", "bob"]
+        found = await hub.acting_for(OPERATOR).audit.list(workspace="name of w2")
         assert {entry.workspace for entry in found} == {"w2"}
-        assert (await hub.audit.verify(caller=OPERATOR, workspace="w2")).count == 2
-        assert [entry.number for entry in await hub.audit.list(caller=admin, after=2)] == [1]
-        assert not await hub.audit.list(caller=admin, action="key.added")
+        assert (await hub.acting_for(OPERATOR).audit.verify(workspace="w2")).count == 2
+        assert [entry.number for entry in await hub.acting_for(admin).audit.list(after=2)] == [1]
+        assert not await hub.acting_for(admin).audit.list(action="key.added")
         for caller in (member, admin):
-            for ask in (hub.audit.list, hub.audit.export):
+            audit = hub.acting_for(caller).audit
+            for ask in (audit.list, audit.export):
                 with pytest.raises(NotFound):
-                    await ask(caller=caller, workspace="w2")
+                    await ask(workspace="w2")
         with pytest.raises(NotFound):
-            await hub.audit.list(caller=member, user="ada-w1")
+            await hub.acting_for(member).audit.list(user="ada-w1")
         with pytest.raises(NotFound):
-            await hub.audit.list(caller=OPERATOR, workspace="nowhere")
+            await hub.acting_for(OPERATOR).audit.list(workspace="nowhere")
         with pytest.raises(Denied):
-            await hub.audit.verify(caller=member)
+            await hub.acting_for(member).audit.verify()
         with pytest.raises(NotFound):
-            await hub.audit.verify(caller=admin, workspace="w2")
+            await hub.acting_for(admin).audit.verify(workspace="w2")
 
 
 async def test_a_killed_process_loses_about_a_second_and_leaves_a_whole_chain(
@@ -257,7 +259,7 @@ async def test_a_killed_process_loses_about_a_second_and_leaves_a_whole_chain(
         process.kill()
         called += lines.read().count("called")
     async with Hub(settings) as hub:
-        verdict = await hub.audit.verify(caller=ADMIN)
+        verdict = await hub.acting_for(ADMIN).audit.verify()
     assert verdict.is_whole
     lost = 300 + called - verdict.count
     assert -1 <= lost <= 75, "there are at most 50 calls a second"

@@ -64,11 +64,11 @@ async def main(home: str, url: str, count: str) -> None:
     async with Hub(Settings(home=Path(home), database_url=url)) as hub:
         hub.add_tool(echo)
         for number in range(int(count)):
-            await hub.call("echo", {"text": str(number)}, caller=ADA)
-        await hub.audit.list(caller=ADMIN, limit=1)  # writes what waits
+            await hub.acting_for(ADA).call("echo", {"text": str(number)})
+        await hub.acting_for(ADMIN).audit.list(limit=1)  # writes what waits
         print("made", flush=True)
         while True:
-            await hub.call("echo", {"text": "more"}, caller=ADA)
+            await hub.acting_for(ADA).call("echo", {"text": "more"})
             print("called", flush=True)
             await asyncio.sleep(0.02)
 

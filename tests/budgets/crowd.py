@@ -62,7 +62,7 @@ def soon() -> float:
 
 
 async def called_at_once(hub: Hub, callers: int, caller: Caller = ADA) -> list[ToolOutput]:
-    return await asyncio.gather(*(hub.call("work", caller=caller) for _ in range(callers)))
+    return await asyncio.gather(*(hub.acting_for(caller).call("work") for _ in range(callers)))
 
 
 async def away_from_the_end_of_the_hour() -> None:

@@ -47,7 +47,7 @@ async def test_fifty_callers_at_once_get_exactly_what_the_hour_allows(
         outputs = await called_at_once(hub, 50)
         others = await called_at_once(hub, 5, Caller(workspace="acme", user="bob"))
         same_name = await called_at_once(hub, 5, Caller(workspace="other", user="ada"))
-        used = await hub.usage.show(caller=ADA)
+        used = await hub.acting_for(ADA).usage.show()
     assert ran == 30
     assert sum(output.ok for output in outputs) == 20
     assert all(output.ok for output in (*others, *same_name)), "the bound is one user's"
@@ -90,7 +90,7 @@ async def test_no_more_calls_of_a_user_run_at_once_than_allowed(tmp_path: Path, 
         return "done"
 
     async def persistent() -> None:
-        while not (output := await hub.call("work", caller=ADA)).ok:
+        while not (output := await hub.acting_for(ADA).call("work")).ok:
             assert output.error
             assert (output.error.code, output.error.retry_after) == ("limit_reached", 1.0)
             await asyncio.sleep(0.01)
@@ -116,16 +116,18 @@ async def test_a_cancelled_call_gives_its_place_back(tmp_path: Path, database_ur
     await put_user(database_url, max_concurrency=1)
     async with Hub(Settings(home=tmp_path, database_url=database_url)) as hub:
         hub.add_tool(work)
-        call = asyncio.ensure_future(hub.call("work", caller=ADA))
+        call = asyncio.ensure_future(hub.acting_for(ADA).call("work"))
         await begun.wait()
-        assert not (await hub.call("work", caller=ADA)).ok
-        [use] = [one for one in (await hub.usage.show(caller=ADA)).uses if one.bound == "max_concurrency"]
+        assert not (await hub.acting_for(ADA).call("work")).ok
+        [use] = [
+            one for one in (await hub.acting_for(ADA).usage.show()).uses if one.bound == "max_concurrency"
+        ]
         assert use.used == 1
         call.cancel()
         with pytest.raises(asyncio.CancelledError):
             await call
         go.set()
-        assert (await hub.call("work", caller=ADA)).ok
+        assert (await hub.acting_for(ADA).call("work")).ok
 
 
 async def test_a_process_that_was_killed_frees_its_place(tmp_path: Path, postgres_url: str) -> None:

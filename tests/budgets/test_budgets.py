@@ -15,7 +15,6 @@ from dragoman import Caller
 from dragoman.access import Budgets
 from dragoman.access.budgets import BudgetReservation
 from dragoman.errors import LimitReached, StoreUnavailable
-from dragoman.hub.usage import Usage
 from dragoman.identity.directory import Directory
 from dragoman.people import Bounds, Workspace
 from dragoman.store import open_store
@@ -228,12 +227,11 @@ async def test_who_has_no_bound_is_not_counted_and_asks_no_store(sqlite_url: str
 
 async def test_old_windows_and_abandoned_places_are_forgotten(database_url: str) -> None:
     async with open_desk(database_url, calls_per_hour=5, max_concurrency=2) as desk:
-        usage = Usage(caller=ADA, store=desk.store, directory=desk.directory, clock=lambda: desk.now)
         await desk.enter()
-        await usage.tidy()
+        await desk.budgets.tidy()
         assert await desk.used("calls_per_hour") == 1
         desk.now += 3 * 3600
-        await usage.tidy()
+        await desk.budgets.tidy()
         assert await desk.used("calls_per_hour") == 0
         long_ago = datetime.fromtimestamp(0, UTC)
         assert await desk.store.usage.count_places("acme", "user:ada", long_ago) == 0

@@ -51,18 +51,18 @@ async def test_admins_ask_for_anybody_of_their_workspace_and_members_for_themsel
     await put_user(database_url, ADA, calls_per_hour=2)
     async with Hub(Settings(home=tmp_path, database_url=database_url)) as hub:
         hub.add_tool(work)
-        await hub.call("work", caller=ADA)
-        await hub.calls(caller=ADA)  # writes the records
+        await hub.acting_for(ADA).call("work")
+        await hub.acting_for(ADA).calls()  # writes the records
         admin = Caller(workspace="acme", user="root", role="admin")
-        view = await hub.usage.show("ada", caller=admin)
+        view = await hub.acting_for(admin).usage.show("ada")
         assert (view.user, view.calls_last_hour, view.calls_last_day) == ("ada", 1, 1)
-        assert (await hub.usage.show(caller=admin)).calls_last_day == 0
+        assert (await hub.acting_for(admin).usage.show()).calls_last_day == 0
         for caller in (
             Caller(workspace="acme", user="bob"),
             Caller(workspace="other", user="root", role="admin"),
         ):
             with pytest.raises(NotFound):
-                await hub.usage.show("ada", caller=caller)
+                await hub.acting_for(caller).usage.show("ada")
 
 
 def test_the_command_shows_bounds_and_what_is_used(dragoman: Command, home: Path) -> None:

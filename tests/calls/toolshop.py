@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from secrets import token_bytes
 from typing import Any
 
-from dragoman.access import AccessRules, ApprovalGate, Budgets, ConcurrencyLimits
+from dragoman.access import AccessRules, ActiveConnectors, ApprovalGate, Budgets, ConcurrencyLimits
 from dragoman.calls import Auditor, Recorder, Road, open_auditor, open_recorder
 from dragoman.catalog import Catalog
 from dragoman.connections.source import ConnectionStatus, Listing, SourceCall
@@ -99,9 +99,10 @@ class World:
         directory = Directory(self.store.people)
         vault = Vault(self.store.connectors, KeyRing(Key(token_bytes(32))))
         approvals = ApprovalGate(self.store.approvals, vault, directory, self.events, wait=1.0)
+        active = ActiveConnectors(self.store.threads, directory, lambda _: [self.connector], self.catalog)
         self.road = Road(
             catalog=self.catalog,
-            access=AccessRules(),
+            access=AccessRules(active),
             approvals=approvals,
             limits=ConcurrencyLimits(),
             budgets=Budgets(self.store.usage, directory),

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 from listings import defined, listed, made_connector, open_catalog
 
-from dragoman.access import AccessRules
+from dragoman.access.rules import check_tool
 from dragoman.catalog.definition_diff import readable_diff
 from dragoman.connector import Configuration
 from dragoman.errors import ToolChanged
@@ -62,7 +62,7 @@ async def test_an_unpinned_change_is_accepted_by_itself(sqlite_url: str, pin: st
         changes = await catalog.refresh(connector, listed(defined("now", "changed")))
         tool = catalog.get(NAME, LOCAL_CALLER)
         assert (tool.version, tool.accepted_version, changes.blocked) == (2, 2, ())
-        AccessRules().check(tool, connector, LOCAL_CALLER)
+        check_tool(tool, connector, LOCAL_CALLER)
 
 
 async def test_a_pinned_change_is_refused_until_a_person_accepts_it(database_url: str) -> None:
@@ -74,10 +74,10 @@ async def test_a_pinned_change_is_refused_until_a_person_accepts_it(database_url
     async with open_catalog(database_url) as catalog:
         assert catalog.info(NAME, LOCAL_CALLER).state == "changed"
         with pytest.raises(ToolChanged) as caught:
-            AccessRules().check(catalog.get(NAME, LOCAL_CALLER), connector, LOCAL_CALLER)
+            check_tool(catalog.get(NAME, LOCAL_CALLER), connector, LOCAL_CALLER)
         assert NAME in (caught.value.hint or "")
         await catalog.accept(NAME, LOCAL_CALLER)
-        AccessRules().check(catalog.get(NAME, LOCAL_CALLER), connector, LOCAL_CALLER)
+        check_tool(catalog.get(NAME, LOCAL_CALLER), connector, LOCAL_CALLER)
         assert catalog.info(NAME, LOCAL_CALLER).state == "ready"
 
 

@@ -32,13 +32,15 @@ async def test_each_user_is_known_to_the_server_by_their_own(tmp_path: Path, dat
         assert view.status.state == "needs_auth"
         assert view.status.hint == "dragoman credentials set test env:WHO"
         for caller in (ANN, BOB):
-            (wanted,) = await hub.credentials.list(caller)
+            (wanted,) = await hub.acting_for(caller).credentials.list()
             assert (wanted.state, wanted.wanted, wanted.present) == ("missing", ("env:WHO",), ())
-            after = await hub.credentials.set("test", values(env_WHO=f"{CANARY}-{caller.user}"), caller)
+            after = await hub.acting_for(caller).credentials.set(
+                "test", values(env_WHO=f"{CANARY}-{caller.user}")
+            )
             assert (after.state, after.present) == ("ready", ("env:WHO",))
             assert CANARY not in repr(after)
         for caller in (ANN, BOB):
-            found = await hub.call("mcp_test_environment", {}, caller=caller)
+            found = await hub.acting_for(caller).call("mcp_test_environment", {})
             assert found.result["env"]["WHO"] == f"{CANARY}-{caller.user}"
         refused = await hub.connectors.connect("test")
         assert refused.status.state == "needs_auth", "what others brought serves nobody else"
@@ -51,21 +53,21 @@ async def test_a_change_touches_ones_own_connection_only(tmp_path: Path, databas
     async with open_hub(tmp_path, database_url=database_url) as hub:
         await hub.connectors.add("test", **command(personal=["env:WHO"]), shared=True, connect=False)
         for caller in (ANN, BOB):
-            await hub.credentials.set("test", values(env_WHO=caller.user), caller)
+            await hub.acting_for(caller).credentials.set("test", values(env_WHO=caller.user))
 
         async def pid(caller: Caller) -> int | None:
-            return (await hub.connectors.get("test", caller)).status.pid
+            return (await hub.acting_for(caller).connectors.get("test")).status.pid
 
         before = await pid(ANN), await pid(BOB)
         assert None not in before
-        await hub.credentials.set("test", values(env_WHO="ann the second"), ANN)
-        assert (await hub.call("mcp_test_environment", {}, caller=ANN)).result["env"][
+        await hub.acting_for(ANN).credentials.set("test", values(env_WHO="ann the second"))
+        assert (await hub.acting_for(ANN).call("mcp_test_environment", {})).result["env"][
             "WHO"
         ] == "ann the second"
         assert await pid(ANN) != before[0]
-        await hub.credentials.remove("test", ANN)
-        assert (await hub.connectors.get("test", ANN)).status.state == "needs_auth"
-        output = await hub.call("mcp_test_environment", {}, caller=ANN)
+        await hub.acting_for(ANN).credentials.remove("test")
+        assert (await hub.acting_for(ANN).connectors.get("test")).status.state == "needs_auth"
+        output = await hub.acting_for(ANN).call("mcp_test_environment", {})
         assert output.error
         assert (output.error.code, output.error.hint) == (
             "needs_auth",
@@ -79,11 +81,11 @@ async def test_a_refused_token_says_how_to_bring_another(tmp_path: Path, databas
         async with open_hub(tmp_path, database_url=database_url) as hub:
             await hub.connectors.add("test", **quick(url=server.url, personal=["auth"]), shared=True)
             assert server.state()["seen"] == [], "nothing is sent before there is a credential"
-            wrong = await hub.credentials.set("test", values(auth="wrong-token"), ANN)
+            wrong = await hub.acting_for(ANN).credentials.set("test", values(auth="wrong-token"))
             assert (wrong.state, wrong.hint) == ("refused", "dragoman credentials set test auth")
-            right = await hub.credentials.set("test", values(auth="right-token"), ANN)
+            right = await hub.acting_for(ANN).credentials.set("test", values(auth="right-token"))
             assert right.state == "ready"
-            assert (await hub.call("mcp_test_echo", {"text": "x"}, caller=ANN)).ok
+            assert (await hub.acting_for(ANN).call("mcp_test_echo", {"text": "x"})).ok
 
 
 @pytest.mark.parametrize(
@@ -104,12 +106,12 @@ async def test_what_a_connector_does_not_take_is_refused_with_what_it_takes(
     async with open_hub(tmp_path) as hub:
         await hub.connectors.add("test", url="http://127.0.0.1:9/mcp", **facts, shared=True, connect=False)
         with pytest.raises(InvalidConfig, match=expected):
-            await hub.credentials.set("test", values(**given), ANN)
+            await hub.acting_for(ANN).credentials.set("test", values(**given))
         with pytest.raises(NotFound):
-            await hub.credentials.set("other", values(auth="x"), ANN)
+            await hub.acting_for(ANN).credentials.set("other", values(auth="x"))
         if facts.get("auth") is None:
             with pytest.raises(InvalidConfig):
-                await hub.credentials.authorize("test", ANN, address="http://127.0.0.1:1")
+                await hub.acting_for(ANN).credentials.authorize("test", address="http://127.0.0.1:1")
 
 
 @pytest.mark.parametrize(
@@ -159,5 +161,5 @@ async def test_everything_by_rest_and_no_value_comes_back(tmp_path: Path, databa
         assert (await live.ask("GET", "/api/credentials/none")).status == 404
         for reply in (put, wrong, odd, shown):
             assert CANARY not in reply.body.decode()
-        actions = [entry.action for entry in await live.hub._store.audit.read("local")]
+        actions = [entry.action for entry in await live.hub._runtime.store.audit.read("local")]
         assert {"credential.set", "credential.removed"} <= set(actions)

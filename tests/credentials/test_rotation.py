@@ -39,7 +39,7 @@ async def test_a_rotation_seals_everything_anew_and_the_old_key_may_go(
         kept = tmp_path / f"key.{rotation.older[0]}"
         assert kept.read_bytes() == before
         assert kept.stat().st_mode & 0o777 == settings.key_file.stat().st_mode & 0o777 == 0o600
-        assert await hub._store.connectors.key_ids() == {rotation.key_id}
+        assert await hub._runtime.store.connectors.key_ids() == {rotation.key_id}
         assert await seen(hub) == CANARY
     async with Hub(settings) as hub:
         assert (await hub.credentials.rotate(forget_old=True)).forgotten == rotation.older
@@ -53,7 +53,7 @@ async def test_a_rotation_that_was_interrupted_is_finished(tmp_path: Path, datab
     async with Hub(settings) as hub:
         env = {f"API_TOKEN{number}": f"{CANARY}{number}" for number in range(250)}
         await hub.connectors.add("test", **command(env={**env, "API_TOKEN": CANARY}))
-        vault = hub.credentials._vault
+        vault = hub._runtime.vault
         vault.replace_key()  # and then the power fails
     async with Hub(settings) as hub:
         assert await seen(hub) == CANARY, "what is not sealed anew yet still opens"
@@ -61,7 +61,7 @@ async def test_a_rotation_that_was_interrupted_is_finished(tmp_path: Path, datab
             await hub.credentials.rotate(forget_old=True)
         rotation = await hub.credentials.rotate()
         assert (rotation.is_new, rotation.resealed) == (False, 251)
-        assert len(await hub._store.connectors.key_ids()) == 1
+        assert len(await hub._runtime.store.connectors.key_ids()) == 1
 
 
 async def test_another_process_sees_the_new_key(tmp_path: Path, sqlite_url: str) -> None:
@@ -77,7 +77,7 @@ async def test_only_the_operator_rotates(tmp_path: Path) -> None:
     async with open_hub(tmp_path) as hub:
         for role in ("member", "admin"):
             with pytest.raises(Denied):
-                await hub.credentials.rotate(Caller(role=role))
+                await hub.acting_for(Caller(role=role)).credentials.rotate()
 
 
 @pytest.mark.parametrize("given", [HEX, HEX.upper(), BASE64, BASE64.rstrip("=")])
@@ -109,7 +109,7 @@ async def test_a_key_printed_by_a_command(tmp_path: Path, output: str) -> None:
     script = tmp_path / "print key.py"
     script.write_text(words)
     async with open_hub(tmp_path / "home", key_command=f"{sys.executable} '{script}'") as hub:
-        assert hub.credentials._vault.key_ids
+        assert hub._runtime.vault.key_ids
 
 
 @pytest.mark.parametrize(

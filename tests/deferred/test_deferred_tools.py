@@ -35,8 +35,10 @@ async def open_shop(home: Path, **settings: Any) -> AsyncGenerator[Hub]:
         yield hub
 
 
-async def deferred(hub: Hub, thread: str | None = None, caller: Caller | None = None) -> set[str]:
-    return {tool.name for tool in (await hub.tools.footprint(thread, caller)).tools if tool.deferred}
+async def deferred(hub: Hub, thread: str | None = None, caller: Caller = LOCAL_CALLER) -> set[str]:
+    return {
+        tool.name for tool in (await hub.acting_for(caller).tools.footprint(thread)).tools if tool.deferred
+    }
 
 
 async def loaded_news(hub: Hub, number: int) -> list[Event]:
@@ -95,7 +97,7 @@ async def test_a_thread_loads_and_unloads_and_says_so_and_no_other_thread_notice
             assert await deferred(hub, "work") == {*SHOP} - {"send_email"}
             assert await deferred(hub, "home") == await deferred(hub) == {*SHOP}
             assert await deferred(hub, "work", OTHER) == {*SHOP}
-            assert await hub.tools.unload(["send_email"], "work", caller=OTHER) == ()
+            assert await hub.acting_for(OTHER).tools.unload(["send_email"], "work") == ()
             assert hub.tools.loaded("work") == ("send_email",)
             assert await hub.tools.unload(["send_email", "never_was"], "work") == ("send_email",)
         assert await deferred(hub, "work") == {*SHOP}
@@ -108,7 +110,7 @@ async def test_a_thread_loads_and_unloads_and_says_so_and_no_other_thread_notice
 
 async def test_what_is_not_in_view_can_be_called_all_the_same(tmp_path: Path) -> None:
     async with open_shop(tmp_path, defer_tools="always") as hub:
-        assert (await hub.call("send_email", caller=Caller(*_local(), thread="work"))).ok
+        assert (await hub.acting_for(Caller(*_local(), thread="work")).call("send_email")).ok
 
 
 async def test_a_removed_thread_forgets_what_it_had_loaded(tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ async def test_a_restarted_hub_knows_what_its_threads_had_loaded(tmp_path: Path,
     async with open_shop(tmp_path, database_url) as hub:
         assert hub.tools.loaded("work") == ("get_forecast", "send_email")
         assert hub.tools.loaded("other") == ("convert_currency",)
-        assert hub.tools.loaded("work", OTHER) == ()
+        assert hub.acting_for(OTHER).tools.loaded("work") == ()
         assert await in_view(hub, "work") == {"get_forecast", "send_email"}
         assert await hub.tools.load(["send_email", "read_inbox"], "work") == ("read_inbox",)
         assert await hub.tools.unload(thread="work") == ("get_forecast", "send_email", "read_inbox")
@@ -126,9 +126,9 @@ async def test_a_thread_that_no_database_can_name_has_nothing_loaded(
     odd = Caller(LOCAL_CALLER.workspace, LOCAL_CALLER.user, thread="a\x00b")
     async with open_shop(tmp_path, database_url) as hub:
         with pytest.raises(InvalidArguments):
-            await hub.tools.load(["send_email"], caller=odd)
-        assert hub.tools.loaded(caller=odd) == ()
-        assert (await hub.tools.footprint(caller=odd)).tools
+            await hub.acting_for(odd).tools.load(["send_email"])
+        assert hub.acting_for(odd).tools.loaded() == ()
+        assert (await hub.acting_for(odd).tools.footprint()).tools
 
 
 async def test_a_store_that_is_gone_loads_nothing_and_says_so(tmp_path: Path) -> None:

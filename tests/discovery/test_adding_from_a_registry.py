@@ -65,14 +65,16 @@ async def test_who_may_search_is_a_setting(tmp_path: Path) -> None:
                 for caller in (person, agent):
                     peer.asked.clear()
                     if caller in allowed:
-                        assert (await hub.discovery.search("time", caller=caller)).offers
+                        assert (await hub.acting_for(caller).discovery.search("time")).offers
                     else:
                         with pytest.raises(Denied):
-                            await hub.discovery.search("time", caller=caller)
+                            await hub.acting_for(caller).discovery.search("time")
                         assert peer.asked == []
         async with open_hub(tmp_path, registry_url=peer.url, discovery="automatic") as hub:
             with pytest.raises(Denied, match="only a person"):
-                await hub.discovery.add("io.example/time", shown="uvx mcp-server-time==0.6.2", caller=agent)
+                await hub.acting_for(agent).discovery.add(
+                    "io.example/time", shown="uvx mcp-server-time==0.6.2"
+                )
 
 
 def test_the_settings_come_from_the_environment() -> None:

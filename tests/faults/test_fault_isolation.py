@@ -20,7 +20,7 @@ ANNA_TWO = Caller(user="anna", thread="two")
 
 
 async def count(hub: Hub, caller: Caller) -> int:
-    output = await hub.call("mcp_a_count", {}, caller=caller)
+    output = await hub.acting_for(caller).call("mcp_a_count", {})
     assert output.ok, output.error
     return output.result["count"]
 
@@ -35,8 +35,8 @@ async def test_state_is_shared_exactly_as_far_as_the_connector_says(
     log = tmp_path / "log"
     async with open_hub(tmp_path) as hub:
         words = stdio("--log", str(log))
-        await hub.connectors.add("a", **words, **QUICK, isolation=isolation, caller=EVERYBODY)
-        await hub.connectors.disconnect("a", caller=EVERYBODY)
+        await hub.acting_for(EVERYBODY).connectors.add("a", **words, **QUICK, isolation=isolation)
+        await hub.acting_for(EVERYBODY).connectors.disconnect("a")
         before = starts(log)
         callers = [ANNA, BERT, ANNA_ONE, ANNA_TWO, ANNA_TWO]
         assert [await count(hub, caller) for caller in callers] == counts
@@ -46,7 +46,7 @@ async def test_state_is_shared_exactly_as_far_as_the_connector_says(
 async def test_sessions_of_an_http_server_are_not_shared_between_users(tmp_path: Path) -> None:
     with HttpProcess(tmp_path, "--era", "2025") as server:
         async with open_hub(tmp_path) as hub:
-            await hub.connectors.add("a", url=server.url, **QUICK, caller=EVERYBODY)
+            await hub.acting_for(EVERYBODY).connectors.add("a", url=server.url, **QUICK)
             assert await count(hub, ANNA) == 1
             assert await count(hub, BERT) == 1
             assert await count(hub, ANNA) == 2
@@ -56,10 +56,12 @@ async def test_sessions_of_an_http_server_are_not_shared_between_users(tmp_path:
 
 async def test_many_callers_of_two_users_never_mix(tmp_path: Path) -> None:
     async with open_hub(tmp_path) as hub:
-        await hub.connectors.add("a", **stdio(), **QUICK, caller=EVERYBODY)
+        await hub.acting_for(EVERYBODY).connectors.add("a", **stdio(), **QUICK)
 
         async def pids(caller: Caller) -> set[int]:
-            outputs = await asyncio.gather(*(hub.call("mcp_a_count", {}, caller=caller) for _ in range(20)))
+            outputs = await asyncio.gather(
+                *(hub.acting_for(caller).call("mcp_a_count", {}) for _ in range(20))
+            )
             assert sorted(output.result["count"] for output in outputs) == list(range(1, 21))
             return {output.result["pid"] for output in outputs}
 
@@ -71,7 +73,7 @@ async def test_many_callers_of_two_users_never_mix(tmp_path: Path) -> None:
 async def test_another_workspace_does_not_see_the_connector(tmp_path: Path) -> None:
     async with open_hub(tmp_path) as hub:
         await hub.connectors.add("a", **stdio(), **QUICK)
-        output = await hub.call("mcp_a_echo", {"text": "x"}, caller=Caller(workspace="elsewhere"))
+        output = await hub.acting_for(Caller(workspace="elsewhere")).call("mcp_a_echo", {"text": "x"})
         assert output.error is not None
         assert output.error.code == "not_found"
 

@@ -262,24 +262,25 @@ async def test_large_results_are_cut_and_kept_whole(settings: Settings) -> None:
         kept = await hub.result(output.metadata.handle)
         assert len(kept.body) >= 100_000
         with pytest.raises(NotFound):
-            await hub.result(output.metadata.handle, caller=Caller(user="somebody-else"))
+            await hub.acting_for(Caller(user="somebody-else")).result(output.metadata.handle)
 
 
 @pytest.mark.parametrize("stranger", [Caller(user="somebody-else"), Caller(workspace="elsewhere")])
 async def test_what_is_anothers_does_not_exist(settings: Settings, stranger: Caller) -> None:
     async with Hub(settings) as hub:
         await hub.connectors.add("test", **server())
-        seen = [view.connector.kind for view in await hub.connectors.list(stranger)]
+        seen = [view.connector.kind for view in await hub.acting_for(stranger).connectors.list()]
         assert "mcp" not in seen
+        theirs = hub.acting_for(stranger)
         for act in (
-            hub.connectors.get,
-            hub.connectors.remove,
-            hub.connectors.disable,
-            hub.connectors.connect,
+            theirs.connectors.get,
+            theirs.connectors.remove,
+            theirs.connectors.disable,
+            theirs.connectors.connect,
         ):
             with pytest.raises(NotFound):
-                await act("test", stranger)
-        output = await hub.call("mcp_test_echo", {"text": "x"}, caller=stranger)
+                await act("test")
+        output = await theirs.call("mcp_test_echo", {"text": "x"})
         assert output.error
         assert output.error.code == "not_found"
         assert (await hub.call("mcp_test_echo", {"text": "x"})).ok

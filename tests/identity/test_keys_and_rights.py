@@ -70,7 +70,7 @@ async def test_whatever_is_wrong_with_a_key_it_is_refused_in_the_same_words(
 ) -> None:
     async with open_hub(tmp_path, database_url=database_url) as hub:
         ada, key = await joined(hub, "ada")
-        rows = hub._store.people
+        rows = hub._runtime.store.people
         over = datetime.now(UTC) - timedelta(seconds=1)
         words = {await refused(hub, wrong) for wrong in ("", "drk_", "garbage", "drg_x", make_key(), "a.b.c")}
         for change in ({"expires_at": over}, {"revoked_at": over}):
@@ -155,23 +155,23 @@ async def test_a_key_makes_no_greater_key(tmp_path: Path, database_url: str) -> 
         )
         for scope in ("admin", "call", "approve"):
             with pytest.raises(Denied, match="scope"):
-                await people.add_key("more", scopes=["read", scope], within=within, caller=caller)
+                await hub.acting_for(caller).people.add_key("more", scopes=["read", scope], within=within)
         for word in ("mcp_integration", "mcp_bank", "mcp_bank_pay", "finance", "*"):
             with pytest.raises(Denied, match="may not use"):
-                await people.add_key(
-                    "more", scopes=["read"], capabilities=[word], within=within, caller=caller
+                await hub.acting_for(caller).people.add_key(
+                    "more", scopes=["read"], capabilities=[word], within=within
                 )
-        same, _ = await people.add_key("same", scopes=["read"], within=within, caller=caller)
+        same, _ = await hub.acting_for(caller).people.add_key("same", scopes=["read"], within=within)
         assert same.capabilities == {"mcp_email"}
-        less, _ = await people.add_key(
-            "less", scopes=["read"], capabilities=["mcp_email_list"], within=within, caller=caller
+        less, _ = await hub.acting_for(caller).people.add_key(
+            "less", scopes=["read"], capabilities=["mcp_email_list"], within=within
         )
         assert less.capabilities == {"mcp_email_list"}
         with pytest.raises(NotFound):
-            await people.add_key("owner", user="owner", scopes=["read"], within=within, caller=caller)
+            await hub.acting_for(caller).people.add_key("owner", user="owner", scopes=["read"], within=within)
         agent = replace(caller, way="agent")
         with pytest.raises(Denied, match="makes none"):
-            await people.add_key("direct", scopes=["read"], within=within, caller=agent)
+            await hub.acting_for(agent).people.add_key("direct", scopes=["read"], within=within)
         for scope in ("approve", "manage", "admin"):
             with pytest.raises(Denied, match="acts for a model"):
                 await people.add_key("model", scopes=["read", scope], way="mcp")
@@ -184,33 +184,33 @@ async def test_members_have_their_own_keys_only(tmp_path: Path, database_url: st
         bob, his = await joined(hub, "bob")
         caller = await caller_of(hub, hers)
         assert caller.role == "member"
-        assert [key.user for key in await people.keys(caller=caller)] == [ada.id]
-        made, _ = await people.add_key("mine", caller=caller)
+        assert [key.user for key in await hub.acting_for(caller).people.keys()] == [ada.id]
+        made, _ = await hub.acting_for(caller).people.add_key("mine")
         assert made.user == ada.id
         theirs = (await people.keys(bob.id))[0]
         for forbidden in (
-            people.keys(bob.id, caller=caller),
-            people.add_key("x", user="bob", caller=caller),
-            people.revoke_key(theirs.id, caller=caller),
-            people.get_user(bob.id, caller=caller),
-            people.update_user(bob.id, role="admin", caller=caller),
-            people.remove_user(bob.id, caller=caller),
+            hub.acting_for(caller).people.keys(bob.id),
+            hub.acting_for(caller).people.add_key("x", user="bob"),
+            hub.acting_for(caller).people.revoke_key(theirs.id),
+            hub.acting_for(caller).people.get_user(bob.id),
+            hub.acting_for(caller).people.update_user(bob.id, role="admin"),
+            hub.acting_for(caller).people.remove_user(bob.id),
         ):
             with pytest.raises(NotFound):
                 await forbidden
         for forbidden in (
-            people.users(caller=caller),
-            people.workspaces(caller),
-            people.add_user("eve", caller=caller),
-            people.add_workspace("x", caller=caller),
-            people.update_user(ada.id, role="admin", caller=caller),
-            people.update_workspace("local", approval="never", caller=caller),
-            people.remove_workspace("local", caller=caller),
+            hub.acting_for(caller).people.users(),
+            hub.acting_for(caller).people.workspaces(),
+            hub.acting_for(caller).people.add_user("eve"),
+            hub.acting_for(caller).people.add_workspace("x"),
+            hub.acting_for(caller).people.update_user(ada.id, role="admin"),
+            hub.acting_for(caller).people.update_workspace("local", approval="never"),
+            hub.acting_for(caller).people.remove_workspace("local"),
         ):
             with pytest.raises(Denied):
                 await forbidden
-        assert (await people.get_user(ada.id, caller=caller)).name == "ada"
-        assert (await people.revoke_key(made.id, caller=caller)).revoked_at
+        assert (await hub.acting_for(caller).people.get_user(ada.id)).name == "ada"
+        assert (await hub.acting_for(caller).people.revoke_key(made.id)).revoked_at
         assert await caller_of(hub, his)
 
 
@@ -221,40 +221,42 @@ async def test_an_admin_rules_their_workspace_and_sees_no_other(tmp_path: Path, 
         _, key = await joined(hub, "ada", acme.id, role="admin")
         eve, eves = await joined(hub, "eve", other.id)
         caller = await caller_of(hub, key)
-        assert [one.id for one in await people.workspaces(caller)] == [acme.id]
+        assert [one.id for one in await hub.acting_for(caller).people.workspaces()] == [acme.id]
         bounds = Bounds(calls_per_hour=5)
-        changed = await people.update_workspace(acme.id, approval="always", bounds=bounds, caller=caller)
+        changed = await hub.acting_for(caller).people.update_workspace(
+            acme.id, approval="always", bounds=bounds
+        )
         assert (changed.approval, changed.bounds) == ("always", bounds)
-        bob = await people.add_user("bob", caller=caller)
+        bob = await hub.acting_for(caller).people.add_user("bob")
         assert bob.workspace == acme.id
-        assert (await people.add_key("his", user="bob", caller=caller))[0].user == bob.id
+        assert (await hub.acting_for(caller).people.add_key("his", user="bob"))[0].user == bob.id
         theirs = (await people.keys(workspace=other.id))[0]
         for foreign in (
-            people.get_workspace(other.id, caller=caller),
-            people.get_workspace("other", caller=caller),
-            people.update_workspace(other.id, approval="never", caller=caller),
-            people.users(other.id, caller=caller),
-            people.get_user(eve.id, caller=caller),
-            people.get_user(eve.id, other.id, caller=caller),
-            people.add_user("x", workspace=other.id, caller=caller),
-            people.update_user(eve.id, is_active=False, caller=caller),
-            people.remove_user("eve", "other", caller=caller),
-            people.keys(workspace=other.id, caller=caller),
-            people.add_key("x", user=eve.id, workspace=other.id, caller=caller),
-            people.revoke_key(theirs.id, caller=caller),
-            people.revoke_key(theirs.id, other.id, caller=caller),
+            hub.acting_for(caller).people.get_workspace(other.id),
+            hub.acting_for(caller).people.get_workspace("other"),
+            hub.acting_for(caller).people.update_workspace(other.id, approval="never"),
+            hub.acting_for(caller).people.users(other.id),
+            hub.acting_for(caller).people.get_user(eve.id),
+            hub.acting_for(caller).people.get_user(eve.id, other.id),
+            hub.acting_for(caller).people.add_user("x", workspace=other.id),
+            hub.acting_for(caller).people.update_user(eve.id, is_active=False),
+            hub.acting_for(caller).people.remove_user("eve", "other"),
+            hub.acting_for(caller).people.keys(workspace=other.id),
+            hub.acting_for(caller).people.add_key("x", user=eve.id, workspace=other.id),
+            hub.acting_for(caller).people.revoke_key(theirs.id),
+            hub.acting_for(caller).people.revoke_key(theirs.id, other.id),
         ):
             with pytest.raises(NotFound):
                 await foreign
         for operators in (
-            people.add_workspace("x", caller=caller),
-            people.remove_workspace(acme.id, caller=caller),
-            people.update_workspace(acme.id, name="new", caller=caller),
+            hub.acting_for(caller).people.add_workspace("x"),
+            hub.acting_for(caller).people.remove_workspace(acme.id),
+            hub.acting_for(caller).people.update_workspace(acme.id, name="new"),
         ):
             with pytest.raises(Denied):
                 await operators
         assert await caller_of(hub, eves)
-        trail = [entry.action for entry in await hub._store.audit.read(acme.id)]
+        trail = [entry.action for entry in await hub._runtime.store.audit.read(acme.id)]
         assert trail == ["user.added", "key.added", "workspace.updated", "user.added", "key.added"]
 
 
@@ -265,17 +267,17 @@ async def test_a_workspace_keeps_its_last_admin(tmp_path: Path, database_url: st
         ada, key = await joined(hub, "ada", acme.id, role="admin")
         caller = await caller_of(hub, key)
         for lost in (
-            people.remove_user(ada.id, caller=caller),
-            people.update_user(ada.id, role="member", caller=caller),
-            people.update_user(ada.id, is_active=False, caller=caller),
+            hub.acting_for(caller).people.remove_user(ada.id),
+            hub.acting_for(caller).people.update_user(ada.id, role="member"),
+            hub.acting_for(caller).people.update_user(ada.id, is_active=False),
         ):
             with pytest.raises(Conflict, match="last admin") as caught:
                 await lost
             assert caught.value.hint
-        await people.add_user("bob", role="admin", caller=caller)
-        assert (await people.update_user(ada.id, role="member", caller=caller)).role == "member"
+        await hub.acting_for(caller).people.add_user("bob", role="admin")
+        assert (await hub.acting_for(caller).people.update_user(ada.id, role="member")).role == "member"
         assert (await caller_of(hub, key)).role == "member"
-        await people.remove_user("bob", acme.id, caller=LOCAL_CALLER)
+        await hub.acting_for(LOCAL_CALLER).people.remove_user("bob", acme.id)
         for local in (
             people.remove_workspace("local"),
             people.remove_user("owner"),
@@ -291,11 +293,11 @@ async def test_a_removed_user_lets_calls_under_way_finish_and_takes_all_along(
     async with open_hub(tmp_path, database_url=database_url) as hub:
         ada, key = await joined(hub, "ada", role="admin")
         caller = await caller_of(hub, key)
-        await hub.connectors.add("own", caller=caller, **QUICK, **stdio())
+        await hub.acting_for(caller).connectors.add("own", **QUICK, **stdio())
         await hub.connectors.add("team", shared=True, **QUICK, **stdio())
         async with asyncio.TaskGroup() as tasks:
             calls = [
-                tasks.create_task(hub.call(f"mcp_{slug}_sleep", {"seconds": 0.6}, caller=caller))
+                tasks.create_task(hub.acting_for(caller).call(f"mcp_{slug}_sleep", {"seconds": 0.6}))
                 for slug in ("own", "team")
             ]
             await until(lambda: sum(link.in_flight for link in hub.links()) == 2)
@@ -304,9 +306,9 @@ async def test_a_removed_user_lets_calls_under_way_finish_and_takes_all_along(
             assert not any(call.done() for call in calls)
         assert [call.result().ok for call in calls] == [True, True]
         await until(lambda: not any(ada.id in link.identity for link in hub.links()))
-        assert [one.slug for one in await hub._store.connectors.list()] == ["team"]
-        assert await hub._store.people.keys("local", ada.id) == []
-        assert (await hub.call("mcp_own_echo", {"text": "x"}, caller=caller)).ok is False
+        assert [one.slug for one in await hub._runtime.store.connectors.list()] == ["team"]
+        assert await hub._runtime.store.people.keys("local", ada.id) == []
+        assert (await hub.acting_for(caller).call("mcp_own_echo", {"text": "x"})).ok is False
 
 
 async def test_a_removed_workspace_is_gone_with_its_users_and_connectors(
@@ -317,11 +319,11 @@ async def test_a_removed_workspace_is_gone_with_its_users_and_connectors(
         _, key = await joined(hub, "ada", acme.id, role="admin")
         caller = await caller_of(hub, key)
         for shared in (True, False):
-            await hub.connectors.add(f"c{int(shared)}", shared=shared, caller=caller, **QUICK, **stdio())
+            await hub.acting_for(caller).connectors.add(f"c{int(shared)}", shared=shared, **QUICK, **stdio())
         await hub.people.remove_workspace("acme")
         await refused(hub, key)
         assert hub.links() == []
-        assert await hub._store.connectors.list() == []
+        assert await hub._runtime.store.connectors.list() == []
         with pytest.raises(NotFound):
             await hub.people.users(acme.id)
         assert [one.id for one in await hub.people.workspaces()] == ["local"]

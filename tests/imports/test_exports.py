@@ -47,7 +47,7 @@ async def contents(hub: Hub, *leave_out: str) -> list[dict[str, Any]]:
 async def test_an_export_with_secrets_gives_equal_connectors(tmp_path: Path) -> None:
     async with open_hub(tmp_path / "one") as hub:
         await fill(hub)
-        before, agents = await contents(hub), await hub.imports.agents.list(hub.caller)
+        before, agents = await contents(hub), await hub.imports.agents.list()
         text = await hub.exports.dragoman(include_secrets=True)
         assert SECRET in text
         assert BEARER in text
@@ -55,7 +55,7 @@ async def test_an_export_with_secrets_gives_equal_connectors(tmp_path: Path) -> 
         steps = await hub.imports.apply([text], connect=False)
         assert {step.action for step in steps} == {"add"}
         assert await contents(hub) == before
-        assert await hub.imports.agents.list(hub.caller) == agents
+        assert await hub.imports.agents.list() == agents
         assert await hub.exports.dragoman(include_secrets=True) == text
 
 
@@ -96,7 +96,7 @@ async def test_exported_servers_are_read_again(tmp_path: Path) -> None:
 async def test_secrets_of_the_whole_workspace_are_nobodys_to_export(tmp_path: Path) -> None:
     async with open_hub(tmp_path) as hub:
         app = Caller(user="")
-        await hub.connectors.add("app", **stdio(), env={"API_TOKEN": SECRET}, connect=False, caller=app)
+        await hub.acting_for(app).connectors.add("app", **stdio(), env={"API_TOKEN": SECRET}, connect=False)
         text = await hub.exports.dragoman(include_secrets=True)
         assert '"app"' in text
         assert SECRET not in text

@@ -39,7 +39,7 @@ async def test_servers_of_the_app_are_discovered_before_the_hub_opens(tmp_path: 
         assert (quiet.status.state, quiet.tools) == ("disconnected", 0)
         assert (await hub.call("my_tools__echo", {"text": "x"})).ok
         other = Caller(user="somebody-else")
-        assert (await hub.connectors.get("my-tools", other)).tools == tools.tools
+        assert (await hub.acting_for(other).connectors.get("my-tools")).tools == tools.tools
 
 
 async def test_a_second_start_changes_nothing_and_one_taken_out_meanwhile_is_gone(tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ async def test_a_name_that_a_user_has_can_be_the_apps_too_and_hides_it_from_that
         await hub.folders.sync()
         assert hub.folders.problems == ()
         assert (await hub.connectors.get("a")).connector.id == own.connector.id
-        theirs = await hub.connectors.get("a", Caller(user="somebody-else"))
+        theirs = await hub.acting_for(Caller(user="somebody-else")).connectors.get("a")
         assert (theirs.connector.workspace, theirs.connector.origin) == ("", "files")
         await hub.connectors.remove("a")
         assert (await hub.connectors.get("a")).connector.id == theirs.connector.id
@@ -124,15 +124,15 @@ async def test_assignments_are_written_back_and_nothing_else_is_changed(tmp_path
     (agents / "post.json").write_text(text)
     async with open_hub(tmp_path, action_servers=servers, agent_configs=agents) as hub:
         assert [agent.name for agent in hub.folders.agents] == ["mailer"]
-        agent = await hub.folders.assign("mailer", "my-tools")
+        agent = await hub.folders.assign("mailer", "my-tools", hub.caller)
         assert agent.connectors == ("b", "my_tools")
         assert (agents / "post.json").read_text() == text.replace('["b"]', '["b", "my_tools"]')
-        await hub.folders.assign("mailer", "my_tools")
-        agent = await hub.folders.remove("mailer", "my-tools")
+        await hub.folders.assign("mailer", "my_tools", hub.caller)
+        agent = await hub.folders.remove("mailer", "my-tools", hub.caller)
         assert (agents / "post.json").read_text() == text
         await hub.folders.sync()
         assert hub.folders.agents[0].connectors == ("b",)
-        assert await hub.imports.agents.list(hub.caller) == []
+        assert await hub.imports.agents.list() == []
 
 
 async def test_an_agent_without_a_file_gets_one(tmp_path: Path) -> None:
@@ -140,16 +140,16 @@ async def test_an_agent_without_a_file_gets_one(tmp_path: Path) -> None:
     agents.mkdir()
     async with open_hub(tmp_path, agent_configs=agents) as hub:
         await hub.connectors.add("a", **stdio(), connect=False)
-        await hub.folders.assign("new one", "a")
+        await hub.folders.assign("new one", "a", hub.caller)
         assert json.loads((agents / "new one.json").read_text()) == {
             "name": "new one",
             "action_servers": ["a"],
         }
         for name in ("../escape", "", ".hidden", "a/b"):
             with pytest.raises(InvalidConfig, match="cannot be the name"):
-                await hub.folders.assign(name, "a")
+                await hub.folders.assign(name, "a", hub.caller)
         with pytest.raises(NotFound):
-            await hub.folders.assign("new one", "nothing")
+            await hub.folders.assign("new one", "nothing", hub.caller)
         assert [path.name for path in agents.iterdir()] == ["new one.json"]
 
 
@@ -157,7 +157,7 @@ async def test_without_a_folder_an_assignment_says_how_to_get_one(tmp_path: Path
     async with open_hub(tmp_path) as hub:
         await hub.connectors.add("a", **stdio(), connect=False)
         with pytest.raises(InvalidConfig, match="no folder for agents"):
-            await hub.folders.assign("mailer", "a")
+            await hub.folders.assign("mailer", "a", hub.caller)
 
 
 async def test_one_dead_server_delays_the_start_for_a_moment_only(tmp_path: Path) -> None:

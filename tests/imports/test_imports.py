@@ -137,7 +137,7 @@ async def test_files_and_folders_are_read_and_one_bad_file_loses_no_other(tmp_pa
         configuration = (await hub.connectors.get("t")).connector.configuration
         assert configuration.args[-1] == str(project)
         assert (configuration.env, configuration.secrets) == ({"MODE": "kept"}, ("env:FROM_FILE",))
-        assert [agent.connectors for agent in await hub.imports.agents.list(hub.caller)] == [("t",)]
+        assert [agent.connectors for agent in await hub.imports.agents.list()] == [("t",)]
 
 
 async def test_agents_are_kept_and_their_conflicts_named(tmp_path: Path) -> None:
@@ -146,10 +146,10 @@ async def test_agents_are_kept_and_their_conflicts_named(tmp_path: Path) -> None
         assert actions(await hub.imports.apply([one])) == {"m": "add"}
         assert actions(await hub.imports.apply([one])) == {"m": "unchanged"}
         assert actions(await hub.imports.apply([other])) == {"m": "conflict"}
-        assert (await hub.imports.agents.list(hub.caller))[0].model == "x"
+        assert (await hub.imports.agents.list())[0].model == "x"
         await hub.imports.apply([other], replace=True)
     async with open_hub(tmp_path) as hub:
-        assert (await hub.imports.agents.list(hub.caller))[0].model == "y"
+        assert (await hub.imports.agents.list())[0].model == "y"
 
 
 async def test_a_server_without_discovery_is_not_connected_at_import_nor_at_start(tmp_path: Path) -> None:

@@ -10,11 +10,13 @@ import pytest
 from doors import META, Door, open_door
 from mcp_types import ElicitResult
 
+from dragoman import Hub
 from dragoman.mcp_endpoint.channels import NoChannel
 from dragoman.mcp_endpoint.request_context import RequestContext
 from dragoman.mcp_endpoint.request_states import RequestState, RequestStates
 from dragoman.mcp_endpoint.views import EndpointTarget
 from dragoman.scope import Caller
+from dragoman.settings import Settings
 from patience import deadline, patient
 from servers.hubs import until
 from servers.processes import HERE, HttpProcess
@@ -235,7 +237,7 @@ async def test_call_tool_of_the_search_view_asks_as_the_tool_itself_does(tmp_pat
 
 
 def asker(user: str) -> RequestContext:
-    return RequestContext(Caller(user=user), EndpointTarget(), True, NoChannel())
+    return RequestContext(Hub(Settings()).acting_for(Caller(user=user)), EndpointTarget(), True, NoChannel())
 
 
 async def test_tickets_are_bounded_in_number_and_time() -> None:

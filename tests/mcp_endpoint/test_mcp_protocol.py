@@ -287,7 +287,7 @@ async def test_news_of_others_are_not_told(tmp_path: Path) -> None:
         eve = await door.open(x_test_caller="eve")
         few = await door.open(x_test_caller="few")
         async with eve.listening() as eves, few.listening() as fews:
-            await door.hub.connectors.add("box", **FREE, caller=callers["ada"])
+            await door.hub.acting_for(callers["ada"]).connectors.add("box", **FREE)
             assert await eves.is_silent()
             await door.hub.connectors.add("shared", **FREE, shared=True)
             assert (await eves.next())["method"] == "notifications/tools/list_changed"

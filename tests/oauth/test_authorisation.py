@@ -193,10 +193,10 @@ async def test_one_users_authorisation_is_nobody_elses(tmp_path: Path, database_
         await scene.authorise()
         assert (await scene.hub.call("mcp_notes_echo", {"text": "x"})).ok
         other = Caller(user="ann")
-        assert scene.hub.tools.list(caller=other) == []
-        view = await scene.hub.connectors.connect("notes", other)
+        assert scene.hub.acting_for(other).tools.list() == []
+        view = await scene.hub.acting_for(other).connectors.connect("notes")
         assert view.status.state == "needs_auth"
-        output = await scene.hub.call("mcp_notes_echo", {"text": "x"}, caller=other)
+        output = await scene.hub.acting_for(other).call("mcp_notes_echo", {"text": "x"})
         assert output.error
         assert output.error.code in ("needs_auth", "not_found")
 

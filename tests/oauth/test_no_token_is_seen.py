@@ -44,7 +44,7 @@ async def _journey(scene: Scene) -> list[str]:
     scene.issuer.revoke_all()
     outputs.append(await hub.call("mcp_notes_echo", {"text": "y"}))
     assert [output.ok for output in outputs] == [True, True]
-    bearers = hub._authorizations._bearers.values()
+    bearers = hub._runtime.authorizations._bearers.values()
     texts = [page.text, *map(repr, outputs), repr([vars(one)["_tokens"] for one in bearers])]
     texts.append(repr(await hub.credentials.list()))
     for path in ("/api/credentials", "/api/credentials/notes", "/api/connectors/notes", "/api/calls"):
@@ -52,7 +52,7 @@ async def _journey(scene: Scene) -> list[str]:
     texts.append(
         (await scene.live.ask("PUT", "/api/credentials/notes", {"values": {"auth": "x"}})).body.decode()
     )
-    entries = await hub._store.audit.read(hub.caller.workspace)
+    entries = await hub._runtime.store.audit.read(hub.caller.workspace)
     return [*texts, repr(entries)]
 
 

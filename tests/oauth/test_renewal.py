@@ -27,20 +27,20 @@ async def say(hub: Hub, text: str = "x") -> Any:
 
 async def age(hub: Hub, **changes: Any) -> None:
     """As if time had passed: the kept tokens get another expiry, and nobody remembers the old one."""
-    connector = hub._registry.get("notes", hub.caller)
-    tokens = await hub._authorizations.find(connector, HOLDER)
+    connector = hub._runtime.registry.get("notes", hub.caller)
+    tokens = await hub._runtime.authorizations.find(connector, HOLDER)
     assert tokens
     await hub.connectors.connect("notes")
-    await hub._authorizations.replace(connector, HOLDER, replace(tokens, **changes))
-    bearer = hub._authorizations.bearer(connector, f"user:{LOCAL_WORKSPACE}:{LOCAL_USER}")
+    await hub._runtime.authorizations.replace(connector, HOLDER, replace(tokens, **changes))
+    bearer = hub._runtime.authorizations.bearer(connector, f"user:{LOCAL_WORKSPACE}:{LOCAL_USER}")
     assert bearer
-    link = hub._servers._links[connector.id, f"user:{LOCAL_WORKSPACE}:{LOCAL_USER}"]
+    link = hub._runtime.servers._links[connector.id, f"user:{LOCAL_WORKSPACE}:{LOCAL_USER}"]
     assert link._session
     link._session.wire._bearer = bearer  # pyright: ignore[reportAttributeAccessIssue]
 
 
 async def kept(hub: Hub) -> OAuthTokens:
-    found = await hub._authorizations.find(hub._registry.get("notes", hub.caller), HOLDER)
+    found = await hub._runtime.authorizations.find(hub._runtime.registry.get("notes", hub.caller), HOLDER)
     assert found
     return found
 

@@ -75,7 +75,7 @@ def _situation(messages: list[ModelMessage]) -> tuple[int, list[tuple[str, str]]
 
 def die_at(hub: Hub, number: int, moment: str) -> None:
     """The process is gone at its n-th write of the journal: before it is on disk, or right after."""
-    rows = hub._store.runs  # pyright: ignore[reportPrivateUsage]
+    rows = hub._runtime.store.runs  # pyright: ignore[reportPrivateUsage]
     write, writes = rows.write_held, 0
 
     async def counted(batch: JournalBatch, worker: str) -> frozenset[str]:
@@ -108,7 +108,7 @@ async def worked(order: dict[str, Any]) -> dict[str, Any]:
         if order.get("prepare"):
             await hub.connectors.add("ledger", url=order["url"], approval="never")
             await hub.tools.configure("mcp_ledger_pay", approval="always")
-            await hub.runs.open()
+            await hub.open_engine()
             return {}
         if order.get("die_at"):
             die_at(hub, order["die_at"], order["moment"])

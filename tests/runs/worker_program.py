@@ -37,7 +37,7 @@ async def main(home: Path, database: str, ready: Path) -> None:
             return f"worked {number}"
 
         hub.add_tool(work, annotations=Annotations(read_only=True))
-        await hub.runs.open()
+        await hub.open_engine()
         ready.touch()
         await asyncio.Event().wait()
 

@@ -43,26 +43,26 @@ def names(monkeypatch: pytest.MonkeyPatch) -> NameServer:
 
 
 async def by_http(hub: Hub, lure: Lure, caller: Caller, name: str, url: str) -> None:
-    await hub.connectors.add(name, url=f"{url}/mcp", transport="http", caller=caller, **QUICK)
+    await hub.acting_for(caller).connectors.add(name, url=f"{url}/mcp", transport="http", **QUICK)
 
 
 async def by_sse(hub: Hub, lure: Lure, caller: Caller, name: str, url: str) -> None:
-    await hub.connectors.add(name, url=f"{url}/sse", caller=caller, **QUICK)
+    await hub.acting_for(caller).connectors.add(name, url=f"{url}/sse", **QUICK)
 
 
 async def by_base(hub: Hub, lure: Lure, caller: Caller, name: str, url: str) -> None:
-    await hub.connectors.add(name, openapi=url, caller=caller, **QUICK)
+    await hub.acting_for(caller).connectors.add(name, openapi=url, **QUICK)
 
 
 async def by_document(hub: Hub, lure: Lure, caller: Caller, name: str, url: str) -> None:
-    await hub.connectors.add(name, openapi=f"{url}/openapi.json", caller=caller, **QUICK)
+    await hub.acting_for(caller).connectors.add(name, openapi=f"{url}/openapi.json", **QUICK)
 
 
 async def by_server(hub: Hub, lure: Lure, caller: Caller, name: str, url: str) -> None:
-    await hub.connectors.add(
-        name, openapi=f"{lure.url}/plain/openapi.json", server=url, caller=caller, **QUICK
+    await hub.acting_for(caller).connectors.add(
+        name, openapi=f"{lure.url}/plain/openapi.json", server=url, **QUICK
     )
-    await hub.call(f"mcp_{name}_look", caller=caller)
+    await hub.acting_for(caller).call(f"mcp_{name}_look")
 
 
 WAYS = (by_http, by_sse, by_base, by_document, by_server)
@@ -110,13 +110,15 @@ async def call_each_server(hub: Hub, lure: Lure, forms: list[str]) -> None:
             for index, form in enumerate(forms)
         }
     )
-    view = await hub.connectors.add("many", openapi=f"{lure.url}/many/openapi.json", caller=caller, **QUICK)
+    view = await hub.acting_for(caller).connectors.add(
+        "many", openapi=f"{lure.url}/many/openapi.json", **QUICK
+    )
     assert view.tools == len(forms)
     turns = asyncio.Semaphore(24)
 
     async def one(index: int) -> None:
         async with turns:
-            await hub.call(f"mcp_many_look{index}", caller=caller)
+            await hub.acting_for(caller).call(f"mcp_many_look{index}")
 
     async with asyncio.TaskGroup() as tasks:
         for index in range(len(forms)):
@@ -154,14 +156,14 @@ async def test_the_allowed_address_works_by_every_way(tmp_path: Path) -> None:
         lure.documents["/plain/openapi.json"] = document()
         for place in (lure.url, f"http://allowed.test:{canary.port}"):
             name = f"n{len(place)}"
-            view = await hub.connectors.add(f"{name}-mcp", url=f"{place}/mcp", caller=caller, **QUICK)
+            view = await hub.acting_for(caller).connectors.add(f"{name}-mcp", url=f"{place}/mcp", **QUICK)
             assert view.status.state == "connected", view.status.cause
-            assert (await hub.call(f"mcp_{name}-mcp_look", caller=caller)).ok
-            view = await hub.connectors.add(
-                f"{name}-api", openapi=f"{place}/plain/openapi.json", caller=caller, **QUICK
+            assert (await hub.acting_for(caller).call(f"mcp_{name}-mcp_look")).ok
+            view = await hub.acting_for(caller).connectors.add(
+                f"{name}-api", openapi=f"{place}/plain/openapi.json", **QUICK
             )
             assert view.status.state == "connected", view.status.cause
-            assert (await hub.call(f"mcp_{name}-api_look", caller=caller)).ok
+            assert (await hub.acting_for(caller).call(f"mcp_{name}-api_look")).ok
         assert canary.hits == []
 
 
@@ -180,7 +182,7 @@ async def test_a_forbidden_address_is_a_final_error_that_tells_no_address(
             wanted = f"http://{host}:{canary.port}"
             facts = {"url": f"{wanted}/mcp"} if way is by_http else {"url": f"{wanted}/sse"}
             facts = facts if way in (by_http, by_sse) else {"openapi": wanted}
-            view = await hub.connectors.add(name, caller=caller, **facts, **forever)
+            view = await hub.acting_for(caller).connectors.add(name, **facts, **forever)
             assert view.status.state == "error"
             assert TOLD in (view.status.cause or "")
             assert "127.0.0" not in f"{view.status.cause}{view.status.hint}"
@@ -223,8 +225,8 @@ async def test_the_second_answer_of_a_name_server_is_checked_like_the_first(
             lure.on_request = lambda request: _forget_names(hub)
             _forget_names(hub)
             lure.seen.clear()
-            view = await hub.connectors.add(name, caller=caller, **facts, **QUICK)
-            output = await hub.call(f"mcp_{name}_look", caller=caller)
+            view = await hub.acting_for(caller).connectors.add(name, **facts, **QUICK)
+            output = await hub.acting_for(caller).call(f"mcp_{name}_look")
             assert not output.ok
             said = f"{view.status.cause} {output.error and output.error.message}"
             assert lure.seen, name  # the first answer led to what is allowed
@@ -233,7 +235,7 @@ async def test_the_second_answer_of_a_name_server_is_checked_like_the_first(
 
 
 def _forget_names(hub: Hub) -> None:
-    connector = hub._clients.guarded.connector
+    connector = hub._runtime.clients.guarded.connector
     assert connector is not None
     connector.clear_dns_cache()  # pyright: ignore[reportAttributeAccessIssue]
 
@@ -243,7 +245,7 @@ async def test_an_endpoint_event_does_not_lead_inside(tmp_path: Path) -> None:
     async with open_lure() as (canary, lure), open_hub(tmp_path, **TEAM) as hub:
         for index, host in enumerate(("127.0.0.1", "[::1]", "localhost", f"{ALLOWED}@127.0.0.1")):
             lure.endpoint = f"http://{host}:{canary.port}/messages"
-            view = await hub.connectors.add(f"s{index}", url=f"{lure.url}/sse", caller=caller, **QUICK)
+            view = await hub.acting_for(caller).connectors.add(f"s{index}", url=f"{lure.url}/sse", **QUICK)
             assert view.status.state == "error"
         assert canary.hits == []
 
@@ -259,8 +261,8 @@ async def test_references_in_a_document_fetch_nothing(tmp_path: Path) -> None:
             },
             components={"schemas": {"A": {"$ref": away}, "B": {"$ref": "file:///etc/passwd"}}},
         )
-        await hub.connectors.add("api", openapi=lure.url, caller=caller, **QUICK)
-        await hub.call("mcp_api_look", caller=caller)
+        await hub.acting_for(caller).connectors.add("api", openapi=lure.url, **QUICK)
+        await hub.acting_for(caller).call("mcp_api_look")
         assert canary.hits == []
 
 
@@ -298,7 +300,7 @@ async def test_trusted_and_guarded_connectors_share_no_connection(tmp_path: Path
         assert (await hub.connectors.add("ours", **facts)).status.state == "connected"
         assert (await hub.call("mcp_ours_look")).ok
         lure.seen.clear()
-        assert TOLD in ((await hub.connectors.add("theirs", caller=caller, **facts)).status.cause or "")
+        assert TOLD in ((await hub.acting_for(caller).connectors.add("theirs", **facts)).status.cause or "")
         assert lure.seen == []
 
 
@@ -325,8 +327,10 @@ async def test_no_search_for_who_authorises_leads_inside(tmp_path: Path) -> None
             ):
                 place = f"{lure.url}/{name}/mcp"
                 try:
-                    await hub.connectors.add(name, url=place, auth=auth, caller=caller, **QUICK)
-                    link = await hub.credentials.authorize(name, caller, address="http://127.0.0.1:1")
+                    await hub.acting_for(caller).connectors.add(name, url=place, auth=auth, **QUICK)
+                    link = await hub.acting_for(caller).credentials.authorize(
+                        name, address="http://127.0.0.1:1"
+                    )
                     await hub.credentials.begin(link.url.rpartition("=")[2].rpartition("/")[2])
                 except DragomanError:
                     continue

@@ -31,7 +31,7 @@ PROGRAM: dict[str, dict[str, Any]] = {
 
 
 async def brings(hub: Hub, name: str) -> None:
-    view = await hub.credentials.set("tools", {name: SecretStr(TOKEN)}, MEMBER)
+    view = await hub.acting_for(MEMBER).credentials.set("tools", {name: SecretStr(TOKEN)})
     assert view.state == "ready", view
 
 
@@ -39,19 +39,19 @@ async def brings(hub: Hub, name: str) -> None:
 async def test_another_program_is_not_given_it(tmp_path: Path, change: str) -> None:
     env = {"MODE": "a", "API_KEY": "of all"}
     async with open_hub(tmp_path) as hub:
-        await hub.connectors.add(
-            "tools", caller=ADMIN, shared=True, connect=False, personal=["env:TOKEN"], env=env, **RAW
+        await hub.acting_for(ADMIN).connectors.add(
+            "tools", shared=True, connect=False, personal=["env:TOKEN"], env=env, **RAW
         )
         await brings(hub, "env:TOKEN")
-        assert (await hub.call("mcp_tools_environment", caller=MEMBER)).result["env"]["TOKEN"] == TOKEN
-        await hub.connectors.update("tools", caller=ADMIN, **PROGRAM[change])
-        output = await hub.call("mcp_tools_environment", caller=MEMBER)
+        assert (await hub.acting_for(MEMBER).call("mcp_tools_environment")).result["env"]["TOKEN"] == TOKEN
+        await hub.acting_for(ADMIN).connectors.update("tools", **PROGRAM[change])
+        output = await hub.acting_for(MEMBER).call("mcp_tools_environment")
         assert output.error is not None
         assert output.error.code == "needs_auth"
         await until(lambda: carrying(TOKEN) == set())
-        assert (await hub.credentials.get("tools", MEMBER)).present == ()
+        assert (await hub.acting_for(MEMBER).credentials.get("tools")).present == ()
         await brings(hub, "env:TOKEN")
-        assert (await hub.call("mcp_tools_environment", caller=MEMBER)).ok, "brought again, it serves"
+        assert (await hub.acting_for(MEMBER).call("mcp_tools_environment")).ok, "brought again, it serves"
 
 
 @pytest.mark.parametrize("field", ["url", "transport", "headers", "auth", "a secret header"])
@@ -64,15 +64,20 @@ async def test_another_server_is_not_sent_it(tmp_path: Path, field: str) -> None
             "auth": {"auth": {"kind": "apikey", "header": "X-Evil"}},
             "a secret header": {"headers": {"X-Token": "another"}},
         }
-        await hub.connectors.add(
-            "tools", caller=ADMIN, shared=True, connect=False, personal=["auth"],
-            url=f"{lure.url}/mcp", headers={"X-Token": "of all"}, **quick(),
-        )  # fmt: skip
+        await hub.acting_for(ADMIN).connectors.add(
+            "tools",
+            shared=True,
+            connect=False,
+            personal=["auth"],
+            url=f"{lure.url}/mcp",
+            headers={"X-Token": "of all"},
+            **quick(),
+        )
         await brings(hub, "auth")
         assert TOKEN in str(lure.seen)
         lure.seen.clear()
-        await hub.connectors.update("tools", caller=ADMIN, **changes[field])
-        view = await hub.connectors.connect("tools", caller=MEMBER)
+        await hub.acting_for(ADMIN).connectors.update("tools", **changes[field])
+        view = await hub.acting_for(MEMBER).connectors.connect("tools")
         assert view.status.state == "needs_auth"
         assert TOKEN not in str(lure.seen)
 
@@ -85,16 +90,21 @@ async def test_another_service_is_not_sent_it(tmp_path: Path, field: str) -> Non
             "openapi": {"openapi": f"{lure.url}/evil.json"},
             "server": {"server": f"{lure.url}/evil"},
         }
-        await hub.connectors.add(
-            "tools", caller=ADMIN, shared=True, connect=False, openapi=f"{lure.url}/good.json",
-            auth={"kind": "bearer"}, personal=["auth"], **quick(),
-        )  # fmt: skip
+        await hub.acting_for(ADMIN).connectors.add(
+            "tools",
+            shared=True,
+            connect=False,
+            openapi=f"{lure.url}/good.json",
+            auth={"kind": "bearer"},
+            personal=["auth"],
+            **quick(),
+        )
         await brings(hub, "auth")
-        assert (await hub.call("mcp_tools_look", caller=MEMBER)).ok
+        assert (await hub.acting_for(MEMBER).call("mcp_tools_look")).ok
         assert TOKEN in str(lure.seen)
         lure.seen.clear()
-        await hub.connectors.update("tools", caller=ADMIN, **changes[field])
-        output = await hub.call("mcp_tools_look", caller=MEMBER)
+        await hub.acting_for(ADMIN).connectors.update("tools", **changes[field])
+        output = await hub.acting_for(MEMBER).call("mcp_tools_look")
         assert output.error is not None
         assert output.error.code == "needs_auth"
         assert TOKEN not in str(lure.seen)
@@ -103,10 +113,10 @@ async def test_another_service_is_not_sent_it(tmp_path: Path, field: str) -> Non
 async def test_what_leads_nowhere_else_ends_nothing(tmp_path: Path) -> None:
     async with open_hub(tmp_path) as hub:
         facts: dict[str, Any] = {**RAW, "personal": ["env:TOKEN"], "env": {"API_KEY": "of all"}}
-        await hub.connectors.add("tools", caller=ADMIN, shared=True, connect=False, **facts)
+        await hub.acting_for(ADMIN).connectors.add("tools", shared=True, connect=False, **facts)
         await brings(hub, "env:TOKEN")
         harmless: dict[str, Any] = {"request_timeout": 9, "approval": "always", "personal": ["env:TOKEN"]}
-        await hub.connectors.update("tools", caller=ADMIN, description="ours", **harmless)
-        await hub.connectors.update("tools", caller=ADMIN, env={"API_KEY": "of all"}, args=RAW["args"])
-        await hub.connectors.replace("tools", caller=ADMIN, connect=False, **facts)
-        assert (await hub.call("mcp_tools_environment", caller=MEMBER)).result["env"]["TOKEN"] == TOKEN
+        await hub.acting_for(ADMIN).connectors.update("tools", description="ours", **harmless)
+        await hub.acting_for(ADMIN).connectors.update("tools", env={"API_KEY": "of all"}, args=RAW["args"])
+        await hub.acting_for(ADMIN).connectors.replace("tools", connect=False, **facts)
+        assert (await hub.acting_for(MEMBER).call("mcp_tools_environment")).result["env"]["TOKEN"] == TOKEN

@@ -61,17 +61,17 @@ REFERENCES: list[dict[str, Any]] = [
 
 async def test_nobody_but_the_operator_refers_to_the_environment(tmp_path: Path) -> None:
     async with open_hub(tmp_path, multi_user=True) as hub:
-        await hub.connectors.add("base", connect=False, url=REMOTE, caller=ADMIN)
+        await hub.acting_for(ADMIN).connectors.add("base", connect=False, url=REMOTE)
         for facts in REFERENCES:
             for wish in (
-                hub.connectors.add("x", connect=False, caller=ADMIN, **facts),
-                hub.connectors.replace("base", caller=ADMIN, **facts),
-                hub.connectors.update("base", caller=ADMIN, **facts),
+                hub.acting_for(ADMIN).connectors.add("x", connect=False, **facts),
+                hub.acting_for(ADMIN).connectors.replace("base", **facts),
+                hub.acting_for(ADMIN).connectors.update("base", **facts),
             ):
                 error = await refusal(wish)
                 assert isinstance(error, Denied), facts
                 assert error.hint
-        assert (await hub.connectors.get("base", caller=ADMIN)).connector.revision == 1
+        assert (await hub.acting_for(ADMIN).connectors.get("base")).connector.revision == 1
 
 
 async def test_a_reference_that_got_in_all_the_same_is_not_read(tmp_path: Path) -> None:
@@ -84,9 +84,9 @@ async def test_a_reference_that_got_in_all_the_same_is_not_read(tmp_path: Path) 
             **quick(),
         }
         async with open_hub(tmp_path) as hub:  # one-person mode has no such rule
-            await hub.connectors.add("old", caller=MEMBER, connect=False, **facts)
+            await hub.acting_for(MEMBER).connectors.add("old", connect=False, **facts)
         async with open_hub(tmp_path, multi_user=True, allowed_networks=("127.0.0.2/32",)) as hub:
-            view = await hub.connectors.connect("old", caller=MEMBER)
+            view = await hub.acting_for(MEMBER).connectors.connect("old")
             assert view.status.state == "connected", view.status.cause
             assert lure.seen[0][1]["X-Open"] == "${DRAGOMAN_KEY}"
             assert lure.seen[0][1]["Authorization"] == "Bearer ${DRAGOMAN_KEY}"
@@ -114,24 +114,28 @@ async def test_members_add_no_commands(tmp_path: Path) -> None:
     async with open_hub(tmp_path, multi_user=True) as hub:
         wishes: list[dict[str, Any]] = [COMMAND, {**COMMAND, "cwd": "/"}, {"command": "no-such-program"}]
         for facts in wishes:
-            error = await refusal(hub.connectors.add("x", caller=MEMBER, **facts))
+            error = await refusal(hub.acting_for(MEMBER).connectors.add("x", **facts))
             assert isinstance(error, Denied)
             assert "admin" in (error.hint or "")
-        await hub.connectors.add("mine", connect=False, url=REMOTE, caller=MEMBER)
-        assert isinstance(await refusal(hub.connectors.update("mine", caller=MEMBER, **COMMAND)), Denied)
-        assert isinstance(await refusal(hub.connectors.replace("mine", caller=MEMBER, **COMMAND)), Denied)
-        assert (await hub.connectors.get("mine", caller=MEMBER)).connector.configuration.command is None
-        view = await hub.connectors.add("tools", caller=ADMIN, shared=True, **COMMAND)
+        await hub.acting_for(MEMBER).connectors.add("mine", connect=False, url=REMOTE)
+        assert isinstance(await refusal(hub.acting_for(MEMBER).connectors.update("mine", **COMMAND)), Denied)
+        assert isinstance(await refusal(hub.acting_for(MEMBER).connectors.replace("mine", **COMMAND)), Denied)
+        assert (await hub.acting_for(MEMBER).connectors.get("mine")).connector.configuration.command is None
+        view = await hub.acting_for(ADMIN).connectors.add("tools", shared=True, **COMMAND)
         assert view.status.state == "connected", view.status.cause
-        assert isinstance(await refusal(hub.connectors.update("tools", caller=MEMBER, args=["x"])), Denied)
+        assert isinstance(
+            await refusal(hub.acting_for(MEMBER).connectors.update("tools", args=["x"])), Denied
+        )
 
 
 async def test_an_admin_of_yesterday_changes_no_command_today(tmp_path: Path) -> None:
     async with open_hub(tmp_path, multi_user=True) as hub:
-        await hub.connectors.add("tools", caller=ADMIN, **COMMAND)
+        await hub.acting_for(ADMIN).connectors.add("tools", **COMMAND)
         demoted = Caller(workspace="acme", user="ada")
-        assert isinstance(await refusal(hub.connectors.update("tools", caller=demoted, args=["x"])), Denied)
-        await hub.connectors.remove("tools", caller=demoted)
+        assert isinstance(
+            await refusal(hub.acting_for(demoted).connectors.update("tools", args=["x"])), Denied
+        )
+        await hub.acting_for(demoted).connectors.remove("tools")
 
 
 @pytest.mark.parametrize(
@@ -140,19 +144,23 @@ async def test_an_admin_of_yesterday_changes_no_command_today(tmp_path: Path) ->
 async def test_only_the_operator_reads_files_of_the_server(tmp_path: Path, place: str) -> None:
     async with open_hub(tmp_path, multi_user=True) as hub:
         for caller in (MEMBER, ADMIN):
-            assert isinstance(await refusal(hub.connectors.add("x", caller=caller, openapi=place)), Denied)
-        await hub.connectors.add("base", connect=False, openapi="https://x.test", caller=ADMIN)
-        assert isinstance(await refusal(hub.connectors.update("base", caller=ADMIN, openapi=place)), Denied)
+            assert isinstance(
+                await refusal(hub.acting_for(caller).connectors.add("x", openapi=place)), Denied
+            )
+        await hub.acting_for(ADMIN).connectors.add("base", connect=False, openapi="https://x.test")
+        assert isinstance(
+            await refusal(hub.acting_for(ADMIN).connectors.update("base", openapi=place)), Denied
+        )
 
 
 async def test_a_file_that_got_in_all_the_same_is_not_read(tmp_path: Path) -> None:
     file = tmp_path / "openapi.json"
     file.write_text(json.dumps(document("https://x.test")))
     async with open_hub(tmp_path) as hub:
-        view = await hub.connectors.add("old", caller=MEMBER, openapi=str(file), **quick())
+        view = await hub.acting_for(MEMBER).connectors.add("old", openapi=str(file), **quick())
         assert view.status.state == "connected"
     async with open_hub(tmp_path, multi_user=True) as hub:
-        view = await hub.connectors.connect("old", caller=MEMBER)
+        view = await hub.acting_for(MEMBER).connectors.connect("old")
         assert "only the operator" in (view.status.cause or "")
 
 
@@ -164,17 +172,20 @@ async def test_an_import_follows_the_same_rules(tmp_path: Path) -> None:
     }
     text = ImportText(text=json.dumps({"mcpServers": servers}))
     async with open_hub(tmp_path, multi_user=True) as hub:
-        planned = {step.name: step.action for step in await hub.imports.plan([text], caller=MEMBER)}
+        planned = {step.name: step.action for step in await hub.acting_for(MEMBER).imports.plan([text])}
         assert planned["run"] == "invalid"
         assert planned["far"] == "add"
         assert planned["key"] in ("invalid", "needs_input")
-        await hub.imports.apply([text], connect=False, caller=MEMBER)
-        added = [view.connector for view in await hub.connectors.list(MEMBER) if view.connector.owner]
+        await hub.acting_for(MEMBER).imports.apply([text], connect=False)
+        added = [
+            view.connector for view in await hub.acting_for(MEMBER).connectors.list() if view.connector.owner
+        ]
         assert [(one.slug, one.origin) for one in added] == [("far", "people")]
-        answered = await hub.imports.apply(
-            [text], inputs={"DRAGOMAN_KEY": "${DRAGOMAN_KEY}", "env:DRAGOMAN_KEY": "${DRAGOMAN_KEY}"},
-            connect=False, caller=MEMBER,
-        )  # fmt: skip
+        answered = await hub.acting_for(MEMBER).imports.apply(
+            [text],
+            inputs={"DRAGOMAN_KEY": "${DRAGOMAN_KEY}", "env:DRAGOMAN_KEY": "${DRAGOMAN_KEY}"},
+            connect=False,
+        )
         assert CANARY not in repr(answered)
 
 
@@ -182,8 +193,8 @@ async def test_where_an_operators_connector_leads_is_the_operators_to_change(tmp
     """An admin would have its secrets otherwise, and the reach of a trusted connector."""
     operator = Caller(workspace="acme", user="olga", role="operator")
     async with open_hub(tmp_path, multi_user=True) as hub:
-        await hub.connectors.add(
-            "given", caller=operator, shared=True, connect=False, url=REMOTE, bearer="secret"
+        await hub.acting_for(operator).connectors.add(
+            "given", shared=True, connect=False, url=REMOTE, bearer="secret"
         )
         changes: list[dict[str, Any]] = [
             {"url": "https://evil.test"},
@@ -192,11 +203,13 @@ async def test_where_an_operators_connector_leads_is_the_operators_to_change(tmp
             COMMAND,
         ]
         for change in changes:
-            assert isinstance(await refusal(hub.connectors.update("given", caller=ADMIN, **change)), Denied)
-        error = await refusal(hub.connectors.replace("given", caller=ADMIN, url="https://evil.test"))
+            assert isinstance(
+                await refusal(hub.acting_for(ADMIN).connectors.update("given", **change)), Denied
+            )
+        error = await refusal(hub.acting_for(ADMIN).connectors.replace("given", url="https://evil.test"))
         assert isinstance(error, Denied)
-        view = await hub.connectors.update(
-            "given", caller=ADMIN, connect=False, description="ours", request_timeout=5
+        view = await hub.acting_for(ADMIN).connectors.update(
+            "given", connect=False, description="ours", request_timeout=5
         )
         assert (view.connector.origin, view.connector.configuration.url) == ("operator", REMOTE)
 
@@ -204,8 +217,8 @@ async def test_where_an_operators_connector_leads_is_the_operators_to_change(tmp
 async def test_what_people_gave_stays_theirs_when_the_operator_changes_it(tmp_path: Path) -> None:
     operator = Caller(workspace="acme", user="mia", role="operator")
     async with open_hub(tmp_path, multi_user=True) as hub:
-        await hub.connectors.add("mine", connect=False, url="http://10.0.0.1/mcp", caller=MEMBER)
-        view = await hub.connectors.update("mine", caller=operator, connect=False, description="checked")
+        await hub.acting_for(MEMBER).connectors.add("mine", connect=False, url="http://10.0.0.1/mcp")
+        view = await hub.acting_for(operator).connectors.update("mine", connect=False, description="checked")
         assert view.connector.origin == "people"
 
 
@@ -232,16 +245,16 @@ TOO_MUCH: list[dict[str, Any]] = [
 async def test_what_is_too_long_or_too_many_is_refused(tmp_path: Path) -> None:
     async with open_hub(tmp_path, multi_user=True) as hub:
         for facts in TOO_MUCH:
-            error = await refusal(hub.connectors.add("x", connect=False, caller=ADMIN, **facts))
+            error = await refusal(hub.acting_for(ADMIN).connectors.add("x", connect=False, **facts))
             assert isinstance(error, InvalidConfig), facts
             assert "at most" in error.message or "valid" in error.message
-        assert [view for view in await hub.connectors.list(ADMIN) if view.connector.owner] == []
+        assert [view for view in await hub.acting_for(ADMIN).connectors.list() if view.connector.owner] == []
 
 
 async def test_a_user_has_no_more_connectors_than_they_may_whatever_they_do_at_once(tmp_path: Path) -> None:
     async def add(hub: Hub, index: int) -> bool:
         try:
-            await hub.connectors.add(f"c{index}", connect=False, url=REMOTE, caller=MEMBER)
+            await hub.acting_for(MEMBER).connectors.add(f"c{index}", connect=False, url=REMOTE)
         except LimitReached:
             return False
         return True
@@ -249,9 +262,9 @@ async def test_a_user_has_no_more_connectors_than_they_may_whatever_they_do_at_o
     async with open_hub(tmp_path, multi_user=True) as hub:
         added = await asyncio.gather(*(add(hub, index) for index in range(MOST_CONNECTORS + 20)))
         assert sum(added) == MOST_CONNECTORS
-        await hub.connectors.remove("c0", caller=MEMBER)
+        await hub.acting_for(MEMBER).connectors.remove("c0")
         assert await add(hub, 9999)
-        await hub.connectors.add("others", connect=False, url=REMOTE, caller=ADMIN)
+        await hub.acting_for(ADMIN).connectors.add("others", connect=False, url=REMOTE)
 
 
 async def test_one_user_alone_may_do_as_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -279,15 +292,15 @@ async def test_nobody_adds_a_second_way_to_the_apps_own_functions(
             return f"paid {amount}"
 
         await hub.tools.disable("pay")
-        await hub.connectors.add("mine", connect=False, url=REMOTE, caller=MEMBER)
+        await hub.acting_for(MEMBER).connectors.add("mine", connect=False, url=REMOTE)
         for wish in (
-            hub.connectors.add("more", kind="native", caller=MEMBER),
-            hub.connectors.add("more", kind="native", url=REMOTE, caller=MEMBER),
-            hub.connectors.update("mine", kind="native", caller=MEMBER),
-            hub.connectors.replace("mine", kind="native", caller=MEMBER),
+            hub.acting_for(MEMBER).connectors.add("more", kind="native"),
+            hub.acting_for(MEMBER).connectors.add("more", kind="native", url=REMOTE),
+            hub.acting_for(MEMBER).connectors.update("mine", kind="native"),
+            hub.acting_for(MEMBER).connectors.replace("mine", kind="native"),
         ):
             assert isinstance(await refusal(wish), InvalidConfig)
-        output = await hub.call("pay", {"amount": 3}, caller=MEMBER)
+        output = await hub.acting_for(MEMBER).call("pay", {"amount": 3})
         assert output.error is not None
         assert output.error.code == "tool_disabled"
 

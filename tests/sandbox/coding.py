@@ -3,13 +3,15 @@
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from copy import copy
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 from dragoman import Hub
-from dragoman.hub.code import Code, open_code
+from dragoman.hub.code import Code, make_sandbox
 from dragoman.sandbox import CodeLimits
+from dragoman.scope import Caller
 from patience import patient
 from servers.hubs import open_hub, quick
 from servers.processes import stdio
@@ -20,19 +22,13 @@ FOR_CODE = ("echo", "add", "fail", "big", "sleep", "environment")
 
 @asynccontextmanager
 async def open_coding(hub: Hub, limits: CodeLimits = SHORT, **facts: Any) -> AsyncGenerator[Code]:
-    catalog = hub._catalog
-    assert catalog is not None
-    async with open_code(
-        caller=hub.caller,
-        catalog=catalog,
-        tools=hub.tools,
-        call=hub.call,
-        result=hub.result,
-        narrowed=hub.threads.narrowed,
-        limits=limits,
-        **facts,
-    ) as code:
-        yield code
+    runtime = copy(hub._runtime)
+    async with make_sandbox(runtime, limits=limits, **facts) as runtime.sandbox:
+        yield Code(runtime, hub.caller)
+
+
+def as_caller(code: Code, caller: Caller) -> Code:
+    return Code(code._runtime, caller)
 
 
 async def add_raw(hub: Hub, slug: str = "raw") -> None:

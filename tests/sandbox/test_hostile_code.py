@@ -5,7 +5,7 @@ import resource
 from pathlib import Path
 
 import pytest
-from coding import Pauses, journal_of, open_workshop
+from coding import Pauses, as_caller, journal_of, open_workshop
 from hostile import SNIPPETS
 
 from dragoman import Caller
@@ -42,14 +42,14 @@ async def test_hostile_code_reaches_nothing_and_the_hub_serves_on(
     target.mkdir()
     assert len(SNIPPETS) >= 60
     async with open_workshop(tmp_path / "home") as (hub, code):
-        await hub.connectors.add("secret", caller=EVE, **quick(**stdio()))
-        assert (await code.run("await secret.echo(text='mine')", EVE)).result == "mine"
+        await hub.acting_for(EVE).connectors.add("secret", **quick(**stdio()))
+        assert (await as_caller(code, EVE).run("await secret.echo(text='mine')")).result == "mine"
         found: list[str] = []
 
         async def attack(names: list[str], user: str, code: Code) -> None:
             for name in names:
                 text = SNIPPETS[name][0].replace("/tmp/CANARY", str(target / "file"))
-                output = await code.run(text, Caller(user=user))
+                output = await as_caller(code, Caller(user=user)).run(text)
                 found.extend(faults_of(name, output))
 
         names = list(SNIPPETS)
@@ -78,10 +78,10 @@ async def test_others_are_not_slowed_while_one_burns_its_limits(tmp_path: Path) 
         )
         async with asyncio.TaskGroup() as group:
             watching = group.create_task(pauses.watch())
-            fires = [group.create_task(code.run(text, Caller(user="mallory"))) for text in burning]
+            fires = [group.create_task(as_caller(code, Caller(user="mallory")).run(text)) for text in burning]
             while not all(fire.done() for fire in fires):
                 async with deadline(2):
-                    output = await code.run("await raw.echo(text='x')", Caller(user="alice"))
+                    output = await as_caller(code, Caller(user="alice")).run("await raw.echo(text='x')")
                     assert output.ok
                     assert (await hub.call("mcp_raw_echo", {"text": "x"})).ok
             watching.cancel()

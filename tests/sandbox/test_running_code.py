@@ -7,7 +7,7 @@ from time import perf_counter
 from typing import Any
 
 import pytest
-from coding import SHORT, add_raw, allow, journal_of, open_coding, open_workshop
+from coding import SHORT, add_raw, allow, as_caller, journal_of, open_coding, open_workshop
 
 from dragoman import Caller
 from dragoman.sandbox import CodeLimits, CodeOutput, callable_from_code
@@ -142,11 +142,11 @@ async def test_a_tool_that_vanished_between_search_and_call_is_said_to_be_gone(t
 async def test_what_others_may_see_is_not_there_for_those_with_less(tmp_path: Path) -> None:
     async with open_workshop(tmp_path) as (hub, code):
         narrow = hub.caller.narrowed({"mcp_raw_echo"})
-        assert (await code.run("await raw.echo(text='x')", narrow)).ok
-        _, message, _ = error_of(await code.run("await raw.add(1, 2)", narrow))
+        assert (await as_caller(code, narrow).run("await raw.echo(text='x')")).ok
+        _, message, _ = error_of(await as_caller(code, narrow).run("await raw.add(1, 2)"))
         assert message == "AttributeError: 'raw' has no tool 'add'; it has: echo"
         elsewhere = Caller("elsewhere", "eve")
-        assert "NameError" in error_of(await code.run("await raw.echo(text='x')", elsewhere))[1]
+        assert "NameError" in error_of(await as_caller(code, elsewhere).run("await raw.echo(text='x')"))[1]
 
 
 MENDED = {
@@ -257,8 +257,8 @@ async def test_a_run_costs_the_same_however_many_tools_there_are(tmp_path: Path)
             return 1
 
         for number in range(1000):
-            hub._native.add(one, name=f"native_{number}", description="One of many.")
-        hub._declare()
+            hub._runtime.native.add(one, name=f"native_{number}", description="One of many.")
+        hub._runtime.declare_native()
         await code.run("1")
         durations = [(await code.run("await raw.echo(text='x')")).duration_ms for _ in range(20)]
         assert sorted(durations)[10] < patient(200)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from coding import add_raw, open_coding, open_workshop
+from coding import add_raw, as_caller, open_coding, open_workshop
 
 from dragoman import Caller, Hub
 from dragoman.hub.code import Code
@@ -32,7 +32,7 @@ def computed() -> float:
 
 async def started(code: Code, text: str, user: str = "owner") -> "asyncio.Task[object]":
     before = computed()
-    task = asyncio.create_task(code.run(text, Caller(user=user)))
+    task = asyncio.create_task(as_caller(code, Caller(user=user)).run(text))
     await until(lambda: computed() > before + 0.05)
     return task
 
@@ -90,8 +90,8 @@ async def test_one_user_has_so_many_places_and_no_more(tmp_path: Path) -> None:
     limits = CodeLimits(execution=patient(20), wall=patient(20), processes=4, per_user=1)
     async with open_workshop(tmp_path, limits) as (_, code):
         running = await started(code, "while True: pass", "mallory")
-        waiting = asyncio.create_task(code.run("1", Caller(user="mallory")))
-        assert (await code.run("2", Caller(user="alice"))).result == 2
+        waiting = asyncio.create_task(as_caller(code, Caller(user="mallory")).run("1"))
+        assert (await as_caller(code, Caller(user="alice")).run("2")).result == 2
         assert not waiting.done()
         running.cancel()
         await asyncio.wait([running])

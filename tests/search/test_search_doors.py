@@ -29,7 +29,7 @@ async def test_the_hub_finds_the_tools_of_a_server_and_forgets_them_with_it(tmp_
         await hub.call("mcp_raw_add_tool", {"name": "brandnew"})
         await until(lambda: any(tool.original_name == "brandnew" for tool in hub.tools.list("raw")))
         assert (await hub.tools.search("brandnew")).hits[0].tool.name == "mcp_raw_brandnew"
-        assert (await hub.tools.search("echo", caller=Caller("elsewhere", "eve"))).total == 0
+        assert (await hub.acting_for(Caller("elsewhere", "eve")).tools.search("echo")).total == 0
         await hub.connectors.remove("raw")
         assert (await hub.tools.search("raw__echo")).hits == ()
 

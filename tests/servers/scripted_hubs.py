@@ -9,6 +9,7 @@ import pytest
 
 from dragoman import Caller, Hub
 from dragoman.agent import AgentNumbers
+from dragoman.scope import LOCAL_CALLER
 from dragoman.settings import Settings
 from servers.hubs import until
 from servers.scenarios import Call, Reply, Script, Turn
@@ -51,12 +52,12 @@ def is_of(turn: Turn, slug: str) -> bool:
 
 
 async def numbers(
-    hub: Hub, name: str = "box", *, runs: int = 1, caller: Caller | None = None
+    hub: Hub, name: str = "box", *, runs: int = 1, caller: Caller = LOCAL_CALLER
 ) -> AgentNumbers:
     """What an agent did, once that many runs are counted: that is after their end was told."""
 
     async def are_counted() -> bool:
-        return (await hub.agents.view(name, caller)).numbers.runs >= runs
+        return (await hub.acting_for(caller).agents.view(name)).numbers.runs >= runs
 
     await until(are_counted)
-    return (await hub.agents.view(name, caller)).numbers
+    return (await hub.acting_for(caller).agents.view(name)).numbers

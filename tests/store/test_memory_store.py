@@ -80,7 +80,7 @@ async def test_a_hub_works_on_another_store_and_goes_on_with_it(store: Store, tm
         said = await hub.messages.list(thread)
         assert [(one.number, one.author) for one in said] == [(1, "person"), (2, "agent")]
 
-        call = asyncio.ensure_future(hub.call("mcp_raw_send", {"text": "hello"}, caller=agent))
+        call = asyncio.ensure_future(hub.acting_for(agent).call("mcp_raw_send", {"text": "hello"}))
         await until(lambda: _asked(hub))
         [asked] = await hub.approvals.list("pending")
         assert journal(log) == []

@@ -151,17 +151,22 @@ async def _use_library(town: Town, watch: Watch) -> None:
     hub = town.live.hub
     for tenant in town.tenants:
         caller = Caller(tenant.workspace, tenant.user, role=cast("Any", tenant.role))
-        found = await hub.tools.search("whoami of", limit=100, caller=caller)
-        views = await hub.connectors.list(caller)
-        seen = [hub.tools.list(None, caller), found.hits, views, await hub.calls(1000, caller=caller)]
+        found = await hub.acting_for(caller).tools.search("whoami of", limit=100)
+        views = await hub.acting_for(caller).connectors.list()
+        seen = [
+            hub.acting_for(caller).tools.list(None),
+            found.hits,
+            views,
+            await hub.acting_for(caller).calls(1000),
+        ]
         seen += [
-            await hub.runs.list(caller),
-            await hub.agents.views(caller),
-            await hub.runs.questions(caller),
+            await hub.acting_for(caller).runs.list(),
+            await hub.acting_for(caller).agents.views(),
+            await hub.acting_for(caller).runs.questions(),
         ]
         watch.look(tenant, "library: lists", repr(seen))
         for name in TOOLS:
-            output = await hub.call(name, {"text": "x"}, caller=caller)
+            output = await hub.acting_for(caller).call(name, {"text": "x"})
             watch.look(tenant, f"library: {name}", encode(output))
 
 
@@ -171,7 +176,9 @@ async def _listening(town: Town, watch: Watch) -> AsyncGenerator[None]:
 
     async def listen(tenant: Tenant) -> None:
         caller = Caller(tenant.workspace, tenant.user)
-        async with aclosing(cast("AsyncGenerator[Event]", town.live.hub.events(caller=caller))) as events:
+        async with aclosing(
+            cast("AsyncGenerator[Event]", town.live.hub.acting_for(caller).events())
+        ) as events:
             async for event in events:
                 watch.look(tenant, f"event {event.kind}", encode(event))
 

@@ -30,8 +30,8 @@ async def test_what_is_said_of_arguments_names_nothing_of_another_workspace(
         said: list[str] = []
         for word in ("merger", "garden"):
             caller = Caller(workspace=f"workspace-{word}", user=f"user-{word}")
-            await hub.connectors.add(f"{word}-plans", caller=caller, **quick(url=server.url))
-            output = await hub.call(f"mcp_{word}-plans_{name}", {"nmber": f"value-{word}"}, caller=caller)
+            await hub.acting_for(caller).connectors.add(f"{word}-plans", **quick(url=server.url))
+            output = await hub.acting_for(caller).call(f"mcp_{word}-plans_{name}", {"nmber": f"value-{word}"})
             error = output.error
             said.append(f"{error and (error.message, error.hint)} {output.metadata.warnings}")
         assert "merger" not in said[1]

@@ -38,5 +38,5 @@ async def open_team(
 
 async def bring(hub: Hub, slug: str, token: str, caller: Caller) -> None:
     """The caller's own token for a connector, and the list of tools that it opens."""
-    await hub.credentials.set(slug, {"auth": SecretStr(token)}, caller=caller)
-    await hub.connectors.refresh(slug, caller)
+    await hub.acting_for(caller).credentials.set(slug, {"auth": SecretStr(token)})
+    await hub.acting_for(caller).connectors.refresh(slug)

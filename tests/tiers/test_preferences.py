@@ -18,21 +18,21 @@ async def test_a_user_narrows_what_admin_and_workspace_allow_and_never_widens_it
     workspace = Bounds(calls_per_hour=100, cost_per_day=2.5)
     admins = Bounds(calls_per_hour=50)
     async with open_team(tmp_path, database_url, bounds=workspace, admin_bounds=admins) as hub:
-        before = await hub.preferences.get(ADA)
+        before = await hub.acting_for(ADA).preferences.get()
         assert (before.above.calls_per_hour, before.above.cost_per_day) == (50, 2.5)
         for wrong in ({"calls_per_hour": 51}, {"cost_per_day": 2.51}):
             with pytest.raises(InvalidArguments, match="may be at most"):
-                await hub.preferences.update(bounds=wrong, caller=ADA)
-        assert await hub.preferences.get(ADA) == before, "nothing of a refused change is kept"
-        after = await hub.preferences.update(
-            bounds={"calls_per_hour": 50, "cost_per_day": 1, "tokens_per_day": 1000}, caller=ADA
+                await hub.acting_for(ADA).preferences.update(bounds=wrong)
+        assert await hub.acting_for(ADA).preferences.get() == before, "nothing of a refused change is kept"
+        after = await hub.acting_for(ADA).preferences.update(
+            bounds={"calls_per_hour": 50, "cost_per_day": 1, "tokens_per_day": 1000}
         )
         assert after.in_force == Bounds(calls_per_hour=50, cost_per_day=1.0, tokens_per_day=1000)
-        assert (await hub.preferences.get(BOB)).in_force == workspace
-        await hub.preferences.update(bounds={"calls_per_hour": None}, caller=ADA)
+        assert (await hub.acting_for(BOB).preferences.get()).in_force == workspace
+        await hub.acting_for(ADA).preferences.update(bounds={"calls_per_hour": None})
     async with open_team(tmp_path / "again", database_url, bounds=workspace, admin_bounds=admins) as hub:
-        await hub.preferences.update(bounds={"tokens_per_day": 7}, caller=ADA)
-        assert (await hub.preferences.get(ADA)).in_force == Bounds(
+        await hub.acting_for(ADA).preferences.update(bounds={"tokens_per_day": 7})
+        assert (await hub.acting_for(ADA).preferences.get()).in_force == Bounds(
             calls_per_hour=50, cost_per_day=2.5, tokens_per_day=7
         )
 
@@ -53,9 +53,9 @@ async def test_a_bound_that_makes_no_sense_is_refused(
 ) -> None:
     async with open_team(tmp_path, sqlite_url) as hub:
         with pytest.raises(InvalidArguments) as caught:
-            await hub.preferences.update(bounds=bounds, caller=ADA)
+            await hub.acting_for(ADA).preferences.update(bounds=bounds)
         assert caught.value.hint
-        assert (await hub.preferences.get(ADA)).preferences.bounds == Bounds()
+        assert (await hub.acting_for(ADA).preferences.get()).preferences.bounds == Bounds()
 
 
 async def test_a_default_set_holds_what_exists_and_keeps_the_rest_of_the_user(
@@ -63,10 +63,10 @@ async def test_a_default_set_holds_what_exists_and_keeps_the_rest_of_the_user(
 ) -> None:
     async with open_team(tmp_path, sqlite_url, admin_bounds=Bounds(calls_per_hour=5)) as hub:
         with pytest.raises(NotFound, match="nothing-such"):
-            await hub.preferences.update(connectors=["nothing-such"], caller=ADA)
-        view = await hub.preferences.update(connectors=["native", "native"], caller=ADA)
+            await hub.acting_for(ADA).preferences.update(connectors=["nothing-such"])
+        view = await hub.acting_for(ADA).preferences.update(connectors=["native", "native"])
         assert view.preferences.connectors == ("native",)
         assert view.above.calls_per_hour == 5
-        assert (await hub.preferences.update(connectors="all", caller=ADA)).preferences.connectors is None
+        assert (await hub.acting_for(ADA).preferences.update(connectors="all")).preferences.connectors is None
         with pytest.raises(NotFound, match="no record"):
-            await hub.preferences.update(auto_load=False, caller=Caller("north", "somebody"))
+            await hub.acting_for(Caller("north", "somebody")).preferences.update(auto_load=False)

@@ -61,9 +61,9 @@ async def door(tmp_path: Path, sqlite_url: str) -> AsyncGenerator[Door]:
         AccountServer(lambda _: [tool("read")]) as server,
         open_team(tmp_path, sqlite_url, bounds=bounds) as hub,
     ):
-        await hub.connectors.add("alpha", url=server.url, shared=True, caller=NORA)
-        await hub.connectors.add("beta", url=server.url, caller=ADA)
-        await hub.connectors.add("gamma", url=server.url, caller=ADA)
+        await hub.acting_for(NORA).connectors.add("alpha", url=server.url, shared=True)
+        await hub.acting_for(ADA).connectors.add("beta", url=server.url)
+        await hub.acting_for(ADA).connectors.add("gamma", url=server.url)
         yield Door(Api(hub), server)
 
 

@@ -18,7 +18,11 @@ pytestmark = pytest.mark.anyio
 
 
 async def slugs(hub: Hub, caller: Caller) -> list[str]:
-    return [view.connector.slug for view in await hub.connectors.list(caller) if view.connector.kind == "mcp"]
+    return [
+        view.connector.slug
+        for view in await hub.acting_for(caller).connectors.list()
+        if view.connector.kind == "mcp"
+    ]
 
 
 def app_file(path: Path, **servers: Any) -> Path:
@@ -31,12 +35,12 @@ async def test_what_an_admin_adds_everybody_of_the_workspace_has_at_once(
     tmp_path: Path, database_url: str
 ) -> None:
     async with open_team(tmp_path, database_url) as hub:
-        await hub.connectors.add("wiki", **stdio(), shared=True, caller=NORA)
+        await hub.acting_for(NORA).connectors.add("wiki", **stdio(), shared=True)
         for caller in (ADA, BOB, NORA):
             assert await slugs(hub, caller) == ["wiki"]
-            assert (await hub.call("mcp_wiki_echo", {"text": "x"}, caller=caller)).ok
+            assert (await hub.acting_for(caller).call("mcp_wiki_echo", {"text": "x"})).ok
         assert await slugs(hub, SAM) == []
-        output = await hub.call("mcp_wiki_echo", {"text": "x"}, caller=SAM)
+        output = await hub.acting_for(SAM).call("mcp_wiki_echo", {"text": "x"})
         assert output.error is not None
         assert output.error.code == "not_found"
 
@@ -46,18 +50,18 @@ async def test_a_member_neither_adds_for_all_nor_changes_what_is_everybodys(
 ) -> None:
     async with open_team(tmp_path, sqlite_url) as hub:
         with pytest.raises(Denied):
-            await hub.connectors.add("wiki", **stdio(), shared=True, connect=False, caller=ADA)
-        await hub.connectors.add("wiki", **stdio(), shared=True, connect=False, caller=NORA)
+            await hub.acting_for(ADA).connectors.add("wiki", **stdio(), shared=True, connect=False)
+        await hub.acting_for(NORA).connectors.add("wiki", **stdio(), shared=True, connect=False)
         for change in (
-            hub.connectors.update("wiki", description="mine", caller=ADA),
-            hub.connectors.disable("wiki", ADA),
-            hub.connectors.remove("wiki", ADA),
+            hub.acting_for(ADA).connectors.update("wiki", description="mine"),
+            hub.acting_for(ADA).connectors.disable("wiki"),
+            hub.acting_for(ADA).connectors.remove("wiki"),
         ):
             with pytest.raises(Denied, match="whole workspace"):
                 await change
         with pytest.raises(NotFound):
-            await hub.connectors.remove("wiki", SAM)
-        await hub.connectors.remove("wiki", NORA)
+            await hub.acting_for(SAM).connectors.remove("wiki")
+        await hub.acting_for(NORA).connectors.remove("wiki")
 
 
 async def test_two_users_of_a_workspace_have_the_same_name_and_never_meet(
@@ -65,15 +69,18 @@ async def test_two_users_of_a_workspace_have_the_same_name_and_never_meet(
 ) -> None:
     async with open_team(tmp_path, database_url) as hub:
         for caller in (ADA, BOB, SAM):
-            await hub.connectors.add("notes", **stdio(), caller=caller)
-        ids = {(await hub.connectors.get("notes", caller)).connector.id for caller in (ADA, BOB, SAM)}
+            await hub.acting_for(caller).connectors.add("notes", **stdio())
+        ids = {
+            (await hub.acting_for(caller).connectors.get("notes")).connector.id for caller in (ADA, BOB, SAM)
+        }
         assert len(ids) == 3
         counts = [
-            (await hub.call("mcp_notes_count", {}, caller=caller)).result for caller in (ADA, BOB, SAM, ADA)
+            (await hub.acting_for(caller).call("mcp_notes_count", {})).result
+            for caller in (ADA, BOB, SAM, ADA)
         ]
         assert [count["count"] for count in counts] == [1, 1, 1, 2]
         assert len({count["pid"] for count in counts}) == 3
-        await hub.connectors.remove("notes", ADA)
+        await hub.acting_for(ADA).connectors.remove("notes")
         assert await slugs(hub, ADA) == []
         assert await slugs(hub, BOB) == ["notes"]
 
@@ -83,7 +90,7 @@ async def test_a_name_from_above_is_not_taken_and_nobody_says_whose_it_is(
 ) -> None:
     file = app_file(tmp_path, clock={**stdio(), "auto_discover": False})
     async with open_team(tmp_path, database_url, action_servers=file) as hub:
-        await hub.connectors.add("wiki", **stdio(), shared=True, connect=False, caller=NORA)
+        await hub.acting_for(NORA).connectors.add("wiki", **stdio(), shared=True, connect=False)
         for name, caller, shared in (
             ("wiki", ADA, False),
             ("clock", ADA, False),
@@ -91,10 +98,10 @@ async def test_a_name_from_above_is_not_taken_and_nobody_says_whose_it_is(
             ("native", ADA, False),
         ):
             with pytest.raises(Conflict) as caught:
-                await hub.connectors.add(name, **stdio(), connect=False, shared=shared, caller=caller)
+                await hub.acting_for(caller).connectors.add(name, **stdio(), connect=False, shared=shared)
             said = f"{caught.value.message} {caught.value.hint}"
             assert not any(word in said for word in ("workspace", "app", "nora", "north", "con_"))
-        await hub.connectors.add("wiki", **stdio(), connect=False, caller=SAM)
+        await hub.acting_for(SAM).connectors.add("wiki", **stdio(), connect=False)
 
 
 async def test_of_one_name_the_nearest_is_called(tmp_path: Path, database_url: str) -> None:
@@ -103,15 +110,17 @@ async def test_of_one_name_the_nearest_is_called(tmp_path: Path, database_url: s
         AccountServer(lambda _: [tool("who", "of one")]) as own,
         open_team(tmp_path, database_url) as hub,
     ):
-        await hub.connectors.add("staff", url=own.url, caller=ADA)
-        await hub.connectors.add("staff", url=shared.url, shared=True, caller=NORA)
-        assert hub.tools.get("mcp_staff_who", ADA).definition.description == "of one"
-        assert hub.tools.get("mcp_staff_who", BOB).definition.description == "of all"
+        await hub.acting_for(ADA).connectors.add("staff", url=own.url)
+        await hub.acting_for(NORA).connectors.add("staff", url=shared.url, shared=True)
+        assert hub.acting_for(ADA).tools.get("mcp_staff_who").definition.description == "of one"
+        assert hub.acting_for(BOB).tools.get("mcp_staff_who").definition.description == "of all"
         for caller, owner, text in ((ADA, "ada", "of one"), (BOB, "", "of all")):
-            assert (await hub.connectors.get("staff", caller)).connector.owner == owner
-            assert [one.definition.description for one in hub.tools.list("staff", caller)] == [text]
-            assert len([one for one in hub.tools.list(caller=caller) if one.slug == "staff"]) == 1
-            assert (await hub.call("mcp_staff_who", caller=caller)).ok
+            assert (await hub.acting_for(caller).connectors.get("staff")).connector.owner == owner
+            assert [one.definition.description for one in hub.acting_for(caller).tools.list("staff")] == [
+                text
+            ]
+            assert len([one for one in hub.acting_for(caller).tools.list() if one.slug == "staff"]) == 1
+            assert (await hub.acting_for(caller).call("mcp_staff_who")).ok
         assert (len(own.calls), len(shared.calls)) == (1, 1)
 
 
@@ -121,13 +130,14 @@ async def test_the_apps_connectors_are_everybodys_and_their_connections_each_one
     file = app_file(tmp_path, tally=stdio())
     async with open_team(tmp_path, database_url, action_servers=file) as hub:
         counts = [
-            (await hub.call("mcp_tally_count", {}, caller=caller)).result for caller in (ADA, SAM, BOB, SAM)
+            (await hub.acting_for(caller).call("mcp_tally_count", {})).result
+            for caller in (ADA, SAM, BOB, SAM)
         ]
         assert [count["count"] for count in counts] == [1, 1, 1, 2]
         assert len({count["pid"] for count in counts}) == 3
         with pytest.raises(Denied, match="whole installation"):
-            await hub.connectors.remove("tally", NORA)
-        view = await hub.connectors.get("tally", ADA)
+            await hub.acting_for(NORA).connectors.remove("tally")
+        view = await hub.acting_for(ADA).connectors.get("tally")
         assert (view.connector.workspace, view.connector.origin) == ("", "files")
 
 
@@ -141,8 +151,8 @@ async def test_each_user_has_the_tools_of_their_own_account_and_no_others(
 ) -> None:
     async with AccountServer(account) as server, open_team(tmp_path, database_url) as hub:
         auth = {"kind": "bearer"}
-        await hub.connectors.add(
-            "mail", url=server.url, auth=auth, personal=("auth",), shared=True, connect=False, caller=NORA
+        await hub.acting_for(NORA).connectors.add(
+            "mail", url=server.url, auth=auth, personal=("auth",), shared=True, connect=False
         )
         heard: list[Event] = []
         async with asyncio.TaskGroup() as tasks:
@@ -151,24 +161,27 @@ async def test_each_user_has_the_tools_of_their_own_account_and_no_others(
             await bring(hub, "mail", "t-ada", ADA)
             listening.cancel()
         assert not [event for event in heard if "ledger" in json.dumps(event.data)]
-        assert [one.name for one in hub.tools.list("mail", ADA)] == ["mcp_mail_inbox", "mcp_mail_ledger"]
+        assert [one.name for one in hub.acting_for(ADA).tools.list("mail")] == [
+            "mcp_mail_inbox",
+            "mcp_mail_ledger",
+        ]
         await bring(hub, "mail", "t-bob", BOB)
-        assert [one.name for one in hub.tools.list("mail", BOB)] == ["mcp_mail_inbox"]
+        assert [one.name for one in hub.acting_for(BOB).tools.list("mail")] == ["mcp_mail_inbox"]
         for caller in (BOB, NORA, SAM):
-            found = await hub.tools.search("ledger", caller=caller)
+            found = await hub.acting_for(caller).tools.search("ledger")
             assert [hit for hit in found.hits if "ledger" in hit.tool.name] == []
             with pytest.raises(NotFound) as caught:
-                hub.tools.info("mcp_mail_ledger", caller)
+                hub.acting_for(caller).tools.info("mcp_mail_ledger")
             assert "ledger" not in (caught.value.hint or "")
-            output = await hub.call("mcp_mail_ledger", caller=caller)
+            output = await hub.acting_for(caller).call("mcp_mail_ledger")
             assert output.error is not None
             assert output.error.code == "not_found"
-        assert hub.tools.list("mail", NORA) == [], "who brings nothing sees nothing"
+        assert hub.acting_for(NORA).tools.list("mail") == [], "who brings nothing sees nothing"
         for caller, token in ((ADA, "t-ada"), (BOB, "t-bob")):
-            assert (await hub.call("mcp_mail_inbox", caller=caller)).result == f"inbox for {token}"
+            assert (await hub.acting_for(caller).call("mcp_mail_inbox")).result == f"inbox for {token}"
         assert server.calls == [("t-ada", "inbox"), ("t-bob", "inbox")]
 
 
 async def _hear(hub: Hub, caller: Caller, heard: list[Event]) -> None:
-    async for event in hub.events(caller=caller):
+    async for event in hub.acting_for(caller).events():
         heard.append(event)

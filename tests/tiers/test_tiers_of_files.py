@@ -35,22 +35,22 @@ async def test_a_variable_of_the_server_is_a_question_to_everybody_but_the_opera
     async with AccountServer(tools) as server, open_team(tmp_path, sqlite_url) as hub:
         entry = {"url": server.url, "headers": {"Authorization": "Bearer ${SERVER_SECRET}"}}
         for caller in (ADA, NORA):
-            step = (await hub.imports.apply([text(a=entry)], caller=caller))[0]
+            step = (await hub.acting_for(caller).imports.apply([text(a=entry)]))[0]
             assert (step.action, step.reason) == ("needs_input", "it asks for env:SERVER_SECRET")
         inputs = {"env:SERVER_SECRET": "mine"}
-        step = (await hub.imports.apply([text(a=entry)], inputs=inputs, caller=ADA))[0]
+        step = (await hub.acting_for(ADA).imports.apply([text(a=entry)], inputs=inputs))[0]
         assert step.action == "add"
-        connector = (await hub.connectors.get("a", ADA)).connector
+        connector = (await hub.acting_for(ADA).connectors.get("a")).connector
         assert connector.configuration.secrets == ("header:Authorization",)
-        assert (await hub.call("mcp_a_read", caller=ADA)).ok
+        assert (await hub.acting_for(ADA).call("mcp_a_read")).ok
         assert "mine" in seen
         assert CANARY not in seen
-        step = (await hub.imports.apply([text(a=entry)], caller=LOCAL_CALLER))[0]
+        step = (await hub.acting_for(LOCAL_CALLER).imports.apply([text(a=entry)]))[0]
         assert step.action == "add"
         assert CANARY in seen
 
         command = {"command": "${SERVER_SECRET}/server", "args": ["${SERVER_SECRET:-none}"]}
-        step = (await hub.imports.plan([text(b=command)], caller=BOB))[0]
+        step = (await hub.acting_for(BOB).imports.plan([text(b=command)]))[0]
         assert step.action == "needs_input"
         assert CANARY not in repr(step)
 
@@ -59,11 +59,11 @@ async def test_agents_that_one_user_imports_are_no_others(tmp_path: Path, sqlite
     async with open_team(tmp_path, sqlite_url) as hub:
         for caller, model in ((ADA, "x"), (BOB, "y"), (LOCAL_CALLER, "z")):
             agent = json.dumps({"name": "mailer", "model": model, "connectors": ["a"]})
-            steps = await hub.imports.apply([ImportText(name="m.json", text=agent)], caller=caller)
+            steps = await hub.acting_for(caller).imports.apply([ImportText(name="m.json", text=agent)])
             assert [step.action for step in steps] == ["add"]
         for caller, models in ((ADA, ["x"]), (BOB, ["y"]), (LOCAL_CALLER, ["z"]), (NORA, [])):
-            assert [agent.model for agent in await hub.imports.agents.list(caller)] == models
-            exported = json.loads(await hub.exports.dragoman(caller=caller))
+            assert [agent.model for agent in await hub.acting_for(caller).imports.agents.list()] == models
+            exported = json.loads(await hub.acting_for(caller).exports.dragoman())
             assert [agent["model"] for agent in exported["agents"].values()] == models
 
 
@@ -89,16 +89,20 @@ async def test_the_apps_file_bounds_every_user_and_its_changes_are_taken_in(
     async with open_team(tmp_path, sqlite_url, configuration=file) as hub:
         assert hub.folders.problems == ()
         for caller in (ADA, LOCAL_CALLER):
-            assert (await hub.preferences.get(caller)).in_force == Bounds(calls_per_hour=10, cost_per_day=0.5)
+            assert (await hub.acting_for(caller).preferences.get()).in_force == Bounds(
+                calls_per_hour=10, cost_per_day=0.5
+            )
         with pytest.raises(InvalidArguments, match="at most 10"):
-            await hub.preferences.update(bounds={"calls_per_hour": 11}, caller=ADA)
+            await hub.acting_for(ADA).preferences.update(bounds={"calls_per_hour": 11})
         file.write_text("[defaults.bounds]\ncalls_per_hour = 12\n")
         await hub.folders.sync()
-        assert (await hub.preferences.get(ADA)).in_force == Bounds(calls_per_hour=12)
+        assert (await hub.acting_for(ADA).preferences.get()).in_force == Bounds(calls_per_hour=12)
         for broken in ("[defaults.bounds]\ncalls_per_hour = 'many'\n", "[[[", ""):
             file.write_text(broken)
             await hub.folders.sync()
-            assert (await hub.preferences.get(ADA)).in_force == Bounds(calls_per_hour=12), "as before"
+            assert (await hub.acting_for(ADA).preferences.get()).in_force == Bounds(calls_per_hour=12), (
+                "as before"
+            )
 
 
 @pytest.mark.parametrize("text", ["bounds.calls_per_our = 1", "bounds.calls_per_hour = -1", "colour = 1"])

@@ -13,7 +13,7 @@ from operator import attrgetter
 from secrets import token_hex
 from typing import ClassVar
 
-from dragoman.access.usage_windows import connector_subject, end_of, shown, user_subject, window_of
+from dragoman.access.usage_windows import SECONDS, connector_subject, end_of, shown, user_subject, window_of
 from dragoman.connector import Connector
 from dragoman.errors import DragomanError, LimitReached
 from dragoman.identity.directory import Directory, Person
@@ -95,6 +95,12 @@ class Budgets:
             meters.append(_meter(ticket.workspace, user, "tokens_per_day", limit, tokens, self._clock()))
         if meters or ticket.leases:
             await self._settle(meters, ticket.leases)
+
+    async def tidy(self) -> None:
+        """Forgets windows that are long over, and places that nobody gave back."""
+        now = self._clock()
+        before = {measure: window_of(measure, now) - 1 for measure in SECONDS}
+        await self._rows.forget(before, datetime.fromtimestamp(now, UTC))
 
     async def _settle(self, meters: Sequence[UsageMeter], leases: Sequence[ConcurrencyLease]) -> None:
         """The call has been made: a store that fails now must not take its outcome along."""

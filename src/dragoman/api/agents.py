@@ -9,10 +9,9 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
 from dragoman.agent import AgentKind, AgentStatus, Exposure
-from dragoman.api.requests import PROBLEMS, TheCaller, TheHub
-from dragoman.hub import Hub
+from dragoman.api.requests import PROBLEMS, TheHub
+from dragoman.hub import BoundHub
 from dragoman.hub.agents import AgentView
-from dragoman.scope import Caller
 from dragoman.web.encoding import json_response
 from dragoman.web.shape import Shape, SortedOrNone
 
@@ -158,13 +157,13 @@ _ASSIGNED: dict[int | str, dict[str, Any]] = {200: {"model": AssignedShape}}
 
 
 @routes.get("", responses={200: {"model": AgentsShape}})
-async def list_agents(hub: TheHub, caller: TheCaller) -> Response:
+async def list_agents(hub: TheHub) -> Response:
     """The assistant, then workers, then the agents of connectors."""
-    return json_response({"agents": [agent_view(view) for view in await hub.agents.views(caller)]})
+    return json_response({"agents": [agent_view(view) for view in await hub.agents.views()]})
 
 
 @routes.post("", status_code=201, responses={201: {"model": AgentShape}})
-async def create_agent(new: NewAgent, hub: TheHub, caller: TheCaller) -> Response:
+async def create_agent(new: NewAgent, hub: TheHub) -> Response:
     """A worker, at work at once."""
     agent = await hub.agents.create(
         new.name,
@@ -176,79 +175,78 @@ async def create_agent(new: NewAgent, hub: TheHub, caller: TheCaller) -> Respons
         capabilities=new.capabilities,
         exposure=new.exposure,
         shared=new.shared,
-        caller=caller,
     )
-    view = await hub.agents.view(agent.name, caller)
+    view = await hub.agents.view(agent.name)
     return json_response(agent_view(view), 201, {"Location": f"/api/agents/{quote(agent.name)}"})
 
 
 @routes.get("/{name}", responses=_ONE)
-async def get_agent(name: str, hub: TheHub, caller: TheCaller) -> Response:
-    return await _shown(name, hub, caller)
+async def get_agent(name: str, hub: TheHub) -> Response:
+    return await _shown(name, hub)
 
 
 @routes.patch("/{name}", responses=_ONE)
-async def update_agent(name: str, changes: AgentChanges, hub: TheHub, caller: TheCaller) -> Response:
+async def update_agent(name: str, changes: AgentChanges, hub: TheHub) -> Response:
     """Effective from its next step, in the middle of a conversation too."""
-    await hub.agents.update(name, caller, **changes.facts())
-    return await _shown(name, hub, caller)
+    await hub.agents.update(name, **changes.facts())
+    return await _shown(name, hub)
 
 
 @routes.delete("/{name}", status_code=204)
-async def remove_agent(name: str, hub: TheHub, caller: TheCaller) -> Response:
+async def remove_agent(name: str, hub: TheHub) -> Response:
     """A worker with its numbers. What it said stays where it was said."""
-    await hub.agents.remove(name, caller)
+    await hub.agents.remove(name)
     return Response(status_code=204)
 
 
 @routes.post("/{name}/start", responses=_ONE)
-async def start_agent(name: str, hub: TheHub, caller: TheCaller) -> Response:
-    await hub.agents.start(name, caller)
-    return await _shown(name, hub, caller)
+async def start_agent(name: str, hub: TheHub) -> Response:
+    await hub.agents.start(name)
+    return await _shown(name, hub)
 
 
 @routes.post("/{name}/stop", responses=_ONE)
-async def stop_agent(name: str, hub: TheHub, caller: TheCaller) -> Response:
+async def stop_agent(name: str, hub: TheHub) -> Response:
     """It keeps all it has and takes no new message; what it works on now it finishes."""
-    await hub.agents.stop(name, caller)
-    return await _shown(name, hub, caller)
+    await hub.agents.stop(name)
+    return await _shown(name, hub)
 
 
 @routes.put("/{name}/connectors/{slug}", responses=_ONE)
-async def assign_connector(name: str, slug: str, hub: TheHub, caller: TheCaller) -> Response:
+async def assign_connector(name: str, slug: str, hub: TheHub) -> Response:
     """Gives a worker a connector; one that it has already changes nothing."""
-    await hub.agents.assign(name, slug, caller=caller)
-    return await _shown(name, hub, caller)
+    await hub.agents.assign(name, slug)
+    return await _shown(name, hub)
 
 
 @routes.delete("/{name}/connectors/{slug}", responses=_ONE)
-async def unassign_connector(name: str, slug: str, hub: TheHub, caller: TheCaller) -> Response:
-    await hub.agents.unassign(name, slug, caller=caller)
-    return await _shown(name, hub, caller)
+async def unassign_connector(name: str, slug: str, hub: TheHub) -> Response:
+    await hub.agents.unassign(name, slug)
+    return await _shown(name, hub)
 
 
 @aliases.post("/assign-action-server", responses=_ASSIGNED)
-async def assign_action_server(wanted: Assignment, hub: TheHub, caller: TheCaller) -> Response:
+async def assign_action_server(wanted: Assignment, hub: TheHub) -> Response:
     """The same as `PUT /api/agents/{name}/connectors/{slug}`."""
-    await hub.agents.assign(wanted.agent_name, wanted.server_name, caller=caller)
-    return await _assigned(wanted, "is assigned to", hub, caller)
+    await hub.agents.assign(wanted.agent_name, wanted.server_name)
+    return await _assigned(wanted, "is assigned to", hub)
 
 
 @aliases.post("/remove-action-server", responses=_ASSIGNED)
-async def remove_action_server(wanted: Assignment, hub: TheHub, caller: TheCaller) -> Response:
+async def remove_action_server(wanted: Assignment, hub: TheHub) -> Response:
     """The same as `DELETE /api/agents/{name}/connectors/{slug}`."""
-    await hub.agents.unassign(wanted.agent_name, wanted.server_name, caller=caller)
-    return await _assigned(wanted, "is removed from", hub, caller)
+    await hub.agents.unassign(wanted.agent_name, wanted.server_name)
+    return await _assigned(wanted, "is removed from", hub)
 
 
-async def _assigned(wanted: Assignment, what: str, hub: Hub, caller: Caller) -> Response:
-    view = await hub.agents.view(wanted.agent_name, caller)
+async def _assigned(wanted: Assignment, what: str, hub: BoundHub) -> Response:
+    view = await hub.agents.view(wanted.agent_name)
     message = f"{wanted.server_name} {what} {view.agent.name}"
     return json_response({"message": message, "agent": agent_view(view)})
 
 
-async def _shown(name: str, hub: Hub, caller: Caller) -> Response:
-    return json_response(agent_view(await hub.agents.view(name, caller)))
+async def _shown(name: str, hub: BoundHub) -> Response:
+    return json_response(agent_view(await hub.agents.view(name)))
 
 
 def agent_view(view: AgentView) -> AgentShape:

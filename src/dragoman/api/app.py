@@ -1,10 +1,11 @@
-"""The REST door of one hub, without its guard. `POST /api/call` takes a short way; FastAPI does the rest.
+"""The REST door of one hub, without its guard: `POST /api/call` is answered here, FastAPI does the rest.
 
 Whoever opens the hub closes it; `stop` ends the streams of events.
 """
 
 import asyncio
 from importlib.metadata import version
+from typing import Any
 
 from fastapi import FastAPI
 from starlette.types import Receive, Scope, Send
@@ -34,13 +35,16 @@ from dragoman.api import (
 )
 from dragoman.api.calls import make_call
 from dragoman.api.problems import add_problems
+from dragoman.api.requests import CallRequest, request_body
+from dragoman.api.tools import NAMED_CALL
 from dragoman.errors import DragomanError
 from dragoman.hub import Hub
 from dragoman.telemetry.logs import get_logger
 from dragoman.web.bodies import MAX_BODY, limited, read_body
-from dragoman.web.guard import caller_in
+from dragoman.web.guard import bound_hub
 from dragoman.web.problems import internal, problem
 
+CALL = "/api/call"  # the hot path: nothing of FastAPI is between it and the road
 _TEXT = "Tools of every connected server, behind one address. Errors are RFC 9457 problems."
 _JSON = (b"content-type", b"application/json")
 
@@ -51,7 +55,7 @@ class Api:
         self._max_body = max_body
         self._stopping = asyncio.Event()
         # No documentation page: FastAPI's own would load its parts from somewhere else.
-        self._app = FastAPI(
+        self._app = _Documented(
             title="Dragoman",
             version=version("dragoman"),
             description=_TEXT,
@@ -80,7 +84,7 @@ class Api:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
-        if scope["path"] == "/api/call" and scope["method"] == "POST":
+        if scope["path"] == CALL and scope["method"] == "POST":
             await self._call(scope, receive, send)
             return
         try:
@@ -91,16 +95,33 @@ class Api:
 
     async def _call(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            caller = caller_in(scope, self._hub)
-            answer = await make_call(self._hub, await read_body(receive, self._max_body), caller)
+            hub = bound_hub(self._hub, scope)
+            answer = await make_call(hub, await read_body(receive, self._max_body))
         except DragomanError as error:
             await problem(error)(scope, receive, send)
             return
         except Exception:  # noqa: BLE001
             # boundary: a fault of ours is the failure of one request and no more
-            get_logger().exception("api.failed", path="/api/call")
+            get_logger().exception("api.failed", path=CALL)
             await problem(internal())(scope, receive, send)
             return
         length = (b"content-length", b"%d" % len(answer))
         await send({"type": "http.response.start", "status": 200, "headers": [_JSON, length]})
         await send({"type": "http.response.body", "body": answer})
+
+
+class _Documented(FastAPI):
+    def openapi(self) -> dict[str, Any]:
+        """With the call that `Api` answers by itself: as that of a named tool, but for where the name is."""
+        if self.openapi_schema is None:
+            paths = super().openapi()["paths"]
+            named = {key: value for key, value in paths[NAMED_CALL]["post"].items() if key != "parameters"}
+            paths[CALL] = {
+                "post": {
+                    **named,
+                    "summary": "Call Tool",
+                    "operationId": "call_tool_api_call_post",
+                    "requestBody": request_body(CallRequest),
+                }
+            }
+        return super().openapi()

@@ -7,9 +7,9 @@ from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
-from dragoman.api.requests import PROBLEMS, TheCaller, TheHub
+from dragoman.api.requests import PROBLEMS, TheHub
 from dragoman.api.shapes import AnnotationsShape
-from dragoman.hub import Hub
+from dragoman.hub import BoundHub
 from dragoman.hub.approvals import ApprovalView
 from dragoman.store.records import Allowance, Answer, ApprovalStatus
 from dragoman.web.encoding import json_response
@@ -72,40 +72,38 @@ _ONE: dict[int | str, dict[str, Any]] = {200: {"model": ApprovalShape}}
 
 
 @routes.get("/approvals", responses={200: {"model": ApprovalsShape}})
-async def list_approvals(
-    hub: TheHub, caller: TheCaller, status: ApprovalStatus | Literal["all"] = "pending"
-) -> Response:
+async def list_approvals(hub: TheHub, status: ApprovalStatus | Literal["all"] = "pending") -> Response:
     """Newest first: one's own, and for an admin those of the whole workspace."""
-    questions = await hub.approvals.list(None if status == "all" else status, caller)
+    questions = await hub.approvals.list(None if status == "all" else status)
     return json_response({"approvals": [await _approval(hub, question) for question in questions]})
 
 
 @routes.get("/approvals/allowed", responses={200: {"model": AllowancesShape}})
-async def list_allowed(hub: TheHub, caller: TheCaller) -> Response:
+async def list_allowed(hub: TheHub) -> Response:
     """What one has allowed for longer than one call."""
-    allowed = await hub.approvals.allowances(caller)
+    allowed = await hub.approvals.allowances()
     return json_response({"allowed": [_allowance(one) for one in allowed]})
 
 
 @routes.delete("/approvals/allowed/{approval}", status_code=204)
-async def withdraw(approval: str, hub: TheHub, caller: TheCaller) -> None:
+async def withdraw(approval: str, hub: TheHub) -> None:
     """The next call asks again."""
-    await hub.approvals.withdraw(approval, caller)
+    await hub.approvals.withdraw(approval)
 
 
 @routes.get("/approvals/{approval}", responses=_ONE)
-async def get_approval(approval: str, hub: TheHub, caller: TheCaller) -> Response:
-    return json_response(await _approval(hub, await hub.approvals.get(approval, caller)))
+async def get_approval(approval: str, hub: TheHub) -> Response:
+    return json_response(await _approval(hub, await hub.approvals.get(approval)))
 
 
 @routes.post("/approvals/{approval}/answer", responses=_ONE)
-async def answer(approval: str, given: AnswerRequest, hub: TheHub, caller: TheCaller) -> Response:
+async def answer(approval: str, given: AnswerRequest, hub: TheHub) -> Response:
     """By a person only; whoever waits for the answer goes on, or hears the no."""
-    question = await hub.approvals.answer(approval, given.answer, caller)
+    question = await hub.approvals.answer(approval, given.answer)
     return json_response(await _approval(hub, question))
 
 
-async def _approval(hub: Hub, question: ApprovalView) -> ApprovalShape:
+async def _approval(hub: BoundHub, question: ApprovalView) -> ApprovalShape:
     approval, bound = question.approval, question.approval.binding
     return ApprovalShape.of(
         approval,

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Query
 from pydantic import AwareDatetime
 from starlette.responses import Response
 
-from dragoman.api.requests import PROBLEMS, TheCaller, TheHub
+from dragoman.api.requests import PROBLEMS, TheHub
 from dragoman.web.encoding import encode, json_response
 from dragoman.web.shape import Shape
 
@@ -59,7 +59,6 @@ class AuditVerdictShape(Shape):
 @routes.get("/audit", responses={200: {"model": AuditEntriesShape}})
 async def list_entries(
     hub: TheHub,
-    caller: TheCaller,
     user: Word = None,
     action: Word = None,
     since: Moment = None,
@@ -70,29 +69,22 @@ async def list_entries(
 ) -> Response:
     """Newest first; `after` the entry of that number come older ones. Members see their own."""
     entries = await hub.audit.list(
-        user=user,
-        action=action,
-        since=since,
-        until=until,
-        after=after,
-        limit=limit,
-        workspace=workspace,
-        caller=caller,
+        user=user, action=action, since=since, until=until, after=after, limit=limit, workspace=workspace
     )
     names = {entry.user: await hub.people.name_of(entry.workspace, entry.user) for entry in entries}
     return json_response({"entries": entries, "names": names})
 
 
 @routes.get("/audit/verify", responses={200: {"model": AuditVerdictShape}})
-async def verify_trail(hub: TheHub, caller: TheCaller, workspace: Workspace = None) -> Response:
+async def verify_trail(hub: TheHub, workspace: Workspace = None) -> Response:
     """Whether the trail of the workspace is whole, or where it is broken. For admins."""
-    return json_response(await hub.audit.verify(workspace=workspace, caller=caller))
+    return json_response(await hub.audit.verify(workspace=workspace))
 
 
 @routes.get("/audit/export", responses={200: {"content": {LINES: {}}}})
 async def export_entries(
-    hub: TheHub, caller: TheCaller, after: After = 0, limit: Limit = 1000, workspace: Workspace = None
+    hub: TheHub, after: After = 0, limit: Limit = 1000, workspace: Workspace = None
 ) -> Response:
     """One JSON document a line, oldest first: the entries that follow number `after`. Empty at the end."""
-    entries = await hub.audit.export(after=after, limit=limit, workspace=workspace, caller=caller)
+    entries = await hub.audit.export(after=after, limit=limit, workspace=workspace)
     return Response(b"".join(encode(entry) + b"\n" for entry in entries), media_type=LINES)

@@ -11,7 +11,7 @@ import orjson
 
 from dragoman.api.requests import CallRequest
 from dragoman.errors import CallerFault
-from dragoman.hub import Hub
+from dragoman.hub import BoundHub
 from dragoman.names import did_you_mean
 from dragoman.scope import Caller
 from dragoman.web.encoding import encode
@@ -21,7 +21,7 @@ _FIELDS = tuple(CallRequest.model_fields)
 _MOST_TOOLS = 1000
 
 
-async def make_call(hub: Hub, body: bytes, caller: Caller, tool: str | None = None) -> bytes:
+async def make_call(hub: BoundHub, body: bytes, tool: str | None = None) -> bytes:
     """One call from the bytes of a request to the bytes of its answer. `tool` is given by the path."""
     request = _read(body)
     for name in request:
@@ -35,12 +35,11 @@ async def make_call(hub: Hub, body: bytes, caller: Caller, tool: str | None = No
     arguments = request.get("arguments")
     if arguments is not None and not isinstance(arguments, dict):
         raise InvalidRequest("'arguments' must be an object", hint='{"tool": "…", "arguments": {…}}')
-    output = await hub.call(
+    output = await hub.acting_for(_nearer(hub.caller, request)).call(
         name,
         cast("dict[str, Any] | None", arguments),
         timeout=_number(request, "timeout", "seconds"),
         cost_limit=_number(request, "cost_limit", "dollars"),
-        caller=_nearer(caller, request),
     )
     return encode(output)
 

@@ -10,7 +10,7 @@ from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
-from dragoman.api.requests import PROBLEMS, TheCaller, TheHub
+from dragoman.api.requests import PROBLEMS, TheHub
 from dragoman.sandbox.outcome import CodeFault
 from dragoman.web.encoding import json_response
 from dragoman.web.shape import Shape
@@ -53,11 +53,11 @@ class CodeGuideShape(Shape):
 
 
 @routes.post("/code", responses={200: {"model": CodeOutputShape}})
-async def run_code(hub: TheHub, caller: TheCaller, request: CodeRequest) -> Response:
+async def run_code(hub: TheHub, request: CodeRequest) -> Response:
     """Runs code for the caller. Every call that it makes takes the same road as any other."""
     if request.thread is not None:
-        caller = replace(caller, thread=request.thread)
-    return json_response(CodeOutputShape.of(await hub.code.run(request.code, caller)))
+        hub = hub.acting_for(replace(hub.caller, thread=request.thread))
+    return json_response(CodeOutputShape.of(await hub.code.run(request.code)))
 
 
 @routes.get("/code", responses={200: {"model": CodeGuideShape}})

@@ -3,7 +3,7 @@
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from dragoman.api.requests import PROBLEMS, ConnectorChanges, NewConnector, TheCaller, TheHub
+from dragoman.api.requests import PROBLEMS, ConnectorChanges, NewConnector, TheHub
 from dragoman.api.shapes import (
     ConnectorShape,
     ConnectorsShape,
@@ -18,55 +18,55 @@ _ONE: dict[int | str, dict[str, object]] = {200: {"model": ConnectorShape}}
 
 
 @routes.get("", responses={200: {"model": ConnectorsShape}})
-async def list_connectors(hub: TheHub, caller: TheCaller) -> Response:
-    return json_response({"connectors": [connector_view(view) for view in await hub.connectors.list(caller)]})
+async def list_connectors(hub: TheHub) -> Response:
+    return json_response({"connectors": [connector_view(view) for view in await hub.connectors.list()]})
 
 
 @routes.post("", status_code=201, responses={201: {"model": ConnectorShape}})
-async def add_connector(new: NewConnector, hub: TheHub, caller: TheCaller) -> Response:
+async def add_connector(new: NewConnector, hub: TheHub) -> Response:
     """A server that cannot be reached now is kept, with its cause, and tried again."""
-    view = await hub.connectors.add(new.name, caller=caller, **new.facts())
+    view = await hub.connectors.add(new.name, **new.facts())
     return json_response(connector_view(view), 201, {"Location": f"/api/connectors/{view.connector.slug}"})
 
 
 @routes.get("/{slug}", responses=_ONE)
-async def get_connector(slug: str, hub: TheHub, caller: TheCaller) -> Response:
-    return json_response(connector_view(await hub.connectors.get(slug, caller)))
+async def get_connector(slug: str, hub: TheHub) -> Response:
+    return json_response(connector_view(await hub.connectors.get(slug)))
 
 
 @routes.patch("/{slug}", responses=_ONE)
-async def update_connector(slug: str, changes: ConnectorChanges, hub: TheHub, caller: TheCaller) -> Response:
-    return json_response(connector_view(await hub.connectors.update(slug, caller=caller, **changes.facts())))
+async def update_connector(slug: str, changes: ConnectorChanges, hub: TheHub) -> Response:
+    return json_response(connector_view(await hub.connectors.update(slug, **changes.facts())))
 
 
 @routes.delete("/{slug}", status_code=204)
-async def remove_connector(slug: str, hub: TheHub, caller: TheCaller) -> Response:
-    await hub.connectors.remove(slug, caller)
+async def remove_connector(slug: str, hub: TheHub) -> Response:
+    await hub.connectors.remove(slug)
     return Response(status_code=204)
 
 
 @routes.post("/{slug}/enable", responses=_ONE)
-async def enable_connector(slug: str, hub: TheHub, caller: TheCaller) -> Response:
-    return json_response(connector_view(await hub.connectors.enable(slug, caller)))
+async def enable_connector(slug: str, hub: TheHub) -> Response:
+    return json_response(connector_view(await hub.connectors.enable(slug)))
 
 
 @routes.post("/{slug}/disable", responses=_ONE)
-async def disable_connector(slug: str, hub: TheHub, caller: TheCaller) -> Response:
-    return json_response(connector_view(await hub.connectors.disable(slug, caller)))
+async def disable_connector(slug: str, hub: TheHub) -> Response:
+    return json_response(connector_view(await hub.connectors.disable(slug)))
 
 
 @routes.post("/{slug}/connect", responses=_ONE)
-async def connect_connector(slug: str, hub: TheHub, caller: TheCaller) -> Response:
+async def connect_connector(slug: str, hub: TheHub) -> Response:
     """Opens the connection and says how that went: a failure is in the status, with its cause."""
-    return json_response(connector_view(await hub.connectors.connect(slug, caller)))
+    return json_response(connector_view(await hub.connectors.connect(slug)))
 
 
 @routes.post("/{slug}/disconnect", responses=_ONE)
-async def disconnect_connector(slug: str, hub: TheHub, caller: TheCaller) -> Response:
-    return json_response(connector_view(await hub.connectors.disconnect(slug, caller)))
+async def disconnect_connector(slug: str, hub: TheHub) -> Response:
+    return json_response(connector_view(await hub.connectors.disconnect(slug)))
 
 
 @routes.post("/{slug}/refresh", responses={200: {"model": ToolChangesShape}})
-async def refresh_connector(slug: str, hub: TheHub, caller: TheCaller) -> Response:
+async def refresh_connector(slug: str, hub: TheHub) -> Response:
     """Lists the tools anew and says what changed."""
-    return json_response(changes_view(await hub.connectors.refresh(slug, caller)))
+    return json_response(changes_view(await hub.connectors.refresh(slug)))

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr
 from starlette.responses import Response
 
 from dragoman.api import authorization
-from dragoman.api.requests import PROBLEMS, TheCaller, TheHub
+from dragoman.api.requests import PROBLEMS, TheHub
 from dragoman.hub.credentials import CredentialState, CredentialView
 from dragoman.web.encoding import json_response
 from dragoman.web.shape import Shape
@@ -71,39 +71,39 @@ _ONE: dict[int | str, dict[str, Any]] = {200: {"model": CredentialShape}}
 
 
 @routes.get("/api/credentials", responses={200: {"model": CredentialsShape}})
-async def list_credentials(hub: TheHub, caller: TheCaller) -> Response:
+async def list_credentials(hub: TheHub) -> Response:
     """Of every connector that wants something of you: what, and what of it is there."""
-    return json_response({"credentials": [_view(one) for one in await hub.credentials.list(caller)]})
+    return json_response({"credentials": [_view(one) for one in await hub.credentials.list()]})
 
 
 @routes.post("/api/credentials/rotate", responses={200: {"model": RotationShape}})
-async def rotate_key(hub: TheHub, caller: TheCaller, wish: RotationWish | None = None) -> Response:
+async def rotate_key(hub: TheHub, wish: RotationWish | None = None) -> Response:
     """For the operator: a new master key, and every secret sealed with it."""
-    rotation = await hub.credentials.rotate(caller, forget_old=bool(wish and wish.forget_old))
+    rotation = await hub.credentials.rotate(forget_old=bool(wish and wish.forget_old))
     return json_response(RotationShape.of(rotation))
 
 
 @routes.get("/api/credentials/{slug}", responses=_ONE)
-async def get_credential(slug: str, hub: TheHub, caller: TheCaller) -> Response:
-    return json_response(_view(await hub.credentials.get(slug, caller)))
+async def get_credential(slug: str, hub: TheHub) -> Response:
+    return json_response(_view(await hub.credentials.get(slug)))
 
 
 @routes.put("/api/credentials/{slug}", responses=_ONE)
-async def set_credential(slug: str, new: NewCredential, hub: TheHub, caller: TheCaller) -> Response:
+async def set_credential(slug: str, new: NewCredential, hub: TheHub) -> Response:
     """Keeps your values, encrypted, and opens your own connection anew."""
-    return json_response(_view(await hub.credentials.set(slug, new.values, caller)))
+    return json_response(_view(await hub.credentials.set(slug, new.values)))
 
 
 @routes.delete("/api/credentials/{slug}", status_code=204)
-async def remove_credential(slug: str, hub: TheHub, caller: TheCaller) -> Response:
-    await hub.credentials.remove(slug, caller)
+async def remove_credential(slug: str, hub: TheHub) -> Response:
+    await hub.credentials.remove(slug)
     return Response(status_code=204)
 
 
 @routes.post("/api/credentials/{slug}/authorize", responses={200: {"model": AuthorizationLinkShape}})
-async def authorize_connector(slug: str, request: Request, hub: TheHub, caller: TheCaller) -> Response:
+async def authorize_connector(slug: str, request: Request, hub: TheHub) -> Response:
     """A link to a page that leads you to the authorisation server and back."""
-    link = await hub.credentials.authorize(slug, caller, address=authorization.address_of(request))
+    link = await hub.credentials.authorize(slug, address=authorization.address_of(request))
     return json_response(AuthorizationLinkShape.of(link))
 
 

@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr
 from starlette.responses import Response
 
 from dragoman.api.imports import RequiredInputShape
-from dragoman.api.requests import PROBLEMS, TheCaller, TheHub
+from dragoman.api.requests import PROBLEMS, TheHub
 from dragoman.api.shapes import ConnectorShape, connector_view
 from dragoman.discovery import RegistryServer
 from dragoman.hub import ConnectorView
@@ -72,24 +72,23 @@ class InstallRequest(BaseModel):
 @routes.get("", responses={200: {"model": RegistryServersShape}})
 async def discover(
     hub: TheHub,
-    caller: TheCaller,
     search: Annotated[str, Query(max_length=200)] = "",
     cursor: Annotated[str | None, Query(max_length=1000)] = None,
     limit: Annotated[int, Query(ge=1, le=100)] = 30,
 ) -> Response:
     """One page of what the registry offers. Nothing runs."""
-    page = await hub.discovery.search(search, cursor=cursor, limit=limit, caller=caller)
+    page = await hub.discovery.search(search, cursor=cursor, limit=limit)
     offers = [offer_view(offer) for offer in page.offers]
     return json_response({"offers": offers, "next_cursor": page.next_cursor, "skipped": list(page.skipped)})
 
 
 @routes.get("/{name:path}", responses={200: {"model": RegistryServerShape}})
-async def get_offer(name: str, hub: TheHub, caller: TheCaller) -> Response:
-    return json_response(offer_view(await hub.discovery.get(name, caller)))
+async def get_offer(name: str, hub: TheHub) -> Response:
+    return json_response(offer_view(await hub.discovery.get(name)))
 
 
 @routes.post("/{name:path}", status_code=201, responses={201: {"model": ConnectorShape}})
-async def take_offer(name: str, wanted: InstallRequest, hub: TheHub, caller: TheCaller) -> Response:
+async def take_offer(name: str, wanted: InstallRequest, hub: TheHub) -> Response:
     """Adds a connector by the way that was shown."""
     view = await hub.discovery.add(
         name,
@@ -97,15 +96,14 @@ async def take_offer(name: str, wanted: InstallRequest, hub: TheHub, caller: The
         inputs={key: value.get_secret_value() for key, value in wanted.inputs.items()},
         connector=wanted.connector,
         connect=wanted.connect,
-        caller=caller,
     )
     return json_response(connector_view(view), 201, {"Location": f"/api/connectors/{view.connector.slug}"})
 
 
 @aliases.get("/action-servers/available", responses={200: {"model": ActionServersShape}})
-async def list_action_servers(hub: TheHub, caller: TheCaller) -> Response:
+async def list_action_servers(hub: TheHub) -> Response:
     """The same connectors as `/api/connectors`, by the name that some callers know them by."""
-    views = [view for view in await hub.connectors.list(caller) if view.connector.kind != "native"]
+    views = [view for view in await hub.connectors.list() if view.connector.kind != "native"]
     return json_response({"action_servers": [_action_server(view) for view in views]})
 
 

@@ -10,20 +10,19 @@ from starlette.responses import Response
 from dragoman.api.run_shapes import event_view
 from dragoman.errors import DragomanError, Unauthenticated
 from dragoman.events import Event
-from dragoman.hub import Hub
+from dragoman.hub import BoundHub
 from dragoman.run import RunEvent
-from dragoman.scope import Caller
 from dragoman.web.encoding import encode
 from dragoman.web.scopes import SCOPES
 from dragoman.web.server_sent_events import EventStream, IsAdmitted, always, event_frame
 
 
-def event_stream(request: Request, hub: Hub, frames: AsyncIterator[bytes]) -> Response:
+def event_stream(request: Request, hub: BoundHub, frames: AsyncIterator[bytes]) -> Response:
     """Until the reader leaves, the end is told, the key is revoked or the service stops."""
     return EventStream(frames, request.app.state.stopping, is_admitted=_admission_of(request, hub))
 
 
-def _admission_of(request: Request, hub: Hub) -> IsAdmitted:
+def _admission_of(request: Request, hub: BoundHub) -> IsAdmitted:
     """Whether the key that opened this request still opens anything; the service's own token always does."""
     if SCOPES not in request.scope:
         return always
@@ -49,10 +48,10 @@ async def run_frames(events: AsyncIterator[RunEvent], *, of_thread: bool = False
             yield event_frame(encode(event_view(event)), kind=event.kind, mark=mark)
 
 
-async def hub_frames(hub: Hub, caller: Caller) -> AsyncIterator[bytes]:
+async def hub_frames(hub: BoundHub) -> AsyncIterator[bytes]:
     """From now on, as far as the caller may see it."""
     number = 0
-    async with aclosing(cast("AsyncGenerator[Event]", hub.events(caller=caller))) as events:
+    async with aclosing(cast("AsyncGenerator[Event]", hub.events())) as events:
         async for event in events:
             number += 1
             yield event_frame(encode(event), kind=event.kind, mark=str(number))

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
-from dragoman.api.requests import PROBLEMS, TheCaller, TheHub
+from dragoman.api.requests import PROBLEMS, TheHub
 from dragoman.api.shapes import ConnectorShape, connector_view
 from dragoman.formats import BaseFolders
 from dragoman.formats.import_files import ImportText
@@ -72,14 +72,14 @@ class ImportRequest(BaseModel):
 
 
 @routes.post("/import", responses={200: {"model": ImportStepsShape}})
-async def import_files(wanted: ImportRequest, hub: TheHub, caller: TheCaller) -> Response:
+async def import_files(wanted: ImportRequest, hub: TheHub) -> Response:
     """Importing twice changes nothing; what collides is named and left alone."""
     texts = [file.as_text() for file in wanted.files]
     if wanted.dry_run:
-        steps = await hub.imports.plan(texts, inputs=wanted.inputs, replace=wanted.replace, caller=caller)
+        steps = await hub.imports.plan(texts, inputs=wanted.inputs, replace=wanted.replace)
     else:
         steps = await hub.imports.apply(
-            texts, inputs=wanted.inputs, replace=wanted.replace, connect=wanted.connect, caller=caller
+            texts, inputs=wanted.inputs, replace=wanted.replace, connect=wanted.connect
         )
     return json_response({"steps": [step_view(step) for step in steps]})
 
@@ -87,13 +87,12 @@ async def import_files(wanted: ImportRequest, hub: TheHub, caller: TheCaller) ->
 @routes.get("/export", responses={200: {"content": {JSON: {}}}})
 async def export_connectors(
     hub: TheHub,
-    caller: TheCaller,
     form: Annotated[Literal["dragoman", "mcpServers"], Query(alias="format")] = "dragoman",
     include_secrets: bool = False,
 ) -> Response:
     """Text that can be imported again. Secrets that are left out are named."""
     write = hub.exports.dragoman if form == "dragoman" else hub.exports.mcp_servers
-    text = await write(include_secrets=include_secrets, caller=caller)
+    text = await write(include_secrets=include_secrets)
     return Response(text, headers={"Cache-Control": "no-store"}, media_type=JSON)
 
 

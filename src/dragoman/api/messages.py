@@ -12,11 +12,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
 from dragoman.agent import Exposure
-from dragoman.api.requests import PROBLEMS, TheCaller, TheHub
+from dragoman.api.requests import PROBLEMS, TheHub
 from dragoman.api.run_shapes import AcceptedShape, MessagesShape, message_view, run_view
-from dragoman.hub import Hub
+from dragoman.hub import BoundHub
 from dragoman.run import Run, RunEvent, RunLimits
-from dragoman.scope import Caller
 from dragoman.store.records import AcceptedRun
 from dragoman.web.encoding import json_response
 
@@ -87,12 +86,11 @@ _ACCEPTED: dict[int | str, dict[str, Any]] = {
 async def list_messages(
     thread: str,
     hub: TheHub,
-    caller: TheCaller,
     after: Annotated[int, Query(ge=0, le=2**31 - 1, description="only those with a higher number")] = 0,
     limit: Annotated[int, Query(ge=1, le=1000)] = 200,
 ) -> Response:
     """In order. Without `after` the newest, else the next ones after that number."""
-    messages = await hub.messages.list(thread, after=after, limit=limit, caller=caller)
+    messages = await hub.messages.list(thread, after=after, limit=limit)
     return json_response({"messages": [message_view(message) for message in messages]})
 
 
@@ -102,7 +100,6 @@ async def post_message(
     new: NewMessage,
     request: Request,
     hub: TheHub,
-    caller: TheCaller,
     wait: Wait = False,
     prefer: Prefer = None,
 ) -> Response:
@@ -111,7 +108,7 @@ async def post_message(
     While an agent waits for the answer to its question, a message without a mention is that answer, and `run`
     is the one that goes on with it.
     """
-    return await _posted(thread, new, request, hub, caller, _seconds(wait, prefer))
+    return await _posted(thread, new, request, hub, _seconds(wait, prefer))
 
 
 @routes.post("/messages", status_code=202, responses=_ACCEPTED)
@@ -119,28 +116,22 @@ async def begin_thread(
     new: NewMessage,
     request: Request,
     hub: TheHub,
-    caller: TheCaller,
     wait: Wait = False,
     prefer: Prefer = None,
 ) -> Response:
     """The same in a new thread: `run.thread` names it."""
-    return await _posted(None, new, request, hub, caller, _seconds(wait, prefer))
+    return await _posted(None, new, request, hub, _seconds(wait, prefer))
 
 
 async def _posted(
-    thread: str | None, new: NewMessage, request: Request, hub: Hub, caller: Caller, seconds: float
+    thread: str | None, new: NewMessage, request: Request, hub: BoundHub, seconds: float
 ) -> Response:
     accepted = await hub.messages.post(
-        new.text,
-        thread=thread,
-        agent=new.agent,
-        options=new.options(),
-        limits=new.run_limits(),
-        caller=caller,
+        new.text, thread=thread, agent=new.agent, options=new.options(), limits=new.run_limits()
     )
     run = accepted.run
     if seconds:
-        run = await _settled(hub, run, caller, request.app.state.stopping, seconds)
+        run = await _settled(hub, run, request.app.state.stopping, seconds)
     return _told(replace(accepted, run=run), waited=bool(seconds))
 
 
@@ -161,14 +152,14 @@ def _seconds(wait: bool, prefer: str | None) -> float:
     return min(float(asked.group(1) or LONGEST_WAIT), LONGEST_WAIT)
 
 
-async def _settled(hub: Hub, run: Run, caller: Caller, stopping: asyncio.Event, seconds: float) -> Run:
+async def _settled(hub: BoundHub, run: Run, stopping: asyncio.Event, seconds: float) -> Run:
     """As it is when it has ended, waits for a person, or the time is over."""
 
     async def follow() -> None:
-        events = cast("AsyncGenerator[RunEvent]", hub.runs.follow(run.id, caller=caller))
+        events = cast("AsyncGenerator[RunEvent]", hub.runs.follow(run.id))
         async with aclosing(events) as told:
             async for event in told:
-                if event.kind == "run.waiting" and await _waits(hub, run, caller):
+                if event.kind == "run.waiting" and await _waits(hub, run):
                     return
 
     async with asyncio.TaskGroup() as tasks:
@@ -176,15 +167,15 @@ async def _settled(hub: Hub, run: Run, caller: Caller, stopping: asyncio.Event, 
         await asyncio.wait(parts, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         for part in parts:
             part.cancel()
-    return await hub.runs.get(run.id, caller)
+    return await hub.runs.get(run.id)
 
 
-async def _waits(hub: Hub, run: Run, caller: Caller) -> bool:
+async def _waits(hub: BoundHub, run: Run) -> bool:
     """Whether somebody has to answer now: an event of the past does not say so."""
-    questions = await hub.runs.questions(caller, thread=run.thread)
+    questions = await hub.runs.questions(thread=run.thread)
     if any(question.root == run.root for question in questions):
         return True
-    asked = await hub.approvals.list("pending", caller)
+    asked = await hub.approvals.list("pending")
     return any(
         (one.approval.binding.user, one.approval.binding.thread) == (run.user, run.thread) for one in asked
     )

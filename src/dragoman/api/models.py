@@ -3,7 +3,7 @@
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from dragoman.api.requests import PROBLEMS, TheCaller, TheHub
+from dragoman.api.requests import PROBLEMS, TheHub
 from dragoman.web.encoding import json_response
 from dragoman.web.shape import Shape
 
@@ -25,6 +25,6 @@ class ModelsShape(Shape):
 
 
 @routes.get("/models", responses={200: {"model": ModelsShape}})
-async def list_models(hub: TheHub, caller: TheCaller) -> Response:
+async def list_models(hub: TheHub) -> Response:
     """In the order of choice; the default is what answers where nobody chose."""
     return json_response({"models": [ModelShape.of(found) for found in await hub.models.survey()]})

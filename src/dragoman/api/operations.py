@@ -7,7 +7,7 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from dragoman.api.events import event_stream, hub_frames
-from dragoman.api.requests import PROBLEMS, TheCaller, TheHub
+from dragoman.api.requests import PROBLEMS, TheHub
 from dragoman.api.shapes import CallsShape, HealthShape, call_view
 from dragoman.errors import DragomanError, NotFound, StoreUnavailable
 from dragoman.telemetry.prometheus import CONTENT_TYPE, ConnectorState, PrometheusExposition
@@ -21,23 +21,20 @@ probes = APIRouter(tags=["probes"])
 
 
 @routes.get("/calls", responses={200: {"model": CallsShape}})
-async def list_calls(
-    hub: TheHub, caller: TheCaller, limit: Annotated[int, Query(ge=1, le=1000)] = 100
-) -> Response:
+async def list_calls(hub: TheHub, limit: Annotated[int, Query(ge=1, le=1000)] = 100) -> Response:
     """The last calls, newest first; neither arguments nor results are remembered."""
-    return json_response({"calls": [call_view(record) for record in await hub.calls(limit, caller=caller)]})
+    return json_response({"calls": [call_view(record) for record in await hub.calls(limit)]})
 
 
 @routes.get("/results/{handle}", responses={200: {"content": {"*/*": {}}}, 206: {"content": {"*/*": {}}}})
 async def get_result(
     handle: str,
     hub: TheHub,
-    caller: TheCaller,
     offset: Annotated[int, Query(ge=0)] = 0,
     limit: Annotated[int | None, Query(ge=1)] = None,
 ) -> Response:
     """The whole of a result that was cut, or `limit` bytes of it from `offset` on."""
-    kept = await hub.result(handle, caller=caller)
+    kept = await hub.result(handle)
     # Written by somebody else's server: never to be run as a page of this one.
     headers = {"X-Content-Type-Options": "nosniff", "Content-Security-Policy": "sandbox; default-src 'none'"}
     size = len(kept.body)
@@ -51,15 +48,15 @@ async def get_result(
 
 
 @routes.get("/events", responses={200: {"content": {"text/event-stream": {}}}})
-async def follow_events(request: Request, hub: TheHub, caller: TheCaller) -> Response:
+async def follow_events(request: Request, hub: TheHub) -> Response:
     """What happens from now on, as server-sent events."""
-    return event_stream(request, hub, hub_frames(hub, caller))
+    return event_stream(request, hub, hub_frames(hub))
 
 
 @probes.get("/metrics", responses={200: {"content": {"text/plain": {}}}})
-async def get_metrics(hub: TheHub, caller: TheCaller) -> Response:
+async def get_metrics(hub: TheHub) -> Response:
     """For Prometheus: numbers of every workspace, so for the operator only."""
-    if caller.role != "operator":
+    if hub.caller.role != "operator":
         raise NotFound("there is nothing at /metrics", hint="the operator's token opens it")
     exposition = PrometheusExposition(
         hub.metrics,

@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from dragoman.api import people_shapes as shapes
 from dragoman.api.people_shapes import key_view, me_view, new_key_view, user_view, workspace_view
-from dragoman.api.requests import PROBLEMS, TheCaller, TheHub
+from dragoman.api.requests import PROBLEMS, TheHub
 from dragoman.identity.authenticated import ALL_SCOPES
 from dragoman.people import Bounds, KeyScope
 from dragoman.web.encoding import json_response
@@ -28,82 +28,78 @@ Whose = Annotated[str | None, Query(min_length=1, max_length=200, description="i
 
 
 @routes.get("/me", responses={200: {"model": shapes.MeShape}})
-async def show_me(hub: TheHub, caller: TheCaller, scopes: TheScopes) -> Response:
+async def show_me(hub: TheHub, scopes: TheScopes) -> Response:
     """Who asks, in which workspace, and with which rights."""
-    return json_response(me_view(await hub.people.me(caller), scopes))
+    return json_response(me_view(await hub.people.me(), scopes))
 
 
 @routes.get("/workspaces", responses={200: {"model": shapes.WorkspacesShape}})
-async def list_workspaces(hub: TheHub, caller: TheCaller) -> Response:
+async def list_workspaces(hub: TheHub) -> Response:
     """All for the operator, their own for an admin."""
-    found = await hub.people.workspaces(caller)
+    found = await hub.people.workspaces()
     return json_response({"workspaces": [workspace_view(one) for one in found]})
 
 
 @routes.post("/workspaces", status_code=201, responses={201: {"model": shapes.WorkspaceShape}})
-async def add_workspace(new: shapes.NewWorkspace, hub: TheHub, caller: TheCaller) -> Response:
-    made = await hub.people.add_workspace(new.name, caller=caller)
+async def add_workspace(new: shapes.NewWorkspace, hub: TheHub) -> Response:
+    made = await hub.people.add_workspace(new.name)
     return json_response(workspace_view(made), 201, {"Location": f"/api/workspaces/{made.id}"})
 
 
 @routes.get("/workspaces/{workspace}", responses={200: {"model": shapes.WorkspaceShape}})
-async def get_workspace(workspace: str, hub: TheHub, caller: TheCaller) -> Response:
-    return json_response(workspace_view(await hub.people.get_workspace(workspace, caller=caller)))
+async def get_workspace(workspace: str, hub: TheHub) -> Response:
+    return json_response(workspace_view(await hub.people.get_workspace(workspace)))
 
 
 @routes.patch("/workspaces/{workspace}", responses={200: {"model": shapes.WorkspaceShape}})
-async def update_workspace(
-    workspace: str, changes: shapes.WorkspaceChanges, hub: TheHub, caller: TheCaller
-) -> Response:
-    before = await hub.people.get_workspace(workspace, caller=caller)
+async def update_workspace(workspace: str, changes: shapes.WorkspaceChanges, hub: TheHub) -> Response:
+    before = await hub.people.get_workspace(workspace)
     after = await hub.people.update_workspace(
         before.id,
         name=changes.name,
         approval=changes.approval,
         bounds=changes.bounds.over(before.bounds) if changes.bounds else None,
-        caller=caller,
     )
     return json_response(workspace_view(after))
 
 
 @routes.delete("/workspaces/{workspace}", status_code=204)
-async def remove_workspace(workspace: str, hub: TheHub, caller: TheCaller) -> Response:
+async def remove_workspace(workspace: str, hub: TheHub) -> Response:
     """With its users, connectors and all that is theirs; calls under way finish."""
-    await hub.people.remove_workspace(workspace, caller=caller)
+    await hub.people.remove_workspace(workspace)
     return Response(status_code=204)
 
 
 @routes.get("/users", responses={200: {"model": shapes.UsersShape}})
-async def list_users(hub: TheHub, caller: TheCaller, workspace: Where = None) -> Response:
-    found = await hub.people.users(workspace, caller=caller)
+async def list_users(hub: TheHub, workspace: Where = None) -> Response:
+    found = await hub.people.users(workspace)
     return json_response({"users": [user_view(one) for one in found]})
 
 
 @routes.post("/users", status_code=201, responses={201: {"model": shapes.UserShape}})
-async def add_user(new: shapes.NewUser, hub: TheHub, caller: TheCaller) -> Response:
+async def add_user(new: shapes.NewUser, hub: TheHub) -> Response:
     made = await hub.people.add_user(
         new.name,
         role=new.role,
         capabilities=new.capabilities,
         bounds=new.bounds.over(Bounds()),
         workspace=new.workspace,
-        caller=caller,
     )
     return json_response(user_view(made), 201, {"Location": f"/api/users/{made.id}"})
 
 
 @routes.get("/users/{user}", responses={200: {"model": shapes.UserShape}})
-async def get_user(user: str, hub: TheHub, caller: TheCaller, workspace: Where = None) -> Response:
-    return json_response(user_view(await hub.people.get_user(user, workspace, caller=caller)))
+async def get_user(user: str, hub: TheHub, workspace: Where = None) -> Response:
+    return json_response(user_view(await hub.people.get_user(user, workspace)))
 
 
 @routes.patch("/users/{user}", responses={200: {"model": shapes.UserShape}})
 async def update_user(
-    user: str, changes: shapes.UserChanges, hub: TheHub, caller: TheCaller, workspace: Where = None
+    user: str, changes: shapes.UserChanges, hub: TheHub, workspace: Where = None
 ) -> Response:
     """Effective at once: the next request of theirs is judged anew."""
     place = changes.workspace or workspace
-    before = await hub.people.get_user(user, place, caller=caller)
+    before = await hub.people.get_user(user, place)
     after = await hub.people.update_user(
         before.id,
         role=changes.role,
@@ -111,27 +107,26 @@ async def update_user(
         bounds=changes.bounds.over(before.bounds) if changes.bounds else None,
         is_active=changes.is_active,
         workspace=place,
-        caller=caller,
     )
     return json_response(user_view(after))
 
 
 @routes.delete("/users/{user}", status_code=204)
-async def remove_user(user: str, hub: TheHub, caller: TheCaller, workspace: Where = None) -> Response:
+async def remove_user(user: str, hub: TheHub, workspace: Where = None) -> Response:
     """Their keys end at once, calls under way finish, then all that is theirs goes."""
-    await hub.people.remove_user(user, workspace, caller=caller)
+    await hub.people.remove_user(user, workspace)
     return Response(status_code=204)
 
 
 @routes.get("/keys", responses={200: {"model": shapes.KeysShape}})
-async def list_keys(hub: TheHub, caller: TheCaller, user: Whose = None, workspace: Where = None) -> Response:
+async def list_keys(hub: TheHub, user: Whose = None, workspace: Where = None) -> Response:
     """One's own; for an admin those of the workspace, or of one user."""
-    found = await hub.people.keys(user, workspace, caller=caller)
+    found = await hub.people.keys(user, workspace)
     return json_response({"keys": [key_view(one) for one in found]})
 
 
 @routes.post("/keys", status_code=201, responses={201: {"model": shapes.NewKeyShape}})
-async def add_key(new: shapes.NewKey, hub: TheHub, caller: TheCaller, scopes: TheScopes) -> Response:
+async def add_key(new: shapes.NewKey, hub: TheHub, scopes: TheScopes) -> Response:
     """The answer holds the key itself, this once."""
     made, plaintext = await hub.people.add_key(
         new.name,
@@ -142,13 +137,12 @@ async def add_key(new: shapes.NewKey, hub: TheHub, caller: TheCaller, scopes: Th
         way=new.way,
         within=scopes,
         workspace=new.workspace,
-        caller=caller,
     )
     headers = {"Location": f"/api/keys/{made.id}", "Cache-Control": "no-store"}
     return json_response(new_key_view(made, plaintext), 201, headers)
 
 
 @routes.delete("/keys/{key}", responses={200: {"model": shapes.KeyShape}})
-async def revoke_key(key: str, hub: TheHub, caller: TheCaller, workspace: Where = None) -> Response:
+async def revoke_key(key: str, hub: TheHub, workspace: Where = None) -> Response:
     """It opens nothing from now on. Its record stays for the audit."""
-    return json_response(key_view(await hub.people.revoke_key(key, workspace, caller=caller)))
+    return json_response(key_view(await hub.people.revoke_key(key, workspace)))

@@ -11,11 +11,10 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
 from dragoman.agents.connector_query import MOST_TOOLS, ConnectorQuery, ErrorCode
-from dragoman.api.requests import PROBLEMS, TheCaller, TheHub
+from dragoman.api.requests import PROBLEMS, TheHub
 from dragoman.api.run_shapes import AcceptedShape, run_view
-from dragoman.hub import Hub
+from dragoman.hub import BoundHub
 from dragoman.hub.connector_queries import AcceptedQuery
-from dragoman.scope import Caller
 from dragoman.web.encoding import json_response
 from dragoman.web.shape import Shape
 
@@ -89,32 +88,28 @@ _ANSWER_OR_RUN: dict[int | str, dict[str, Any]] = {
 
 
 @routes.post("/connectors/{slug}/query", responses=_ANSWER_OR_RUN)
-async def query_connector(
-    slug: str, asked: QueryRequest, hub: TheHub, caller: TheCaller, wait: Wait = True
-) -> Response:
+async def query_connector(slug: str, asked: QueryRequest, hub: TheHub, wait: Wait = True) -> Response:
     """Answers when its agent is done. An unknown or unable connector is an answer too, not a problem."""
     query = ConnectorQuery.read({"connector_id": slug, **asked.model_dump()})
-    return await _answered(query, hub, caller, wait)
+    return await _answered(query, hub, wait)
 
 
 @routes.get("/connectors/{slug}/query/{run}", responses=_ANSWER)
-async def get_query(slug: str, run: str, hub: TheHub, caller: TheCaller) -> Response:
+async def get_query(slug: str, run: str, hub: TheHub) -> Response:
     """What came of a query that was not waited for, once its run has ended."""
-    return json_response(await hub.queries.answer(slug, run, caller))
+    return json_response(await hub.queries.answer(slug, run))
 
 
 @routes.post("/query_mcp_connector", responses=_ANSWER_OR_RUN)
-async def query_mcp_connector(
-    asked: ConnectorQueryRequest, hub: TheHub, caller: TheCaller, wait: Wait = True
-) -> Response:
+async def query_mcp_connector(asked: ConnectorQueryRequest, hub: TheHub, wait: Wait = True) -> Response:
     """The same, with the connector in the body."""
-    return await _answered(ConnectorQuery.read(asked.model_dump()), hub, caller, wait)
+    return await _answered(ConnectorQuery.read(asked.model_dump()), hub, wait)
 
 
-async def _answered(query: ConnectorQuery, hub: Hub, caller: Caller, wait: bool) -> Response:
+async def _answered(query: ConnectorQuery, hub: BoundHub, wait: bool) -> Response:
     if wait:
-        return json_response(await hub.queries.ask(query, caller))
-    begun = await hub.queries.begin(query, caller)
+        return json_response(await hub.queries.ask(query))
+    begun = await hub.queries.begin(query)
     if not isinstance(begun, AcceptedQuery):
         return json_response(begun)
     body = {"run": run_view(begun.run), "message": None}

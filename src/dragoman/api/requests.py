@@ -17,10 +17,9 @@ from pydantic_core.core_schema import CoreSchema
 
 from dragoman.api.shapes import ProblemShape
 from dragoman.connector import Configuration, GivenCredentials
-from dragoman.hub import Hub
+from dragoman.hub import BoundHub
 from dragoman.names import did_you_mean
-from dragoman.scope import Caller
-from dragoman.web.guard import caller_in
+from dragoman.web.guard import bound_hub
 
 _CONFIGURATION = sorted(set(Configuration.model_fields) - {"secrets"})
 _PROBLEM = {"application/problem+json": {"schema": TypeAdapter(ProblemShape).json_schema()}}
@@ -30,16 +29,11 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
 }
 
 
-async def hub_of(request: Request) -> Hub:
-    return request.app.state.hub
+async def _bound_hub(request: Request) -> BoundHub:
+    return bound_hub(request.app.state.hub, request.scope)
 
 
-async def caller_of(request: Request) -> Caller:
-    return caller_in(request.scope, request.app.state.hub)
-
-
-TheHub = Annotated[Hub, Depends(hub_of)]
-TheCaller = Annotated[Caller, Depends(caller_of)]
+TheHub = Annotated[BoundHub, Depends(_bound_hub)]
 
 
 class _Facts(GivenCredentials):
@@ -125,3 +119,8 @@ class ToolCallRequest(BaseModel):
 
 class CallRequest(ToolCallRequest):
     tool: str = Field(examples=["mcp_time_get_current_time"])
+
+
+def request_body(model: type[BaseModel]) -> dict[str, Any]:
+    """For the OpenAPI document, of what FastAPI does not read itself."""
+    return {"required": True, "content": {"application/json": {"schema": model.model_json_schema()}}}

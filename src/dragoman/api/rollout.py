@@ -7,7 +7,7 @@ from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
-from dragoman.api.requests import PROBLEMS, TheCaller, TheHub
+from dragoman.api.requests import PROBLEMS, TheHub
 from dragoman.hub.rollout import RolloutStatus
 from dragoman.web.encoding import json_response
 from dragoman.web.shape import Shape
@@ -78,24 +78,22 @@ class RolloutShape(Shape):
 
 
 @routes.get("/rollout", responses={200: {"model": RolloutShape}})
-async def show_rollout(hub: TheHub, caller: TheCaller) -> Response:
+async def show_rollout(hub: TheHub) -> Response:
     """Who goes through connector agents, what the runs of each arm were like, and the last rollback."""
-    return json_response(_view(await hub.rollout.status(caller)))
+    return json_response(_view(await hub.rollout.status()))
 
 
 @routes.put("/rollout", responses={200: {"model": RolloutShape}})
-async def set_rollout(hub: TheHub, caller: TheCaller, changes: RolloutChanges) -> Response:
+async def set_rollout(hub: TheHub, changes: RolloutChanges) -> Response:
     """Sets it, for every process at once. Counting begins anew, and a rollback is over."""
-    status = await hub.rollout.set(
-        share=changes.share, workspaces=changes.workspaces, users=changes.users, caller=caller
-    )
+    status = await hub.rollout.set(share=changes.share, workspaces=changes.workspaces, users=changes.users)
     return json_response(_view(status))
 
 
 @routes.delete("/rollout", responses={200: {"model": RolloutShape}})
-async def reset_rollout(hub: TheHub, caller: TheCaller) -> Response:
+async def reset_rollout(hub: TheHub) -> Response:
     """Back to what the environment says. Counting begins anew, and a rollback is over."""
-    return json_response(_view(await hub.rollout.reset(caller)))
+    return json_response(_view(await hub.rollout.reset()))
 
 
 def _view(status: RolloutStatus) -> RolloutShape:

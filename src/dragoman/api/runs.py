@@ -9,7 +9,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter
 from starlette.responses import Response
 
 from dragoman.api.events import event_stream, run_frames
-from dragoman.api.requests import PROBLEMS, TheCaller, TheHub
+from dragoman.api.requests import PROBLEMS, TheHub
 from dragoman.api.run_shapes import (
     RunEventShape,
     RunFamilyShape,
@@ -53,7 +53,6 @@ class ThumbShape(Shape):
 @routes.get("/runs", responses={200: {"model": RunsShape}})
 async def list_runs(
     hub: TheHub,
-    caller: TheCaller,
     thread: Name = None,
     agent: Name = None,
     status: RunStatus | None = None,
@@ -63,43 +62,37 @@ async def list_runs(
 ) -> Response:
     """One's own, newest first; long texts are cut here."""
     runs = await hub.runs.list(
-        caller,
-        thread=thread,
-        agent=agent,
-        status=status,
-        roots_only=not children,
-        before=_utc(before),
-        limit=limit,
+        thread=thread, agent=agent, status=status, roots_only=not children, before=_utc(before), limit=limit
     )
     return json_response(runs_view(runs, limit))
 
 
 @routes.get("/runs/{run}", responses={200: {"model": RunFamilyShape}})
-async def get_run(run: str, hub: TheHub, caller: TheCaller) -> Response:
-    found, family = await hub.runs.with_family(run, caller)
+async def get_run(run: str, hub: TheHub) -> Response:
+    found, family = await hub.runs.with_family(run)
     return json_response({"run": run_view(found), "family": [run_view(one) for one in family]})
 
 
 @routes.get("/runs/{run}/timeline", responses={200: {"model": TimelineShape}})
-async def get_timeline(run: str, hub: TheHub, caller: TheCaller) -> Response:
+async def get_timeline(run: str, hub: TheHub) -> Response:
     """What was offered, asked, called, planned and answered, with tokens, cost, times and errors.
 
     Kinds of steps: started, resumed, offered, model, retry, plan, call, question, approval, message, note,
     run, finished. Arguments and results are previews without secrets. What a call started is nested in it.
     """
-    return json_response(timeline_view(await hub.runs.timeline(run, caller)))
+    return json_response(timeline_view(await hub.runs.timeline(run)))
 
 
 @routes.post("/runs/{run}/cancel", responses={200: {"model": RunShape}})
-async def cancel_run(run: str, hub: TheHub, caller: TheCaller) -> Response:
+async def cancel_run(run: str, hub: TheHub) -> Response:
     """Stops it with all that is under it; one that an agent started stops with the run it belongs to."""
-    return json_response(run_view(await hub.runs.cancel(run, caller)))
+    return json_response(run_view(await hub.runs.cancel(run)))
 
 
 @routes.post("/runs/{run}/thumb", responses={200: {"model": ThumbShape}})
-async def thumb_run(run: str, given: ThumbRequest, hub: TheHub, caller: TheCaller) -> Response:
+async def thumb_run(run: str, given: ThumbRequest, hub: TheHub) -> Response:
     """Kept with the answer's message, and counted where ways of working are compared."""
-    found = await hub.runs.thumb(run, given.thumb, caller)
+    found = await hub.runs.thumb(run, given.thumb)
     return json_response({"run": found.id, "thumb": given.thumb})
 
 
@@ -108,7 +101,6 @@ async def follow_run(
     run: str,
     request: Request,
     hub: TheHub,
-    caller: TheCaller,
     after: Annotated[int, Query(ge=0, le=2**31 - 1, description="only events with a higher number")] = 0,
     last_event_id: LastEventId = None,
 ) -> Response:
@@ -118,10 +110,10 @@ async def follow_run(
     twice; who comes back after the end gets 204 and need not come again.
     """
     after = _number(last_event_id, after)
-    if after and await hub.runs.has_told(run, after, caller):
+    if after and await hub.runs.has_told(run, after):
         return Response(status_code=204)
-    await hub.runs.get(run, caller)
-    frames = run_frames(hub.runs.follow(run, after, caller))
+    await hub.runs.get(run)
+    frames = run_frames(hub.runs.follow(run, after))
     return event_stream(request, hub, frames)
 
 
@@ -130,7 +122,6 @@ async def follow_thread(
     thread: str,
     request: Request,
     hub: TheHub,
-    caller: TheCaller,
     after: Annotated[
         str | None, Query(max_length=200, description="`<run>:<number>`; `<run>:0` is from that run on")
     ] = None,
@@ -140,10 +131,8 @@ async def follow_thread(
 
     From the first run that has not ended, or after the event of that id.
     """
-    await hub.threads.get(thread, caller)
-    frames = run_frames(
-        hub.runs.follow_thread(thread, _place(last_event_id or after), caller), of_thread=True
-    )
+    await hub.threads.get(thread)
+    frames = run_frames(hub.runs.follow_thread(thread, _place(last_event_id or after)), of_thread=True)
     return event_stream(request, hub, frames)
 
 

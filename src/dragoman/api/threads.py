@@ -8,12 +8,12 @@ from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
-from dragoman.api.requests import PROBLEMS, TheCaller, TheHub
+from dragoman.api.requests import PROBLEMS, TheHub
 from dragoman.api.shapes import ToolShape, tool_view
+from dragoman.hub import BoundHub
 from dragoman.hub.preferences import PreferencesView
 from dragoman.hub.thread_tools import ThreadTools, Why
 from dragoman.hub.threads import ThreadView
-from dragoman.scope import Caller
 from dragoman.web.encoding import json_response
 from dragoman.web.shape import Shape
 
@@ -26,17 +26,17 @@ Slugs = Annotated[
 ]
 
 
-async def _caller_in_thread(
+async def _hub_in_thread(
     hub: TheHub,
-    caller: TheCaller,
     thread: Annotated[
         str | None, Query(min_length=1, max_length=200, description="only what is active in this thread")
     ] = None,
-) -> Caller:
-    return caller if thread is None else await hub.threads.narrowed(replace(caller, thread=thread))
+) -> BoundHub:
+    return hub if thread is None else await hub.acting_for(replace(hub.caller, thread=thread)).in_thread()
 
 
-ThreadCaller = Annotated[Caller, Depends(_caller_in_thread)]
+ThreadHub = Annotated[BoundHub, Depends(_hub_in_thread)]
+"""`TheHub`, with no other connectors than those active in the thread that the request names."""
 
 
 class ThreadShape(Shape):
@@ -150,75 +150,70 @@ _PREFERENCES: dict[int | str, dict[str, Any]] = {200: {"model": PreferencesShape
 
 
 @routes.get("/threads", responses={200: {"model": ThreadsShape}})
-async def list_threads(
-    hub: TheHub, caller: TheCaller, limit: Annotated[int, Query(ge=1, le=1000)] = 100
-) -> Response:
+async def list_threads(hub: TheHub, limit: Annotated[int, Query(ge=1, le=1000)] = 100) -> Response:
     """Last changed first."""
-    views = await hub.threads.list(limit, caller)
+    views = await hub.threads.list(limit)
     return json_response({"threads": [thread_view(view) for view in views]})
 
 
 @routes.post("/threads", status_code=201, responses={201: {"model": ThreadShape}})
-async def create_thread(new: NewThread, hub: TheHub, caller: TheCaller) -> Response:
-    view = await hub.threads.create(new.title, new.connectors, id=new.id, caller=caller)
+async def create_thread(new: NewThread, hub: TheHub) -> Response:
+    view = await hub.threads.create(new.title, new.connectors, id=new.id)
     return json_response(thread_view(view), 201)
 
 
 @routes.get("/threads/{thread}", responses=_ONE)
-async def get_thread(thread: str, hub: TheHub, caller: TheCaller) -> Response:
-    return json_response(thread_view(await hub.threads.get(thread, caller)))
+async def get_thread(thread: str, hub: TheHub) -> Response:
+    return json_response(thread_view(await hub.threads.get(thread)))
 
 
 @routes.delete("/threads/{thread}", status_code=204)
-async def remove_thread(thread: str, hub: TheHub, caller: TheCaller) -> Response:
-    await hub.threads.remove(thread, caller)
+async def remove_thread(thread: str, hub: TheHub) -> Response:
+    await hub.threads.remove(thread)
     return Response(status_code=204)
 
 
 @routes.put("/threads/{thread}/connectors", responses=_ONE)
-async def set_connectors(thread: str, wanted: ThreadConnectors, hub: TheHub, caller: TheCaller) -> Response:
+async def set_connectors(thread: str, wanted: ThreadConnectors, hub: TheHub) -> Response:
     """These and no others. Effective for the next call."""
-    return json_response(thread_view(await hub.threads.set(thread, wanted.connectors, caller)))
+    return json_response(thread_view(await hub.threads.set(thread, wanted.connectors)))
 
 
 @routes.post("/threads/{thread}/add", responses=_ONE)
-async def add_connectors(thread: str, wanted: NamedConnectors, hub: TheHub, caller: TheCaller) -> Response:
+async def add_connectors(thread: str, wanted: NamedConnectors, hub: TheHub) -> Response:
     """These too."""
-    return json_response(thread_view(await hub.threads.add(thread, *wanted.connectors, caller=caller)))
+    return json_response(thread_view(await hub.threads.add(thread, *wanted.connectors)))
 
 
 @routes.post("/threads/{thread}/disable", responses=_ONE)
-async def disable_connectors(
-    thread: str, wanted: NamedConnectors, hub: TheHub, caller: TheCaller
-) -> Response:
+async def disable_connectors(thread: str, wanted: NamedConnectors, hub: TheHub) -> Response:
     """All but these."""
-    return json_response(thread_view(await hub.threads.disable(thread, *wanted.connectors, caller=caller)))
+    return json_response(thread_view(await hub.threads.disable(thread, *wanted.connectors)))
 
 
 @routes.get("/threads/{thread}/tools", responses={200: {"model": ThreadToolsShape}})
 async def list_thread_tools(
     thread: str,
     hub: TheHub,
-    caller: TheCaller,
     tool: Annotated[
         list[str] | None, Query(max_length=_MOST_NAMES, description="only these tools or connectors")
     ] = None,
     max_tools: Annotated[int | None, Query(ge=1, le=100_000, description="no more than so many")] = None,
 ) -> Response:
     """What can be called in this thread, and why the rest cannot."""
-    found = await hub.threads.tools(thread, tools=tool, max_tools=max_tools, caller=caller)
+    found = await hub.threads.tools(thread, tools=tool, max_tools=max_tools)
     return json_response(thread_tools_view(found))
 
 
 @routes.get("/preferences", responses=_PREFERENCES)
-async def get_preferences(hub: TheHub, caller: TheCaller) -> Response:
-    return json_response(preferences_view(await hub.preferences.get(caller)))
+async def get_preferences(hub: TheHub) -> Response:
+    return json_response(preferences_view(await hub.preferences.get()))
 
 
 @routes.patch("/preferences", responses=_PREFERENCES)
-async def change_preferences(changes: PreferenceChanges, hub: TheHub, caller: TheCaller) -> Response:
+async def change_preferences(changes: PreferenceChanges, hub: TheHub) -> Response:
     """A bound of your own can be lower than what others set for you, never higher."""
-    return json_response(preferences_view(await hub.preferences.update(**changes.facts(), caller=caller)))
+    return json_response(preferences_view(await hub.preferences.update(**changes.facts())))
 
 
 def thread_view(view: ThreadView) -> ThreadShape:

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
-from dragoman.api.requests import PROBLEMS, TheCaller, TheHub
+from dragoman.api.requests import PROBLEMS, TheHub
 from dragoman.api.shapes import SearchHitShape, tool_hit
 from dragoman.hub.deferred_tools import Footprint, ToolFootprint
 from dragoman.tokens import Counter
@@ -96,36 +96,35 @@ class FootprintShape(Shape):
 
 
 @routes.post("/tools/resolve", responses={200: {"model": ResolvedShape}})
-async def resolve_tools(wanted: ResolveRequest, hub: TheHub, caller: TheCaller) -> Response:
+async def resolve_tools(wanted: ResolveRequest, hub: TheHub) -> Response:
     """Finds the tools for a prompt and loads them into the thread, if the user's `auto_load` is on."""
-    found = await hub.tools.resolve(**wanted.model_dump(), caller=caller)
+    found = await hub.tools.resolve(**wanted.model_dump())
     hits = [tool_hit(info, score) for info, score in found.hits]
     return json_response(ResolvedShape.of(found, hits=hits))
 
 
 @routes.post("/tools/load", responses={200: {"model": LoadedShape}})
-async def load_tools(wanted: LoadRequest, hub: TheHub, caller: TheCaller) -> Response:
+async def load_tools(wanted: LoadRequest, hub: TheHub) -> Response:
     """All of them, or none where one cannot be loaded."""
-    new = await hub.tools.load(wanted.tools, wanted.thread, caller=caller)
-    loaded = hub.tools.loaded(wanted.thread, caller)
+    new = await hub.tools.load(wanted.tools, wanted.thread)
+    loaded = hub.tools.loaded(wanted.thread)
     return json_response({"thread": wanted.thread, "changed": list(new), "loaded": list(loaded)})
 
 
 @routes.post("/tools/unload", responses={200: {"model": LoadedShape}})
-async def unload_tools(wanted: UnloadRequest, hub: TheHub, caller: TheCaller) -> Response:
-    gone = await hub.tools.unload(wanted.tools, wanted.thread, caller=caller)
-    loaded = hub.tools.loaded(wanted.thread, caller)
+async def unload_tools(wanted: UnloadRequest, hub: TheHub) -> Response:
+    gone = await hub.tools.unload(wanted.tools, wanted.thread)
+    loaded = hub.tools.loaded(wanted.thread)
     return json_response({"thread": wanted.thread, "changed": list(gone), "loaded": list(loaded)})
 
 
 @routes.get("/tools/footprint", responses={200: {"model": FootprintShape}})
 async def tool_footprint(
     hub: TheHub,
-    caller: TheCaller,
     thread: Annotated[str | None, Query(min_length=1, max_length=200)] = None,
 ) -> Response:
     """What each tool and connector costs in tokens, and what of it is in view."""
-    return json_response(footprint_view(await hub.tools.footprint(thread, caller)))
+    return json_response(footprint_view(await hub.tools.footprint(thread)))
 
 
 def footprint_view(footprint: Footprint) -> FootprintShape:

@@ -1,4 +1,4 @@
-"""`/api/tools` and `/api/call`: what can be called, and calling it."""
+"""`/api/tools`: what can be called, and calling it. `POST /api/call` itself is in `app.py`."""
 
 from typing import Any
 
@@ -7,15 +7,15 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
 from dragoman.api.calls import make_call
-from dragoman.api.requests import PROBLEMS, CallRequest, TheCaller, TheHub, ToolCallRequest
+from dragoman.api.requests import PROBLEMS, TheHub, ToolCallRequest, request_body
 from dragoman.api.shapes import OutputShape, ToolDetailShape, ToolsShape, tool_detail, tool_view
-from dragoman.api.threads import ThreadCaller
+from dragoman.api.threads import ThreadHub
 from dragoman.connector import Policy
-from dragoman.hub import Hub
-from dragoman.scope import Caller
+from dragoman.hub import BoundHub
 from dragoman.web.encoding import JSON, json_response
 
 routes = APIRouter(prefix="/api", tags=["tools"], responses=PROBLEMS)
+NAMED_CALL = "/api/tools/{name}/call"  # as the OpenAPI document writes it
 _ONE: dict[int | str, dict[str, Any]] = {200: {"model": ToolDetailShape}}
 _OUTPUT: dict[int | str, dict[str, Any]] = {200: {"model": OutputShape}}
 
@@ -32,60 +32,52 @@ class ToolSettings(BaseModel):
     cache_ttl: float = Field(default=0, description="seconds; only for tools that only read")
 
 
-def _body(model: type[CallRequest] | type[ToolCallRequest]) -> dict[str, Any]:
-    return {"requestBody": {"required": True, "content": {JSON: {"schema": model.model_json_schema()}}}}
-
-
 @routes.get("/tools", responses={200: {"model": ToolsShape}})
-async def list_tools(hub: TheHub, caller: ThreadCaller, connector: str | None = None) -> Response:
+async def list_tools(hub: ThreadHub, connector: str | None = None) -> Response:
     """From memory, whatever the servers do."""
-    tools = [tool_view(hub.tools.info(tool.name, caller)) for tool in hub.tools.list(connector, caller)]
+    tools = [tool_view(hub.tools.info(tool.name)) for tool in hub.tools.list(connector)]
     return json_response({"tools": tools})
 
 
 # A tool's own name may hold a slash, and with it the alias `<slug>__<tool>`: hence `path`.
-@routes.post("/tools/{name:path}/call", responses=_OUTPUT, openapi_extra=_body(ToolCallRequest))
-async def call_named_tool(name: str, request: Request, hub: TheHub, caller: TheCaller) -> Response:
+@routes.post(
+    "/tools/{name:path}/call", responses=_OUTPUT, openapi_extra={"requestBody": request_body(ToolCallRequest)}
+)
+async def call_named_tool(name: str, request: Request, hub: TheHub) -> Response:
     """Always 200 for a request that can be understood: a call that failed has `ok: false`."""
-    return Response(await make_call(hub, await request.body() or b"{}", caller, name), media_type=JSON)
-
-
-@routes.post("/call", responses=_OUTPUT, openapi_extra=_body(CallRequest))
-async def call_tool(request: Request, hub: TheHub, caller: TheCaller) -> Response:
-    """Always 200 for a request that can be understood: a call that failed has `ok: false`."""
-    return Response(await make_call(hub, await request.body(), caller), media_type=JSON)
+    return Response(await make_call(hub, await request.body() or b"{}", name), media_type=JSON)
 
 
 @routes.post("/tools/{name:path}/enable", responses=_ONE)
-async def enable_tool(name: str, hub: TheHub, caller: TheCaller) -> Response:
-    await hub.tools.enable(name, caller)
-    return await _detail(hub, caller, name)
+async def enable_tool(name: str, hub: TheHub) -> Response:
+    await hub.tools.enable(name)
+    return await _detail(hub, name)
 
 
 @routes.post("/tools/{name:path}/disable", responses=_ONE)
-async def disable_tool(name: str, hub: TheHub, caller: TheCaller) -> Response:
-    await hub.tools.disable(name, caller)
-    return await _detail(hub, caller, name)
+async def disable_tool(name: str, hub: TheHub) -> Response:
+    await hub.tools.disable(name)
+    return await _detail(hub, name)
 
 
 @routes.post("/tools/{name:path}/accept", responses=_ONE)
-async def accept_tool(name: str, hub: TheHub, caller: TheCaller) -> Response:
+async def accept_tool(name: str, hub: TheHub) -> Response:
     """A person has read what changed in a pinned tool and wants it called as it is now."""
-    await hub.tools.accept(name, caller)
-    return await _detail(hub, caller, name)
+    await hub.tools.accept(name)
+    return await _detail(hub, name)
 
 
 @routes.patch("/tools/{name:path}", responses=_ONE)
-async def set_tool(name: str, settings: ToolSettings, hub: TheHub, caller: TheCaller) -> Response:
+async def set_tool(name: str, settings: ToolSettings, hub: TheHub) -> Response:
     """They hold for everybody who uses the tool, whatever its server lists from now on."""
-    await hub.tools.configure(name, **settings.model_dump(exclude_unset=True), caller=caller)
-    return await _detail(hub, caller, name)
+    await hub.tools.configure(name, **settings.model_dump(exclude_unset=True))
+    return await _detail(hub, name)
 
 
 @routes.get("/tools/{name:path}", responses=_ONE)
-async def get_tool(name: str, hub: TheHub, caller: TheCaller) -> Response:
-    return await _detail(hub, caller, name)
+async def get_tool(name: str, hub: TheHub) -> Response:
+    return await _detail(hub, name)
 
 
-async def _detail(hub: Hub, caller: Caller, name: str) -> Response:
-    return json_response(tool_detail(hub.tools.info(name, caller), await hub.tools.versions(name, caller)))
+async def _detail(hub: BoundHub, name: str) -> Response:
+    return json_response(tool_detail(hub.tools.info(name), await hub.tools.versions(name)))

@@ -6,7 +6,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
-from dragoman.api.requests import PROBLEMS, TheCaller, TheHub
+from dragoman.api.requests import PROBLEMS, TheHub
 from dragoman.web.encoding import json_response
 from dragoman.web.shape import Shape
 
@@ -34,8 +34,7 @@ class UsageReportShape(Shape):
 @routes.get("/usage", responses={200: {"model": UsageReportShape}})
 async def show_usage(
     hub: TheHub,
-    caller: TheCaller,
     user: Annotated[str | None, Query(max_length=200, description="id or name; for admins")] = None,
 ) -> Response:
     """What was used in the current windows, the bounds in force and who set each."""
-    return json_response(UsageReportShape.of(await hub.usage.show(user, caller=caller)))
+    return json_response(UsageReportShape.of(await hub.usage.show(user)))

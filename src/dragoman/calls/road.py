@@ -69,7 +69,7 @@ class Road:
         span = self._spans.open(call.tool, call.id)
         self._tell_started(state)
         try:
-            tool, connector = self._found(state)
+            tool, connector = await self._found(state)
             arguments, state.warnings = self._arguments.check(tool, call.arguments)
             state.arguments = arguments
             await self._admit(state, tool, connector, arguments)
@@ -93,11 +93,11 @@ class Road:
         self._record(state, output, span)
         return output
 
-    def _found(self, state: CallState) -> tuple[Tool, Connector]:
+    async def _found(self, state: CallState) -> tuple[Tool, Connector]:
         """Find → allow."""
         tool = state.tool = self._catalog.get(state.call.tool, state.caller)
         connector = state.connector = self._connector_of(tool)
-        self._access.check(tool, connector, state.caller)
+        await self._access.check(tool, connector, state.caller)
         return tool, connector
 
     async def _admit(
@@ -112,12 +112,12 @@ class Road:
         ):
             return
         if await self._approvals.admit(tool, connector, state.caller, arguments, call):
-            self._check_again(state)
+            await self._check_again(state)
 
-    def _check_again(self, state: CallState) -> None:
+    async def _check_again(self, state: CallState) -> None:
         """A person took their time: what they allowed must still be what would happen now."""
         before = state.tool
-        tool, _ = self._found(state)
+        tool, _ = await self._found(state)
         if before is None or tool.fingerprint != before.fingerprint:
             raise ToolChanged(f"{tool.name} changed while a person was asked", hint="call again")
 

@@ -17,9 +17,11 @@ from starlette.types import Message
 from dragoman.api import Api
 from dragoman.cli.door import Door, DoorResponse, RunningService, accepted
 from dragoman.hub import Hub
+from dragoman.scope import LOCAL_CALLER
 from dragoman.settings import Settings
 from dragoman.telemetry.logs import configure_logging
 from dragoman.telemetry.redaction import Redactor
+from dragoman.web.guard import CALLER
 
 
 @contextmanager
@@ -122,4 +124,5 @@ def _scope(method: str, path: str, query: str) -> dict[str, Any]:
         "headers": [(b"content-type", b"application/json")],
         "server": ("127.0.0.1", 0),
         "client": ("127.0.0.1", 0),
+        CALLER: LOCAL_CALLER,
     }

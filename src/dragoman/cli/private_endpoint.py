@@ -7,9 +7,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import uvicorn
+from starlette.types import Receive, Scope, Send
 
 from dragoman.hub import Hub
 from dragoman.mcp_endpoint import McpEndpoint
+from dragoman.web.guard import CALLER
 
 
 class _Quiet(uvicorn.Server):
@@ -22,8 +24,13 @@ class _Quiet(uvicorn.Server):
 @asynccontextmanager
 async def serving(hub: Hub, path: Path) -> AsyncGenerator[None]:
     endpoint = McpEndpoint(hub)
+
+    async def owned(scope: Scope, receive: Receive, send: Send) -> None:
+        """Whoever can enter the folder is who runs this process."""
+        await endpoint({**scope, CALLER: hub.caller}, receive, send)
+
     config = uvicorn.Config(
-        endpoint,
+        owned,
         http="httptools",
         ws="none",
         lifespan="off",

@@ -45,7 +45,7 @@ async def _work(settings: Settings, redactor: "Redactor", screen: Screen) -> Non
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stopped.set)
     async with Hub(settings, redactor=redactor) as hub:
-        dispatch = await hub.runs.open()
+        dispatch = await hub.open_engine()
         if screen.as_json:
             print(f'{{"worker": "{dispatch.worker}"}}', flush=True)
         else:

@@ -10,10 +10,10 @@ from starlette.routing import Route
 
 from dragoman.agent import Agent
 from dragoman.console import rollout
-from dragoman.console.pages import caller_of, hub_of, is_part, pages_of
+from dragoman.console.pages import hub_of, is_part, pages_of
 from dragoman.console.session_rights import check_scope
 from dragoman.console.submitted_form import SubmittedForm, filled
-from dragoman.hub import Hub
+from dragoman.hub import BoundHub
 from dragoman.scope import APP, Caller
 
 _LAST_RUNS = 8
@@ -37,20 +37,20 @@ async def show_all(request: Request) -> Response:
 
 
 async def show_form(request: Request) -> Response:
-    hub, caller = hub_of(request), caller_of(request)
+    hub = hub_of(request)
     return pages_of(request).page(
         request,
         "agents/new.html",
         title="New agent",
         models=await _models(hub),
-        connectors=await _connectors(hub, caller),
+        connectors=await _connectors(hub),
         exposures=EXPOSURES,
     )
 
 
 async def create(request: Request) -> Response:
     check_scope(request, "manage")
-    hub, caller, form = hub_of(request), caller_of(request), await filled(request)
+    hub, form = hub_of(request), await filled(request)
     facts = _settings(form)
     agent = await hub.agents.create(
         form.text("name"),
@@ -59,7 +59,6 @@ async def create(request: Request) -> Response:
         capabilities=_capabilities(form),
         connectors=form.chosen("connector"),
         shared=bool(form.text("shared")),
-        caller=caller,
     )
     return _go(address_of(agent))
 
@@ -73,24 +72,24 @@ async def show(request: Request) -> Response:
 
 async def save(request: Request) -> Response:
     check_scope(request, "manage")
-    hub, caller, form = hub_of(request), caller_of(request), await filled(request)
-    agent = await hub.agents.get(_name(request), caller)
+    hub, form = hub_of(request), await filled(request)
+    agent = await hub.agents.get(_name(request))
     facts = _settings(form)
     if agent.kind == "worker":
         facts |= {"description": form.text("description"), "capabilities": _capabilities(form)}
-    await hub.agents.update(agent.name, caller, **facts)
+    await hub.agents.update(agent.name, **facts)
     return await _shown(request, agent.name, "Saved. It holds from the agent's next step.")
 
 
 async def start(request: Request) -> Response:
     check_scope(request, "manage")
-    agent = await hub_of(request).agents.start(_name(request), caller_of(request))
+    agent = await hub_of(request).agents.start(_name(request))
     return await _shown(request, agent.name, f"{agent.name} is at work again.")
 
 
 async def stop(request: Request) -> Response:
     check_scope(request, "manage")
-    agent = await hub_of(request).agents.stop(_name(request), caller_of(request))
+    agent = await hub_of(request).agents.stop(_name(request))
     return await _shown(
         request, agent.name, f"{agent.name} takes no new message. What it works on, it finishes."
     )
@@ -98,23 +97,23 @@ async def stop(request: Request) -> Response:
 
 async def remove(request: Request) -> Response:
     check_scope(request, "manage")
-    await hub_of(request).agents.remove(_name(request), caller_of(request))
+    await hub_of(request).agents.remove(_name(request))
     return _go("/agents")
 
 
 async def give(request: Request) -> Response:
     check_scope(request, "manage")
-    hub, caller = hub_of(request), caller_of(request)
+    hub = hub_of(request)
     slug = (await filled(request)).text("connector")
-    agent = await hub.agents.assign(_name(request), slug, caller=caller)
+    agent = await hub.agents.assign(_name(request), slug)
     return await _shown(request, agent.name, f"{agent.name} has {slug} now.")
 
 
 async def take(request: Request) -> Response:
     check_scope(request, "manage")
-    hub, caller = hub_of(request), caller_of(request)
+    hub = hub_of(request)
     slug = request.path_params["slug"]
-    agent = await hub.agents.unassign(_name(request), slug, caller=caller)
+    agent = await hub.agents.unassign(_name(request), slug)
     return await _shown(request, agent.name, f"{agent.name} has {slug} no longer.")
 
 
@@ -129,14 +128,14 @@ async def _shown(request: Request, name: str, told: str) -> Response:
 
 
 async def _all(request: Request) -> dict[str, Any]:
-    hub, caller = hub_of(request), caller_of(request)
-    views = await hub.agents.views(caller)
+    hub = hub_of(request)
+    views = await hub.agents.views()
     return {
         "views": {kind: [one for one in views if one.agent.kind == kind] for kind in _KINDS},
-        "connectors": await _connectors(hub, caller),
+        "connectors": await _connectors(hub),
         "default_model": (await hub.models.choose()).name,
         "address_of": address_of,
-        "fixed": {one.agent.id for one in views if is_fixed(one.agent, caller)},
+        "fixed": {one.agent.id for one in views if is_fixed(one.agent, hub.caller)},
     }
 
 
@@ -144,28 +143,28 @@ _KINDS = ("assistant", "worker", "connector")
 
 
 async def _one(request: Request, name: str) -> dict[str, Any]:
-    hub, caller = hub_of(request), caller_of(request)
-    view = await hub.agents.view(name, caller)
+    hub = hub_of(request)
+    view = await hub.agents.view(name)
     agent = view.agent
     return {
         "view": view,
         "address": address_of(agent),
-        "connectors": await _connectors(hub, caller),
+        "connectors": await _connectors(hub),
         "models": await _models(hub),
         "default_model": (await hub.models.choose()).name,
         "exposures": EXPOSURES,
         "is_of_files": _is_of_files(agent),
-        "is_fixed": is_fixed(agent, caller),
-        "runs": await hub.runs.list(caller, agent=agent.name, roots_only=False, limit=_LAST_RUNS),
+        "is_fixed": is_fixed(agent, hub.caller),
+        "runs": await hub.runs.list(agent=agent.name, roots_only=False, limit=_LAST_RUNS),
     }
 
 
-async def _connectors(hub: Hub, caller: Caller) -> Sequence[str]:
-    views = await hub.connectors.list(caller)
+async def _connectors(hub: BoundHub) -> Sequence[str]:
+    views = await hub.connectors.list()
     return [view.connector.slug for view in views if view.connector.kind != "native"]
 
 
-async def _models(hub: Hub) -> Sequence[str]:
+async def _models(hub: BoundHub) -> Sequence[str]:
     """Those that can be used here; another may be typed, and is looked at before it is kept."""
     survey = await hub.models.survey()
     return list(dict.fromkeys(found.model for found in survey if found.model and found.is_usable))

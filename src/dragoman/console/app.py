@@ -64,7 +64,7 @@ def is_console_path(path: str) -> bool:
 
 class Console:
     def __init__(self, hub: Hub, admit: Admit, *, is_secure: bool = False) -> None:
-        self._hub = hub
+        self._acting_for = hub.acting_for
         self._stopping = asyncio.Event()
 
         async def admit_again(workspace: str, user: str) -> AuthenticatedCaller:
@@ -110,7 +110,7 @@ class Console:
         if session is None:
             return _to_sign_in(request)
         caller = session.admission.caller
-        name = await self._hub.people.name_of(caller.workspace, caller.user)
+        name = await self._acting_for(caller).people.name_of(caller.workspace, caller.user)
         request.state.session = replace(session, name=name)
         if request.method not in ("GET", "HEAD") and not session.allows(
             request.headers.get("x-csrf-token", "")

@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from dragoman.console.pages import caller_of, hub_of, is_part, pages_of
+from dragoman.console.pages import hub_of, is_part, pages_of
 from dragoman.console.questions import answer_in, calls_for, exact, form_for
 from dragoman.console.session_rights import check_scope
 from dragoman.console.submitted_form import filled
@@ -42,15 +42,15 @@ async def show_all(request: Request) -> Response:
 async def answer(request: Request) -> Response:
     """The answer is for what the person saw: other arguments have another hash."""
     check_scope(request, "approve")
-    hub, caller, form = hub_of(request), caller_of(request), await filled(request)
+    hub, form = hub_of(request), await filled(request)
     approval = request.path_params["approval"]
-    seen = await hub.approvals.get(approval, caller)
+    seen = await hub.approvals.get(approval)
     if form.text("hash") != seen.approval.binding.arguments_hash:
         raise Conflict(
             "this is not what the page showed", hint="load the page again and look at the arguments"
         )
     given = form.text("answer")
-    await hub.approvals.answer(approval, given, caller)
+    await hub.approvals.answer(approval, given)
     tool = seen.approval.binding.tool
     told = f"{tool} was denied." if given == "no" else f"{tool} is allowed."
     return pages_of(request).part(request, "approvals/open.html", told=told, **await _open(request))
@@ -58,17 +58,17 @@ async def answer(request: Request) -> Response:
 
 async def answer_question(request: Request) -> Response:
     check_scope(request, "approve")
-    hub, caller, form = hub_of(request), caller_of(request), await filled(request)
-    asked = await hub.runs.question(request.path_params["question"], caller)
+    hub, form = hub_of(request), await filled(request)
+    asked = await hub.runs.question(request.path_params["question"])
     given = answer_in(asked, form.draft())
-    await hub.runs.answer(asked.id, given, caller)
+    await hub.runs.answer(asked.id, given)
     told = f"{asked.agent} goes on with your answer."
     return pages_of(request).part(request, "approvals/open.html", told=told, **await _open(request))
 
 
 async def withdraw(request: Request) -> Response:
     check_scope(request, "manage")
-    await hub_of(request).approvals.withdraw(request.path_params["approval"], caller_of(request))
+    await hub_of(request).approvals.withdraw(request.path_params["approval"])
     told = "Taken back: the next call asks again."
     return pages_of(request).part(request, "approvals/allowed.html", told=told, **await _allowed(request))
 
@@ -77,9 +77,9 @@ async def withdraw(request: Request) -> Response:
 
 
 async def _open(request: Request) -> dict[str, Any]:
-    hub, caller = hub_of(request), caller_of(request)
-    approvals = await hub.approvals.list(caller=caller)
-    questions = await hub.runs.questions(caller)
+    hub = hub_of(request)
+    approvals = await hub.approvals.list()
+    questions = await hub.runs.questions()
     return {
         "approvals": approvals,
         "questions": [(one, form_for(one), calls_for(one)) for one in questions],
@@ -91,10 +91,10 @@ async def _open(request: Request) -> dict[str, Any]:
 
 
 async def _answered(request: Request) -> dict[str, Any]:
-    hub, caller = hub_of(request), caller_of(request)
+    hub = hub_of(request)
     status = request.query_params.get("status") or None
-    approvals = [one for one in await hub.approvals.list(status, caller, _MOST) if one.status != "pending"]
-    questions = await hub.runs.questions(caller, status=None, limit=_MOST)
+    approvals = [one for one in await hub.approvals.list(status, _MOST) if one.status != "pending"]
+    questions = await hub.runs.questions(status=None, limit=_MOST)
     return {
         "approvals": approvals,
         "questions": [one for one in questions if one.status != "pending"],
@@ -106,7 +106,7 @@ async def _answered(request: Request) -> dict[str, Any]:
 
 
 async def _allowed(request: Request) -> dict[str, Any]:
-    allowed = await hub_of(request).approvals.allowances(caller_of(request))
+    allowed = await hub_of(request).approvals.allowances()
     return {"allowed": allowed}
 
 
@@ -115,10 +115,10 @@ _FACTS = {"open": _open, "answered": _answered, "allowed": _allowed}
 
 async def _names(request: Request, approvals: Sequence[Approval]) -> dict[str, str]:
     """How people call those who asked and answered."""
-    people, caller = hub_of(request).people, caller_of(request)
+    hub = hub_of(request)
     ids = {one.approval.binding.user for one in approvals}
     ids |= {one.approval.answered_by for one in approvals if one.approval.answered_by}
-    return {user: await people.name_of(caller.workspace, user) for user in ids}
+    return {user: await hub.people.name_of(hub.caller.workspace, user) for user in ids}
 
 
 def left(until: datetime) -> str:

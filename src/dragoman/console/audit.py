@@ -13,7 +13,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from dragoman.console.formatting import pretty
-from dragoman.console.pages import caller_of, hub_of, is_part, pages_of
+from dragoman.console.pages import hub_of, is_part, pages_of
 from dragoman.console.session_rights import check_from_here
 from dragoman.errors import InvalidArguments
 
@@ -32,15 +32,21 @@ async def show_all(request: Request) -> Response:
     facts = await _listed(request)
     if is_part(request):
         return pages_of(request).part(request, "audit/list.html", **facts)
-    hub, caller = hub_of(request), caller_of(request)
-    users = await hub.people.users(caller=caller) if caller.is_admin else ()
+    hub = hub_of(request)
+    users = await hub.people.users() if hub.caller.is_admin else ()
     return pages_of(request).page(
-        request, "audit.html", title="Audit", users=users, actions=_ACTIONS, leads=caller.is_admin, **facts
+        request,
+        "audit.html",
+        title="Audit",
+        users=users,
+        actions=_ACTIONS,
+        leads=hub.caller.is_admin,
+        **facts,
     )
 
 
 async def verify(request: Request) -> Response:
-    verdict = await hub_of(request).audit.verify(caller=caller_of(request))
+    verdict = await hub_of(request).audit.verify()
     return pages_of(request).part(request, "audit/verdict.html", verdict=verdict)
 
 
@@ -59,7 +65,7 @@ async def export(request: Request) -> Response:
 
 
 async def _listed(request: Request) -> dict[str, Any]:
-    asked, hub, caller = request.query_params, hub_of(request), caller_of(request)
+    asked, hub = request.query_params, hub_of(request)
     chosen = {name: asked.get(name, "").strip() for name in ("user", "action", "since", "until")}
     after = asked.get("after", "0")
     entries = await hub.audit.list(
@@ -69,7 +75,6 @@ async def _listed(request: Request) -> dict[str, Any]:
         until=_moment(chosen["until"]),
         after=int(after) if after.isdigit() and len(after) < 10 else 0,
         limit=_A_PAGE + 1,
-        caller=caller,
     )
     shown = entries[:_A_PAGE]
     return {
@@ -84,7 +89,7 @@ async def _listed(request: Request) -> dict[str, Any]:
 
 async def _lines(request: Request) -> AsyncGenerator[bytes]:
     after = 0
-    while page := await hub_of(request).audit.export(after=after, limit=_AT_ONCE, caller=caller_of(request)):
+    while page := await hub_of(request).audit.export(after=after, limit=_AT_ONCE):
         for entry in page:
             yield orjson.dumps(entry, default=dict) + b"\n"
         after = page[-1].number

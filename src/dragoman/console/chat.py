@@ -22,15 +22,14 @@ from dragoman.console.chat_questions import (
     show_approval,
     show_question,
 )
-from dragoman.console.pages import caller_of, event_stream, hub_of, pages_of
+from dragoman.console.pages import event_stream, hub_of, pages_of
 from dragoman.console.session_rights import check_scope
 from dragoman.console.submitted_form import filled
 from dragoman.console.transcript import ChatTurn, turn_of
 from dragoman.errors import InvalidArguments
-from dragoman.hub import Hub
+from dragoman.hub import BoundHub
 from dragoman.hub.threads import ThreadView
 from dragoman.run import Run, RunEvent
-from dragoman.scope import Caller
 
 _AT_ONCE = 8  # turns; earlier ones are asked for
 _MOST_THREADS = 60
@@ -50,38 +49,38 @@ async def new_chat(request: Request) -> Response:
 
 
 async def show_chat(request: Request) -> Response:
-    thread = await hub_of(request).threads.get(request.path_params["thread"], caller_of(request))
+    thread = await hub_of(request).threads.get(request.path_params["thread"])
     return await _page(request, thread)
 
 
 async def earlier_turns(request: Request) -> Response:
     """Those before the run `before`."""
     check_scope(request, "read")
-    hub, caller = hub_of(request), caller_of(request)
-    thread = await hub.threads.get(request.path_params["thread"], caller)
-    first = await hub.runs.get(request.query_params.get("before", ""), caller)
-    turns, more = await _turns(hub, caller, thread.thread.id, first)
+    hub = hub_of(request)
+    thread = await hub.threads.get(request.path_params["thread"])
+    first = await hub.runs.get(request.query_params.get("before", ""))
+    turns, more = await _turns(hub, thread.thread.id, first)
     return pages_of(request).part(request, "chat/turns.html", thread=thread, turns=turns, more=more)
 
 
 async def show_turn(request: Request) -> Response:
     check_scope(request, "read")
-    hub, caller = hub_of(request), caller_of(request)
-    run = await hub.runs.get(request.path_params["run"], caller)
-    turn = await _turn(hub, caller, run, await _thumbs(hub, caller, run.thread))
+    hub = hub_of(request)
+    run = await hub.runs.get(request.path_params["run"])
+    turn = await _turn(hub, run, await _thumbs(hub, run.thread))
     return pages_of(request).part(request, "chat/turn.html", turn=turn)
 
 
 async def follow(request: Request) -> Response:
     """What happens from `after` on: `<run>:<number>`, or `-:0` for all of the thread."""
     check_scope(request, "read")
-    hub, caller = hub_of(request), caller_of(request)
-    thread = await hub.threads.get(request.path_params["thread"], caller)
+    hub = hub_of(request)
+    thread = await hub.threads.get(request.path_params["thread"])
     heard = request.headers.get("last-event-id") or request.query_params.get("after", "-:0")
     mark = _MARK.fullmatch(heard)
     if mark is None:
         raise InvalidArguments("after is <run>:<number>", hint="load the page again")
-    events = hub.runs.follow_thread(thread.thread.id, (mark.group(1), int(mark.group(2))), caller)
+    events = hub.runs.follow_thread(thread.thread.id, (mark.group(1), int(mark.group(2))))
     frames = ThreadFrames(events)
     return event_stream(request, frames.tell(), beside=frames.hear)
 
@@ -91,24 +90,22 @@ async def write(request: Request) -> Response:
     check_scope(request, "call")
     text = (await filled(request)).data.get("text")
     thread = request.path_params.get("thread")
-    accepted = await hub_of(request).messages.post(
-        text if isinstance(text, str) else "", thread=thread, caller=caller_of(request)
-    )
+    accepted = await hub_of(request).messages.post(text if isinstance(text, str) else "", thread=thread)
     return JSONResponse({"thread": accepted.run.thread, "root": accepted.run.root})
 
 
 async def retry(request: Request) -> Response:
     """The same message once more."""
     check_scope(request, "call")
-    hub, caller = hub_of(request), caller_of(request)
-    before = await hub.runs.get(request.path_params["run"], caller)
-    accepted = await hub.messages.post(before.request, thread=before.thread, caller=caller)
+    hub = hub_of(request)
+    before = await hub.runs.get(request.path_params["run"])
+    accepted = await hub.messages.post(before.request, thread=before.thread)
     return JSONResponse({"thread": accepted.run.thread, "root": accepted.run.root})
 
 
 async def stop(request: Request) -> Response:
     check_scope(request, "call")
-    run = await hub_of(request).runs.cancel(request.path_params["run"], caller_of(request))
+    run = await hub_of(request).runs.cancel(request.path_params["run"])
     return JSONResponse({"thread": run.thread, "root": run.root})
 
 
@@ -116,37 +113,37 @@ async def thumb(request: Request) -> Response:
     check_scope(request, "call")
     given = (await filled(request)).text("thumb")
     value = int(given) if given in ("1", "-1", "0") else 2
-    run = await hub_of(request).runs.thumb(request.path_params["run"], value, caller_of(request))
+    run = await hub_of(request).runs.thumb(request.path_params["run"], value)
     return pages_of(request).part(request, "chat/thumbs.html", run=run.id, thumb=value)
 
 
 async def remove(request: Request) -> Response:
     check_scope(request, "manage")
-    await hub_of(request).threads.remove(request.path_params["thread"], caller_of(request))
+    await hub_of(request).threads.remove(request.path_params["thread"])
     return Response(status_code=204, headers={"hx-redirect": "/chat"})
 
 
 async def choose_connectors(request: Request) -> Response:
     """One connector on or off, or all as the person's default set says."""
     check_scope(request, "manage")
-    hub, caller = hub_of(request), caller_of(request)
+    hub = hub_of(request)
     thread, given = request.path_params["thread"], await filled(request)
     slug = given.text("connector")
     if given.text("set") == "default":
-        view = await hub.threads.set(thread, None, caller)
+        view = await hub.threads.set(thread, None)
     elif given.text("is_on"):
-        view = await hub.threads.add(thread, slug, caller=caller)
+        view = await hub.threads.add(thread, slug)
     else:
-        view = await hub.threads.disable(thread, slug, caller=caller)
-    facts = await _connectors(hub, caller)
+        view = await hub.threads.disable(thread, slug)
+    facts = await _connectors(hub)
     return pages_of(request).part(request, "chat/connectors.html", thread=view, connectors=facts)
 
 
 async def _page(request: Request, thread: ThreadView | None) -> Response:
     check_scope(request, "read")
-    hub, caller = hub_of(request), caller_of(request)
-    threads = await hub.threads.list(_MOST_THREADS, caller)
-    turns, more = await _turns(hub, caller, thread.thread.id) if thread else ([], False)
+    hub = hub_of(request)
+    threads = await hub.threads.list(_MOST_THREADS)
+    turns, more = await _turns(hub, thread.thread.id) if thread else ([], False)
     return pages_of(request).page(
         request,
         "chat.html",
@@ -156,52 +153,50 @@ async def _page(request: Request, thread: ThreadView | None) -> Response:
         turns=turns,
         more=more,
         position=_position(turns),
-        agents=await _mentionable(hub, caller),
+        agents=await _mentionable(hub),
         present=list(dict.fromkeys(w.agent for turn in turns for w in turn.everything() if w.agent)),
-        connectors=await _connectors(hub, caller),
+        connectors=await _connectors(hub),
         model=await hub.models.choose(),
     )
 
 
-async def _turns(
-    hub: Hub, caller: Caller, thread: str, first: Run | None = None
-) -> tuple[list[ChatTurn], bool]:
+async def _turns(hub: BoundHub, thread: str, first: Run | None = None) -> tuple[list[ChatTurn], bool]:
     """In order; whether there are earlier ones."""
     before = first.created_at if first else None
-    runs = await hub.runs.list(caller, thread=thread, before=before, limit=_AT_ONCE + 1)
-    thumbs = await _thumbs(hub, caller, thread)
-    shown = [await _turn(hub, caller, run, thumbs) for run in runs[:_AT_ONCE]]
+    runs = await hub.runs.list(thread=thread, before=before, limit=_AT_ONCE + 1)
+    thumbs = await _thumbs(hub, thread)
+    shown = [await _turn(hub, run, thumbs) for run in runs[:_AT_ONCE]]
     return shown[::-1], len(runs) > _AT_ONCE
 
 
-async def _turn(hub: Hub, caller: Caller, run: Run, thumbs: dict[str, int]) -> ChatTurn:
-    root = run if run.is_root else await hub.runs.get(run.root, caller)
-    turn = turn_of(root, await _events(hub, caller, root))
+async def _turn(hub: BoundHub, run: Run, thumbs: dict[str, int]) -> ChatTurn:
+    root = run if run.is_root else await hub.runs.get(run.root)
+    turn = turn_of(root, await _events(hub, root))
     for work in turn.everything():
         work.thumb = thumbs.get(work.run, 0)
-    await look_up(hub, caller, turn)
+    await look_up(hub, turn)
     return turn
 
 
-async def _events(hub: Hub, caller: Caller, root: Run) -> Sequence[RunEvent]:
+async def _events(hub: BoundHub, root: Run) -> Sequence[RunEvent]:
     """All of a run that has ended; of one under way those so far, and the stream has the rest."""
     if root.is_finished:
-        return [event async for event in hub.runs.follow(root.id, caller=caller)]
-    return (await hub.runs.view(root.id, caller)).events
+        return [event async for event in hub.runs.follow(root.id)]
+    return (await hub.runs.view(root.id)).events
 
 
-async def _thumbs(hub: Hub, caller: Caller, thread: str) -> dict[str, int]:
-    said = await hub.messages.list(thread, caller=caller)
+async def _thumbs(hub: BoundHub, thread: str) -> dict[str, int]:
+    said = await hub.messages.list(thread)
     return {one.run: one.details["thumb"] for one in said if one.run and one.details.get("thumb")}
 
 
-async def _mentionable(hub: Hub, caller: Caller) -> list[Mentionable]:
+async def _mentionable(hub: BoundHub) -> list[Mentionable]:
     numbers: dict[str, int] = {}
-    for tool in hub.tools.list(caller=caller):
+    for tool in hub.tools.list():
         numbers[tool.connector_id] = numbers.get(tool.connector_id, 0) + 1
-    slugs = {view.connector.slug: view.connector.id for view in await hub.connectors.list(caller)}
+    slugs = {view.connector.slug: view.connector.id for view in await hub.connectors.list()}
     found: list[Mentionable] = []
-    for agent in await hub.agents.list(caller):
+    for agent in await hub.agents.list():
         ids: Sequence[str | None] = [*numbers]
         if agent.kind == "connector":
             ids = [agent.connector_id]
@@ -212,8 +207,8 @@ async def _mentionable(hub: Hub, caller: Caller) -> list[Mentionable]:
     return found
 
 
-async def _connectors(hub: Hub, caller: Caller) -> list[Any]:
-    return [view for view in await hub.connectors.list(caller) if view.connector.kind != "native"]
+async def _connectors(hub: BoundHub) -> list[Any]:
+    return [view for view in await hub.connectors.list() if view.connector.kind != "native"]
 
 
 def _position(turns: Sequence[ChatTurn]) -> str:

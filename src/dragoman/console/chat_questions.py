@@ -6,17 +6,16 @@ from dataclasses import dataclass
 from starlette.requests import Request
 from starlette.responses import Response
 
-from dragoman.console.pages import caller_of, hub_of, pages_of
+from dragoman.console.pages import hub_of, pages_of
 from dragoman.console.questions import OfferedCall, answer_in, calls_for, exact, form_for
 from dragoman.console.schema_forms import SchemaForm
 from dragoman.console.session_rights import check_scope
 from dragoman.console.submitted_form import filled
 from dragoman.console.transcript import ChatTurn, pretty
 from dragoman.errors import Conflict, NotFound
-from dragoman.hub import Hub
+from dragoman.hub import BoundHub
 from dragoman.hub.approvals import ApprovalView as AskedApproval
 from dragoman.run import Question
-from dragoman.scope import Caller
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,45 +49,45 @@ class QuestionCard:
     answer: str
 
 
-async def look_up(hub: Hub, caller: Caller, turn: ChatTurn) -> None:
+async def look_up(hub: BoundHub, turn: ChatTurn) -> None:
     """Gives every ask of the turn its facts; what was forgotten since has none."""
     for ask in turn.asks():
         try:
             if ask.kind == "approval":
-                ask.facts = _approval_card(await hub.approvals.get(ask.id, caller))
+                ask.facts = _approval_card(await hub.approvals.get(ask.id))
             else:
-                ask.facts = _question_card(await hub.runs.question(ask.id, caller))
+                ask.facts = _question_card(await hub.runs.question(ask.id))
         except NotFound:
             ask.facts = None
 
 
 async def show_approval(request: Request) -> Response:
     check_scope(request, "read")
-    asked = await hub_of(request).approvals.get(request.path_params["approval"], caller_of(request))
+    asked = await hub_of(request).approvals.get(request.path_params["approval"])
     return _approval(request, asked)
 
 
 async def answer_approval(request: Request) -> Response:
     """Only to the arguments that were shown."""
     check_scope(request, "approve")
-    hub, caller, given = hub_of(request), caller_of(request), await filled(request)
+    hub, given = hub_of(request), await filled(request)
     name = request.path_params["approval"]
-    if given.text("mark") != (await hub.approvals.get(name, caller)).approval.binding.arguments_hash:
+    if given.text("mark") != (await hub.approvals.get(name)).approval.binding.arguments_hash:
         raise Conflict("this is not what was shown", hint="load the page again, then answer")
-    return _approval(request, await hub.approvals.answer(name, given.text("answer"), caller))
+    return _approval(request, await hub.approvals.answer(name, given.text("answer")))
 
 
 async def show_question(request: Request) -> Response:
     check_scope(request, "read")
-    question = await hub_of(request).runs.question(request.path_params["question"], caller_of(request))
+    question = await hub_of(request).runs.question(request.path_params["question"])
     return _question(request, question)
 
 
 async def answer_question(request: Request) -> Response:
     check_scope(request, "approve")
-    hub, caller, given = hub_of(request), caller_of(request), await filled(request)
-    question = await hub.runs.question(request.path_params["question"], caller)
-    answered = await hub.runs.answer(question.id, answer_in(question, given.draft()), caller)
+    hub, given = hub_of(request), await filled(request)
+    question = await hub.runs.question(request.path_params["question"])
+    answered = await hub.runs.answer(question.id, answer_in(question, given.draft()))
     return _question(request, answered)
 
 

@@ -5,7 +5,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from dragoman.console.formatting import pretty
-from dragoman.console.pages import caller_of, hub_of, pages_of
+from dragoman.console.pages import hub_of, pages_of
 from dragoman.console.session_rights import check_scope
 from dragoman.console.submitted_form import filled
 
@@ -25,7 +25,7 @@ async def run(request: Request) -> Response:
     """For who sits there: each call takes the road of every other. Code that fails is an answer too."""
     check_scope(request, "call")
     code = str((await filled(request)).data.get("code") or "")
-    output = await hub_of(request).code.run(code, caller_of(request))
+    output = await hub_of(request).code.run(code)
     result = "" if output.result is None else pretty(output.result)
     return pages_of(request).part(request, "code/ran.html", output=output, result=result)
 

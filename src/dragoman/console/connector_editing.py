@@ -9,7 +9,7 @@ from starlette.routing import Route
 
 from dragoman.console.connector_forms import WAYS, facts_of, groups_of, typed_of, way_of
 from dragoman.console.formatting import said
-from dragoman.console.pages import caller_of, hub_of, pages_of
+from dragoman.console.pages import hub_of, pages_of
 from dragoman.errors import DragomanError, InvalidConfig
 from dragoman.formats.import_files import ImportText
 
@@ -32,35 +32,35 @@ async def show_new(request: Request) -> Response:
 
 async def test_new(request: Request) -> Response:
     """Adds it, looks at what it offers, and removes it again; of pasted JSON, what would happen."""
-    hub, caller, typed = hub_of(request), caller_of(request), await _typed(request)
+    hub, typed = hub_of(request), await _typed(request)
     if typed.get("by") == "paste":
         return await _steps(request, typed, is_done=False)
     try:
-        view = await hub.connectors.add(_name(typed), caller=caller, **_new_facts(typed))
+        view = await hub.connectors.add(_name(typed), **_new_facts(typed))
     except DragomanError as error:
         return said(request, error)
     slug = view.connector.slug
     try:
-        tools = [hub.tools.info(tool.name, caller) for tool in hub.tools.list(slug, caller)]
+        tools = [hub.tools.info(tool.name) for tool in hub.tools.list(slug)]
         return pages_of(request).part(request, "connectors/tested.html", view=view, tools=tools)
     finally:
-        await hub.connectors.remove(slug, caller)
+        await hub.connectors.remove(slug)
 
 
 async def save_new(request: Request) -> Response:
     """A server that does not answer now is kept and tried again: its page says why."""
-    hub, caller, typed = hub_of(request), caller_of(request), await _typed(request)
+    hub, typed = hub_of(request), await _typed(request)
     if typed.get("by") == "paste":
         return await _steps(request, typed, is_done=True)
     try:
-        view = await hub.connectors.add(_name(typed), caller=caller, **_new_facts(typed))
+        view = await hub.connectors.add(_name(typed), **_new_facts(typed))
     except DragomanError as error:
         return said(request, error)
     return Response(status_code=204, headers={"hx-redirect": f"/connectors/{view.connector.slug}"})
 
 
 async def show_edit(request: Request) -> Response:
-    view = await hub_of(request).connectors.get(request.path_params["slug"], caller_of(request))
+    view = await hub_of(request).connectors.get(request.path_params["slug"])
     connector = view.connector
     if connector.kind == "native":
         raise InvalidConfig("these tools come with the program", hint="there is nothing to change")
@@ -77,19 +77,19 @@ async def show_edit(request: Request) -> Response:
 
 async def save_edit(request: Request) -> Response:
     """Only what differs is told, so that nothing is set that nobody chose; what was cleared is set back."""
-    hub, caller, slug = hub_of(request), caller_of(request), request.path_params["slug"]
+    hub, slug = hub_of(request), request.path_params["slug"]
     typed = await _typed(request)
-    before = (await hub.connectors.get(slug, caller)).connector.configuration
+    before = (await hub.connectors.get(slug)).connector.configuration
     try:
         description = typed.get("description", "").strip()
-        await hub.connectors.update(slug, description=description, caller=caller, **facts_of(typed, before))
+        await hub.connectors.update(slug, description=description, **facts_of(typed, before))
     except DragomanError as error:
         return said(request, error)
     return Response(status_code=204, headers={"hx-redirect": f"/connectors/{slug}"})
 
 
 async def _steps(request: Request, typed: Mapping[str, str], *, is_done: bool) -> Response:
-    hub, caller = hub_of(request), caller_of(request)
+    hub = hub_of(request)
     text = typed.get("paste", "")
     if not text.strip():
         return said(request, InvalidConfig("nothing was pasted", hint='for example: {"mcpServers": {…}}'))
@@ -103,7 +103,6 @@ async def _steps(request: Request, typed: Mapping[str, str], *, is_done: bool) -
         [ImportText(text=text, name="what was pasted")],
         inputs=answers,
         replace="replace" in typed,
-        caller=caller,
     )
     return pages_of(request).part(
         request, "connectors/steps.html", steps=steps, is_done=is_done, answers=answers

@@ -15,10 +15,10 @@ from dragoman.connections.source import ConnectionStatus
 from dragoman.connector import Connector
 from dragoman.console import connector_editing
 from dragoman.console.connector_forms import chosen_settings
-from dragoman.console.pages import caller_of, hub_of, pages_of
+from dragoman.console.pages import hub_of, pages_of
 from dragoman.console.sparklines import line
-from dragoman.hub import ConnectorView, Hub
-from dragoman.scope import Caller, holder_of
+from dragoman.hub import BoundHub, ConnectorView
+from dragoman.scope import holder_of
 from dragoman.store import CallRecord
 
 _MOST_CALLS = 500
@@ -48,20 +48,20 @@ async def show_cards(request: Request) -> Response:
 
 
 async def switch_connector(request: Request) -> Response:
-    hub, caller, slug = hub_of(request), caller_of(request), request.path_params["slug"]
+    hub, slug = hub_of(request), request.path_params["slug"]
     wanted = str((await request.form()).get("enabled", ""))
-    await (hub.connectors.enable if wanted == "true" else hub.connectors.disable)(slug, caller)
+    await (hub.connectors.enable if wanted == "true" else hub.connectors.disable)(slug)
     return await show_cards(request)
 
 
 async def _cards(request: Request) -> dict[str, Any]:
-    hub, caller = hub_of(request), caller_of(request)
-    views = [view for view in await hub.connectors.list(caller) if view.connector.kind != "native"]
+    hub = hub_of(request)
+    views = [view for view in await hub.connectors.list() if view.connector.kind != "native"]
     durations: defaultdict[str | None, list[float]] = defaultdict(list)
-    for call in reversed(await hub.calls(_MOST_CALLS, caller=caller)):
+    for call in reversed(await hub.calls(_MOST_CALLS)):
         durations[call.connector_id].append(call.duration_ms)
     tokens: defaultdict[str, int] = defaultdict(int)
-    for tool in (await hub.tools.footprint(caller=caller)).tools:
+    for tool in (await hub.tools.footprint()).tools:
         tokens[tool.connector] += tool.tokens
     return {
         "views": views,
@@ -76,42 +76,38 @@ async def _cards(request: Request) -> dict[str, Any]:
 
 
 async def show_connector(request: Request) -> Response:
-    hub, caller, slug = hub_of(request), caller_of(request), request.path_params["slug"]
-    view = await hub.connectors.get(slug, caller)
+    hub, slug = hub_of(request), request.path_params["slug"]
+    view = await hub.connectors.get(slug)
     connector = view.connector
     return pages_of(request).page(
         request,
         "connectors/one.html",
         title=connector.slug,
         chosen=chosen_settings(connector),
-        agent=await hub.agents.find_for(connector.id, caller),
-        credential=await hub.credentials.get(slug, caller)
-        if connector.configuration.personal_secrets
-        else None,
-        **await _live(hub, caller, view),
+        agent=await hub.agents.find_for(connector.id),
+        credential=await hub.credentials.get(slug) if connector.configuration.personal_secrets else None,
+        **await _live(hub, view),
     )
 
 
 async def show_live(request: Request) -> Response:
-    hub, caller = hub_of(request), caller_of(request)
-    view = await hub.connectors.get(request.path_params["slug"], caller)
+    hub = hub_of(request)
+    view = await hub.connectors.get(request.path_params["slug"])
     return await _part(request, view)
 
 
-async def _live(hub: Hub, caller: Caller, view: ConnectorView) -> dict[str, Any]:
+async def _live(hub: BoundHub, view: ConnectorView) -> dict[str, Any]:
     connector = view.connector
-    calls = [
-        call for call in await hub.calls(_MOST_CALLS, caller=caller) if call.connector_id == connector.id
-    ]
-    tools = hub.tools.list(connector.slug, caller)
+    calls = [call for call in await hub.calls(_MOST_CALLS) if call.connector_id == connector.id]
+    tools = hub.tools.list(connector.slug)
     return {
         "view": view,
         "connector": connector,
         "configuration": connector.configuration,
         "line": line(_durations(calls), width=_WIDE),
         "calls": calls[:_LAST_CALLS],
-        "held": _held(hub, caller, connector),
-        "tokens": sum(hub.tools.info(tool.name, caller).tokens for tool in tools),
+        "held": _held(hub, connector),
+        "tokens": sum(hub.tools.info(tool.name).tokens for tool in tools),
         "now": datetime.now(UTC),
     }
 
@@ -120,51 +116,51 @@ def _durations(calls: Sequence[CallRecord]) -> list[float]:
     return [call.duration_ms for call in reversed(calls[: 2 * _POINTS])]
 
 
-def _held(hub: Hub, caller: Caller, connector: Connector) -> list[_Held]:
+def _held(hub: BoundHub, connector: Connector) -> list[_Held]:
     """Members see their own, admins those of their workspace, who runs the installation all."""
     held = [
         _Held(*holder_of(link.identity), link) for link in hub.links() if link.connector_id == connector.id
     ]
-    if caller.role == "operator":
+    if hub.caller.role == "operator":
         return held
-    ours = [one for one in held if one.workspace == caller.workspace]
-    return ours if caller.is_admin else [one for one in ours if one.user in ("", caller.user)]
+    ours = [one for one in held if one.workspace == hub.caller.workspace]
+    return ours if hub.caller.is_admin else [one for one in ours if one.user in ("", hub.caller.user)]
 
 
 async def act(request: Request) -> Response:
     """What a button of its page does; the page then shows how that went."""
-    hub, caller, slug = hub_of(request), caller_of(request), request.path_params["slug"]
+    hub, slug = hub_of(request), request.path_params["slug"]
     connectors = hub.connectors
     match request.path_params["action"]:
         case "enable":
-            view = await connectors.enable(slug, caller)
+            view = await connectors.enable(slug)
         case "disable":
-            view = await connectors.disable(slug, caller)
+            view = await connectors.disable(slug)
         case "connect":
-            view = await connectors.connect(slug, caller)
+            view = await connectors.connect(slug)
         case "disconnect":
-            view = await connectors.disconnect(slug, caller)
+            view = await connectors.disconnect(slug)
         case "reconnect":
-            await connectors.disconnect(slug, caller)
-            view = await connectors.connect(slug, caller)
+            await connectors.disconnect(slug)
+            view = await connectors.connect(slug)
         case _:
             return await _relist(request)
     return await _part(request, view)
 
 
 async def _relist(request: Request) -> Response:
-    hub, caller, slug = hub_of(request), caller_of(request), request.path_params["slug"]
-    changes = await hub.connectors.refresh(slug, caller)
-    return await _part(request, await hub.connectors.get(slug, caller), changes)
+    hub, slug = hub_of(request), request.path_params["slug"]
+    changes = await hub.connectors.refresh(slug)
+    return await _part(request, await hub.connectors.get(slug), changes)
 
 
 async def _part(request: Request, view: ConnectorView, changes: ToolChanges | None = None) -> Response:
-    live = await _live(hub_of(request), caller_of(request), view)
+    live = await _live(hub_of(request), view)
     return pages_of(request).part(request, "connectors/live.html", **live, changes=changes)
 
 
 async def remove_connector(request: Request) -> Response:
-    await hub_of(request).connectors.remove(request.path_params["slug"], caller_of(request))
+    await hub_of(request).connectors.remove(request.path_params["slug"])
     return Response(status_code=204, headers={"hx-redirect": "/connectors"})
 
 
@@ -172,7 +168,7 @@ async def authorise(request: Request) -> Response:
     """To the page that says who is about to connect what, and on to the authorisation server."""
     address = str(request.base_url).rstrip("/")
     slug = request.path_params["slug"]
-    link = await hub_of(request).credentials.authorize(slug, caller_of(request), address=address)
+    link = await hub_of(request).credentials.authorize(slug, address=address)
     return Response(status_code=204, headers={"hx-redirect": link.url})
 
 

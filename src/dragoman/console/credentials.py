@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from dragoman.console.pages import caller_of, hub_of, is_part, pages_of
+from dragoman.console.pages import hub_of, is_part, pages_of
 from dragoman.console.session_rights import check_from_here, check_scope
 from dragoman.console.submitted_form import filled
 from dragoman.errors import InvalidArguments
@@ -31,7 +31,7 @@ async def keep(request: Request) -> Response:
     values = {name: SecretStr(text.strip()) for name, text in given.items() if text.strip()}
     if not values:
         raise InvalidArguments("nothing was typed", hint="what is left empty stays as it is")
-    view = await hub_of(request).credentials.set(slug, values, caller_of(request))
+    view = await hub_of(request).credentials.set(slug, values)
     works = "It works." if view.state == "ready" else "The server has not accepted it yet."
     return await _shown(request, f"Kept for {slug}, encrypted. {works}")
 
@@ -39,7 +39,7 @@ async def keep(request: Request) -> Response:
 async def remove(request: Request) -> Response:
     check_scope(request, "manage")
     slug = request.path_params["slug"]
-    await hub_of(request).credentials.remove(slug, caller_of(request))
+    await hub_of(request).credentials.remove(slug)
     return await _shown(request, f"Removed. Your connection to {slug} is closed.")
 
 
@@ -49,16 +49,14 @@ async def authorize(request: Request) -> Response:
     check_scope(request, "manage")
     address = str(request.base_url).rstrip("/")
     slug = request.path_params["slug"]
-    link = await hub_of(request).credentials.authorize(slug, caller_of(request), address=address)
+    link = await hub_of(request).credentials.authorize(slug, address=address)
     return RedirectResponse(link.url, 303)
 
 
 async def rotate(request: Request) -> Response:
     check_scope(request, "manage")
     form = await filled(request)
-    rotation = await hub_of(request).credentials.rotate(
-        caller_of(request), forget_old=bool(form.text("forget_old"))
-    )
+    rotation = await hub_of(request).credentials.rotate(forget_old=bool(form.text("forget_old")))
     if rotation.forgotten:
         return await _shown(request, f"{len(rotation.forgotten)} replaced keys are forgotten.")
     told = f"{rotation.resealed} secrets are sealed with the key {rotation.key_id}."
@@ -70,7 +68,7 @@ async def _shown(request: Request, told: str) -> Response:
 
 
 async def _facts(request: Request) -> dict[str, Any]:
-    views = await hub_of(request).credentials.list(caller_of(request))
+    views = await hub_of(request).credentials.list()
     return {"views": views, "label": label}
 
 

@@ -13,7 +13,7 @@ from starlette.routing import Route
 
 from dragoman.console import registry
 from dragoman.console.formatting import said
-from dragoman.console.pages import caller_of, event_stream, hub_of, pages_of
+from dragoman.console.pages import event_stream, hub_of, pages_of
 from dragoman.console.session_rights import check_scope
 from dragoman.console.submitted_form import SubmittedForm
 from dragoman.errors import DragomanError, InvalidConfig
@@ -50,7 +50,7 @@ async def plan(request: Request) -> Response:
     """What would happen; nothing is written."""
     check_scope(request, "manage")
     wish = await _wish(request)
-    steps = await hub_of(request).imports.plan(wish.texts, **wish.how, caller=caller_of(request))
+    steps = await hub_of(request).imports.plan(wish.texts, **wish.how)
     return pages_of(request).part(request, "transfer/plan.html", steps=steps, wish=wish)
 
 
@@ -58,15 +58,13 @@ async def apply(request: Request) -> Response:
     """Does it, and tells of each entry as soon as it is connected."""
     check_scope(request, "manage")
     wish = await _wish(request)
-    hub, caller = hub_of(request), caller_of(request)
-    expected = await hub.imports.plan(wish.texts, **wish.how, caller=caller)
+    hub = hub_of(request)
+    expected = await hub.imports.plan(wish.texts, **wish.how)
     told: asyncio.Queue[ImportStep | list[ImportStep] | DragomanError] = asyncio.Queue()
 
     async def work() -> None:
         try:
-            told.put_nowait(
-                await hub.imports.apply(wish.texts, **wish.how, progress=told.put_nowait, caller=caller)
-            )
+            told.put_nowait(await hub.imports.apply(wish.texts, **wish.how, progress=told.put_nowait))
         except DragomanError as error:
             told.put_nowait(error)
         await asyncio.Event().wait()  # the frames end the stream once all of them are told
@@ -99,7 +97,7 @@ async def _written(request: Request, form: str, *, include_secrets: bool) -> str
         raise InvalidConfig(f"there is no form {form[:40]!r}", hint=f"there are: {', '.join(_FORMS)}")
     exports = hub_of(request).exports
     write = exports.dragoman if form == "dragoman" else exports.mcp_servers
-    return await write(include_secrets=include_secrets, caller=caller_of(request))
+    return await write(include_secrets=include_secrets)
 
 
 def _name(form: str) -> str:

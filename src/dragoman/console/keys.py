@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from dragoman.console.pages import caller_of, find_session, hub_of, pages_of
+from dragoman.console.pages import find_session, hub_of, pages_of
 from dragoman.console.session_rights import check_scope
 from dragoman.console.submitted_form import filled
 from dragoman.errors import InvalidArguments
@@ -50,15 +50,13 @@ async def add(request: Request) -> Response:
         way=cast("Way", way),
         within=session.admission.scopes,
         workspace=place_of(request),
-        caller=caller_of(request),
     )
     return await listed(request, made=made, key=key)
 
 
 async def revoke(request: Request) -> Response:
     check_scope(request, "manage")
-    people, caller = hub_of(request).people, caller_of(request)
-    key = await people.revoke_key(request.path_params["key"], place_of(request), caller=caller)
+    key = await hub_of(request).people.revoke_key(request.path_params["key"], place_of(request))
     return await listed(request, told=f"{key.name} opens nothing any more.")
 
 
@@ -82,23 +80,25 @@ def at_of(request: Request) -> str:
 
 
 async def _facts(request: Request) -> dict[str, Any]:
-    hub, caller, session = hub_of(request), caller_of(request), find_session(request)
+    hub, session = hub_of(request), find_session(request)
     assert session is not None
     place = place_of(request)
-    leads = caller.is_admin and hub.settings.multi_user and "admin" in session.admission.scopes
-    users = await hub.people.users(place, caller=caller) if leads else ()
-    workspaces = await hub.people.workspaces(caller) if leads and caller.role == "operator" else ()
+    leads = hub.caller.is_admin and hub.settings.multi_user and "admin" in session.admission.scopes
+    users = await hub.people.users(place) if leads else ()
+    workspaces = await hub.people.workspaces() if leads and hub.caller.role == "operator" else ()
     return {
-        "keys": await hub.people.keys(workspace=place, caller=caller),
+        "keys": await hub.people.keys(workspace=place),
         "users": users,
         "leads": leads,
         "workspaces": workspaces if len(workspaces) > 1 else (),
-        "place": place or caller.workspace,
-        "is_own": place in (None, caller.workspace),
+        "place": place or hub.caller.workspace,
+        "is_own": place in (None, hub.caller.workspace),
         "at": at_of(request),
         "names": {user.id: user.name for user in users},
         "scopes": {one: SCOPES[one] for one in _known(session.admission.scopes)},
-        "ways": WAYS if caller.way == "direct" else {caller.way: WAYS.get(caller.way, caller.way)},
+        "ways": WAYS
+        if hub.caller.way == "direct"
+        else {hub.caller.way: WAYS.get(hub.caller.way, hub.caller.way)},
         "lives": LIVES,
         "state_of": state_of,
     }

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from dragoman.console.formatting import pretty
-from dragoman.console.pages import caller_of, duration, event_stream, hub_of, is_part, pages_of
+from dragoman.console.pages import duration, event_stream, hub_of, is_part, pages_of
 from dragoman.console.session_rights import check_scope
 from dragoman.events import Event
 from dragoman.web.server_sent_events import event_frame
@@ -35,7 +35,7 @@ async def show(request: Request) -> Response:
 
 async def show_calls(request: Request) -> Response:
     facts: dict[str, Any] = {
-        "calls": await hub_of(request).calls(_MOST_CALLS, caller=caller_of(request)),
+        "calls": await hub_of(request).calls(_MOST_CALLS),
         "only_errors": bool(request.query_params.get("errors")),
         "pretty": pretty,
     }
@@ -50,7 +50,7 @@ async def follow(request: Request) -> Response:
 
 
 async def _frames(request: Request) -> AsyncIterator[bytes]:
-    events = hub_of(request).events(caller=caller_of(request))
+    events = hub_of(request).events()
     number = 0
     async with aclosing(cast("AsyncGenerator[Event]", events)) as told:
         async for event in told:

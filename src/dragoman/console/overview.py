@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from dragoman.console.pages import caller_of, hub_of, pages_of
+from dragoman.console.pages import hub_of, pages_of
 
 _LAST_HOUR = timedelta(hours=1)
 _MOST_CALLS = 1000
@@ -15,12 +15,12 @@ _SHOWN = 6
 
 
 async def overview(request: Request) -> Response:
-    hub, caller = hub_of(request), caller_of(request)
+    hub = hub_of(request)
     since = datetime.now(UTC) - _LAST_HOUR
-    calls = [call for call in await hub.calls(_MOST_CALLS, caller=caller) if call.started_at >= since]
-    connectors = [view for view in await hub.connectors.list(caller) if view.connector.kind != "native"]
-    tools = hub.tools.list(caller=caller)
-    runs = await hub.runs.list(caller, limit=_MOST_RUNS)
+    calls = [call for call in await hub.calls(_MOST_CALLS) if call.started_at >= since]
+    connectors = [view for view in await hub.connectors.list() if view.connector.kind != "native"]
+    tools = hub.tools.list()
+    runs = await hub.runs.list(limit=_MOST_RUNS)
     midnight = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     return pages_of(request).page(
         request,
@@ -30,11 +30,11 @@ async def overview(request: Request) -> Response:
         errors=[call for call in calls if not call.ok],
         connectors=connectors,
         tools=len(tools),
-        approvals=await hub.approvals.list(caller=caller),
-        questions=await hub.runs.questions(caller),
+        approvals=await hub.approvals.list(),
+        questions=await hub.runs.questions(),
         runs=runs[:_SHOWN],
         spent=sum(run.usage.cost for run in runs if run.created_at >= midnight),
-        agents=[agent for agent in await hub.agents.list(caller) if agent.kind == "worker"],
+        agents=[agent for agent in await hub.agents.list() if agent.kind == "worker"],
         models=await hub.models.choose(),
     )
 

@@ -15,8 +15,8 @@ from starlette.responses import HTMLResponse, Response
 from dragoman.console.hints import linked
 from dragoman.console.markdown import rendered
 from dragoman.console.sessions import BrowserSession
-from dragoman.hub import Hub
-from dragoman.scope import Caller
+from dragoman.hub import BoundHub
+from dragoman.scope import NOBODY
 from dragoman.web.server_sent_events import EventStream, Work
 
 _KEEP_ALIVE = 10.0  # seconds; a page that hears nothing for longer comes again
@@ -116,8 +116,10 @@ class _StaticNames:
         return f"/static/{name}?{self._marks[name]}"
 
 
-def hub_of(request: Request) -> Hub:
-    return request.app.state.hub
+def hub_of(request: Request) -> BoundHub:
+    """The hub for who sits there. Before they have signed in, nobody does."""
+    session = find_session(request)
+    return request.app.state.hub.acting_for(NOBODY if session is None else session.admission.caller)
 
 
 def pages_of(request: Request) -> Pages:
@@ -126,13 +128,6 @@ def pages_of(request: Request) -> Pages:
 
 def find_session(request: Request) -> BrowserSession | None:
     return getattr(request.state, "session", None)
-
-
-def caller_of(request: Request) -> Caller:
-    """Who sits there; every page but those of signing in has one."""
-    session = find_session(request)
-    assert session is not None
-    return session.admission.caller
 
 
 def is_part(request: Request) -> bool:

@@ -5,7 +5,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from dragoman.console.formatting import said
-from dragoman.console.pages import caller_of, hub_of, pages_of
+from dragoman.console.pages import hub_of, pages_of
 from dragoman.console.session_rights import check_scope
 from dragoman.console.submitted_form import filled
 from dragoman.errors import DragomanError
@@ -17,16 +17,14 @@ _A_PAGE = 20
 async def search(request: Request) -> Response:
     asked = request.query_params
     words, cursor = asked.get("words", "").strip()[:200], asked.get("cursor") or None
-    page = await hub_of(request).discovery.search(
-        words, cursor=cursor, limit=_A_PAGE, caller=caller_of(request)
-    )
+    page = await hub_of(request).discovery.search(words, cursor=cursor, limit=_A_PAGE)
     return pages_of(request).part(
         request, "transfer/offers.html", page=page, words=words, is_first=cursor is None
     )
 
 
 async def show(request: Request) -> Response:
-    offer = await hub_of(request).discovery.get(request.query_params.get("name", ""), caller_of(request))
+    offer = await hub_of(request).discovery.get(request.query_params.get("name", ""))
     return pages_of(request).part(request, "transfer/offer.html", offer=offer)
 
 
@@ -45,7 +43,6 @@ async def take(request: Request) -> Response:
             shown=form.text("shown"),
             inputs=answers,
             connector=form.text("connector") or None,
-            caller=caller_of(request),
         )
     except DragomanError as error:
         return said(request, error)

@@ -4,7 +4,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from dragoman.console.pages import caller_of, hub_of, pages_of
+from dragoman.console.pages import hub_of, pages_of
 from dragoman.console.session_rights import check_scope
 from dragoman.console.submitted_form import filled
 from dragoman.errors import InvalidArguments
@@ -13,29 +13,26 @@ from dragoman.hub.rollout import RolloutStatus
 
 async def status_for(request: Request) -> RolloutStatus | None:
     """None for whoever does not run this installation."""
-    caller = caller_of(request)
-    return await hub_of(request).rollout.status(caller) if caller.role == "operator" else None
+    hub = hub_of(request)
+    return await hub.rollout.status() if hub.caller.role == "operator" else None
 
 
 async def show(request: Request) -> Response:
-    return _part(request, await hub_of(request).rollout.status(caller_of(request)))
+    return _part(request, await hub_of(request).rollout.status())
 
 
 async def set_plan(request: Request) -> Response:
     check_scope(request, "manage")
     form = await filled(request)
     status = await hub_of(request).rollout.set(
-        share=_percent(form.text("share")),
-        workspaces=form.words("workspaces"),
-        users=form.words("users"),
-        caller=caller_of(request),
+        share=_percent(form.text("share")), workspaces=form.words("workspaces"), users=form.words("users")
     )
     return _part(request, status, "Set, for every process at once. Counting begins anew.")
 
 
 async def reset(request: Request) -> Response:
     check_scope(request, "manage")
-    status = await hub_of(request).rollout.reset(caller_of(request))
+    status = await hub_of(request).rollout.reset()
     return _part(request, status, "What the environment says holds again. Counting begins anew.")
 
 

@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from dragoman.console.pages import caller_of, hub_of, is_part, pages_of
+from dragoman.console.pages import hub_of, is_part, pages_of
 from dragoman.console.session_rights import check_scope
 from dragoman.errors import InvalidArguments
 from dragoman.run import Run, RunEvent, RunStatus
@@ -22,14 +22,14 @@ async def show_all(request: Request) -> Response:
     facts = await _listed(request)
     if is_part(request):
         return pages_of(request).part(request, "runs/list.html", **facts)
-    hub, caller = hub_of(request), caller_of(request)
+    hub = hub_of(request)
     return pages_of(request).page(
         request,
         "runs.html",
         title="Runs",
         statuses=_STATUSES,
-        agents=[agent.name for agent in await hub.agents.list(caller)],
-        threads=[view.thread for view in await hub.threads.list(caller=caller)],
+        agents=[agent.name for agent in await hub.agents.list()],
+        threads=[view.thread for view in await hub.threads.list()],
         **facts,
     )
 
@@ -44,7 +44,7 @@ async def show(request: Request) -> Response:
 async def show_events(request: Request) -> Response:
     """As they were told, for who wants to know it exactly; a part of them at a time."""
     run, after = request.path_params["run"], request.query_params.get("after", "0")
-    view = await hub_of(request).runs.view(run, caller_of(request))
+    view = await hub_of(request).runs.view(run)
     begin = int(after) if after.isdigit() else 0
     events = [event for event in view.events if event.number > begin]
     return pages_of(request).part(
@@ -58,7 +58,7 @@ async def show_events(request: Request) -> Response:
 
 async def cancel(request: Request) -> Response:
     check_scope(request, "call")
-    run = await hub_of(request).runs.cancel(request.path_params["run"], caller_of(request))
+    run = await hub_of(request).runs.cancel(request.path_params["run"])
     told = "It was stopped." if run.is_finished else "It is being stopped, with all that is under it."
     return pages_of(request).part(request, "runs/run.html", told=told, **await _one(request))
 
@@ -73,7 +73,6 @@ async def _listed(request: Request) -> dict[str, Any]:
         raise InvalidArguments(f"{status[:40]!r} is no status of a run", hint="choose one of the list")
     chosen = {name: asked.get(name, "") for name in ("status", "agent", "thread", "children")}
     runs = await hub_of(request).runs.list(
-        caller_of(request),
         status=status,
         agent=chosen["agent"] or None,
         thread=chosen["thread"] or None,
@@ -92,10 +91,10 @@ async def _listed(request: Request) -> dict[str, Any]:
 
 
 async def _one(request: Request) -> dict[str, Any]:
-    hub, caller = hub_of(request), caller_of(request)
-    timeline = await hub.runs.timeline(request.path_params["run"], caller)
+    hub = hub_of(request)
+    timeline = await hub.runs.timeline(request.path_params["run"])
     run = timeline.run
-    root = run if run.is_root else await hub.runs.get(run.root, caller)
+    root = run if run.is_root else await hub.runs.get(run.root)
     return {
         "run": run,
         "timeline": timeline,

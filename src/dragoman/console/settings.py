@@ -9,7 +9,7 @@ from starlette.routing import Route
 
 from dragoman.connector import Policy
 from dragoman.console.limits import WORDS, bounds_in, read_bounds
-from dragoman.console.pages import caller_of, find_session, hub_of, pages_of
+from dragoman.console.pages import find_session, hub_of, pages_of
 from dragoman.console.session_rights import check_scope
 from dragoman.console.submitted_form import filled
 from dragoman.errors import InvalidArguments, NotFound
@@ -41,12 +41,11 @@ async def show(request: Request) -> Response:
 
 async def save_mine(request: Request) -> Response:
     check_scope(request, "manage")
-    form, caller = await filled(request), caller_of(request)
+    form = await filled(request)
     await hub_of(request).preferences.update(
         connectors="all" if form.text("which") != "some" else form.chosen("connector"),
         auto_load=bool(form.text("auto_load")),
         bounds=read_bounds(form),
-        caller=caller,
     )
     facts = await _mine(request)
     return pages_of(request).part(
@@ -59,22 +58,18 @@ async def show_usage(request: Request) -> Response:
     user = request.query_params.get("user") or None
     if user is not None:
         check_scope(request, "admin")
-    usage = await hub_of(request).usage.show(user, caller=caller_of(request))
+    usage = await hub_of(request).usage.show(user)
     return pages_of(request).part(request, "settings/usage.html", usage=usage, words=WORDS)
 
 
 async def save_workspace(request: Request) -> Response:
     check_scope(request, "admin")
-    form, caller, people = await filled(request), caller_of(request), hub_of(request).people
+    form, hub = await filled(request), hub_of(request)
     approval = form.text("approval")
     if approval not in _POLICIES:
         raise InvalidArguments(f"there is no policy {approval[:40]!r}", hint="choose one of the list")
-    await people.update_workspace(
-        caller.workspace,
-        approval=approval,
-        bounds=bounds_in(form),
-        name=form.text("name") or None,
-        caller=caller,
+    await hub.people.update_workspace(
+        hub.caller.workspace, approval=approval, bounds=bounds_in(form), name=form.text("name") or None
     )
     return await _workspace_part(request, "Kept. It holds for everybody from the next call on.")
 
@@ -82,13 +77,13 @@ async def save_workspace(request: Request) -> Response:
 async def add_workspace(request: Request) -> Response:
     check_scope(request, "admin")
     name = (await filled(request)).text("name")
-    made = await hub_of(request).people.add_workspace(name, caller=caller_of(request))
+    made = await hub_of(request).people.add_workspace(name)
     return await _workspace_part(request, f"{made.name} is there. Give it users under API keys.")
 
 
 async def remove_workspace(request: Request) -> Response:
     check_scope(request, "admin")
-    await hub_of(request).people.remove_workspace(request.path_params["workspace"], caller=caller_of(request))
+    await hub_of(request).people.remove_workspace(request.path_params["workspace"])
     return await _workspace_part(request, "Removed, with its users and all that was theirs.")
 
 
@@ -107,17 +102,17 @@ def _tabs(request: Request) -> Mapping[str, str]:
 
 def _leads(request: Request) -> bool:
     session = find_session(request)
-    return session is not None and caller_of(request).is_admin and "admin" in session.admission.scopes
+    return session is not None and hub_of(request).caller.is_admin and "admin" in session.admission.scopes
 
 
 async def _mine(request: Request) -> dict[str, Any]:
-    hub, caller = hub_of(request), caller_of(request)
-    views = await hub.connectors.list(caller)
+    hub = hub_of(request)
+    views = await hub.connectors.list()
     return {
-        "view": await hub.preferences.get(caller),
-        "usage": await hub.usage.show(caller=caller),
+        "view": await hub.preferences.get(),
+        "usage": await hub.usage.show(),
         "connectors": [view.connector.slug for view in views if view.connector.kind != "native"],
-        "users": await hub.people.users(caller=caller) if _leads(request) and hub.settings.multi_user else (),
+        "users": await hub.people.users() if _leads(request) and hub.settings.multi_user else (),
         "words": WORDS,
         "tier_words": {
             "app": "installation", "workspace": "workspace", "admin": "set for you", "user": "your own",
@@ -126,14 +121,14 @@ async def _mine(request: Request) -> dict[str, Any]:
 
 
 async def _workspace(request: Request) -> dict[str, Any]:
-    hub, caller = hub_of(request), caller_of(request)
-    runs_all = caller.role == "operator" and hub.settings.multi_user
+    hub = hub_of(request)
+    runs_all = hub.caller.role == "operator" and hub.settings.multi_user
     return {
-        "workspace": await hub.people.get_workspace(caller.workspace, caller=caller),
-        "workspaces": await hub.people.workspaces(caller) if runs_all else (),
+        "workspace": await hub.people.get_workspace(hub.caller.workspace),
+        "workspaces": await hub.people.workspaces() if runs_all else (),
         "policies": {policy: POLICY_WORDS[policy] for policy in _POLICIES},
         "words": WORDS,
-        "is_operator": caller.role == "operator",
+        "is_operator": hub.caller.role == "operator",
     }
 
 
@@ -142,11 +137,11 @@ async def _workspace_part(request: Request, told: str) -> Response:
 
 
 async def _installation(request: Request) -> dict[str, Any]:
-    hub, caller = hub_of(request), caller_of(request)
+    hub = hub_of(request)
     return {
-        "is_operator": caller.role == "operator",
+        "is_operator": hub.caller.role == "operator",
         "discovery": DISCOVERY_WORDS[hub.discovery.mode],
-        "app_bounds": (await hub.preferences.get(caller)).tiers["app"],
+        "app_bounds": (await hub.preferences.get()).tiers["app"],
         "words": WORDS,
     }
 

@@ -10,7 +10,7 @@ from starlette.routing import Route
 from dragoman.catalog import ToolInfo
 from dragoman.console.call_outputs import shown_output
 from dragoman.console.formatting import pretty
-from dragoman.console.pages import caller_of, hub_of, pages_of
+from dragoman.console.pages import hub_of, pages_of
 from dragoman.console.schema_forms import SchemaForm, draft_of, form_of, read_json, with_entry, without_entry
 from dragoman.tool import Tool
 
@@ -60,7 +60,7 @@ async def change_form(request: Request) -> Response:
 
 async def try_tool(request: Request) -> Response:
     """One call for who sits there, on the same road as every other. What cannot be read is not sent."""
-    hub, caller, info = hub_of(request), caller_of(request), _info(request)
+    hub, info = hub_of(request), _info(request)
     draft = await _draft(request)
     schema = info.tool.definition.input_schema
     form, as_json, text = form_of(schema, draft), draft.get("as") == "json", draft.get("json", "")
@@ -68,7 +68,7 @@ async def try_tool(request: Request) -> Response:
     try:
         arguments = _arguments(text) if as_json else form.arguments
         if as_json or not form.problems:
-            output = await hub.call(info.tool.name, arguments, caller=caller)
+            output = await hub.call(info.tool.name, arguments)
     except ValueError as error:
         note = f"This is not valid JSON: {error}."
     return pages_of(request).part(
@@ -87,7 +87,7 @@ async def try_tool(request: Request) -> Response:
 
 async def give_result(request: Request) -> Response:
     """The whole of a result that was cut, as a file: it was written by somebody else's server."""
-    kept = await hub_of(request).result(request.path_params["handle"], caller=caller_of(request))
+    kept = await hub_of(request).result(request.path_params["handle"])
     name = "result.json" if kept.content_type == "application/json" else "result.txt"
     headers = {
         "content-type": "application/octet-stream",
@@ -97,7 +97,7 @@ async def give_result(request: Request) -> Response:
 
 
 def _info(request: Request) -> ToolInfo:
-    return hub_of(request).tools.info(request.path_params["name"], caller_of(request))
+    return hub_of(request).tools.info(request.path_params["name"])
 
 
 async def _draft(request: Request) -> dict[str, str]:

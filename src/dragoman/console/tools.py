@@ -15,10 +15,10 @@ from dragoman.catalog.search.query import STRATEGIES
 from dragoman.connector import Policy
 from dragoman.console import tool_trials
 from dragoman.console.formatting import pretty, said
-from dragoman.console.pages import caller_of, hub_of, is_part, pages_of
+from dragoman.console.pages import hub_of, is_part, pages_of
 from dragoman.errors import DragomanError, InvalidArguments, NotFound
-from dragoman.hub import Hub
-from dragoman.scope import Caller, Way
+from dragoman.hub import BoundHub
+from dragoman.scope import Way
 
 _PAGE = 100
 _MOST_HITS = 25
@@ -64,9 +64,9 @@ class _Wish:
 
 async def list_tools(request: Request) -> Response:
     """The page; for htmx only what was found, with the address that leads to it again."""
-    hub, caller, wish = hub_of(request), caller_of(request), _Wish.of(request)
-    footprint = await hub.tools.footprint(caller=caller)
-    facts = await _found(hub, caller, wish)
+    hub, wish = hub_of(request), _Wish.of(request)
+    footprint = await hub.tools.footprint()
+    facts = await _found(hub, wish)
     facts["deferred"] = {tool.name for tool in footprint.tools if tool.deferred}
     if is_part(request):
         template = "tools/rows.html" if wish.start else "tools/found.html"
@@ -79,35 +79,31 @@ async def list_tools(request: Request) -> Response:
         "tools.html",
         title="Tools",
         strategies=STRATEGIES,
-        connectors=await hub.connectors.list(caller),
+        connectors=await hub.connectors.list(),
         footprint=footprint,
         **facts,
     )
 
 
-async def _found(hub: Hub, caller: Caller, wish: _Wish) -> dict[str, Any]:
+async def _found(hub: BoundHub, wish: _Wish) -> dict[str, Any]:
     problem: DragomanError | None = None
     names: list[str] = []
-    total = scope = len(hub.tools.list(caller=caller))
+    total = scope = len(hub.tools.list())
     try:
         if wish.text:
             found = await hub.tools.search(
-                wish.text,
-                strategy=wish.strategy,
-                limit=_MOST_HITS,
-                connector=wish.connector or None,
-                caller=caller,
+                wish.text, strategy=wish.strategy, limit=_MOST_HITS, connector=wish.connector or None
             )
             names, scope = [hit.tool.name for hit in found.hits], found.total
         else:
-            listed = hub.tools.list(wish.connector or None, caller)
+            listed = hub.tools.list(wish.connector or None)
             names, scope = [tool.name for tool in listed[wish.start : wish.start + _PAGE]], len(listed)
     except (InvalidArguments, NotFound) as error:
         problem = error
     end = wish.start + len(names)
     return {
         "wish": wish,
-        "infos": _infos(hub, caller, names),
+        "infos": _infos(hub, names),
         "scope": scope,
         "total": total,
         "problem": problem,
@@ -115,11 +111,11 @@ async def _found(hub: Hub, caller: Caller, wish: _Wish) -> dict[str, Any]:
     }
 
 
-def _infos(hub: Hub, caller: Caller, names: Sequence[str]) -> list[ToolInfo]:
+def _infos(hub: BoundHub, names: Sequence[str]) -> list[ToolInfo]:
     infos: list[ToolInfo] = []
     for name in names:
         with suppress(NotFound):  # gone while the others were looked for
-            infos.append(hub.tools.info(name, caller))
+            infos.append(hub.tools.info(name))
     return infos
 
 
@@ -127,24 +123,24 @@ def _infos(hub: Hub, caller: Caller, names: Sequence[str]) -> list[ToolInfo]:
 
 
 async def show_tool(request: Request) -> Response:
-    hub, caller = hub_of(request), caller_of(request)
+    hub = hub_of(request)
     info = _info(request)
     return pages_of(request).page(
         request,
         "tools/one.html",
         title=info.tool.name,
         **tool_trials.first_form(info.tool),
-        **await _about(hub, caller, info),
+        **await _about(hub, info),
     )
 
 
-async def _about(hub: Hub, caller: Caller, info: ToolInfo) -> dict[str, Any]:
-    footprint = await hub.tools.footprint(caller=caller)
+async def _about(hub: BoundHub, info: ToolInfo) -> dict[str, Any]:
+    footprint = await hub.tools.footprint()
     definition = info.tool.definition
     return {
         "info": info,
         "tool": info.tool,
-        "versions": [*reversed(await hub.tools.versions(info.tool.name, caller))],
+        "versions": [*reversed(await hub.tools.versions(info.tool.name))],
         "deferred": info.tool.name in {tool.name for tool in footprint.tools if tool.deferred},
         "ways": _WAYS,
         "policies": get_args(Policy),
@@ -155,23 +151,23 @@ async def _about(hub: Hub, caller: Caller, info: ToolInfo) -> dict[str, Any]:
 
 async def switch_tool(request: Request) -> Response:
     """The other way round than it is now, as who clicked saw it."""
-    hub, caller, name = hub_of(request), caller_of(request), request.path_params["name"]
+    hub, name = hub_of(request), request.path_params["name"]
     wanted = str((await request.form()).get("enabled", ""))
-    await (hub.tools.enable if wanted == "true" else hub.tools.disable)(name, caller)
-    info = hub.tools.info(name, caller)
+    await (hub.tools.enable if wanted == "true" else hub.tools.disable)(name)
+    info = hub.tools.info(name)
     return pages_of(request).part(request, "tools/switch.html", tool=info.tool)
 
 
 async def accept_tool(request: Request) -> Response:
     """A person has read what changed."""
-    hub, caller = hub_of(request), caller_of(request)
-    await hub.tools.accept(request.path_params["name"], caller)
+    hub = hub_of(request)
+    await hub.tools.accept(request.path_params["name"])
     return await _changed(request)
 
 
 async def set_tool(request: Request) -> Response:
     """What is wrong is said beside the form, which stays as it was typed."""
-    hub, caller, form = hub_of(request), caller_of(request), await request.form()
+    hub, form = hub_of(request), await request.form()
     approval = str(form.get("approval", ""))
     try:
         await hub.tools.configure(
@@ -181,7 +177,6 @@ async def set_tool(request: Request) -> Response:
             required_capabilities=str(form.get("capabilities", "")).replace(",", " ").split(),
             cost=_number(form.get("cost"), "what a call costs"),
             cache_ttl=_number(form.get("cache_ttl"), "how long a result is kept"),
-            caller=caller,
         )
     except DragomanError as error:
         return said(request, error)
@@ -189,12 +184,12 @@ async def set_tool(request: Request) -> Response:
 
 
 async def _changed(request: Request) -> Response:
-    hub, caller = hub_of(request), caller_of(request)
-    return pages_of(request).part(request, "tools/about.html", **await _about(hub, caller, _info(request)))
+    hub = hub_of(request)
+    return pages_of(request).part(request, "tools/about.html", **await _about(hub, _info(request)))
 
 
 def _info(request: Request) -> ToolInfo:
-    return hub_of(request).tools.info(request.path_params["name"], caller_of(request))
+    return hub_of(request).tools.info(request.path_params["name"])
 
 
 def _number(value: Any, what: str) -> float:

@@ -8,7 +8,7 @@ from starlette.routing import Route
 
 from dragoman.console.keys import at_of, listed, place_of
 from dragoman.console.limits import WORDS, bounds_in
-from dragoman.console.pages import caller_of, hub_of, pages_of
+from dragoman.console.pages import hub_of, pages_of
 from dragoman.console.session_rights import check_scope
 from dragoman.console.submitted_form import filled
 from dragoman.people import User, UserRole
@@ -24,10 +24,7 @@ async def add(request: Request) -> Response:
     check_scope(request, "admin")
     form = await filled(request)
     user = await hub_of(request).people.add_user(
-        form.text("name"),
-        role=cast("UserRole", form.text("role")),
-        workspace=place_of(request),
-        caller=caller_of(request),
+        form.text("name"), role=cast("UserRole", form.text("role")), workspace=place_of(request)
     )
     return await listed(request, told=f"{user.name} is a user now. Make them a key to sign in with.")
 
@@ -42,7 +39,6 @@ async def change(request: Request) -> Response:
         role=cast("UserRole", role) if role else None,
         is_active=active == "yes" if active else None,
         workspace=place_of(request),
-        caller=caller_of(request),
     )
     return await listed(request, told=f"{user.name} is {user.role if user.is_active else 'shut out'} now.")
 
@@ -56,7 +52,6 @@ async def save(request: Request) -> Response:
         capabilities=form.words("capabilities"),
         bounds=bounds_in(form),
         workspace=place_of(request),
-        caller=caller_of(request),
     )
     facts = await _facts(request, user)
     return pages_of(request).part(
@@ -66,19 +61,16 @@ async def save(request: Request) -> Response:
 
 async def remove(request: Request) -> Response:
     check_scope(request, "admin")
-    people, caller = hub_of(request).people, caller_of(request)
-    await people.remove_user(request.path_params["user"], place_of(request), caller=caller)
+    await hub_of(request).people.remove_user(request.path_params["user"], place_of(request))
     return await listed(request, told="Removed, with all that was theirs.")
 
 
 async def _user(request: Request) -> User:
-    return await hub_of(request).people.get_user(
-        request.path_params["user"], place_of(request), caller=caller_of(request)
-    )
+    return await hub_of(request).people.get_user(request.path_params["user"], place_of(request))
 
 
 async def _facts(request: Request, user: User) -> dict[str, Any]:
-    workspace = await hub_of(request).people.get_workspace(user.workspace, caller=caller_of(request))
+    workspace = await hub_of(request).people.get_workspace(user.workspace)
     return {"user": user, "workspace": workspace, "words": WORDS, "at": at_of(request)}
 
 

@@ -1,4 +1,5 @@
 """The composition root: builds the parts, owns their lifetimes, and is the library's way in."""
 
 from dragoman.hub.connectors import ConnectorView as ConnectorView
+from dragoman.hub.hub import BoundHub as BoundHub
 from dragoman.hub.hub import Hub as Hub

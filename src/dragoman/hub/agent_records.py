@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from time import monotonic
 
 from dragoman.agent import Agent
-from dragoman.hub.agent_rules import sees
+from dragoman.events import Event, Events
 from dragoman.scope import APP, Caller
 from dragoman.store.protocols import AgentStore
 
@@ -12,8 +12,9 @@ FRESH = 2.0  # seconds until a change made in another process is seen
 
 
 class AgentRecords:
-    def __init__(self, rows: AgentStore) -> None:
+    def __init__(self, rows: AgentStore, events: Events) -> None:
         self._rows = rows
+        self._events = events
         self._kept: dict[str, tuple[float, Sequence[Agent]]] = {}
         self._changes = 0
 
@@ -28,13 +29,22 @@ class AgentRecords:
         return agents
 
     async def seen_by(self, caller: Caller) -> Sequence[Agent]:
-        return [agent for agent in await self.of(caller.workspace) if sees(agent, caller)]
+        return [agent for agent in await self.of(caller.workspace) if _sees(agent, caller)]
 
     async def of_connectors(self, caller: Caller) -> dict[str | None, Agent]:
         """By connector: the app's, then the workspace's and the user's."""
         stored = [*await self.of(APP), *await self.of(caller.workspace)]
-        return {one.connector_id: one for one in stored if one.kind == "connector" and sees(one, caller)}
+        return {one.connector_id: one for one in stored if one.kind == "connector" and _sees(one, caller)}
 
-    def changed(self, workspace: str) -> None:
+    def tell(self, agent: Agent, what: str) -> None:
+        """One was made, changed or removed: the next question asks the store, and listeners hear of it."""
         self._changes += 1
-        self._kept.pop(workspace, None)
+        self._kept.pop(agent.workspace, None)
+        facts = {"name": agent.name, "what": what, "status": agent.status}
+        self._events.publish(
+            Event(kind="agent.changed", workspace=agent.workspace, user=agent.owner, data=facts)
+        )
+
+
+def _sees(agent: Agent, caller: Caller) -> bool:
+    return not agent.owner or agent.owner == caller.user

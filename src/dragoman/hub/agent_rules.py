@@ -76,10 +76,6 @@ def changeable(agent: Agent, caller: Caller) -> Agent:
     raise Denied(f"the agent {agent.name!r} belongs to everybody", hint="ask an admin to change it")
 
 
-def sees(agent: Agent, caller: Caller) -> bool:
-    return not agent.owner or agent.owner == caller.user
-
-
 def is_of_files(agent: Agent) -> bool:
     return agent.workspace == APP and agent.kind == "worker"
 

@@ -4,20 +4,16 @@ Effective at once, in the middle of a conversation too: an agent is put together
 tools for every step. Knows no model and no run.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from secrets import token_hex
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from dragoman.agent import ASSISTANT, Agent, AgentNumbers, Exposure
 from dragoman.agents.exposure import checked_exposure
-from dragoman.agents.models import Models
-from dragoman.calls.audit import Auditor
 from dragoman.errors import Conflict, Denied, InvalidArguments, NotFound
-from dragoman.events import Event, Events
 from dragoman.formats import FoundAgent
-from dragoman.hub.agent_records import AgentRecords
 from dragoman.hub.agent_rules import (
     RESERVED,
     as_chosen,
@@ -29,12 +25,16 @@ from dragoman.hub.agent_rules import (
     is_of_files,
     key,
 )
-from dragoman.hub.connector_agents import ConnectorAgents, agent_of, other_name
+from dragoman.hub.bound import Bound
+from dragoman.hub.connector_agents import agent_of, other_name
 from dragoman.hub.connector_registry import ConnectorRegistry
-from dragoman.names import did_you_mean
+from dragoman.names import did_you_mean, slug_from
 from dragoman.scope import APP, Caller
-from dragoman.store import Store
 
+if TYPE_CHECKING:
+    from dragoman.hub.runtime import Runtime
+
+FROM_FILES = "agt_file_"
 _MOST = 500
 
 
@@ -47,83 +47,44 @@ class AgentView:
     notes: tuple[str, ...] = ()
 
 
-class AgentFiles(Protocol):
-    """The app's folder of agents, as far as it is known here."""
+class Agents(Bound):
+    """A worker is its user's; an admin makes one for the whole workspace with `shared`."""
 
-    agents: tuple[FoundAgent, ...]
-
-    async def assign(self, agent: str, connector: str, caller: Caller | None = None) -> FoundAgent: ...
-    async def remove(self, agent: str, connector: str, caller: Caller | None = None) -> FoundAgent: ...
-    async def sync(self) -> object: ...
-
-
-class Agents:
-    """Fills `AgentDirectory`. Every method acts for `caller`, by default the hub's own.
-
-    A worker is its user's; an admin makes one for the whole workspace with `shared`.
-    """
-
-    def __init__(
-        self,
-        *,
-        caller: Caller,
-        store: Store,
-        registry: ConnectorRegistry,
-        models: Models,
-        auditor: Auditor,
-        events: Events,
-    ) -> None:
-        self._caller = caller
-        self._rows = store.agents
-        self._registry = registry
-        self._models = models
-        self._auditor = auditor
-        self._events = events
-        self._records = AgentRecords(store.agents)
-        self.of_connectors = ConnectorAgents(store, self._tell)
-        self._of_files: Callable[[], Sequence[Agent]] = tuple
-        self._files: AgentFiles | None = None
-
-    def read_files(
-        self, workers: Callable[[Sequence[FoundAgent], Caller], Sequence[Agent]], files: AgentFiles
-    ) -> None:
-        """From now on the agents of the app's folder are workers for everybody, as the folder says."""
-        self._files = files
-        self._of_files = lambda: workers(files.agents, self._caller)
+    __slots__ = ()
 
     # Looking
 
-    async def find(self, name: str, caller: Caller | None = None) -> Agent | None:
+    async def find(self, name: str) -> Agent | None:
         """By name; the agent of a connector also by other names of the connector."""
-        caller = caller or self._caller
-        agents = await self.list(caller)
+        caller = self._caller
+        agents = await self.list()
         for agent in agents:
             if key(agent.name) == key(name):
                 return agent
-        connector = self._registry.find(key(name).removeprefix(other_name("")), caller)
-        connector = connector or self._registry.find(name, caller)
+        connector = self._runtime.registry.find(key(name).removeprefix(other_name("")), caller)
+        connector = connector or self._runtime.registry.find(name, caller)
         return next((one for one in agents if connector and one.connector_id == connector.id), None)
 
-    async def find_for(self, connector_id: str, caller: Caller | None = None) -> Agent | None:
+    async def find_for(self, connector_id: str) -> Agent | None:
         """The agent of a connector, also where a worker has taken its name."""
-        return next((one for one in await self.list(caller) if one.connector_id == connector_id), None)
+        return next((one for one in await self.list() if one.connector_id == connector_id), None)
 
-    async def get(self, name: str, caller: Caller | None = None) -> Agent:
-        if agent := await self.find(name, caller):
+    async def get(self, name: str) -> Agent:
+        if agent := await self.find(name):
             return agent
-        known = [agent.name for agent in await self.list(caller)]
+        known = [agent.name for agent in await self.list()]
         raise NotFound(
             f"there is no agent {name[:80]!r}",
             hint=did_you_mean(name[:80], known) or "dragoman agents list shows those there are",
         )
 
-    async def list(self, caller: Caller | None = None) -> Sequence[Agent]:
+    async def list(self) -> Sequence[Agent]:
         """The assistant first, then workers, then the agents of connectors, each by name.
 
         An agent of a connector has its slug for a name, unless somebody else goes by that.
         """
-        caller = caller or self._caller
-        stored = await self._records.seen_by(caller)
+        caller = self._caller
+        stored = await self._runtime.agent_records.seen_by(caller)
         workers = {key(agent.name): agent for agent in await self._app_workers()}
         workers |= {key(agent.name): agent for agent in stored if agent.kind == "worker" and not agent.owner}
         workers |= {key(agent.name): agent for agent in stored if agent.kind == "worker" and agent.owner}
@@ -131,21 +92,21 @@ class Agents:
             assistant_of(stored, caller.workspace),
             *sorted(workers.values(), key=lambda one: key(one.name)),
         ]
-        records = await self._records.of_connectors(caller)
-        for connector in self._registry.list(caller):
+        records = await self._runtime.agent_records.of_connectors(caller)
+        for connector in self._runtime.registry.list(caller):
             if connector.kind != "native":
                 slug = connector.slug
                 name = other_name(slug) if slug in workers or slug in RESERVED else slug
                 found.append(agent_of(connector, records.get(connector.id), name))
         return found
 
-    async def view(self, name: str, caller: Caller | None = None) -> AgentView:
-        caller = caller or self._caller
-        return (await self._views([await self.get(name, caller)], caller))[0]
+    async def view(self, name: str) -> AgentView:
+        caller = self._caller
+        return (await self._views([await self.get(name)], caller))[0]
 
-    async def views(self, caller: Caller | None = None) -> Sequence[AgentView]:
-        caller = caller or self._caller
-        return await self._views(await self.list(caller), caller)
+    async def views(self) -> Sequence[AgentView]:
+        caller = self._caller
+        return await self._views(await self.list(), caller)
 
     # Changing
 
@@ -161,13 +122,12 @@ class Agents:
         capabilities: Iterable[str] | None = None,
         exposure: Exposure = "auto",
         shared: bool = False,
-        caller: Caller | None = None,
     ) -> Agent:
-        caller = caller or self._caller
+        caller = self._caller
         if shared and not caller.is_admin:
             raise Denied("only an admin makes an agent for everybody", hint="leave out shared")
         name = checked_name(name)
-        known = await self.list(caller)
+        known = await self.list()
         if any(key(agent.name) == key(name) for agent in known):
             raise Conflict(f"there is an agent {name!r} already", hint="choose another name")
         if len(known) > _MOST:
@@ -186,23 +146,23 @@ class Agents:
             capabilities=None if capabilities is None else frozenset(capabilities),
             exposure=checked_exposure(exposure),
         )
-        await self._models.verify(agent.model, agent.fallbacks)
+        await self._runtime.models.verify(agent.model, agent.fallbacks)
         await self._put(agent, caller, "agent.created")
         return agent
 
-    async def update(self, name: str, caller: Caller | None = None, **changes: Any) -> Agent:
+    async def update(self, name: str, **changes: Any) -> Agent:
         """Sets what is given: instructions, model, fallbacks, exposure.
 
         Of a worker also description, connectors and capabilities.
         """
-        caller = caller or self._caller
-        before = changeable(await self.get(name, caller), caller)
+        caller = self._caller
+        before = changeable(await self.get(name), caller)
         checked = checked_changes(before, changes)
         if checked.get("connectors") is not None:
             checked["connectors"] = self._slugs(checked["connectors"], caller, before.connectors or ())
         if checked.keys() & {"model", "fallbacks"}:
             model = checked.get("model", before.model)
-            await self._models.verify(model, checked.get("fallbacks", before.fallbacks))
+            await self._runtime.models.verify(model, checked.get("fallbacks", before.fallbacks))
         if before.kind == "connector":
             after = await self._change_of_connector(before, checked)
             await self._done(after, caller, "agent.updated", sorted(changes))
@@ -211,18 +171,18 @@ class Agents:
         await self._put(after, caller, "agent.updated", sorted(changes))
         return after
 
-    async def start(self, name: str, caller: Caller | None = None) -> Agent:
-        return await self.update(name, caller, status="active")
+    async def start(self, name: str) -> Agent:
+        return await self.update(name, status="active")
 
-    async def stop(self, name: str, caller: Caller | None = None) -> Agent:
+    async def stop(self, name: str) -> Agent:
         """It keeps all it has and takes no new message; what it works on now it finishes."""
         if key(name) == ASSISTANT:
             raise InvalidArguments("the assistant cannot be stopped", hint="stop a worker instead")
-        return await self.update(name, caller, status="stopped")
+        return await self.update(name, status="stopped")
 
-    async def remove(self, name: str, caller: Caller | None = None) -> None:
-        caller = caller or self._caller
-        agent = changeable(await self.get(name, caller), caller)
+    async def remove(self, name: str) -> None:
+        caller = self._caller
+        agent = changeable(await self.get(name), caller)
         if is_of_files(agent):
             raise Conflict(
                 f"{agent.name!r} is one of the app's folder", hint="take its file out of the folder"
@@ -232,64 +192,64 @@ class Agents:
                 f"{agent.name!r} is not a worker",
                 hint="a connector's agent goes with its connector; it can be stopped",
             )
-        await self._rows.remove(agent.workspace, agent.id)
-        self._tell(agent, "removed")
-        await self._auditor.done(caller, "agent.removed", agent.name)
+        await self._runtime.store.agents.remove(agent.workspace, agent.id)
+        self._runtime.agent_records.tell(agent, "removed")
+        await self._runtime.auditor.done(caller, "agent.removed", agent.name)
 
-    async def assign(self, name: str, *connectors: str, caller: Caller | None = None) -> Agent:
+    async def assign(self, name: str, *connectors: str) -> Agent:
         """Gives a worker connectors; those it has already change nothing."""
-        caller = caller or self._caller
-        agent = await self.get(name, caller)
+        caller = self._caller
+        agent = await self.get(name)
         slugs = self._slugs(connectors, caller)
         if is_of_files(agent):
             return await self._rewritten(agent, slugs, (), caller)
         chosen = dict.fromkeys((*(agent.connectors or ()), *slugs))
-        return await self.update(name, caller, connectors=tuple(chosen))
+        return await self.update(name, connectors=tuple(chosen))
 
-    async def describe(self, name: str, caller: Caller, **facts: Any) -> Agent:
+    async def describe(self, name: str, **facts: Any) -> Agent:
         """As a file says: a connector or a model that is not there yet is kept, and used once it is."""
-        before = changeable(await self.get(name, caller), caller)
+        caller = self._caller
+        before = changeable(await self.get(name), caller)
         for text in ("description", "instructions"):
             facts[text] = checked_text(text, facts[text])
         after = replace(before, **facts, updated_at=datetime.now(UTC))
         await self._put(after, caller, "agent.updated", sorted(facts))
         return after
 
-    async def unassign(self, name: str, *connectors: str, caller: Caller | None = None) -> Agent:
-        caller = caller or self._caller
-        agent = await self.get(name, caller)
+    async def unassign(self, name: str, *connectors: str) -> Agent:
+        caller = self._caller
+        agent = await self.get(name)
         held = agent.connectors or ()
         # What has been removed since can be taken away by the name that it had.
-        gone = {one if one in held else self._registry.get(one, caller).slug for one in connectors}
+        gone = {one if one in held else self._runtime.registry.get(one, caller).slug for one in connectors}
         if is_of_files(agent):
             return await self._rewritten(agent, (), tuple(gone), caller)
-        return await self.update(name, caller, connectors=tuple(slug for slug in held if slug not in gone))
+        return await self.update(name, connectors=tuple(slug for slug in held if slug not in gone))
 
     # Parts
 
     async def _app_workers(self) -> Sequence[Agent]:
         """Those of the folder, with what the operator chose for them since (stopped, another model)."""
-        chosen = {agent.id: agent for agent in await self._records.of(APP)}
-        return [as_chosen(agent, chosen.get(agent.id)) for agent in self._of_files()]
+        chosen = {agent.id: agent for agent in await self._runtime.agent_records.of(APP)}
+        found = agents_of_files(self._runtime.folders.agents, self._runtime.registry, self._runtime.owner)
+        return [as_chosen(agent, chosen.get(agent.id)) for agent in found]
 
     async def _rewritten(
         self, agent: Agent, given: Sequence[str], taken: Sequence[str], caller: Caller
     ) -> Agent:
         """The folder says who has what: it is written there, and read again."""
-        if self._files is None:
-            raise Conflict(f"{agent.name!r} is one of the app's folder", hint="change its file")
         for slug in given:
-            await self._files.assign(agent.name, slug, caller)
+            await self._runtime.folders.assign(agent.name, slug, caller)
         for slug in taken:
-            await self._files.remove(agent.name, slug, caller)
-        await self._files.sync()
-        self._tell(agent, "updated")
+            await self._runtime.folders.remove(agent.name, slug, caller)
+        await self._runtime.folders.sync()
+        self._runtime.agent_records.tell(agent, "updated")
         details = {"given": [*given], "taken": [*taken]}
-        await self._auditor.done(caller, "agent.updated", agent.name, details=details)
-        return await self.get(agent.name, caller)
+        await self._runtime.auditor.done(caller, "agent.updated", agent.name, details=details)
+        return await self.get(agent.name)
 
     async def _change_of_connector(self, before: Agent, changes: dict[str, Any]) -> Agent:
-        connector = self._registry.find_by_id(before.connector_id or "")
+        connector = self._runtime.registry.find_by_id(before.connector_id or "")
         if connector is None:
             raise NotFound(f"the connector of {before.name!r} is gone")
         if changes.get("status") == "active" and not connector.enabled:
@@ -297,15 +257,17 @@ class Agents:
                 f"the connector {connector.slug!r} is disabled",
                 hint=f"dragoman connectors enable {connector.slug}",
             )
-        return agent_of(connector, await self.of_connectors.change(connector, **changes), before.name)
+        return agent_of(
+            connector, await self._runtime.connector_agents.change(connector, **changes), before.name
+        )
 
     def _slugs(self, names: Sequence[str], caller: Caller, held: Sequence[str] = ()) -> tuple[str, ...]:
         """What an agent has already it keeps, though the connector may be gone meanwhile."""
-        slugs = (name if name in held else self._registry.get(name, caller).slug for name in names)
+        slugs = (name if name in held else self._runtime.registry.get(name, caller).slug for name in names)
         return tuple(dict.fromkeys(slugs))
 
     async def _views(self, agents: Sequence[Agent], caller: Caller) -> Sequence[AgentView]:
-        numbers = await self._rows.numbers(caller.workspace)
+        numbers = await self._runtime.store.agents.numbers(caller.workspace)
         return [
             AgentView(
                 agent=agent, numbers=numbers.get(agent.id, AgentNumbers()), notes=self._notes(agent, caller)
@@ -315,26 +277,58 @@ class Agents:
 
     def _notes(self, agent: Agent, caller: Caller) -> tuple[str, ...]:
         if agent.kind == "connector":
-            connector = self._registry.find_by_id(agent.connector_id or "")
+            connector = self._runtime.registry.find_by_id(agent.connector_id or "")
             is_off = connector is not None and not connector.enabled
             return ("its connector is disabled",) if is_off else ()
         if agent.kind != "worker":
             return ()
-        seen = {connector.slug for connector in self._registry.list(caller)}
+        seen = {connector.slug for connector in self._runtime.registry.list(caller)}
         return tuple(f"{slug} is gone" for slug in agent.connectors or () if slug not in seen)
 
     async def _put(self, agent: Agent, caller: Caller, action: str, what: Sequence[str] = ()) -> None:
-        await self._rows.put(agent)
+        await self._runtime.store.agents.put(agent)
         await self._done(agent, caller, action, what)
 
     async def _done(self, agent: Agent, caller: Caller, action: str, what: Sequence[str] = ()) -> None:
-        self._tell(agent, action.partition(".")[2])
+        self._runtime.agent_records.tell(agent, action.partition(".")[2])
         details = {"connectors": [*(agent.connectors or ())], "changed": [*what], "status": agent.status}
-        await self._auditor.done(caller, action, agent.name, details=details)
+        await self._runtime.auditor.done(caller, action, agent.name, details=details)
 
-    def _tell(self, agent: Agent, what: str) -> None:
-        self._records.changed(agent.workspace)
-        facts = {"name": agent.name, "what": what, "status": agent.status}
-        self._events.publish(
-            Event(kind="agent.changed", workspace=agent.workspace, user=agent.owner, data=facts)
+
+def agents_of_files(agents: Iterable[FoundAgent], registry: ConnectorRegistry, owner: Caller) -> list[Agent]:
+    """Workers of the app, as its folder describes them now."""
+    return [
+        Agent(
+            id=f"{FROM_FILES}{found.name.casefold()}",
+            workspace=APP,
+            name=found.name,
+            kind="worker",
+            description=found.description,
+            instructions=found.instructions,
+            model=found.model,
+            connectors=slugs_of(found, registry, owner),
         )
+        for found in agents
+    ]
+
+
+def slugs_of(found: FoundAgent, registry: ConnectorRegistry, caller: Caller) -> tuple[str, ...]:
+    """A connector that is not there yet is kept under the slug that it would have."""
+    known = [(name, registry.find(name, caller)) for name in found.connectors]
+    return tuple(dict.fromkeys(one.slug if one else slug_from(name) for name, one in known))
+
+
+class HubStaff:
+    """Fills `AgentDirectory` for runs, each of which acts for its own caller."""
+
+    def __init__(self, runtime: "Runtime") -> None:
+        self._runtime = runtime
+
+    async def find(self, name: str, caller: Caller) -> Agent | None:
+        return await Agents(self._runtime, caller).find(name)
+
+    async def list(self, caller: Caller) -> Sequence[Agent]:
+        return await Agents(self._runtime, caller).list()
+
+    async def find_for(self, connector_id: str, caller: Caller) -> Agent | None:
+        return await Agents(self._runtime, caller).find_for(connector_id)

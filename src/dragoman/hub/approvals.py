@@ -5,15 +5,13 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import get_args
 
-from dragoman.access import ApprovalGate
 from dragoman.access.approval_policies import is_person
 from dragoman.access.approval_questions import RequestedCall
 from dragoman.access.approvals import ANSWER_LASTS
-from dragoman.calls.audit import Auditor
 from dragoman.errors import Conflict, Denied, InvalidArguments, NotFound
+from dragoman.hub.bound import Bound
 from dragoman.names import did_you_mean
 from dragoman.scope import Caller
-from dragoman.store import Store
 from dragoman.store.records import Allowance, Answer, Approval, ApprovalStatus
 
 _STATUSES: tuple[ApprovalStatus, ...] = get_args(ApprovalStatus)
@@ -36,36 +34,30 @@ class ApprovalView:
     answers: tuple[Answer, ...]
 
 
-class Approvals:
-    """Every method acts for `caller`, by default the hub's own. Only a person answers: never an agent."""
+class Approvals(Bound):
+    """Only a person answers: never an agent."""
 
-    def __init__(self, *, caller: Caller, store: Store, approvals: ApprovalGate, auditor: Auditor) -> None:
-        self._caller = caller
-        self._rows = store.approvals
-        self._approvals = approvals
-        self._auditor = auditor
+    __slots__ = ()
 
-    async def list(
-        self, status: str | None = "pending", caller: Caller | None = None, limit: int = 100
-    ) -> list[ApprovalView]:
+    async def list(self, status: str | None = "pending", limit: int = 100) -> list[ApprovalView]:
         """The caller's own, newest first; an admin's are those of the whole workspace."""
-        caller = caller or self._caller
+        caller = self._caller
         if status is not None and status not in _STATUSES:
             raise InvalidArguments(
                 f"{status[:40]!r} is no status of an approval",
                 hint=did_you_mean(status[:40], list(_STATUSES)) or f"there are: {', '.join(_STATUSES)}",
             )
         user = None if _answers_for_all(caller) else caller.user
-        rows = await self._rows.list(caller.workspace, user, status, limit)
+        rows = await self._runtime.store.approvals.list(caller.workspace, user, status, limit)
         questions = [self._question(row) for row in rows if _is_within_reach(row, caller)]
         return [one for one in questions if status in (None, one.status)]
 
-    async def get(self, approval_id: str, caller: Caller | None = None) -> ApprovalView:
-        return self._question(await self._get(approval_id, caller or self._caller))
+    async def get(self, approval_id: str) -> ApprovalView:
+        return self._question(await self._get(approval_id, self._caller))
 
-    async def answer(self, approval_id: str, answer: str, caller: Caller | None = None) -> ApprovalView:
+    async def answer(self, approval_id: str, answer: str) -> ApprovalView:
         """Writes the answer of a person; whoever waits for it goes on, or hears the no."""
-        caller = caller or self._caller
+        caller = self._caller
         _check_person(caller)
         before = await self._get(approval_id, caller)
         if answer not in _ANSWERS:
@@ -75,38 +67,36 @@ class Approvals:
         _check_fits(before, answer)
         after = _answered(before, answer, caller)
         allowance = _allowance(after)
-        if not await self._rows.answer(after, allowance):
+        if not await self._runtime.store.approvals.answer(after, allowance):
             raise _too_late(await self._get(approval_id, caller))
         details = {"approval": after.id, "answer": answer, "user": after.binding.user}
-        await self._auditor.done(caller, "approval.answered", after.binding.tool, details=details)
-        self._approvals.tell_answered(after)
+        await self._runtime.auditor.done(caller, "approval.answered", after.binding.tool, details=details)
+        self._runtime.approvals.tell_answered(after)
         if allowance is not None:
             await self._settle(allowance, after)
         return self._question(after)
 
-    async def allowances(self, caller: Caller | None = None) -> Sequence[Allowance]:
+    async def allowances(self) -> Sequence[Allowance]:
         """What the caller has allowed for longer than one call, newest first."""
-        caller = caller or self._caller
-        return await self._rows.allowances(caller.workspace, caller.user)
+        caller = self._caller
+        return await self._runtime.store.approvals.allowances(caller.workspace, caller.user)
 
-    async def withdraw(self, approval_id: str, caller: Caller | None = None) -> None:
+    async def withdraw(self, approval_id: str) -> None:
         """Takes back what an answer allowed for longer: the next call asks again."""
-        caller = caller or self._caller
+        caller = self._caller
         _check_person(caller)
-        if not await self._rows.withdraw(caller.workspace, caller.user, approval_id):
+        if not await self._runtime.store.approvals.withdraw(caller.workspace, caller.user, approval_id):
             raise NotFound(
                 f"nothing is allowed by the approval {approval_id[:80]!r}",
                 hint="dragoman approvals allowed shows what is",
             )
-        await self._auditor.done(caller, "approval.withdrawn", approval_id)
-
-    async def tidy(self) -> None:
-        """Closes questions whose time is over, and forgets those of long ago."""
-        await self._rows.expire(datetime.now(UTC))
+        await self._runtime.auditor.done(caller, "approval.withdrawn", approval_id)
 
     async def _settle(self, allowance: Allowance, given: Approval) -> None:
         """What is allowed for longer answers the other open questions about the same."""
-        for other in await self._rows.list(allowance.workspace, allowance.user, "pending", _MOST_SETTLED):
+        for other in await self._runtime.store.approvals.list(
+            allowance.workspace, allowance.user, "pending", _MOST_SETTLED
+        ):
             if not other.only_once and _is_covered(other, allowance):
                 same = replace(
                     other,
@@ -116,11 +106,11 @@ class Approvals:
                     answered_at=given.answered_at,
                     expires_at=given.expires_at,
                 )
-                if await self._rows.answer(same, None):
-                    self._approvals.tell_answered(same)
+                if await self._runtime.store.approvals.answer(same, None):
+                    self._runtime.approvals.tell_answered(same)
 
     async def _get(self, approval_id: str, caller: Caller) -> Approval:
-        approval = await self._rows.find(caller.workspace, approval_id)
+        approval = await self._runtime.store.approvals.find(caller.workspace, approval_id)
         is_theirs = approval is not None and (
             approval.binding.user == caller.user or _answers_for_all(caller)
         )
@@ -135,7 +125,7 @@ class Approvals:
         is_over = approval.status in _UNDER_WAY and approval.expires_at <= datetime.now(UTC)
         return ApprovalView(
             approval=approval,
-            asked=self._approvals.open(approval),
+            asked=self._runtime.approvals.open(approval),
             status="expired" if is_over else approval.status,
             answers=_possible(approval),
         )

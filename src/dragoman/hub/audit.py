@@ -4,26 +4,20 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from dragoman.calls.audit import Auditor
 from dragoman.errors import Denied, NotFound
+from dragoman.hub.bound import Bound
 from dragoman.scope import Caller
-from dragoman.store import Store
 from dragoman.store.audit_chain import ChainVerdict, verify
+from dragoman.store.protocols import AuditStore
 from dragoman.store.records import AuditEntry
 
 _PAGE = 500
 
 
-class Audit:
-    """Every method acts for `caller`, by default the hub's own.
+class Audit(Bound):
+    """Members see what they did, admins the whole workspace, the operator any workspace, by id or name."""
 
-    Members see what they did, admins the whole workspace, the operator any workspace, by id or name.
-    """
-
-    def __init__(self, *, caller: Caller, store: Store, auditor: Auditor) -> None:
-        self._caller = caller
-        self._store = store
-        self._auditor = auditor
+    __slots__ = ()
 
     async def list(
         self,
@@ -35,13 +29,12 @@ class Audit:
         after: int = 0,
         limit: int = 100,
         workspace: str | None = None,
-        caller: Caller | None = None,
     ) -> Sequence[AuditEntry]:
         """Newest first; `after` the entry of that number come older ones. `until` is not included."""
-        caller = caller or self._caller
+        caller = self._caller
         place = await self._workspace(workspace, caller)
-        await self._auditor.flush()
-        return await self._store.audit.read(
+        await self._runtime.auditor.flush()
+        return await self._runtime.store.audit.read(
             place,
             after=after,
             limit=limit,
@@ -58,40 +51,34 @@ class Audit:
         after: int = 0,
         limit: int = _PAGE,
         workspace: str | None = None,
-        caller: Caller | None = None,
     ) -> Sequence[AuditEntry]:
         """A page as it was written, oldest first: entries with a greater number than `after`."""
-        caller = caller or self._caller
+        caller = self._caller
         place = await self._workspace(workspace, caller)
-        await self._auditor.flush()
+        await self._runtime.auditor.flush()
         whose = await self._whose(None, place, caller)
-        return await self._store.audit.read(place, after=after, limit=limit, user=whose)
+        return await self._runtime.store.audit.read(place, after=after, limit=limit, user=whose)
 
-    async def verify(self, *, workspace: str | None = None, caller: Caller | None = None) -> ChainVerdict:
+    async def verify(self, *, workspace: str | None = None) -> ChainVerdict:
         """Follows the whole chain page by page, and says where it is broken."""
-        caller = caller or self._caller
+        caller = self._caller
         if not caller.is_admin:
             raise Denied("only admins verify the audit trail", hint="ask an admin of your workspace")
         place = await self._workspace(workspace, caller)
-        await self._auditor.flush()
-        anchor = await self._store.audit.anchor(place)
+        await self._runtime.auditor.flush()
+        anchor = await self._runtime.store.audit.anchor(place)
         verdict = await self._follow(place, anchor)
-        if not verdict.is_whole and anchor != (anchor := await self._store.audit.anchor(place)):
+        if not verdict.is_whole and anchor != (anchor := await self._runtime.store.audit.anchor(place)):
             # Old entries were forgotten while we read: begin after those that are gone now.
             verdict = await self._follow(place, anchor)
         return verdict
 
-    async def tidy(self, before: datetime) -> int:
-        """Forgets older entries of every workspace; what stays can still be verified."""
-        audit = self._store.audit
-        return sum([await audit.forget(place, before) for place in await audit.workspaces()])
-
     async def _follow(self, workspace: str, anchor: tuple[int, str]) -> ChainVerdict:
         # The head is read first: what is appended meanwhile comes after it.
-        head, hash = await self._store.audit.head(workspace)
+        head, hash = await self._runtime.store.audit.head(workspace)
         verdict = ChainVerdict(True, anchor[0], None, 0, anchor[1])
         is_head_right = head == anchor[0] and hash == anchor[1]
-        while page := await self._store.audit.read(workspace, after=verdict.number, limit=_PAGE):
+        while page := await self._runtime.store.audit.read(workspace, after=verdict.number, limit=_PAGE):
             found = verify(page, (verdict.number, verdict.head))
             verdict = replace(found, count=verdict.count + found.count)
             if not verdict.is_whole:
@@ -107,10 +94,10 @@ class Audit:
         if named is None or named == caller.workspace:
             return caller.workspace
         if caller.role == "operator":
-            for workspace in await self._store.people.workspaces():
+            for workspace in await self._runtime.store.people.workspaces():
                 if named in (workspace.id, workspace.name):
                     return workspace.id
-            if named in await self._store.audit.workspaces():  # its trail outlives a workspace
+            if named in await self._runtime.store.audit.workspaces():  # its trail outlives a workspace
                 return named
         raise NotFound(f"there is no workspace {named[:80]!r}", hint="dragoman workspaces list shows yours")
 
@@ -122,8 +109,13 @@ class Audit:
             return caller.user
         if user is None:
             return None
-        people = {one.id: one.name for one in await self._store.people.users(workspace)}
+        people = {one.id: one.name for one in await self._runtime.store.people.users(workspace)}
         if user in people:
             return user
         # Entries outlive their user: an id that is nobody's any more is still a good question.
         return next((id for id, name in people.items() if name == user), user)
+
+
+async def forget_entries(rows: AuditStore, before: datetime) -> int:
+    """Forgets older entries of every workspace; what stays can still be verified."""
+    return sum([await rows.forget(place, before) for place in await rows.workspaces()])

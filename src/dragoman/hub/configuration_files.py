@@ -6,12 +6,14 @@ be read, nothing is. Assignments are written back to the agent's own file.
 """
 
 import asyncio
+import os
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from secrets import token_hex
+from typing import TYPE_CHECKING, Any
 
 from dragoman.connector import Connector
 from dragoman.errors import Denied, DragomanError, InvalidConfig
@@ -20,23 +22,23 @@ from dragoman.formats.action_servers import assigned_entries, list_key
 from dragoman.formats.import_files import read_file
 from dragoman.formats.json_splice import with_list
 from dragoman.formats.parsing import read_document, table
-from dragoman.hub.atomic_files import write_whole
 from dragoman.hub.background_tasks import BackgroundTasks
-from dragoman.hub.connector_registry import ConnectorRegistry
 from dragoman.hub.connectors import Connectors
-from dragoman.hub.default_limits import read_default_bounds
 from dragoman.hub.imports import Imports, ImportStep
-from dragoman.identity.directory import Directory
+from dragoman.hub.preferences import narrowed_bounds
 from dragoman.names import slug_from
+from dragoman.people import Bounds
 from dragoman.scope import APP, Caller
 from dragoman.telemetry.logs import get_logger
 
+if TYPE_CHECKING:
+    from dragoman.hub.runtime import Runtime
+
 LOOK_EVERY = 1.0
 START_LIMIT = 5.0
+_DEFAULTS = frozenset({"bounds"})
 _AGENT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 _.-]{0,99}")
 log = get_logger()
-
-Discover = Callable[[Connector], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,25 +77,15 @@ class AppFiles:
 class ConfigurationFiles:
     """`agents` and `problems` are those of the last reading."""
 
-    def __init__(
-        self,
-        *,
-        files: AppFiles,
-        caller: Caller,
-        imports: Imports,
-        connectors: Connectors,
-        registry: ConnectorRegistry,
-        directory: Directory,
-        discover: Discover,
-    ) -> None:
-        self._files = files
-        self._caller = caller
+    def __init__(self, runtime: "Runtime") -> None:
+        settings = runtime.settings
+        self._runtime = runtime
+        self._files = AppFiles(
+            configuration=settings.configuration,
+            action_servers=settings.action_servers,
+            agent_configs=settings.agent_configs,
+        )
         self._app = Caller(workspace=APP, user="", role="operator")
-        self._imports = imports
-        self._connectors = connectors
-        self._registry = registry
-        self._directory = directory
-        self._discover = discover
         self._busy = asyncio.Lock()
         self._seen: tuple[Any, ...] = ()
         self._has_defaults = False
@@ -108,7 +100,7 @@ class ConfigurationFiles:
         with suppress(TimeoutError):
             async with asyncio.timeout(START_LIMIT), asyncio.TaskGroup() as discoveries:
                 for connector in fresh:
-                    discoveries.create_task(_awaited(self._discover(connector)))
+                    discoveries.create_task(self._discover(connector))
         tasks.start(self._watch(tasks), "watch the app configuration")
 
     async def sync(self) -> list[Connector]:
@@ -120,7 +112,7 @@ class ConfigurationFiles:
             self.agents = tuple(agent for plan in plans for agent in plan.agents)
             # The agents stay in their folder: nothing is kept of them elsewhere.
             told = [replace(plan, agents=()) for plan in plans]
-            steps = await self._imports.apply(told, replace=True, connect=False, caller=self._app)
+            steps = await Imports(self._runtime, self._app).apply(told, replace=True, connect=False)
             self.problems = tuple(
                 step for step in steps if step.action in ("conflict", "invalid", "needs_input")
             )
@@ -134,21 +126,24 @@ class ConfigurationFiles:
             if view.connector.enabled and view.connector.configuration.auto_discover
         ]
 
-    async def assign(self, agent: str, connector: str, caller: Caller | None = None) -> FoundAgent:
+    async def assign(self, agent: str, connector: str, caller: Caller) -> FoundAgent:
         """Writes the connector into the agent's list; an agent that has no file gets one.
 
         The files are the app's: only who runs the installation has them rewritten.
         """
-        found = self._assignable(connector, caller or self._caller)
+        found = self._assignable(connector, caller)
         name = next(iter(found.aliases), found.slug)
         return await self._rewrite(agent, lambda items: items if _lists(items, found) else [*items, name])
 
-    async def remove(self, agent: str, connector: str, caller: Caller | None = None) -> FoundAgent:
+    async def remove(self, agent: str, connector: str, caller: Caller) -> FoundAgent:
         """Takes the connector out of the agent's list."""
-        found = self._assignable(connector, caller or self._caller)
+        found = self._assignable(connector, caller)
         return await self._rewrite(agent, lambda items: [item for item in items if not _lists([item], found)])
 
     # Parts
+
+    async def _discover(self, connector: Connector) -> None:
+        await self._runtime.lists.try_first(connector, self._runtime.owner)
 
     def _assignable(self, connector: str, caller: Caller) -> Connector:
         if caller.role != "operator":
@@ -156,7 +151,7 @@ class ConfigurationFiles:
                 "the agents of the configuration belong to the whole installation",
                 hint="ask who runs it to change them",
             )
-        return self._registry.get(connector, caller)
+        return self._runtime.registry.get(connector, caller)
 
     async def _watch(self, tasks: BackgroundTasks) -> None:
         while True:
@@ -179,18 +174,19 @@ class ConfigurationFiles:
             log.warning("configuration.problem", source=str(path), entry="defaults", reason=error.message)
             return
         if bounds is not None:
-            self._directory.allow(bounds)
+            self._runtime.directory.allow(bounds)
             self._has_defaults = True
 
     async def _remove_vanished(self, steps: Sequence[ImportStep]) -> None:
         if any(step.kind == "file" for step in steps):
             return
         kept = {step.slug or slug_from(step.name) for step in steps}
-        for connector in self._registry.all():
+        for connector in self._runtime.registry.all():
             is_kept = connector.workspace == APP and connector.slug in kept
             if connector.origin == "files" and connector.kind != "native" and not is_kept:
                 log.info("configuration.removed", connector=connector.slug)
-                await self._connectors.remove(connector.id, replace(self._app, workspace=connector.workspace))
+                holder = replace(self._app, workspace=connector.workspace)
+                await Connectors(self._runtime, holder).remove(connector.id)
 
     async def _rewrite(self, agent: str, change: Callable[[list[Any]], list[Any]]) -> FoundAgent:
         async with self._busy:
@@ -225,10 +221,37 @@ class ConfigurationFiles:
         return own
 
 
-async def _awaited(work: Awaitable[None]) -> None:
-    await work
-
-
 def _lists(items: Sequence[Any], connector: Connector) -> bool:
     names = {connector.slug, connector.id, *connector.aliases}
     return any((item if isinstance(item, str) else table(item).get("name")) in names for item in items)
+
+
+def read_default_bounds(path: Path) -> Bounds | None:
+    """None when the file cannot be read at all, which is told of with its connectors."""
+    try:
+        document = table(read_document(path.read_text(encoding="utf-8"), str(path)))
+    except (OSError, UnicodeDecodeError, InvalidConfig):
+        return None
+    defaults = table(document.get("defaults"))
+    if unknown := sorted(defaults.keys() - _DEFAULTS):
+        raise InvalidConfig(f"defaults has no {unknown[0][:60]!r}", hint="it has a table defaults.bounds")
+    return narrowed_bounds(Bounds(), table(defaults.get("bounds")), Bounds())
+
+
+def write_whole(path: Path, text: str) -> None:
+    """A reader sees the old text or the new one; a crash leaves one of them. The file's mode is kept."""
+    target = path.resolve()
+    fresh = target.with_name(f".{target.name}.{token_hex(4)}")
+    mode = target.stat().st_mode & 0o777 if target.exists() else 0o600
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with os.fdopen(
+            os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w", encoding="utf-8"
+        ) as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.chmod(mode)
+        fresh.replace(target)
+    finally:
+        fresh.unlink(missing_ok=True)

@@ -4,7 +4,6 @@ A record holds what people chose for the agent and what its numbers hang on; the
 """
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 from dragoman.agent import Agent
 from dragoman.connector import Connector
 from dragoman.errors import DragomanError
+from dragoman.hub.agent_records import AgentRecords
 from dragoman.store import Store
 from dragoman.telemetry.logs import get_logger
 
@@ -39,12 +39,10 @@ def agent_of(connector: Connector, record: Agent | None, name: str) -> Agent:
 
 
 class ConnectorAgents:
-    """`tell` hears of every record that was made, changed or removed."""
-
-    def __init__(self, store: Store, tell: Callable[[Agent, str], None]) -> None:
+    def __init__(self, store: Store, records: AgentRecords) -> None:
         self._rows = store.agents
         self._connectors = store.connectors
-        self._tell = tell
+        self._records = records
         self._writing = asyncio.Lock()
 
     async def reconcile(self) -> None:
@@ -74,7 +72,7 @@ class ConnectorAgents:
             await self._rows.remove(connector.workspace, _new(connector).id)
         except DragomanError as error:
             log.warning("connector_agent.not_removed", connector=connector.slug, cause=error.message)
-        self._tell(agent_of(connector, None, connector.slug), "removed")
+        self._records.tell(agent_of(connector, None, connector.slug), "removed")
 
     async def change(self, connector: Connector, **changes: Any) -> Agent:
         """The record as the connector is now, with these changes; the rest of it stays."""
@@ -84,7 +82,7 @@ class ConnectorAgents:
             known = next((one for one in kept if one.id == new.id), None)
             record = replace(known or new, **_facts(new), **changes, updated_at=datetime.now(UTC))
             await self._rows.put(record)
-        self._tell(agent_of(connector, record, connector.slug), "updated" if known else "created")
+        self._records.tell(agent_of(connector, record, connector.slug), "updated" if known else "created")
         return record
 
 

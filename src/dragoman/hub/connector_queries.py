@@ -8,12 +8,12 @@ from typing import Any
 
 from dragoman.agents.connector_choice import ConnectorChoice, choose
 from dragoman.agents.connector_query import ConnectorQuery, answered, find_card
-from dragoman.agents.work_context import ConnectorCard, Toolbox
+from dragoman.agents.work_context import ConnectorCard
 from dragoman.errors import Conflict, DragomanError, NotFound
 from dragoman.hub.agents import Agents
+from dragoman.hub.bound import Bound
 from dragoman.hub.runs import Runs
-from dragoman.run import Run, RunEvent, RunLimits, new_run_id
-from dragoman.scope import Caller
+from dragoman.run import Run, RunEvent, new_run_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,47 +24,37 @@ class AcceptedQuery:
     card: ConnectorCard
 
 
-class ConnectorQueries:
-    """Every method acts for `caller`, by default the hub's own."""
+class ConnectorQueries(Bound):
+    """What the caller has agents of connectors do."""
 
-    def __init__(
-        self, *, caller: Caller, toolbox: Toolbox, agents: Agents, runs: Runs, limits: RunLimits
-    ) -> None:
-        self._caller = caller
-        self._toolbox = toolbox
-        self._agents = agents
-        self._runs = runs
-        self._limits = limits
+    __slots__ = ()
 
     async def ask(
         self,
         query: ConnectorQuery,
-        caller: Caller | None = None,
         heard: Callable[[RunEvent], Awaitable[None]] | None = None,
     ) -> dict[str, Any]:
         """`{status, data, metadata}`, and `error` where there is one. Whatever goes wrong is in it.
 
         `heard` is told what happens meanwhile. Who no longer waits for the answer stops the run.
         """
-        begun = await self.begin(query, caller)
+        begun = await self.begin(query)
         if not isinstance(begun, AcceptedQuery):
             return begun
         try:
             if heard is not None:
-                async for event in self._runs.follow(begun.run.id, caller=caller):
+                async for event in Runs(self._runtime, self._caller).follow(begun.run.id):
                     await heard(event)
             return await self.result(begun)
         except asyncio.CancelledError:
             with suppress(DragomanError):  # it has just ended, or cannot be reached
-                await self._runs.cancel(begun.run.id, caller)
+                await Runs(self._runtime, self._caller).cancel(begun.run.id)
             raise
 
-    async def begin(
-        self, query: ConnectorQuery, caller: Caller | None = None
-    ) -> AcceptedQuery | dict[str, Any]:
+    async def begin(self, query: ConnectorQuery) -> AcceptedQuery | dict[str, Any]:
         """The accepted run; or the answer, where nobody can begin."""
-        caller = caller or self._caller
-        chosen = await choose(query, self._toolbox, self._agents, caller)
+        caller, engine = self._caller, self._runtime.engine
+        chosen = await choose(query, engine.toolbox, engine.agent_directory, caller)
         if not isinstance(chosen, ConnectorChoice):
             return chosen
         run_id = new_run_id()
@@ -77,18 +67,18 @@ class ConnectorQueries:
             agent=chosen.agent.name,
             request=query.query,
             options=query.options,
-            limits=self._limits,
+            limits=engine.limits,
             role=caller.role,
             grants=caller.grants,
         )
-        return AcceptedQuery((await self._runs.accept(run, None)).run, chosen.card)
+        return AcceptedQuery((await engine.accept(run, None)).run, chosen.card)
 
-    async def answer(self, connector: str, run: str, caller: Caller | None = None) -> dict[str, Any]:
+    async def answer(self, connector: str, run: str) -> dict[str, Any]:
         """Of a query to this connector that was begun before, once its run has ended."""
-        caller = caller or self._caller
-        found = await self._runs.get(run, caller)
-        card = find_card(connector, await self._toolbox.connectors(caller))
-        agent = await self._agents.find_for(card.id, caller) if card is not None else None
+        caller = self._caller
+        found = await Runs(self._runtime, caller).get(run)
+        card = find_card(connector, await self._runtime.engine.toolbox.connectors(caller))
+        agent = await Agents(self._runtime, caller).find_for(card.id) if card is not None else None
         if card is None or agent is None or agent.name != found.agent:
             raise NotFound(
                 f"{run[:80]!r} is no query to {connector[:80]!r}", hint=f"dragoman runs show {found.id}"
@@ -99,4 +89,4 @@ class ConnectorQueries:
 
     async def result(self, begun: AcceptedQuery) -> dict[str, Any]:
         """Waits for the end of its run."""
-        return answered(begun.card, await self._runs.finished(begun.run))
+        return answered(begun.card, await self._runtime.engine.finished(begun.run))

@@ -1,7 +1,5 @@
 """Connectors as people handle them: add, look, change, switch, remove. Nothing here needs a restart."""
 
-import asyncio
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -10,23 +8,16 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from dragoman.access import ConcurrencyLimits
-from dragoman.calls.audit import Auditor
-from dragoman.calls.records import Recorder
-from dragoman.catalog import Catalog, CatalogState, ToolChanges
-from dragoman.connections.source import ConnectionStatus, Listing, Sources
+from dragoman.catalog import CatalogState, ToolChanges
+from dragoman.connections.source import ConnectionStatus
 from dragoman.connector import Connector
 from dragoman.errors import Denied, DragomanError, InvalidConfig
-from dragoman.events import Event, EventKind, Events
-from dragoman.hub.connector_agents import ConnectorAgents
+from dragoman.events import Event, EventKind
+from dragoman.hub.bound import Bound
 from dragoman.hub.connector_input import check_program, configured, merged, named
-from dragoman.hub.connector_registry import ConnectorRegistry
-from dragoman.hub.permissions import Permissions, leads_elsewhere
-from dragoman.scope import Caller, holder_of, identity_of
-from dragoman.store import Store
+from dragoman.hub.permissions import leads_elsewhere
+from dragoman.scope import Caller
 from dragoman.telemetry.metrics import ConnectorMetrics
-from dragoman.telemetry.redaction import Redactor
-from dragoman.vault import Vault
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,44 +32,10 @@ class ConnectorView:
     skipped: tuple[str, ...] = ()
 
 
-class Connectors:
-    """What a user may do with connectors. Every method acts for `caller`, by default the hub's own."""
+class Connectors(Bound):
+    """What the caller may do with connectors."""
 
-    def __init__(
-        self,
-        *,
-        caller: Caller,
-        store: Store,
-        vault: Vault,
-        registry: ConnectorRegistry,
-        catalog: Catalog,
-        sources: Sources,
-        limits: ConcurrencyLimits,
-        recorder: Recorder,
-        events: Events,
-        redactor: Redactor,
-        permissions: Permissions,
-        auditor: Auditor,
-    ) -> None:
-        self.permissions = permissions
-        self._auditor = auditor
-        self._caller = caller
-        self._store = store
-        self._vault = vault
-        self._registry = registry
-        self._catalog = catalog
-        self._sources = sources
-        self._limits = limits
-        self._recorder = recorder
-        self._events = events
-        self._redactor = redactor
-        self._skipped: dict[str, tuple[str, ...]] = {}
-        self._writing: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
-        self._agents: ConnectorAgents | None = None
-
-    def attach(self, agents: ConnectorAgents) -> None:
-        """They hear of every connector that is added or changed, its tools included, and of its end."""
-        self._agents = agents
+    __slots__ = ()
 
     async def add(
         self,
@@ -89,7 +46,6 @@ class Connectors:
         aliases: Sequence[str] = (),
         enabled: bool = True,
         shared: bool = False,
-        caller: Caller | None = None,
         **facts: Any,
     ) -> ConnectorView:
         """Stores a connector and connects once to show that it works and to learn its tools.
@@ -99,10 +55,12 @@ class Connectors:
         kept, with its cause, and tried again; a wrong configuration is refused and nothing is written.
         A `shared` one belongs to the whole workspace: only its admins add it.
         """
-        caller = caller or self._caller
+        caller = self._caller
         slug, aliases = named(name, aliases)
         configuration, secrets = configured(facts, {})
-        origin = self.permissions.check_new(caller, (slug, *aliases), description, configuration, secrets)
+        origin = self._runtime.permissions.check_new(
+            caller, (slug, *aliases), description, configuration, secrets
+        )
         check_program(configuration)
         if shared and not caller.is_admin:
             raise Denied("only an admin adds a connector for the whole workspace")
@@ -119,24 +77,26 @@ class Connectors:
             enabled=enabled,
         )
         # One by one in each tier: so that nobody gets past a limit.
-        async with self._writing[f"{caller.workspace}/{owner}"]:
-            self.permissions.check_number(caller, self._registry.count(caller.workspace, owner))
-            self._registry.check_free((slug, *aliases), caller.workspace, owner)
-            await self._store.connectors.add(connector, self._sealed(connector, secrets))
+        async with self._runtime.locks.of("connectors", caller.workspace, owner):
+            self._runtime.permissions.check_number(
+                caller, self._runtime.registry.count(caller.workspace, owner)
+            )
+            self._runtime.registry.check_free((slug, *aliases), caller.workspace, owner)
+            await self._runtime.store.connectors.add(connector, self._sealed(connector, secrets))
             await self._take_in(connector, "connector.registered")
             details = {"id": connector.id, "tier": "user" if owner else "workspace", "origin": origin}
-            await self._auditor.done(caller, "connector.added", slug, details=details)
+            await self._runtime.auditor.done(caller, "connector.added", slug, details=details)
         if connect and enabled:
             await self._try_refresh(connector, caller)
         return self._view(connector, caller)
 
-    async def list(self, caller: Caller | None = None) -> Sequence[ConnectorView]:
-        caller = caller or self._caller
-        return [self._view(connector, caller) for connector in self._registry.list(caller)]
+    async def list(self) -> Sequence[ConnectorView]:
+        caller = self._caller
+        return [self._view(connector, caller) for connector in self._runtime.registry.list(caller)]
 
-    async def get(self, name: str, caller: Caller | None = None) -> ConnectorView:
-        caller = caller or self._caller
-        return self._view(self._registry.get(name, caller), caller)
+    async def get(self, name: str) -> ConnectorView:
+        caller = self._caller
+        return self._view(self._runtime.registry.get(name, caller), caller)
 
     async def update(
         self,
@@ -144,14 +104,13 @@ class Connectors:
         *,
         description: str | None = None,
         connect: bool = True,
-        caller: Caller | None = None,
         **facts: Any,
     ) -> ConnectorView:
         """Changes what is given and keeps the rest. Calls under way finish on the old connection."""
-        caller = caller or self._caller
-        async with self._writing[self._changeable(name, caller).id]:
+        caller = self._caller
+        async with self._runtime.locks.of("connector", self._changeable(name, caller).id):
             before = self._changeable(name, caller)
-            facts, kept = merged(before.configuration, await self._vault.reveal(before), facts)
+            facts, kept = merged(before.configuration, await self._runtime.vault.reveal(before), facts)
             changes = {} if description is None else {"description": description}
             after = await self._rewrite(caller, before, facts, kept, **changes)
         return await self._taken_over(before, after, connect, caller)
@@ -164,12 +123,11 @@ class Connectors:
         connect: bool = True,
         aliases: Sequence[str] = (),
         enabled: bool = True,
-        caller: Caller | None = None,
         **facts: Any,
     ) -> ConnectorView:
         """These facts and secrets in the place of all it had; its tools, versions and numbers stay."""
-        caller = caller or self._caller
-        async with self._writing[self._changeable(name, caller).id]:
+        caller = self._caller
+        async with self._runtime.locks.of("connector", self._changeable(name, caller).id):
             before = self._changeable(name, caller)
             beside = {"description": description, "enabled": enabled, "aliases": tuple(aliases)}
             after = await self._rewrite(caller, before, facts, {}, **beside)
@@ -193,111 +151,87 @@ class Connectors:
             updated_at=datetime.now(UTC),
             **beside,
         )
-        self.permissions.check_change(caller, before, after, given)
+        self._runtime.permissions.check_change(caller, before, after, given)
         check_program(configuration)
         is_shared = not before.owner
-        if is_shared and leads_elsewhere((before, await self._vault.reveal(before)), (after, secrets)):
+        if is_shared and leads_elsewhere(
+            (before, await self._runtime.vault.reveal(before)), (after, secrets)
+        ):
             # What users gave for one server is not for whoever an admin puts in its place.
-            await self._store.connectors.forget_personal(before)
-        await self._store.connectors.update(after, self._sealed(after, secrets))
+            await self._runtime.store.connectors.forget_personal(before)
+        await self._runtime.store.connectors.update(after, self._sealed(after, secrets))
         await self._take_in(after, "connector.updated")
-        await self._auditor.done(caller, "connector.updated", after.slug, details={"id": after.id})
+        await self._runtime.auditor.done(caller, "connector.updated", after.slug, details={"id": after.id})
         return after
 
     async def _taken_over(
         self, before: Connector, after: Connector, connect: bool, caller: Caller
     ) -> ConnectorView:
-        await self._sources.retire(before)
+        await self._runtime.sources.retire(before)
         if connect and after.enabled:
             await self._try_refresh(after, caller)
         return self._view(after, caller)
 
-    async def remove(self, name: str, caller: Caller | None = None) -> None:
+    async def remove(self, name: str) -> None:
         """Calls under way finish; then its connections, tools, secrets and numbers are gone."""
-        caller = caller or self._caller
+        caller = self._caller
         connector = self._changeable(name, caller)
-        async with self._writing[connector.id]:
-            await self._store.connectors.remove(connector.workspace, connector.id)
-            self._registry.drop(connector)
-            self._catalog.forget(connector.id)
-            self._skipped.pop(connector.id, None)
+        async with self._runtime.locks.of("connector", connector.id):
+            await self._runtime.store.connectors.remove(connector.workspace, connector.id)
+            self._runtime.registry.drop(connector)
+            self._runtime.catalog.forget(connector.id)
+            self._runtime.lists.skipped.pop(connector.id, None)
         self._tell("connector.removed", connector)
-        if self._agents is not None:
-            await self._agents.connector_gone(connector)
-        await self._auditor.done(caller, "connector.removed", connector.slug, details={"id": connector.id})
-        await self._sources.retire(connector)
-        self._recorder.forget(connector.id)
-        self._limits.forget(connector.id)
-        self._writing.pop(connector.id, None)
+        await self._runtime.connector_agents.connector_gone(connector)
+        await self._runtime.auditor.done(
+            caller, "connector.removed", connector.slug, details={"id": connector.id}
+        )
+        await self._runtime.sources.retire(connector)
+        self._runtime.recorder.forget(connector.id)
+        self._runtime.limits.forget(connector.id)
 
-    async def enable(self, name: str, caller: Caller | None = None) -> ConnectorView:
-        return await self._switch(name, True, caller or self._caller)
+    async def enable(self, name: str) -> ConnectorView:
+        return await self._switch(name, True, self._caller)
 
-    async def disable(self, name: str, caller: Caller | None = None) -> ConnectorView:
-        return await self._switch(name, False, caller or self._caller)
+    async def disable(self, name: str) -> ConnectorView:
+        return await self._switch(name, False, self._caller)
 
-    async def connect(self, name: str, caller: Caller | None = None) -> ConnectorView:
+    async def connect(self, name: str) -> ConnectorView:
         """Opens the caller's connection and reports how that went; a failure is in the view."""
-        caller = caller or self._caller
+        caller = self._caller
         connector = self._enabled(name, caller)
-        await self._sources.connect(connector, caller)
-        if self._catalog.state(connector.id) != "ready":
+        await self._runtime.sources.connect(connector, caller)
+        if self._runtime.catalog.state(connector.id) != "ready":
             await self._try_refresh(connector, caller)
         return self._view(connector, caller)
 
-    async def disconnect(self, name: str, caller: Caller | None = None) -> ConnectorView:
-        caller = caller or self._caller
-        connector = self._registry.get(name, caller)
-        await self._sources.disconnect(connector, caller)
+    async def disconnect(self, name: str) -> ConnectorView:
+        caller = self._caller
+        connector = self._runtime.registry.get(name, caller)
+        await self._runtime.sources.disconnect(connector, caller)
         return self._view(connector, caller)
 
-    async def refresh(self, name: str, caller: Caller | None = None) -> ToolChanges:
+    async def refresh(self, name: str) -> ToolChanges:
         """Lists the tools anew and says what changed."""
-        caller = caller or self._caller
-        return await self.relist(self._enabled(name, caller), caller)
-
-    async def relist(self, connector: Connector, caller: Caller) -> ToolChanges:
-        with self._catalog.populating(connector):
-            listing = await self._sources.list_tools(connector, caller)
-            return await self._take_listing(connector, listing, (caller.workspace, caller.user))
-
-    async def relist_over(self, connector: Connector, identity: str) -> None:
-        """Lists anew over a connection that is open already."""
-        with self._catalog.populating(connector):
-            if listing := await self._sources.list_tools_again(connector, identity):
-                await self._take_listing(connector, listing, holder_of(identity))
+        caller = self._caller
+        return await self._runtime.lists.relist(self._enabled(name, caller), caller)
 
     # Parts
 
-    async def _take_listing(
-        self, connector: Connector, listing: Listing, holder: tuple[str, str]
-    ) -> ToolChanges:
-        """A list that was shown to one user with credentials of their own is that user's alone."""
-        if connector.lists_per_user:
-            workspace, user = holder
-            identity = identity_of(Caller(workspace, user), "user")
-            changes = await self._catalog.refresh(connector, listing, identity, user)
-        else:
-            changes = await self._catalog.refresh(connector, listing)
-        self._skipped[connector.id] = changes.skipped
-        if await self._learn(connector, listing) or changes:
-            await self._tell_agents(connector)
-        return changes
-
     def _view(self, connector: Connector, caller: Caller) -> ConnectorView:
-        connector = self._registry.newest(connector) or connector
+        connector = self._runtime.registry.newest(connector) or connector
         return ConnectorView(
             connector=connector,
-            status=self._cleaned(self._sources.status(connector, caller)),
-            catalog=self._catalog.state(connector.id),
-            tools=len(self._catalog.list(caller, connector.id)),
-            metrics=self._recorder.metrics(connector),
-            skipped=self._skipped.get(connector.id, ()),
+            status=self._cleaned(self._runtime.sources.status(connector, caller)),
+            catalog=self._runtime.catalog.state(connector.id),
+            tools=len(self._runtime.catalog.list(caller, connector.id)),
+            metrics=self._runtime.recorder.metrics(connector),
+            skipped=self._runtime.lists.skipped.get(connector.id, ()),
         )
 
     def _cleaned(self, status: ConnectionStatus) -> ConnectionStatus:
         """A server may print its secrets; what people see of it holds none."""
-        clean = self._redactor.clean
+        clean = self._runtime.redactor.clean
         if not (status.cause or status.stderr):
             return status
         return replace(
@@ -307,7 +241,7 @@ class Connectors:
         )
 
     def _enabled(self, name: str, caller: Caller) -> Connector:
-        connector = self._registry.get(name, caller)
+        connector = self._runtime.registry.get(name, caller)
         if not connector.enabled:
             raise InvalidConfig(
                 f"the connector {connector.slug!r} is disabled",
@@ -316,58 +250,38 @@ class Connectors:
         return connector
 
     async def _switch(self, name: str, enabled: bool, caller: Caller) -> ConnectorView:
-        async with self._writing[self._changeable(name, caller).id]:
+        async with self._runtime.locks.of("connector", self._changeable(name, caller).id):
             before = self._changeable(name, caller)
             if before.enabled == enabled:
                 return self._view(before, caller)
             after = replace(
                 before, enabled=enabled, revision=before.revision + 1, updated_at=datetime.now(UTC)
             )
-            self.permissions.check_fields(caller, before, after)
-            await self._store.connectors.update(after)
+            self._runtime.permissions.check_fields(caller, before, after)
+            await self._runtime.store.connectors.update(after)
             await self._take_in(after, "connector.updated")
             action = "connector.enabled" if enabled else "connector.disabled"
-            await self._auditor.done(caller, action, after.slug, details={"id": after.id})
-        await self._sources.retire(before)
-        if enabled and self._catalog.state(after.id) != "ready":
+            await self._runtime.auditor.done(caller, action, after.slug, details={"id": after.id})
+        await self._runtime.sources.retire(before)
+        if enabled and self._runtime.catalog.state(after.id) != "ready":
             await self._try_refresh(after, caller)
         return self._view(after, caller)
 
     async def _try_refresh(self, connector: Connector, caller: Caller) -> None:
         """A server that does not answer now is no failure: its state says why, and it is tried again."""
         try:
-            await self.relist(connector, caller)
+            await self._runtime.lists.relist(connector, caller)
         except DragomanError:
             return
 
-    async def _learn(self, connector: Connector, listing: Listing) -> bool:
-        """Remembers what the connection told: the era saves a round trip next time. False: nothing new."""
-        async with self._writing[connector.id]:
-            known = self._registry.newest(connector)
-            if known is None or known.revision != connector.revision:
-                return False
-            learned = replace(
-                known, era=listing.era, instructions=listing.instructions, server=listing.server
-            )
-            if learned != known:
-                await self._store.connectors.update(learned)
-                self._registry.put(learned)
-                self._catalog.adopt(learned)
-            return learned != known
-
     async def _take_in(self, connector: Connector, kind: EventKind) -> None:
-        self._registry.put(connector)
-        self._catalog.adopt(connector)
+        self._runtime.registry.put(connector)
+        self._runtime.catalog.adopt(connector)
         self._tell(kind, connector)
-        await self._tell_agents(connector)
-
-    async def _tell_agents(self, connector: Connector) -> None:
-        known = self._registry.newest(connector)
-        if self._agents is not None and known is not None:
-            await self._agents.connector_kept(known)
+        await self._runtime.lists.tell_agents(connector)
 
     def _tell(self, kind: EventKind, connector: Connector) -> None:
-        self._events.publish(
+        self._runtime.events.publish(
             Event(
                 kind=kind,
                 workspace=connector.workspace,
@@ -379,7 +293,7 @@ class Connectors:
 
     def _changeable(self, name: str, caller: Caller) -> Connector:
         """What is not the caller's own belongs to a tier above, and only who runs that tier changes it."""
-        connector = self._registry.get(name, caller)
+        connector = self._runtime.registry.get(name, caller)
         if connector.owner or (connector.workspace == caller.workspace and caller.is_admin):
             return connector
         if caller.role == "operator":
@@ -389,6 +303,6 @@ class Connectors:
 
     def _sealed(self, connector: Connector, secrets: Mapping[str, SecretStr]):
         return [
-            self._vault.seal(connector.workspace, "", connector.id, name, value)
+            self._runtime.vault.seal(connector.workspace, "", connector.id, name, value)
             for name, value in secrets.items()
         ]

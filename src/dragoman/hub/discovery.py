@@ -3,32 +3,30 @@
 from collections.abc import Mapping
 from typing import Any
 
-from dragoman.discovery import InstallMethod, McpRegistry, RegistryPage, RegistryServer
+from dragoman.discovery import InstallMethod, RegistryPage, RegistryServer
 from dragoman.errors import Conflict, Denied, InvalidConfig
+from dragoman.hub.bound import Bound
 from dragoman.hub.connectors import Connectors, ConnectorView
-from dragoman.scope import Caller
 from dragoman.settings import Discovery as Mode
 
 
-class Discovery:
+class Discovery(Bound):
     """`off` asks no registry at all; `manual` answers people; `automatic` lets agents search, too."""
 
-    def __init__(self, *, caller: Caller, mode: Mode, registry: McpRegistry, connectors: Connectors) -> None:
-        self._caller = caller
-        self.mode = mode
-        self._registry = registry
-        self._connectors = connectors
+    __slots__ = ()
 
-    async def search(
-        self, words: str = "", *, cursor: str | None = None, limit: int = 30, caller: Caller | None = None
-    ) -> RegistryPage:
-        self._check(caller or self._caller)
-        return await self._registry.search(words, cursor=cursor, limit=limit)
+    @property
+    def mode(self) -> Mode:
+        return self._runtime.settings.discovery
 
-    async def get(self, name: str, caller: Caller | None = None) -> RegistryServer:
+    async def search(self, words: str = "", *, cursor: str | None = None, limit: int = 30) -> RegistryPage:
+        self._check()
+        return await self._runtime.mcp_registry.search(words, cursor=cursor, limit=limit)
+
+    async def get(self, name: str) -> RegistryServer:
         """One offer with the exact command or URL of every way, and the inputs that each asks for."""
-        self._check(caller or self._caller)
-        return await self._registry.get(name)
+        self._check()
+        return await self._runtime.mcp_registry.get(name)
 
     async def add(
         self,
@@ -37,22 +35,20 @@ class Discovery:
         shown: str,
         inputs: Mapping[str, str] | None = None,
         connector: str | None = None,
-        caller: Caller | None = None,
         **facts: Any,
     ) -> ConnectorView:
         """Adds a connector by the way that was shown; `Conflict` when the registry offers another by now."""
-        caller = caller or self._caller
-        if caller.way != "direct":
+        if self._caller.way != "direct":
             raise Denied("only a person adds a server from the registry")
-        offer = await self.get(name, caller)
+        offer = await self.get(name)
         way = _way(offer, shown)
         given: dict[str, Any] = {"description": offer.description, **facts, **way.facts(inputs or {})}
-        return await self._connectors.add(connector or offer.slug, caller=caller, **given)
+        return await Connectors(self._runtime, self._caller).add(connector or offer.slug, **given)
 
-    def _check(self, caller: Caller) -> None:
+    def _check(self) -> None:
         if self.mode == "off":
             raise Denied("discovery is turned off", hint="set DRAGOMAN_DISCOVERY to manual or automatic")
-        if self.mode == "manual" and caller.way != "direct":
+        if self.mode == "manual" and self._caller.way != "direct":
             raise Denied(
                 "only people may search the registry",
                 hint="DRAGOMAN_DISCOVERY=automatic lets agents search, too",

@@ -1,82 +1,152 @@
-"""What executes runs: models, composer, dispatch. Opened by the first run: pydantic-ai is heavy."""
+"""What executes runs: accepts them, begins them, ends with the hub. Knows no caller and no rights.
+
+What it takes to execute one is opened by the first of them: pydantic-ai is heavy.
+"""
 
 import asyncio
-import os
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, AsyncExitStack, nullcontext
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from dragoman.agent import AgentKind
 from dragoman.agents import preload
-from dragoman.agents.agent_directory import AgentDirectory
-from dragoman.agents.models import Models
+from dragoman.agents.delegation_offers import AgentOffers, ConnectorOffers
+from dragoman.agents.management_offers import ManagementOffers
 from dragoman.agents.offers import Offers
-from dragoman.agents.work_context import Toolbox
-from dragoman.events import Events
-from dragoman.hub.rollout import Rollout
-from dragoman.runs.journal import Journal
+from dragoman.agents.plan_offers import PlanOffers
+from dragoman.errors import NotFound
+from dragoman.events import Event
+from dragoman.hub.agents import HubStaff
+from dragoman.hub.background_tasks import BackgroundTasks
+from dragoman.hub.management import HubManagement
+from dragoman.hub.toolbox import HubToolbox
+from dragoman.run import Message, Run, RunLimits
+from dragoman.runs.first_events import queued
+from dragoman.runs.journal import open_journal
 from dragoman.runs.previews import Previews
 from dragoman.runs.questions import RunQuestions
 from dragoman.runs.streams import RunStreams
-from dragoman.settings import Settings
-from dragoman.store import Store
+from dragoman.store.records import AcceptedRun, NewRun
 
 if TYPE_CHECKING:
+    from dragoman.hub.runtime import Runtime
     from dragoman.runs.dispatch import RunDispatcher
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Workshop:
-    """What an engine is made of. `functions` are offers that agents of a kind have beside tools."""
-
-    settings: Settings
-    store: Store
-    journal: Journal
-    streams: RunStreams
-    questions: RunQuestions
-    agent_directory: AgentDirectory
-    toolbox: Toolbox
-    models: Models
-    previews: Previews
-    events: Events
-    rollout: Rollout
-    functions: Mapping[AgentKind, Sequence[Offers]]
+_LOOK_EVERY = 5.0  # seconds until a process without work of its own sees what another left
 
 
-@asynccontextmanager
-async def open_engine(workshop: Workshop) -> AsyncGenerator["RunDispatcher"]:
-    # In a thread: whoever asks something else meanwhile gets an answer.
-    await asyncio.to_thread(_load)
-    from dragoman.agents.composition import Composer
-    from dragoman.runs.dispatch import open_dispatch
-    from dragoman.runs.parts import RunParts
+class RunEngine:
+    """`limits` are those of a run that is given no others."""
 
-    parts = RunParts(
-        runs=workshop.store.runs,
-        threads=workshop.store.threads,
-        journal=workshop.journal,
-        streams=workshop.streams,
-        questions=workshop.questions,
-        agent_directory=workshop.agent_directory,
-        toolbox=workshop.toolbox,
-        composer=Composer(
-            workshop.models,
-            budget=workshop.settings.tool_budget,
-            functions=workshop.functions,
-            arms=workshop.rollout,
-        ),
-        previews=workshop.previews,
-        events=workshop.events,
-        tally=workshop.rollout,
-    )
-    async with open_dispatch(parts) as dispatch:
-        yield dispatch
+    def __init__(self, runtime: "Runtime") -> None:
+        self._runtime = runtime
+        # SQLite is one process's: nobody else works on its threads.
+        has_company = not runtime.settings.store_url.startswith("sqlite")
+        self.streams = RunStreams(runtime.store.runs, has_company=has_company)
+        self.questions = RunQuestions(runtime.store.runs)
+        self.previews = Previews(runtime.redactor)
+        self.toolbox = HubToolbox(runtime)
+        self.agent_directory = HubStaff(runtime)
+        self.limits = RunLimits()
+        self.dispatch: RunDispatcher | None = None
+        self._stack = AsyncExitStack()
+        self._opening = asyncio.Lock()
+        self._tasks = BackgroundTasks()
 
+    async def __aenter__(self) -> Self:
+        rows = self._runtime.store.runs
+        self._journal = await self._stack.enter_async_context(open_journal(rows, self.streams.publish))
+        self._tasks = await self._stack.enter_async_context(BackgroundTasks())
+        return self
 
-def open_models(settings: Settings) -> Models:
-    return Models(settings.model, settings.model_fallbacks, environment=os.environ)
+    async def __aexit__(self, *exc: object) -> None:
+        self.streams.close()
+        await self._stack.aclose()
+
+    async def open(self) -> "RunDispatcher":
+        """What executes; opened by the first who needs it."""
+        if self.dispatch is None:
+            async with self._opening:
+                if self.dispatch is None:
+                    self.dispatch = await self._open_dispatch()
+        return self.dispatch
+
+    def hearing(self) -> AbstractContextManager[None]:
+        """While somebody says something: runs that are about to begin let them be heard first."""
+        return nullcontext() if self.dispatch is None else self.dispatch.hearing()
+
+    async def accept(self, run: Run, message: Message | None) -> AcceptedRun:
+        """Once this returns the run is on disk and will be executed, whatever happens."""
+        if self.dispatch is not None:
+            accepted = await self.dispatch.accept(run, message)
+        else:
+            (accepted,) = await self._runtime.store.runs.accept([NewRun(run, message, [queued(run)])])
+            # What executes takes seconds to load; it finds the run by itself.
+            self._tasks.start(self.open(), "open what executes runs")
+        if accepted.message is not None:
+            self.tell_message(accepted.message)
+        return accepted
+
+    async def finished(self, run: Run) -> Run:
+        """Waits for its end."""
+        async for _ in self.streams.follow(run, 1):  # all but that it was queued
+            pass
+        found = await self._runtime.store.runs.find(run.workspace, run.id)
+        if found is None:
+            raise NotFound(f"the run {run.id} was removed")
+        return found
+
+    def tell_message(self, message: Message) -> None:
+        facts = {"thread": message.thread, "number": message.number, "author": message.author}
+        self._runtime.events.publish(
+            Event(kind="message.added", workspace=message.workspace, user=message.user, data=facts)
+        )
+
+    async def resume_left(self) -> None:
+        """Whatever was under way when the last process ended goes on, and what another one leaves later."""
+        while self.dispatch is None:
+            if await self._runtime.store.runs.has_open():
+                await self.open()
+            else:
+                await asyncio.sleep(_LOOK_EVERY)
+
+    async def _open_dispatch(self) -> "RunDispatcher":
+        # In a thread: whoever asks something else meanwhile gets an answer.
+        await asyncio.to_thread(_load)
+        from dragoman.agents.composition import Composer
+        from dragoman.runs.dispatch import open_dispatch
+        from dragoman.runs.execution import RunDependencies
+
+        runtime = self._runtime
+        needed = RunDependencies(
+            runs=runtime.store.runs,
+            threads=runtime.store.threads,
+            journal=self._journal,
+            streams=self.streams,
+            questions=self.questions,
+            agent_directory=self.agent_directory,
+            toolbox=self.toolbox,
+            composer=Composer(
+                runtime.models,
+                budget=runtime.settings.tool_budget,
+                functions=self._functions(),
+                arms=runtime.rollout,
+            ),
+            previews=self.previews,
+            events=runtime.events,
+            tally=runtime.rollout,
+        )
+        return await self._stack.enter_async_context(open_dispatch(needed))
+
+    def _functions(self) -> Mapping[AgentKind, Sequence[Offers]]:
+        """What agents of each kind have beside tools."""
+        delegation = (ConnectorOffers(self.agent_directory), AgentOffers(self.agent_directory))
+        return {
+            "assistant": (*delegation, ManagementOffers(HubManagement(self._runtime))),
+            "worker": delegation,
+            "connector": (PlanOffers(),),
+        }
 
 
 def _load() -> None:

@@ -1,39 +1,90 @@
 """The hub: Dragoman as a library.
 
-One `async with Hub()` is one installation at work. What it opens, it closes, within ten seconds.
+One `async with Hub()` is one installation at work. What it opens, it closes, within ten seconds. A `BoundHub`
+acts for one caller; the services that it has act for that caller too, and nobody can leave the caller out.
 """
 
 from collections.abc import AsyncIterator, Callable, Mapping
-from typing import Any, TypeVar, overload
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
+from dragoman.agents.models import Models
 from dragoman.connections.native import NativeTool
 from dragoman.connections.source import ConnectionStatus
-from dragoman.errors import NotFound
+from dragoman.errors import Denied
 from dragoman.events import Event
-from dragoman.hub.building import Building
+from dragoman.hub.agents import Agents
+from dragoman.hub.approvals import Approvals
+from dragoman.hub.audit import Audit
+from dragoman.hub.code import Code
+from dragoman.hub.configuration_files import ConfigurationFiles
+from dragoman.hub.connector_queries import ConnectorQueries
+from dragoman.hub.connectors import Connectors
+from dragoman.hub.credentials import Credentials
+from dragoman.hub.discovery import Discovery
+from dragoman.hub.exports import Exports
+from dragoman.hub.imports import Imports
+from dragoman.hub.messages import Messages
+from dragoman.hub.people import People
+from dragoman.hub.preferences import UserPreferences
+from dragoman.hub.rollout import Rollout
+from dragoman.hub.runs import Runs
+from dragoman.hub.runtime import Runtime
+from dragoman.hub.server_requests import ServerRequests
+from dragoman.hub.threads import Threads
+from dragoman.hub.tools import Tools
+from dragoman.hub.usage import Usage
+from dragoman.hub.user_rights import check_operator
+from dragoman.identity.authenticated import admitted
+from dragoman.identity.authenticator import Authenticator
+from dragoman.identity.directory import Person
 from dragoman.run import Run
-from dragoman.scope import Caller
-from dragoman.store import CallRecord, KeptResult
+from dragoman.scope import LOCAL_CALLER, Caller
+from dragoman.settings import Settings
+from dragoman.store import CallRecord, KeptResult, Store
 from dragoman.telemetry.metrics import ConnectorMetrics
+from dragoman.telemetry.redaction import Redactor
 from dragoman.tool import Annotations, CallObserver, ClientChannel, ToolCall, ToolOutput
+
+if TYPE_CHECKING:
+    from dragoman.runs.dispatch import RunDispatcher
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-class Hub(Building):
-    """Dragoman as a library. `caller` is whom it acts for where a call names nobody else."""
+class BoundHub:
+    """The hub as one caller has it. Small: whoever lets somebody in makes one for each request."""
 
-    def without_secrets(self, text: str) -> str:
-        """For what a door tells of an error: servers repeat what they were told."""
-        return self._redactor.clean(text)
+    __slots__ = ("_runtime", "caller")
 
-    def seal(self, value: bytes, *place: str) -> bytes:
-        """Encrypts what somebody else keeps for us, bound to its place."""
-        return self._vault.seal_bytes(value, *place)
+    def __init__(self, runtime: Runtime, caller: Caller) -> None:
+        self._runtime = runtime
+        self.caller = caller
 
-    def unseal(self, sealed: bytes, *place: str) -> bytes:
-        """`KeyFault` for what was not sealed here for this place."""
-        return self._vault.open_bytes(sealed, *place)
+    # For whom
+
+    def acting_for(self, caller: Caller) -> "BoundHub":
+        """The same hub for this caller, who must have been let in: nothing is looked up."""
+        return BoundHub(self._runtime, caller)
+
+    async def as_user(
+        self, user: str, *, workspace: str | None = None, thread: str | None = None
+    ) -> "BoundHub":
+        """The hub as a user has it, with their rights and limits; users and workspaces go by id or name.
+
+        For who runs the installation. `NotFound` when there is no such user.
+        """
+        check_operator(self.caller)
+        found = await self.people.get_user(user, workspace)
+        person = await self._runtime.directory.get(found.workspace, found.id)
+        return self.acting_for(replace(_active(person), thread=thread))
+
+    async def in_thread(self) -> "BoundHub":
+        """The same hub with no other connectors than those active in the caller's thread: for lists."""
+        caller = await self._runtime.active.narrowed(self.caller)
+        return self if caller is self.caller else self.acting_for(caller)
+
+    # Calling and asking
 
     async def call(
         self,
@@ -42,7 +93,6 @@ class Hub(Building):
         *,
         timeout: float | None = None,
         cost_limit: float | None = None,
-        caller: Caller | None = None,
         channel: ClientChannel | None = None,
         witness: CallObserver | None = None,
     ) -> ToolOutput:
@@ -55,31 +105,186 @@ class Hub(Building):
             channel=channel,
             witness=witness,
         )
-        return await self._call_in_thread(call, caller or self.caller)
+        return await self._runtime.road.call(call, self.caller)
 
-    async def ask(
-        self, text: str, *, thread: str | None = None, agent: str | None = None, caller: Caller | None = None
-    ) -> Run:
+    async def ask(self, text: str, *, thread: str | None = None, agent: str | None = None) -> Run:
         """Has the assistant, or whoever is mentioned, work on it; the finished run with its answer."""
-        return await self.messages.ask(text, thread=thread, agent=agent, caller=caller)
+        return await self.messages.ask(text, thread=thread, agent=agent)
 
-    async def result(self, handle: str, *, caller: Caller | None = None) -> KeptResult:
+    async def result(self, handle: str) -> KeptResult:
         """The whole of a result that was cut."""
-        caller = caller or self.caller
-        kept = await self._store.calls.find_result(caller.workspace, caller.user, handle)
-        if kept is None:
-            raise NotFound(
-                f"there is no kept result {handle[:80]!r}",
-                hint=f"results are kept for {self.settings.keep_results_days:g} days",
-            )
-        return kept
+        return await self._runtime.kept_result(handle, self.caller)
 
-    async def events(self, *, caller: Caller | None = None) -> AsyncIterator[Event]:
+    async def calls(self, limit: int = 100) -> list[CallRecord]:
+        """The caller's last calls, newest first."""
+        await self._runtime.recorder.flush()
+        return [*await self._runtime.store.calls.recent(self.caller.workspace, self.caller.user, limit)]
+
+    async def events(self) -> AsyncIterator[Event]:
         """What happens from now on, as far as the caller may see it. Ends when the hub closes."""
-        caller = caller or self.caller
-        with self._events.listen(caller.workspace, caller.user) as listener:
+        with self._runtime.events.listen(self.caller.workspace, self.caller.user) as listener:
             async for event in listener:
                 yield event
+
+    # What the caller may do
+
+    @property
+    def connectors(self) -> Connectors:
+        return Connectors(self._runtime, self.caller)
+
+    @property
+    def tools(self) -> Tools:
+        return Tools(self._runtime, self.caller)
+
+    @property
+    def threads(self) -> Threads:
+        return Threads(self._runtime, self.caller)
+
+    @property
+    def messages(self) -> Messages:
+        return Messages(self._runtime, self.caller)
+
+    @property
+    def runs(self) -> Runs:
+        return Runs(self._runtime, self.caller)
+
+    @property
+    def agents(self) -> Agents:
+        return Agents(self._runtime, self.caller)
+
+    @property
+    def queries(self) -> ConnectorQueries:
+        return ConnectorQueries(self._runtime, self.caller)
+
+    @property
+    def code(self) -> Code:
+        return Code(self._runtime, self.caller)
+
+    @property
+    def people(self) -> People:
+        return People(self._runtime, self.caller)
+
+    @property
+    def preferences(self) -> UserPreferences:
+        return UserPreferences(self._runtime, self.caller)
+
+    @property
+    def credentials(self) -> Credentials:
+        return Credentials(self._runtime, self.caller)
+
+    @property
+    def approvals(self) -> Approvals:
+        return Approvals(self._runtime, self.caller)
+
+    @property
+    def usage(self) -> Usage:
+        return Usage(self._runtime, self.caller)
+
+    @property
+    def audit(self) -> Audit:
+        return Audit(self._runtime, self.caller)
+
+    @property
+    def imports(self) -> Imports:
+        return Imports(self._runtime, self.caller)
+
+    @property
+    def exports(self) -> Exports:
+        return Exports(self._runtime, self.caller)
+
+    @property
+    def discovery(self) -> Discovery:
+        return Discovery(self._runtime, self.caller)
+
+    @property
+    def passthrough(self) -> ServerRequests:
+        return ServerRequests(self._runtime, self.caller)
+
+    @property
+    def rollout(self) -> Rollout:
+        return Rollout(self._runtime, self.caller)
+
+    # The installation, the same for every caller
+
+    @property
+    def settings(self) -> Settings:
+        return self._runtime.settings
+
+    @property
+    def models(self) -> Models:
+        return self._runtime.models
+
+    @property
+    def authenticator(self) -> Authenticator:
+        return self._runtime.authenticator
+
+    @property
+    def catalog_version(self) -> int:
+        """Another number after every change of what can be found; what a door derives is keyed on it."""
+        return self._runtime.catalog.version
+
+    def without_secrets(self, text: str) -> str:
+        """For what a door tells of an error: servers repeat what they were told."""
+        return self._runtime.redactor.clean(text)
+
+    def seal(self, value: bytes, *place: str) -> bytes:
+        """Encrypts what somebody else keeps for us, bound to its place."""
+        return self._runtime.vault.seal_bytes(value, *place)
+
+    def unseal(self, sealed: bytes, *place: str) -> bytes:
+        """`KeyFault` for what was not sealed here for this place."""
+        return self._runtime.vault.open_bytes(sealed, *place)
+
+    def metrics(self) -> list[ConnectorMetrics]:
+        return self._runtime.recorder.list_metrics()
+
+    def links(self) -> list[ConnectionStatus]:
+        return [*self._runtime.servers.statuses(), *self._runtime.services.statuses()]
+
+    def workspace_of(self, link: ConnectionStatus) -> str:
+        connector = self._runtime.registry.find_by_id(link.connector_id)
+        return connector.workspace if connector else ""
+
+    @property
+    def dropped_records(self) -> int:
+        return self._runtime.recorder.dropped
+
+    async def check(self) -> None:
+        """Raises `StoreUnavailable` when the installation cannot work."""
+        await self._runtime.store.ping()
+
+
+class Hub(BoundHub):
+    """Dragoman as a library. It acts for its `owner`, who is the local one unless it is told otherwise."""
+
+    __slots__ = ()
+
+    def __init__(
+        self,
+        settings: Settings | None = None,
+        *,
+        owner: Caller = LOCAL_CALLER,
+        redactor: Redactor | None = None,
+        store: Store | None = None,
+    ) -> None:
+        """`redactor` is the one of the log, where there is one; `store` an opened one, which stays open."""
+        super().__init__(Runtime(settings or Settings.load(), owner, redactor or Redactor(), store), owner)
+
+    async def __aenter__(self) -> Self:
+        await self._runtime.__aenter__()
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self._runtime.__aexit__(*exc)
+
+    async def open_engine(self) -> "RunDispatcher":
+        """Has what executes runs opened now, and not by the first of them."""
+        return await self._runtime.engine.open()
+
+    @property
+    def folders(self) -> ConfigurationFiles:
+        """The app's configuration in files."""
+        return self._runtime.folders
 
     @overload
     def tool(self, function: Function, /) -> Function: ...
@@ -105,35 +310,16 @@ class Hub(Building):
         return add if function is None else add(function)
 
     def add_tool(self, tool: NativeTool | Callable[..., Any], **facts: Any) -> None:
-        """Takes in a function, or an object that fills `NativeTool`."""
-        self._native.add(tool, **facts)
-        self._declare()
+        """Takes in a function, or an object that fills `NativeTool`. Also before the hub is open."""
+        self._runtime.native.add(tool, **facts)
+        if self._runtime.is_open:
+            self._runtime.declare_native()
 
-    async def calls(self, limit: int = 100, *, caller: Caller | None = None) -> list[CallRecord]:
-        """The caller's last calls, newest first."""
-        caller = caller or self.caller
-        await self._recorder.flush()
-        return [*await self._store.calls.recent(caller.workspace, caller.user, limit)]
 
-    @property
-    def catalog_version(self) -> int:
-        """Another number after every change of what can be found; what a door derives is keyed on it."""
-        return self._catalog.version if self._catalog else 0
-
-    def metrics(self) -> list[ConnectorMetrics]:
-        return self._recorder.list_metrics()
-
-    def links(self) -> list[ConnectionStatus]:
-        return [*self._servers.statuses(), *self._services.statuses()]
-
-    def workspace_of(self, link: ConnectionStatus) -> str:
-        connector = self._registry.find_by_id(link.connector_id)
-        return connector.workspace if connector else ""
-
-    @property
-    def dropped_records(self) -> int:
-        return self._recorder.dropped
-
-    async def check(self) -> None:
-        """Raises `StoreUnavailable` when the installation cannot work."""
-        await self._store.ping()
+def _active(person: Person) -> Caller:
+    """Whom somebody who was let in as this user would be."""
+    if person.user.is_active:
+        return admitted(person).caller
+    raise Denied(
+        f"{person.user.name!r} is not active", hint="dragoman users update NAME --active lets them in again"
+    )

@@ -1,6 +1,5 @@
-"""Agents that files describe: imported ones become workers, those of the app's folder are read with it.
-
-`FoundAgent` is how the formats know them; connectors are named as written there and by slug here.
+"""Agents that people import and export. `FoundAgent` is how the formats know them: connectors are named as
+written there, and by slug here.
 """
 
 from collections.abc import Iterable, Sequence
@@ -8,60 +7,35 @@ from dataclasses import replace
 
 from dragoman.agent import Agent
 from dragoman.formats import FoundAgent
-from dragoman.hub.agents import Agents
-from dragoman.hub.connector_registry import ConnectorRegistry
-from dragoman.names import slug_from
-from dragoman.scope import APP, Caller
-
-FROM_FILES = "agt_file_"
+from dragoman.hub.agents import Agents, slugs_of
+from dragoman.hub.bound import Bound
+from dragoman.scope import Caller
 
 
-class ImportedAgents:
-    """Each caller's own."""
+class ImportedAgents(Bound):
+    """The caller's own workers."""
 
-    def __init__(self, agents: Agents, registry: ConnectorRegistry) -> None:
-        self._agents = agents
-        self._registry = registry
+    __slots__ = ()
 
-    async def list(self, caller: Caller) -> Sequence[FoundAgent]:
-        """The caller's own workers as a file would describe them, by name."""
-        return [_found(agent) for agent in await self._agents.list(caller) if _is_own(agent, caller)]
+    async def list(self) -> Sequence[FoundAgent]:
+        """As a file would describe them, by name."""
+        agents = await Agents(self._runtime, self._caller).list()
+        return [_found(agent) for agent in agents if _is_own(agent, self._caller)]
 
-    async def put(self, agents: Iterable[FoundAgent], caller: Caller) -> None:
+    async def put(self, agents: Iterable[FoundAgent]) -> None:
         """Each in the place of the one that had its name."""
+        own = Agents(self._runtime, self._caller)
         for found in agents:
-            known = await self._agents.find(found.name, caller)
-            if known is None or not _is_own(known, caller):
-                known = await self._agents.create(found.name, caller=caller)
-            await self._agents.describe(
+            known = await own.find(found.name)
+            if known is None or not _is_own(known, self._caller):
+                known = await own.create(found.name)
+            await own.describe(
                 known.name,
-                caller,
                 description=found.description,
                 instructions=found.instructions,
                 model=found.model,
-                connectors=self.slugs(found, caller),
+                connectors=slugs_of(found, self._runtime.registry, self._caller),
             )
-
-    def of_files(self, agents: Iterable[FoundAgent], caller: Caller) -> Sequence[Agent]:
-        """Workers of the app, as its folder describes them now."""
-        return [
-            Agent(
-                id=f"{FROM_FILES}{found.name.casefold()}",
-                workspace=APP,
-                name=found.name,
-                kind="worker",
-                description=found.description,
-                instructions=found.instructions,
-                model=found.model,
-                connectors=self.slugs(found, caller),
-            )
-            for found in agents
-        ]
-
-    def slugs(self, found: FoundAgent, caller: Caller) -> tuple[str, ...]:
-        """A connector that is not there yet is kept under the slug that it would have."""
-        known = [(name, self._registry.find(name, caller)) for name in found.connectors]
-        return tuple(dict.fromkeys(one.slug if one else slug_from(name) for name, one in known))
 
 
 def comparable(agent: FoundAgent) -> FoundAgent:

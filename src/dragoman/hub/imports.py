@@ -14,13 +14,12 @@ from dragoman.errors import DragomanError
 from dragoman.formats import FoundAgent, FoundConnector, ImportPlan, RequiredInput, filled
 from dragoman.formats.import_files import Importable, read_all
 from dragoman.formats.variables import asked_instead
+from dragoman.hub.bound import Bound
 from dragoman.hub.connector_comparison import Configured, differences
 from dragoman.hub.connector_input import check_program, configured
-from dragoman.hub.connector_registry import ConnectorRegistry
 from dragoman.hub.connectors import Connectors, ConnectorView
 from dragoman.hub.imported_agents import ImportedAgents, comparable
 from dragoman.scope import Caller
-from dragoman.vault import Vault
 
 Action = Literal["add", "replace", "unchanged", "conflict", "needs_input", "invalid"]
 
@@ -64,23 +63,14 @@ class _Intent:
     existing: Connector | None = None
 
 
-class Imports:
+class Imports(Bound):
     """`plan` writes nothing. `apply` takes every step that `plan` would show as add or replace."""
 
-    def __init__(
-        self,
-        *,
-        caller: Caller,
-        connectors: Connectors,
-        registry: ConnectorRegistry,
-        vault: Vault,
-        agents: ImportedAgents,
-    ) -> None:
-        self._caller = caller
-        self._connectors = connectors
-        self._registry = registry
-        self._vault = vault
-        self.agents = agents
+    __slots__ = ()
+
+    @property
+    def agents(self) -> ImportedAgents:
+        return ImportedAgents(self._runtime, self._caller)
 
     async def plan(
         self,
@@ -88,10 +78,9 @@ class Imports:
         *,
         inputs: Mapping[str, str] | None = None,
         replace: bool = False,
-        caller: Caller | None = None,
     ) -> list[ImportStep]:
         """Texts, files, or folders of files. `inputs` answer what the files ask for."""
-        wish = _Wish(caller=caller or self._caller, inputs=inputs or {}, may_replace=replace)
+        wish = _Wish(caller=self._caller, inputs=inputs or {}, may_replace=replace)
         intents = await self._intents(sources, wish)
         return [intent.step for intent in intents]
 
@@ -103,10 +92,9 @@ class Imports:
         replace: bool = False,
         connect: bool = True,
         progress: Callable[[ImportStep], None] | None = None,
-        caller: Caller | None = None,
     ) -> list[ImportStep]:
         """Adds what can be added, then connects to all of it at once. `progress` hears of each step."""
-        caller = caller or self._caller
+        caller = self._caller
         wish = _Wish(caller=caller, inputs=inputs or {}, may_replace=replace)
         intents = await self._intents(sources, wish)
         steps = [await self._take(intent, caller) for intent in intents]
@@ -129,7 +117,7 @@ class Imports:
         plans = await asyncio.to_thread(read_all, [*sources])
         intents: list[_Intent] = []
         has_agents = any(plan.agents for plan in plans)
-        known = {agent.name: agent for agent in await self.agents.list(wish.caller)} if has_agents else {}
+        known = {agent.name: agent for agent in await self.agents.list()} if has_agents else {}
         for plan in plans:
             intents += _troubles(plan)
             for found in plan.connectors:
@@ -162,7 +150,7 @@ class Imports:
         try:
             wanted = configured(facts, {})
             names = (found.slug, *found.aliases)
-            self._connectors.permissions.check_new(wish.caller, names, found.description, *wanted)
+            self._runtime.permissions.check_new(wish.caller, names, found.description, *wanted)
             earlier = wish.taken.setdefault(found.slug, wanted)
             if earlier != wanted:
                 return _Intent(
@@ -181,14 +169,16 @@ class Imports:
     ) -> _Intent:
         step, existing = intent.step, self._existing(found, wish.caller)
         if existing is None:
-            self._registry.check_free((found.slug, *found.aliases), wish.caller.workspace, wish.caller.user)
+            self._runtime.registry.check_free(
+                (found.slug, *found.aliases), wish.caller.workspace, wish.caller.user
+            )
             _check_program(wanted[0], wish.caller)
             return intent
         if existing.owner != wish.caller.user:
             return _Intent(
                 replace(step, action="conflict", reason=f"{existing.slug!r} belongs to the whole workspace")
             )
-        differs = differences(existing, await self._vault.reveal(existing), found, wanted)
+        differs = differences(existing, await self._runtime.vault.reveal(existing), found, wanted)
         if not differs:
             return _Intent(replace(step, action="unchanged", slug=existing.slug, missing=()))
         if not wish.may_replace:
@@ -202,7 +192,7 @@ class Imports:
 
     def _existing(self, found: FoundConnector, caller: Caller) -> Connector | None:
         names = (found.slug, *found.aliases)
-        return next((one for name in names if (one := self._registry.find(name, caller))), None)
+        return next((one for name in names if (one := self._runtime.registry.find(name, caller))), None)
 
     # Doing
 
@@ -210,19 +200,16 @@ class Imports:
         found, step = intent.connector, intent.step
         if found is None or intent.facts is None:
             return step
-        beside: dict[str, Any] = {
-            "description": found.description,
-            "enabled": found.enabled,
-            "caller": caller,
-        }
+        beside: dict[str, Any] = {"description": found.description, "enabled": found.enabled}
+        connectors = Connectors(self._runtime, caller)
         try:
             if before := intent.existing:
                 aliases = [name for name in (*before.aliases, *found.aliases) if name != before.slug]
                 beside["aliases"] = tuple(dict.fromkeys(aliases))
-                view = await self._connectors.replace(before.slug, connect=False, **beside, **intent.facts)
+                view = await connectors.replace(before.slug, connect=False, **beside, **intent.facts)
             else:
                 beside["aliases"] = found.aliases
-                view = await self._connectors.add(found.slug, connect=False, **beside, **intent.facts)
+                view = await connectors.add(found.slug, connect=False, **beside, **intent.facts)
         except DragomanError as error:
             return replace(
                 step, action="conflict" if error.code == "conflict" else "invalid", reason=error.message
@@ -236,14 +223,15 @@ class Imports:
             return step
         if not view.connector.configuration.auto_discover:
             return step
+        connectors = Connectors(self._runtime, caller)
         try:
-            return replace(step, view=await self._connectors.connect(step.slug, caller))
+            return replace(step, view=await connectors.connect(step.slug))
         except DragomanError as error:
-            return replace(step, reason=error.message, view=await self._connectors.get(step.slug, caller))
+            return replace(step, reason=error.message, view=await connectors.get(step.slug))
 
     async def _keep_agents(self, intents: Sequence[_Intent], caller: Caller) -> None:
         if agents := [intent.agent for intent in intents if intent.agent is not None]:
-            await self.agents.put(agents, caller)
+            await self.agents.put(agents)
 
 
 def _troubles(plan: ImportPlan) -> list[_Intent]:

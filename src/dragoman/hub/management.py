@@ -1,9 +1,8 @@
 """What the assistant may have the hub do. Fills `Management`; rights are checked by the facades it calls."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from dragoman.access import ApprovalGate
 from dragoman.access.approvals import QUESTION_LASTS
 from dragoman.agent import Agent
 from dragoman.agents.offers import OfferCall
@@ -11,10 +10,12 @@ from dragoman.connector import Configuration, Connector
 from dragoman.hub.agents import Agents
 from dragoman.hub.approvals import OWN
 from dragoman.hub.connectors import Connectors, ConnectorView
-from dragoman.hub.threads import Threads
 from dragoman.hub.tools import Tools
 from dragoman.scope import APP, Caller
 from dragoman.tool import Annotations, Tool, ToolCall, ToolDefinition
+
+if TYPE_CHECKING:
+    from dragoman.hub.runtime import Runtime
 
 _MOST_TOOLS = 200
 _ITSELF = Connector(
@@ -28,61 +29,51 @@ _ITSELF = Connector(
 
 
 class HubManagement:
-    def __init__(
-        self,
-        *,
-        agents: Agents,
-        connectors: Connectors,
-        tools: Tools,
-        threads: Threads,
-        approvals: ApprovalGate,
-    ) -> None:
-        self._agents = agents
-        self._connectors = connectors
-        self._tools = tools
-        self._threads = threads
-        self._approvals = approvals
+    def __init__(self, runtime: "Runtime") -> None:
+        self._runtime = runtime
 
     async def list_agents(self, caller: Caller) -> Any:
-        return [_agent(agent) for agent in await self._agents.list(caller)]
+        return [_agent(agent) for agent in await Agents(self._runtime, caller).list()]
 
     async def create_agent(self, facts: Mapping[str, Any], caller: Caller) -> Any:
         wanted = dict(facts)
-        return _agent(await self._agents.create(wanted.pop("name"), caller=caller, **wanted))
+        return _agent(await Agents(self._runtime, caller).create(wanted.pop("name"), **wanted))
 
     async def start_agent(self, name: str, caller: Caller) -> Any:
-        return _agent(await self._agents.start(name, caller))
+        return _agent(await Agents(self._runtime, caller).start(name))
 
     async def stop_agent(self, name: str, caller: Caller) -> Any:
-        return _agent(await self._agents.stop(name, caller))
+        return _agent(await Agents(self._runtime, caller).stop(name))
 
     async def delete_agent(self, name: str, caller: Caller) -> Any:
-        await self._agents.remove(name, caller)
+        await Agents(self._runtime, caller).remove(name)
         return f"{name} is deleted"
 
     async def assign(self, agent: str, connectors: Sequence[str], caller: Caller) -> Any:
-        return _agent(await self._agents.assign(agent, *connectors, caller=caller))
+        return _agent(await Agents(self._runtime, caller).assign(agent, *connectors))
 
     async def unassign(self, agent: str, connectors: Sequence[str], caller: Caller) -> Any:
-        return _agent(await self._agents.unassign(agent, *connectors, caller=caller))
+        return _agent(await Agents(self._runtime, caller).unassign(agent, *connectors))
 
     async def list_connectors(self, caller: Caller) -> Any:
         return [
-            _connector(view) for view in await self._connectors.list(caller) if view.tools or _is_real(view)
+            _connector(view)
+            for view in await Connectors(self._runtime, caller).list()
+            if view.tools or _is_real(view)
         ]
 
     async def list_tools(self, connector: str | None, caller: Caller) -> Any:
-        here = await self._threads.narrowed(caller)
-        tools = self._tools.list(connector, here)
+        here = await self._runtime.active.narrowed(caller)
+        tools = Tools(self._runtime, here).list(connector)
         lines = [{"name": one.name, "what": one.definition.description[:120]} for one in tools[:_MOST_TOOLS]]
         return {"tools": lines, "shown": f"{len(lines)} of {len(tools):,}"}
 
     async def add_connector(self, facts: Mapping[str, Any], caller: Caller) -> Any:
         wanted = {name: value for name, value in facts.items() if value not in (None, "", [])}
-        return _connector(await self._connectors.add(wanted.pop("name"), caller=caller, **wanted))
+        return _connector(await Connectors(self._runtime, caller).add(wanted.pop("name"), **wanted))
 
     async def remove_connector(self, name: str, caller: Caller) -> Any:
-        await self._connectors.remove(name, caller)
+        await Connectors(self._runtime, caller).remove(name)
         return f"{name} is removed"
 
     async def admit(
@@ -104,7 +95,7 @@ class HubManagement:
             patience=QUESTION_LASTS.total_seconds(),
             witness=attempt.witness,
         )
-        await self._approvals.admit(function, _ITSELF, caller, arguments, call)
+        await self._runtime.approvals.admit(function, _ITSELF, caller, arguments, call)
 
 
 def _agent(agent: Agent) -> dict[str, Any]:

@@ -12,48 +12,28 @@ from dragoman.access.approval_policies import is_person
 from dragoman.agent import ASSISTANT
 from dragoman.agents.exposure import checked_exposure
 from dragoman.agents.mentions import Routing, route
-from dragoman.agents.models import Models
 from dragoman.errors import InvalidArguments
 from dragoman.hub.agents import Agents
+from dragoman.hub.bound import Bound
 from dragoman.hub.runs import Runs
 from dragoman.hub.threads import Threads
 from dragoman.run import Message, Question, Run, RunLimits, new_run_id
 from dragoman.scope import Caller
-from dragoman.store import Store
 from dragoman.store.records import AcceptedRun
 
 LONGEST_MESSAGE = 200_000
 _TITLE = 60
 
 
-class Messages:
-    """Every method acts for `caller`, by default the hub's own."""
+class Messages(Bound):
+    """What the caller writes, and reads of it."""
 
-    def __init__(
-        self,
-        *,
-        caller: Caller,
-        store: Store,
-        threads: Threads,
-        agents: Agents,
-        runs: Runs,
-        models: Models,
-        limits: RunLimits,
-    ) -> None:
-        self._caller = caller
-        self._store = store
-        self._threads = threads
-        self._agents = agents
-        self._runs = runs
-        self._models = models
-        self._limits = limits
+    __slots__ = ()
 
-    async def list(
-        self, thread: str, *, after: int = 0, limit: int = 200, caller: Caller | None = None
-    ) -> Sequence[Message]:
-        caller = caller or self._caller
-        await self._threads.get(thread, caller)
-        return await self._store.threads.messages(
+    async def list(self, thread: str, *, after: int = 0, limit: int = 200) -> Sequence[Message]:
+        caller = self._caller
+        await Threads(self._runtime, caller).get(thread)
+        return await self._runtime.store.threads.messages(
             caller.workspace, caller.user, thread, after=after, limit=limit, last=after == 0
         )
 
@@ -65,15 +45,14 @@ class Messages:
         agent: str | None = None,
         options: Mapping[str, Any] | None = None,
         limits: RunLimits | None = None,
-        caller: Caller | None = None,
     ) -> AcceptedRun:
         """Writes a message and has whoever it is for work on it. On disk when this returns.
 
         Without a thread a new one is begun. `agent` sends it to one agent, whatever it mentions. While the
         thread's run waits for the answer to a question, a message that mentions nobody is that answer.
         """
-        with self._runs.hearing():
-            return await self._posted(text, thread, agent, options or {}, limits, caller or self._caller)
+        with self._runtime.engine.hearing():
+            return await self._posted(text, thread, agent, options or {}, limits, self._caller)
 
     async def _posted(
         self,
@@ -85,10 +64,10 @@ class Messages:
         caller: Caller,
     ) -> AcceptedRun:
         if thread is not None:
-            await self._threads.get(thread, caller)
+            await Threads(self._runtime, caller).get(thread)
         text = _checked(text)
         options = await self._checked_options(options)
-        known = {one.name: one for one in await self._agents.list(caller)}
+        known = {one.name: one for one in await Agents(self._runtime, caller).list()}
         routing = route(text, known) if agent is None else Routing((agent,), text)
         last = None if thread is None or agent or routing.agents else await self._last_run(thread, caller)
         question = await self._open_question(last, caller)
@@ -96,7 +75,7 @@ class Messages:
             return answered
         target, facts = await self._target(routing, last, agent, caller)
         if thread is None:  # not before all else is right: nobody wants an empty thread
-            thread = (await self._threads.create(title=_title(text), caller=caller)).thread.id
+            thread = (await Threads(self._runtime, caller).create(title=_title(text))).thread.id
         run_id = new_run_id()
         run = Run(
             id=run_id,
@@ -107,16 +86,16 @@ class Messages:
             agent=target,
             request=text,
             options={**options, **facts},
-            limits=limits or self._limits,
+            limits=limits or self._runtime.engine.limits,
             role=caller.role,
             grants=caller.grants,
         )
-        return await self._runs.accept(run, replace(_written(text, thread, caller), run=run_id))
+        return await self._runtime.engine.accept(run, replace(_written(text, thread, caller), run=run_id))
 
     async def ask(self, text: str, **facts: Any) -> Run:
         """Posts and waits for the end: the finished run with its answer."""
         accepted = await self.post(text, **facts)
-        return await self._runs.finished(accepted.run)
+        return await self._runtime.engine.finished(accepted.run)
 
     async def _target(
         self, routing: Routing, last: Run | None, agent: str | None, caller: Caller
@@ -127,13 +106,13 @@ class Messages:
             return "", {"reply": f"There is no agent {routing.unknown!r}. {hint}"}
         names = [*routing.agents]
         if agent is not None:
-            names = [(await self._agents.get(agent, caller)).name]
+            names = [(await Agents(self._runtime, caller).get(agent)).name]
         if not names:
             names = [await self._current(last, caller)]
         active = [
             name
             for name in names
-            if (one := await self._agents.find(name, caller)) and one.status == "active"
+            if (one := await Agents(self._runtime, caller).find(name)) and one.status == "active"
         ]
         stopped = [name for name in names if name not in active]
         if not active:
@@ -145,19 +124,19 @@ class Messages:
         return (active[0], {}) if len(active) == 1 else ("", {"agents": active})
 
     async def _last_run(self, thread: str, caller: Caller) -> Run | None:
-        found = await self._store.runs.list(
+        found = await self._runtime.store.runs.list(
             caller.workspace, caller.user, thread=thread, roots_only=True, limit=1
         )
         return found[0] if found else None
 
     async def _current(self, last: Run | None, caller: Caller) -> str:
         """Who spoke last with the person here, else the assistant."""
-        agent = await self._agents.find(last.agent, caller) if last and last.agent else None
+        agent = await Agents(self._runtime, caller).find(last.agent) if last and last.agent else None
         return agent.name if agent is not None and agent.status == "active" else ASSISTANT
 
     async def _checked_options(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
         """What would fail once the run begins is told to who asks for it."""
-        await self._models.verify(options.get("model"))
+        await self._runtime.models.verify(options.get("model"))
         if options.get("exposure") is not None:
             checked_exposure(options["exposure"])
         return options
@@ -169,14 +148,14 @@ class Messages:
         """
         if last is None or last.is_finished or not is_person(caller):
             return None
-        now, asked = datetime.now(UTC), await self._runs.questions(caller, thread=last.thread)
+        now, asked = datetime.now(UTC), await Runs(self._runtime, caller).questions(thread=last.thread)
         waiting = [one for one in asked if one.expires_at > now]
         return waiting[0] if len(waiting) == 1 and waiting[0].takes_text else None
 
     async def _as_answer(self, text: str, question: Question, caller: Caller) -> AcceptedRun | None:
         """None when the question is over in this moment: then the text is a new request."""
         message = replace(_written(text, question.thread, caller), details={"answers": question.id})
-        return await self._runs.answer_by(message, question, caller)
+        return await Runs(self._runtime, caller).answer_by(message, question)
 
 
 def _written(text: str, thread: str, caller: Caller) -> Message:

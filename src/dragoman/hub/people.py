@@ -4,29 +4,23 @@ Admins manage their own workspace, members their own keys; the operator may name
 belongs to another workspace does not exist.
 """
 
-import asyncio
-from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import timedelta
 from secrets import token_hex
 from typing import Any, get_args
 
-from dragoman.calls.audit import Auditor
-from dragoman.connections.source import Sources
 from dragoman.connector import Policy
 from dragoman.errors import Conflict, InvalidArguments, InvalidConfig, NotFound
 from dragoman.hub import user_rights
-from dragoman.hub.api_keys import ApiKeys
+from dragoman.hub.bound import Bound
 from dragoman.hub.connectors import Connectors
 from dragoman.identity.authenticated import ALL_SCOPES
-from dragoman.identity.authenticator import Authenticator
-from dragoman.identity.directory import Directory, Person
+from dragoman.identity.directory import Person
 from dragoman.identity.issuer import Issuer
 from dragoman.people import ApiKey, Bounds, KeyScope, User, UserRole, Workspace
 from dragoman.scope import ANY_TOOL, Caller, Way
 from dragoman.settings import Settings
-from dragoman.store import Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,63 +31,45 @@ class Myself:
     person: Person
 
 
-class People:
-    """Every method acts for `caller`, by default the hub's own. Users and workspaces go by id or name."""
+class People(Bound):
+    """Users and workspaces go by id or name."""
 
-    def __init__(
-        self,
-        *,
-        caller: Caller,
-        store: Store,
-        directory: Directory,
-        authenticator: Authenticator,
-        connectors: Connectors,
-        sources: Sources,
-        auditor: Auditor,
-    ) -> None:
-        self._caller = caller
-        self._store = store
-        self._rows = store.people
-        self._directory = directory
-        self._authenticator = authenticator
-        self._connectors = connectors
-        self._sources = sources
-        self._auditor = auditor
-        self._keys = ApiKeys(store, authenticator, auditor)
-        self._writing: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+    __slots__ = ()
 
     async def name_of(self, workspace: str, user: str) -> str:
         """How people call a user; the id of one who is gone."""
-        person = await self._directory.find(workspace, user)
+        person = await self._runtime.directory.find(workspace, user)
         return person.user.name if person else user
 
-    async def me(self, caller: Caller | None = None) -> Myself:
-        caller = caller or self._caller
-        return Myself(caller, await self._directory.of(caller))
+    async def me(self) -> Myself:
+        caller = self._caller
+        return Myself(caller, await self._runtime.directory.of(caller))
 
     # Workspaces
 
-    async def workspaces(self, caller: Caller | None = None) -> Sequence[Workspace]:
+    async def workspaces(self) -> Sequence[Workspace]:
         """All of them for the operator, their own for an admin."""
-        caller = caller or self._caller
+        caller = self._caller
         user_rights.check_admin(caller)
         if caller.role == "operator":
-            return await self._rows.workspaces()
-        return [await self.get_workspace(caller.workspace, caller=caller)]
+            return await self._runtime.store.people.workspaces()
+        return [await self.get_workspace(caller.workspace)]
 
-    async def get_workspace(self, workspace: str, *, caller: Caller | None = None) -> Workspace:
-        caller = caller or self._caller
+    async def get_workspace(self, workspace: str) -> Workspace:
+        caller = self._caller
         place = await self._place(workspace, caller)
         user_rights.check_admin(caller)
         return place
 
-    async def add_workspace(self, name: str, *, caller: Caller | None = None) -> Workspace:
-        caller = caller or self._caller
+    async def add_workspace(self, name: str) -> Workspace:
+        caller = self._caller
         user_rights.check_operator(caller)
-        async with self._writing[""]:
+        async with self._runtime.locks.of("workspaces"):
             workspace = Workspace(id=f"wsp_{token_hex(8)}", name=await self._free_name(name))
-            await self._rows.put_workspace(workspace)
-        await self._auditor.done(caller, "workspace.added", workspace.id, details={"name": workspace.name})
+            await self._runtime.store.people.put_workspace(workspace)
+        await self._runtime.auditor.done(
+            caller, "workspace.added", workspace.id, details={"name": workspace.name}
+        )
         return workspace
 
     async def update_workspace(
@@ -103,11 +79,10 @@ class People:
         name: str | None = None,
         approval: Policy | None = None,
         bounds: Bounds | None = None,
-        caller: Caller | None = None,
     ) -> Workspace:
         """Changes what is given and keeps the rest; `bounds` come as a whole. Only the operator renames."""
-        caller = caller or self._caller
-        before = await self.get_workspace(workspace, caller=caller)
+        caller = self._caller
+        before = await self.get_workspace(workspace)
         changes: dict[str, Any] = {}
         if approval is not None:
             if approval not in get_args(Policy):
@@ -122,46 +97,45 @@ class People:
             changes["name"] = await self._free_name(name)
         after = replace(before, **changes)
         if after != before:
-            await self._rows.put_workspace(after)
-            self._authenticator.forget(after.id)
+            await self._runtime.store.people.put_workspace(after)
+            self._runtime.authenticator.forget(after.id)
             await self._tell(caller, after.id, "workspace.updated", after.id, changed=sorted(changes))
         return after
 
-    async def remove_workspace(self, workspace: str, *, caller: Caller | None = None) -> None:
+    async def remove_workspace(self, workspace: str) -> None:
         """With its users, connectors and all of theirs; calls under way finish. Its audit trail stays."""
-        caller = caller or self._caller
+        caller = self._caller
         user_rights.check_operator(caller)
         place = await self._place(workspace, caller)
         user_rights.check_not_local(place.id)
-        async with self._writing[place.id]:
-            users = await self._rows.users(place.id)
+        async with self._runtime.locks.of("workspace", place.id):
+            users = await self._runtime.store.people.users(place.id)
             for user in users:
                 await self._shut_out(user)
             await self._remove_connectors(place.id)
             for user in (*(one.id for one in users), ""):
-                await self._sources.part_with(place.id, user)
-            await self._rows.remove_workspace(place.id)
-            self._authenticator.forget(place.id)
-        self._writing.pop(place.id, None)
-        await self._auditor.done(caller, "workspace.removed", place.id, details={"name": place.name})
+                await self._runtime.sources.part_with(place.id, user)
+            await self._runtime.store.people.remove_workspace(place.id)
+            self._runtime.authenticator.forget(place.id)
+        await self._runtime.auditor.done(caller, "workspace.removed", place.id, details={"name": place.name})
 
     # Users
 
-    async def users(self, workspace: str | None = None, *, caller: Caller | None = None) -> Sequence[User]:
-        caller = caller or self._caller
+    async def users(self, workspace: str | None = None) -> Sequence[User]:
+        caller = self._caller
         place = await self._place(workspace, caller)
         user_rights.check_admin(caller)
-        return await self._rows.users(place.id)
+        return await self._runtime.store.people.users(place.id)
 
-    async def get_user(
-        self, user: str, workspace: str | None = None, *, caller: Caller | None = None
-    ) -> User:
+    async def get_user(self, user: str, workspace: str | None = None) -> User:
         """Themselves for anybody, all of the workspace for its admins."""
-        caller = caller or self._caller
+        caller = self._caller
         place = await self._place(workspace, caller)
-        found = await self._rows.find_user(place.id, user)
+        found = await self._runtime.store.people.find_user(place.id, user)
         if found is None:
-            found = next((one for one in await self._rows.users(place.id) if one.name == user), None)
+            found = next(
+                (one for one in await self._runtime.store.people.users(place.id) if one.name == user), None
+            )
         if found is None or not (caller.is_admin or found.id == caller.user):
             raise user_rights.no_user(user)
         return found
@@ -174,9 +148,8 @@ class People:
         capabilities: Collection[str] = (ANY_TOOL,),
         bounds: Bounds = Bounds(),  # noqa: B008 - frozen
         workspace: str | None = None,
-        caller: Caller | None = None,
     ) -> User:
-        caller = caller or self._caller
+        caller = self._caller
         place = await self._place(workspace, caller)
         user_rights.check_admin(caller)
         user = User(
@@ -187,7 +160,7 @@ class People:
             capabilities=user_rights.checked_words(capabilities),
             bounds=user_rights.checked_bounds(bounds),
         )
-        await self._rows.put_user(user)
+        await self._runtime.store.people.put_user(user)
         await self._tell(caller, place.id, "user.added", user.id, name=user.name, role=user.role)
         return user
 
@@ -200,13 +173,12 @@ class People:
         bounds: Bounds | None = None,
         is_active: bool | None = None,
         workspace: str | None = None,
-        caller: Caller | None = None,
     ) -> User:
         """Changes what is given and keeps the rest; `bounds` are given as a whole. Effective at once."""
-        caller = caller or self._caller
+        caller = self._caller
         place = await self._place(workspace, caller)
-        async with self._writing[place.id]:
-            before = await self.get_user(user, place.id, caller=caller)
+        async with self._runtime.locks.of("workspace", place.id):
+            before = await self.get_user(user, place.id)
             user_rights.check_admin(caller)
             after = replace(
                 before,
@@ -220,42 +192,38 @@ class People:
             if after == before:
                 return before
             if after.role != "admin" or not after.is_active:
-                user_rights.check_stays_led(before, await self._rows.users(place.id), caller)
+                user_rights.check_stays_led(before, await self._runtime.store.people.users(place.id), caller)
             if not after.is_active:
                 user_rights.check_not_local(place.id, before.id)
-            await self._rows.put_user(after)
-            self._authenticator.forget(place.id, after.id)
+            await self._runtime.store.people.put_user(after)
+            self._runtime.authenticator.forget(place.id, after.id)
         await self._tell(caller, place.id, "user.updated", after.id, changed=_changed(before, after))
         return after
 
-    async def remove_user(
-        self, user: str, workspace: str | None = None, *, caller: Caller | None = None
-    ) -> None:
+    async def remove_user(self, user: str, workspace: str | None = None) -> None:
         """Nobody comes in as them from now on; calls under way finish, and what is theirs goes."""
-        caller = caller or self._caller
+        caller = self._caller
         place = await self._place(workspace, caller)
-        async with self._writing[place.id]:
-            found = await self.get_user(user, place.id, caller=caller)
+        async with self._runtime.locks.of("workspace", place.id):
+            found = await self.get_user(user, place.id)
             user_rights.check_admin(caller)
             user_rights.check_not_local(place.id, found.id)
-            user_rights.check_stays_led(found, await self._rows.users(place.id), caller)
+            user_rights.check_stays_led(found, await self._runtime.store.people.users(place.id), caller)
             await self._shut_out(found)
             await self._remove_connectors(place.id, found.id)
-            await self._sources.part_with(place.id, found.id)
-            await self._rows.remove_user(place.id, found.id)
-            self._authenticator.forget(place.id, found.id)
+            await self._runtime.sources.part_with(place.id, found.id)
+            await self._runtime.store.people.remove_user(place.id, found.id)
+            self._runtime.authenticator.forget(place.id, found.id)
         await self._tell(caller, place.id, "user.removed", found.id, name=found.name)
 
     # Keys
 
-    async def keys(
-        self, user: str | None = None, workspace: str | None = None, *, caller: Caller | None = None
-    ) -> Sequence[ApiKey]:
+    async def keys(self, user: str | None = None, workspace: str | None = None) -> Sequence[ApiKey]:
         """Newest first: of one user; of the whole workspace for an admin who names nobody; else one's own."""
-        caller = caller or self._caller
+        caller = self._caller
         place = await self._place(workspace, caller)
-        of = None if user is None else (await self.get_user(user, place.id, caller=caller)).id
-        return await self._keys.list(caller, place.id, of)
+        of = None if user is None else (await self.get_user(user, place.id)).id
+        return await self._runtime.keys.list(caller, place.id, of)
 
     async def add_key(
         self,
@@ -268,17 +236,16 @@ class People:
         way: Way = "direct",
         within: frozenset[KeyScope] = ALL_SCOPES,
         workspace: str | None = None,
-        caller: Caller | None = None,
     ) -> tuple[ApiKey, str]:
         """The record, and the key itself: nobody can tell it again.
 
         It never gives more than its user has, or than the credential that makes it: `within` are that
         one's scopes. By way of `agent` or `mcp` it acts for a model, and approvals bind it.
         """
-        caller = caller or self._caller
+        caller = self._caller
         place = await self._place(workspace, caller)
-        whose = await self.get_user(caller.user if user is None else user, place.id, caller=caller)
-        return await self._keys.add(
+        whose = await self.get_user(caller.user if user is None else user, place.id)
+        return await self._runtime.keys.add(
             caller,
             whose,
             name=name,
@@ -289,48 +256,46 @@ class People:
             within=within,
         )
 
-    async def revoke_key(
-        self, key_id: str, workspace: str | None = None, *, caller: Caller | None = None
-    ) -> ApiKey:
-        caller = caller or self._caller
+    async def revoke_key(self, key_id: str, workspace: str | None = None) -> ApiKey:
+        caller = self._caller
         place = await self._place(workspace, caller)
-        return await self._keys.revoke(caller, place.id, key_id)
+        return await self._runtime.keys.revoke(caller, place.id, key_id)
 
     # Parts
 
     async def _place(self, workspace: str | None, caller: Caller) -> Workspace:
         """The workspace that is meant: the caller's own, or for the operator any."""
         if workspace is None or workspace == caller.workspace:
-            found = await self._rows.find_workspace(caller.workspace)
+            found = await self._runtime.store.people.find_workspace(caller.workspace)
             return found or Workspace(id=caller.workspace, name=caller.workspace)
         if caller.role == "operator":
-            if found := await self._rows.find_workspace(workspace):
+            if found := await self._runtime.store.people.find_workspace(workspace):
                 return found
-            for found in await self._rows.workspaces():
+            for found in await self._runtime.store.people.workspaces():
                 if found.name == workspace:
                     return found
         else:
-            own = await self._rows.find_workspace(caller.workspace)
+            own = await self._runtime.store.people.find_workspace(caller.workspace)
             if own is not None and own.name == workspace:
                 return own
         raise user_rights.no_workspace(workspace)
 
     async def _free_name(self, name: str) -> str:
         name = user_rights.checked_name(name)
-        if any(name in (known.name, known.id) for known in await self._rows.workspaces()):
+        if any(name in (known.name, known.id) for known in await self._runtime.store.people.workspaces()):
             raise Conflict(f"there is a workspace {name!r} already", hint="choose another name")
         return name
 
     async def _shut_out(self, user: User) -> None:
-        await self._rows.put_user(replace(user, is_active=False))
-        await self._keys.revoke_all(user)
+        await self._runtime.store.people.put_user(replace(user, is_active=False))
+        await self._runtime.keys.revoke_all(user)
 
     async def _remove_connectors(self, workspace: str, owner: str | None = None) -> None:
-        for connector in await self._store.connectors.list(workspace):
+        for connector in await self._runtime.store.connectors.list(workspace):
             if owner in (None, connector.owner):
                 holder = Caller(workspace, connector.owner, role="admin")
                 try:
-                    await self._connectors.remove(connector.id, holder)
+                    await Connectors(self._runtime, holder).remove(connector.id)
                 except NotFound:
                     continue  # somebody else has just removed it
 
@@ -338,7 +303,9 @@ class People:
         """In the trail of the workspace that it concerns, even when the operator did it."""
         if caller.workspace != workspace:
             details["from"] = caller.workspace
-        await self._auditor.done(replace(caller, workspace=workspace), action, subject, details=details)
+        await self._runtime.auditor.done(
+            replace(caller, workspace=workspace), action, subject, details=details
+        )
 
 
 def _changed(before: User, after: User) -> list[str]:

@@ -4,15 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Literal
 
-from dragoman.calls.audit import Auditor
 from dragoman.errors import InvalidArguments, NotFound
-from dragoman.events import Event, Events
-from dragoman.hub.connector_registry import ConnectorRegistry
-from dragoman.identity.directory import Directory
+from dragoman.events import Event
+from dragoman.hub.bound import Bound
 from dragoman.names import did_you_mean
 from dragoman.people import Bounds, Preferences, User
 from dragoman.scope import Caller
-from dragoman.store import Store
 
 BOUNDS = tuple(item.name for item in fields(Bounds))
 _IN_PARTS = frozenset({"cost_per_day"})
@@ -32,34 +29,19 @@ class PreferencesView:
     tiers: Mapping[str, Bounds]
 
 
-class UserPreferences:
-    """Every method acts for `caller`, by default the hub's own, and for nobody else."""
+class UserPreferences(Bound):
+    """The caller's own, and nobody else's."""
 
-    def __init__(
-        self,
-        *,
-        caller: Caller,
-        store: Store,
-        directory: Directory,
-        registry: ConnectorRegistry,
-        auditor: Auditor,
-        events: Events,
-    ) -> None:
-        self._caller = caller
-        self._store = store
-        self._directory = directory
-        self._registry = registry
-        self._auditor = auditor
-        self._events = events
+    __slots__ = ()
 
-    async def get(self, caller: Caller | None = None) -> PreferencesView:
-        caller = caller or self._caller
-        person = await self._directory.of(caller)
+    async def get(self) -> PreferencesView:
+        caller = self._caller
+        person = await self._runtime.directory.of(caller)
         user, chosen = person.user, person.user.preferences
-        app, workspace = self._directory.bounds, person.workspace.bounds
+        app, workspace = self._runtime.directory.bounds, person.workspace.bounds
         above = app.narrowed_by(workspace).narrowed_by(user.bounds)
         if chosen.connectors is not None:
-            seen = {connector.slug for connector in self._registry.list(caller)}
+            seen = {connector.slug for connector in self._runtime.registry.list(caller)}
             chosen = replace(chosen, connectors=tuple(slug for slug in chosen.connectors if slug in seen))
         return PreferencesView(
             preferences=chosen,
@@ -74,15 +56,14 @@ class UserPreferences:
         connectors: Sequence[str] | Literal["all"] | None = None,
         auto_load: bool | None = None,
         bounds: Mapping[str, float | None] | None = None,
-        caller: Caller | None = None,
     ) -> PreferencesView:
         """Changes what is given and keeps the rest. Effective for the next call.
 
         `connectors` are those of a new thread, `auto_load` whether it starts with them or with none. In
         `bounds`, None takes an own one away; one above what the tiers above allow is refused.
         """
-        caller = caller or self._caller
-        above = (await self.get(caller)).above
+        caller = self._caller
+        above = (await self.get()).above
         user = await self._record(caller)
         before = user.preferences
         after = replace(
@@ -92,10 +73,10 @@ class UserPreferences:
             bounds=narrowed_bounds(before.bounds, bounds or {}, above),
         )
         if after != before:
-            await self._store.people.put_user(replace(user, preferences=after))
-            self._directory.forget(caller.workspace, caller.user)
+            await self._runtime.store.people.put_user(replace(user, preferences=after))
+            self._runtime.directory.forget(caller.workspace, caller.user)
             await self._tell(caller, before, after)
-        return await self.get(caller)
+        return await self.get()
 
     def _chosen(
         self, connectors: Sequence[str] | Literal["all"] | None, before: Preferences, caller: Caller
@@ -104,11 +85,11 @@ class UserPreferences:
             return before.connectors
         if isinstance(connectors, str):
             return None
-        return tuple(dict.fromkeys(self._registry.get(name, caller).slug for name in connectors))
+        return tuple(dict.fromkeys(self._runtime.registry.get(name, caller).slug for name in connectors))
 
     async def _record(self, caller: Caller) -> User:
         """As it is now: an admin may have changed it a moment ago."""
-        if user := await self._store.people.find_user(caller.workspace, caller.user):
+        if user := await self._runtime.store.people.find_user(caller.workspace, caller.user):
             return user
         raise NotFound(
             "there is no record of this user, so nothing can be kept for them",
@@ -119,7 +100,7 @@ class UserPreferences:
         changed = [
             item.name for item in fields(after) if getattr(after, item.name) != getattr(before, item.name)
         ]
-        self._events.publish(
+        self._runtime.events.publish(
             Event(
                 kind="preferences.changed",
                 workspace=caller.workspace,
@@ -127,7 +108,9 @@ class UserPreferences:
                 data={"changed": changed},
             )
         )
-        await self._auditor.done(caller, "preferences.changed", caller.user, details={"changed": changed})
+        await self._runtime.auditor.done(
+            caller, "preferences.changed", caller.user, details={"changed": changed}
+        )
 
 
 def narrowed_bounds(own: Bounds, changes: Mapping[str, float | None], above: Bounds) -> Bounds:

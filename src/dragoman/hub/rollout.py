@@ -16,6 +16,7 @@ from dragoman.agents.rollout import RolloutFigures, RolloutPlan, RolloutThreshol
 from dragoman.calls.audit import Auditor
 from dragoman.errors import DragomanError, InvalidArguments
 from dragoman.events import Event, Events
+from dragoman.hub.bound import Bound
 from dragoman.hub.user_rights import check_operator
 from dragoman.run import Run
 from dragoman.scope import APP, LOCAL_WORKSPACE, Caller
@@ -91,13 +92,52 @@ class _Known:
         return self.plan.is_on and not self.is_rolled_back
 
 
-class Rollout:
-    """Fills `RolloutArms` and `Tally`. Only the operator looks and sets; everybody rates their own runs."""
+class Rollout(Bound):
+    """Only the operator looks and sets; everybody rates their own runs."""
 
-    def __init__(
-        self, *, caller: Caller, settings: Settings, store: Store, auditor: Auditor, events: Events
-    ) -> None:
-        self._caller = caller
+    __slots__ = ()
+
+    async def status(self) -> RolloutStatus:
+        check_operator(self._caller)
+        return await self._runtime.rollout.status()
+
+    async def set(
+        self,
+        *,
+        share: float | None = None,
+        workspaces: Sequence[str] | None = None,
+        users: Sequence[str] | None = None,
+    ) -> RolloutStatus:
+        """Sets what is given and keeps the rest; counting begins anew, and a rollback is over.
+
+        Nothing given sets the same again: how a person says to go on after a rollback.
+        """
+        check_operator(self._caller)
+        before = await self._runtime.rollout.plan()
+        plan = replace(
+            before,
+            share=before.share if share is None else _checked_share(share),
+            workspaces=before.workspaces if workspaces is None else _checked_names(workspaces),
+            users=before.users if users is None else _checked_names(users),
+        )
+        facts = {"share": plan.share, "workspaces": [*plan.workspaces], "users": [*plan.users]}
+        return await self._put(facts, "rollout.set")
+
+    async def reset(self) -> RolloutStatus:
+        """What the environment says holds again; counting begins anew, and a rollback is over."""
+        check_operator(self._caller)
+        return await self._put(None, "rollout.reset")
+
+    async def _put(self, plan: Mapping[str, Any] | None, action: str) -> RolloutStatus:
+        await self._runtime.rollout.put(plan, action.partition(".")[2], self._caller.user)
+        await self._runtime.auditor.done(self._caller, action, _PLAN, details=plan or {})
+        return await self._runtime.rollout.status()
+
+
+class RolloutState:
+    """Fills `RolloutArms` and `Tally`: which runs go to the arm `agents`, and what they were like."""
+
+    def __init__(self, *, settings: Settings, store: Store, auditor: Auditor, events: Events) -> None:
         self._store = store
         self._auditor = auditor
         self._events = events
@@ -140,8 +180,7 @@ class Rollout:
 
     # For people
 
-    async def status(self, caller: Caller | None = None) -> RolloutStatus:
-        check_operator(caller or self._caller)
+    async def status(self) -> RolloutStatus:
         await self.judge()
         known = await self._read(0.0)
         return RolloutStatus(
@@ -156,37 +195,15 @@ class Rollout:
             arms=await self._figures(known),
         )
 
-    async def set(
-        self,
-        *,
-        share: float | None = None,
-        workspaces: Sequence[str] | None = None,
-        users: Sequence[str] | None = None,
-        caller: Caller | None = None,
-    ) -> RolloutStatus:
-        """Sets what is given and keeps the rest; counting begins anew, and a rollback is over.
+    async def plan(self) -> RolloutPlan:
+        return (await self._read(0.0)).plan
 
-        Nothing given sets the same again: how a person says to go on after a rollback.
-        """
-        caller = caller or self._caller
-        check_operator(caller)
-        before = (await self._read(0.0)).plan
-        plan = replace(
-            before,
-            share=before.share if share is None else _checked_share(share),
-            workspaces=before.workspaces if workspaces is None else _checked_names(workspaces),
-            users=before.users if users is None else _checked_names(users),
-        )
-        facts = {"share": plan.share, "workspaces": [*plan.workspaces], "users": [*plan.users]}
-        await self._put(facts, caller, "rollout.set")
-        return await self.status(caller)
-
-    async def reset(self, caller: Caller | None = None) -> RolloutStatus:
-        """What the environment says holds again; counting begins anew, and a rollback is over."""
-        caller = caller or self._caller
-        check_operator(caller)
-        await self._put(None, caller, "rollout.reset")
-        return await self.status(caller)
+    async def put(self, plan: Mapping[str, Any] | None, what: str, set_by: str) -> None:
+        """None: what the environment says."""
+        now = datetime.now(UTC).isoformat()
+        await self._store.rollout.put_state(_PLAN, {"plan": plan, "since": now, "set_by": set_by})
+        self._known = None
+        self._tell(what)
 
     async def tidy(self) -> None:
         """Forgets runs that no longer count."""
@@ -239,13 +256,6 @@ class Rollout:
         get_logger().warning("rollout.rolled_back", reason=reason)
         self._tell("rolled_back")
         await self._auditor.done(_ITSELF, "rollout.rolled_back", _PLAN, details={"reason": reason})
-
-    async def _put(self, plan: Mapping[str, Any] | None, caller: Caller, action: str) -> None:
-        now = datetime.now(UTC).isoformat()
-        await self._store.rollout.put_state(_PLAN, {"plan": plan, "since": now, "set_by": caller.user})
-        self._known = None
-        self._tell(action.partition(".")[2])
-        await self._auditor.done(caller, action, _PLAN, details=plan or {})
 
     def _tell(self, what: str) -> None:
         self._events.publish(Event(kind="rollout.changed", workspace=APP, data={"what": what}))

@@ -2,30 +2,24 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AbstractContextManager, AsyncExitStack, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from dragoman.access.approval_policies import is_person
 from dragoman.agents import preload
-from dragoman.calls.audit import Auditor
 from dragoman.catalog.schemas import compiled
 from dragoman.errors import Conflict, Denied, InvalidArguments, NotFound
 from dragoman.events import Event
-from dragoman.hub.background_tasks import BackgroundTasks
-from dragoman.hub.engine import Workshop, open_engine
+from dragoman.hub.bound import Bound
 from dragoman.run import Message, Question, Run, RunEvent, RunStatus, Step
-from dragoman.runs.first_events import never_began, queued
-from dragoman.scope import Caller
-from dragoman.store.records import AcceptedRun, JournalBatch, NewRun
+from dragoman.runs.first_events import never_began
+from dragoman.store.records import AcceptedRun, JournalBatch
 
 if TYPE_CHECKING:
-    from dragoman.runs.dispatch import RunDispatcher
     from dragoman.runs.timeline import Timeline
 
 _MOST_EVENTS = 100_000
-_LOOK_EVERY = 5.0  # seconds until a process without work of its own sees what another left
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,69 +32,18 @@ class RunView:
     events: Sequence[RunEvent]
 
 
-class Runs:
-    """Every method acts for `caller`, by default the hub's own. A run is its user's alone."""
+class Runs(Bound):
+    """A run is its user's alone."""
 
-    def __init__(
-        self,
-        *,
-        caller: Caller,
-        auditor: Auditor,
-        workshop: Workshop,
-    ) -> None:
-        self._caller = caller
-        self._store = workshop.store
-        self._streams = workshop.streams
-        self._questions = workshop.questions
-        self._auditor = auditor
-        self._events = workshop.events
-        self._workshop = workshop
-        self._stack = AsyncExitStack()
-        self._opening = asyncio.Lock()
-        self._tasks = BackgroundTasks()
-        self._dispatch: RunDispatcher | None = None
-
-    async def __aenter__(self) -> "Runs":
-        self._tasks = await self._stack.enter_async_context(BackgroundTasks())
-        return self
-
-    async def __aexit__(self, *exc: object) -> None:
-        self._streams.close()
-        await self._stack.aclose()
-
-    async def open(self) -> "RunDispatcher":
-        """What executes; opened by the first who needs it."""
-        if self._dispatch is None:
-            async with self._opening:
-                if self._dispatch is None:
-                    self._dispatch = await self._stack.enter_async_context(open_engine(self._workshop))
-        return self._dispatch
-
-    def hearing(self) -> AbstractContextManager[None]:
-        """While somebody says something: runs that are about to begin let them be heard first."""
-        return nullcontext() if self._dispatch is None else self._dispatch.hearing()
-
-    async def accept(self, run: Run, message: Message | None) -> AcceptedRun:
-        """Once this returns the run is on disk and will be executed, whatever happens."""
-        if self._dispatch is not None:
-            accepted = await self._dispatch.accept(run, message)
-        else:
-            (accepted,) = await self._store.runs.accept([NewRun(run, message, [queued(run)])])
-            # What executes takes seconds to load; it finds the run by itself.
-            self._tasks.start(self.open(), "open what executes runs")
-        if accepted.message is not None:
-            self._tell_message(accepted.message)
-        return accepted
+    __slots__ = ()
 
     async def finished(self, run: Run) -> Run:
         """Waits for its end."""
-        async for _ in self._streams.follow(run, 1):  # all but that it was queued
-            pass
-        return await self.get(run.id, _owner(run))
+        await self.get(run.id)
+        return await self._runtime.engine.finished(run)
 
     async def list(
         self,
-        caller: Caller | None = None,
         *,
         thread: str | None = None,
         agent: str | None = None,
@@ -110,8 +53,8 @@ class Runs:
         limit: int = 50,
     ) -> Sequence[Run]:
         """The caller's own, newest first."""
-        caller = caller or self._caller
-        return await self._store.runs.list(
+        caller = self._caller
+        return await self._runtime.store.runs.list(
             caller.workspace,
             caller.user,
             thread=thread,
@@ -122,16 +65,16 @@ class Runs:
             limit=limit,
         )
 
-    async def get(self, run: str, caller: Caller | None = None) -> Run:
-        caller = caller or self._caller
-        found = await self._store.runs.find(caller.workspace, run)
+    async def get(self, run: str) -> Run:
+        caller = self._caller
+        found = await self._runtime.store.runs.find(caller.workspace, run)
         if found is None or found.user != caller.user:
             raise NotFound(f"there is no run {run[:80]!r}", hint="dragoman runs list shows those there are")
         return found
 
-    async def view(self, run: str, caller: Caller | None = None) -> RunView:
-        found = await self.get(run, caller)
-        rows = self._store.runs
+    async def view(self, run: str) -> RunView:
+        found = await self.get(run)
+        rows = self._runtime.store.runs
         return RunView(
             run=found,
             family=await rows.family(found.workspace, found.root),
@@ -139,15 +82,15 @@ class Runs:
             events=await rows.events(found.workspace, found.root, limit=10_000),
         )
 
-    async def with_family(self, run: str, caller: Caller | None = None) -> tuple[Run, Sequence[Run]]:
+    async def with_family(self, run: str) -> tuple[Run, Sequence[Run]]:
         """A run, and all of those that belong together with it: the root first."""
-        found = await self.get(run, caller)
-        return found, await self._store.runs.family(found.workspace, found.root)
+        found = await self.get(run)
+        return found, await self._runtime.store.runs.family(found.workspace, found.root)
 
-    async def timeline(self, run: str, caller: Caller | None = None) -> "Timeline":
+    async def timeline(self, run: str) -> "Timeline":
         """What happened in it and in the runs under it, for a person to follow."""
-        found = await self.get(run, caller)
-        rows = self._store.runs
+        found = await self.get(run)
+        rows = self._runtime.store.runs
         family = await rows.family(found.workspace, found.root)
         steps = {one.id: await rows.steps(one.workspace, one.id) for one in _under(found, family)}
         events: list[RunEvent] = []
@@ -160,92 +103,95 @@ class Runs:
             preload.load()
             from dragoman.runs.timeline import timeline_of
 
-            return timeline_of(found, family, steps, events, self._workshop.previews.text)
+            return timeline_of(found, family, steps, events, self._runtime.engine.previews.text)
 
         # In a thread: it may be the first that needs pydantic-ai, and a journal may be long.
         return await asyncio.to_thread(read)
 
-    async def thumb(self, run: str, thumb: int, caller: Caller | None = None) -> Run:
+    async def thumb(self, run: str, thumb: int) -> Run:
         """What a person thinks of an answer: 1, -1, or 0 for nothing any more."""
-        found = await self.get(run, caller)
+        found = await self.get(run)
         if thumb not in (-1, 0, 1):
             raise InvalidArguments("a thumb is 1, -1 or 0", hint="1 is up, -1 is down, 0 takes it back")
         if not found.is_finished:
             raise Conflict(f"the run {found.id} has not ended yet", hint="wait for its answer")
-        await self._store.rollout.thumb(found.workspace, found.root, thumb)
+        await self._runtime.store.rollout.thumb(found.workspace, found.root, thumb)
         if (number := await self._answer_of(found)) is not None:
             place = (found.workspace, found.user, found.thread)
-            await self._store.threads.note(*place, number, {"thumb": thumb})
+            await self._runtime.store.threads.note(*place, number, {"thumb": thumb})
         return found
 
     async def _answer_of(self, run: Run) -> int | None:
         """The number of the message that the run ended with."""
-        root = run if run.is_root else await self._store.runs.find(run.workspace, run.root)
+        root = run if run.is_root else await self._runtime.store.runs.find(run.workspace, run.root)
         if not run.thread or root is None:
             return None
-        said = await self._store.threads.messages(
+        said = await self._runtime.store.threads.messages(
             run.workspace, run.user, run.thread, after=root.message or 0
         )
         own = [one.number for one in said if one.run == run.id and one.author != "person"]
         return own[-1] if own else None
 
-    async def cancel(self, run: str, caller: Caller | None = None) -> Run:
+    async def cancel(self, run: str) -> Run:
         """Stops it with all that is under it; calls under way are cancelled at their servers."""
-        caller = caller or self._caller
-        found = await self.get(run, caller)
+        caller = self._caller
+        found = await self.get(run)
         if not found.is_root:
-            found = await self.get(found.root, caller)
-        if not await self._store.runs.ask_cancel(found.workspace, found.id):
+            found = await self.get(found.root)
+        if not await self._runtime.store.runs.ask_cancel(found.workspace, found.id):
             raise Conflict(f"the run {found.id} has ended already", hint="there is nothing to stop")
-        if self._dispatch is not None:
-            self._dispatch.cancel(found.id)
-            self._dispatch.wake()
-        after = await self.get(found.id, caller)
+        if dispatch := self._runtime.engine.dispatch:
+            dispatch.cancel(found.id)
+            dispatch.wake()
+        after = await self.get(found.id)
         if after.status == "cancelled" and after.started_at is None:  # nobody has begun it: nobody else tells
-            number = await self._store.runs.last_event(after.workspace, after.id) + 1
-            await self._store.runs.write(JournalBatch(events=[never_began(after, number)]))
-            self._streams.end(after)
-        await self._auditor.done(caller, "run.cancelled", found.id)
-        return await self.get(found.id, caller)
+            number = await self._runtime.store.runs.last_event(after.workspace, after.id) + 1
+            await self._runtime.store.runs.write(JournalBatch(events=[never_began(after, number)]))
+            self._runtime.engine.streams.end(after)
+        await self._runtime.auditor.done(caller, "run.cancelled", found.id)
+        return await self.get(found.id)
 
-    async def has_told(self, run: str, after: int, caller: Caller | None = None) -> bool:
+    async def has_told(self, run: str, after: int) -> bool:
         """Whether it has ended and nothing is left to tell after that number."""
-        found = await self.get(run, caller)
-        root = found if found.is_root else await self.get(found.root, caller)
-        return root.is_finished and await self._store.runs.last_event(root.workspace, root.id) <= after
+        found = await self.get(run)
+        root = found if found.is_root else await self.get(found.root)
+        return (
+            root.is_finished and await self._runtime.store.runs.last_event(root.workspace, root.id) <= after
+        )
 
-    async def follow(self, run: str, after: int = 0, caller: Caller | None = None) -> AsyncIterator[RunEvent]:
+    async def follow(self, run: str, after: int = 0) -> AsyncIterator[RunEvent]:
         """What happens in a run and under it, from a number on, until its end."""
-        found = await self.get(run, caller)
-        async for event in self._streams.follow(found, after):
+        found = await self.get(run)
+        async for event in self._runtime.engine.streams.follow(found, after):
             yield event
 
     async def follow_thread(
-        self, thread: str, after: tuple[str, int] | None = None, caller: Caller | None = None
+        self, thread: str, after: tuple[str, int] | None = None
     ) -> AsyncIterator[RunEvent]:
         """What happens in a thread, one run after the other, without end."""
-        caller = caller or self._caller
-        async for event in self._streams.follow_thread(caller.workspace, caller.user, thread, after):
+        caller = self._caller
+        async for event in self._runtime.engine.streams.follow_thread(
+            caller.workspace, caller.user, thread, after
+        ):
             yield event
 
     # Questions
 
     async def questions(
         self,
-        caller: Caller | None = None,
         *,
         thread: str | None = None,
         status: str | None = "pending",
         limit: int = 100,
     ) -> Sequence[Question]:
-        caller = caller or self._caller
-        return await self._store.runs.questions(
+        caller = self._caller
+        return await self._runtime.store.runs.questions(
             caller.workspace, caller.user, thread=thread, status=status, limit=limit
         )
 
-    async def question(self, question: str, caller: Caller | None = None) -> Question:
-        caller = caller or self._caller
-        found = await self._store.runs.find_question(caller.workspace, caller.user, question)
+    async def question(self, question: str) -> Question:
+        caller = self._caller
+        found = await self._runtime.store.runs.find_question(caller.workspace, caller.user, question)
         if found is None:
             raise NotFound(
                 f"there is no question {question[:80]!r}",
@@ -253,37 +199,39 @@ class Runs:
             )
         return found
 
-    async def answer(self, question: str, answer: Any, caller: Caller | None = None) -> Question:
+    async def answer(self, question: str, answer: Any) -> Question:
         """The run that asked goes on with it. Only a person answers."""
-        caller = caller or self._caller
+        caller = self._caller
         if not is_person(caller):
             raise Denied("only a person answers", hint="answer by the console, by REST or by the command")
-        found = await self.question(question, caller)
+        found = await self.question(question)
         if answer in (None, ""):
             raise InvalidArguments("an answer cannot be empty", hint="write what the agent should go on with")
         _check_fields(answer, found)
         now = datetime.now(UTC)
-        if not await self._store.runs.answer(found.workspace, found.user, found.id, answer, now):
+        if not await self._runtime.store.runs.answer(found.workspace, found.user, found.id, answer, now):
             raise Conflict(
                 f"the question {found.id} is {found.status if found.status != 'pending' else 'over'}",
                 hint="ask the agent again",
             )
-        await self._answered(found, caller)
-        return await self.question(question, caller)
+        await self._answered(found)
+        return await self.question(question)
 
-    async def answer_by(self, message: Message, question: Question, caller: Caller) -> AcceptedRun | None:
+    async def answer_by(self, message: Message, question: Question) -> AcceptedRun | None:
         """The same with a message of the person; None, and nothing is written, when the question is over."""
-        written = await self._store.runs.answer_by(message, question.id, datetime.now(UTC))
+        written = await self._runtime.store.runs.answer_by(message, question.id, datetime.now(UTC))
         if written is None:
             return None
-        await self._answered(question, caller)
-        self._tell_message(written)
-        return AcceptedRun(run=await self.get(question.root, caller), message=written)
+        await self._answered(question)
+        self._runtime.engine.tell_message(written)
+        return AcceptedRun(run=await self.get(question.root), message=written)
 
-    async def _answered(self, found: Question, caller: Caller) -> None:
-        self._questions.tell_answered(found.id)
-        await self._auditor.done(caller, "question.answered", found.id, details={"run": found.run})
-        self._events.publish(
+    async def _answered(self, found: Question) -> None:
+        self._runtime.engine.questions.tell_answered(found.id)
+        await self._runtime.auditor.done(
+            self._caller, "question.answered", found.id, details={"run": found.run}
+        )
+        self._runtime.events.publish(
             Event(
                 kind="question.answered",
                 workspace=found.workspace,
@@ -291,24 +239,6 @@ class Runs:
                 data={"id": found.id, "thread": found.thread},
             )
         )
-
-    async def resume_left(self) -> None:
-        """Whatever was under way when the last process ended goes on, and what another one leaves later."""
-        while self._dispatch is None:
-            if await self._store.runs.has_open():
-                await self.open()
-            else:
-                await asyncio.sleep(_LOOK_EVERY)
-
-    def _tell_message(self, message: Message) -> None:
-        facts = {"thread": message.thread, "number": message.number, "author": message.author}
-        self._events.publish(
-            Event(kind="message.added", workspace=message.workspace, user=message.user, data=facts)
-        )
-
-
-def _owner(run: Run) -> Caller:
-    return Caller(workspace=run.workspace, user=run.user)
 
 
 def _under(run: Run, family: Sequence[Run]) -> list[Run]:

@@ -10,16 +10,12 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from time import perf_counter, time
 from typing import Any, cast
 
-from dragoman.access import Budgets
-from dragoman.calls.audit import Auditor
 from dragoman.calls.records import FinishedCall
-from dragoman.connections.pool import Connections
 from dragoman.connections.source import ServerNotice, ServerRequest
 from dragoman.connector import Connector
 from dragoman.errors import DragomanError, NotFound
-from dragoman.hub.connector_registry import ConnectorRegistry
-from dragoman.hub.threads import Threads
-from dragoman.scope import Caller, identity_of
+from dragoman.hub.bound import Bound
+from dragoman.scope import identity_of
 from dragoman.tokens import count_tokens
 from dragoman.tool import ClientChannel, Tool, ToolCall, ToolDefinition, json_bytes
 
@@ -30,53 +26,44 @@ _MOST_WAITING = 1000
 _Told = tuple[str, str, ServerNotice]
 
 
-class ServerRequests:
+class ServerRequests(Bound):
     """With the rights and over the connection of the caller, who needs the whole connector, not one tool."""
 
-    def __init__(
-        self,
-        registry: ConnectorRegistry,
-        servers: Connections,
-        threads: Threads,
-        budgets: Budgets,
-        auditor: Auditor,
-    ) -> None:
-        self._registry = registry
-        self._servers = servers
-        self._threads = threads
-        self._budgets = budgets
-        self._auditor = auditor
+    __slots__ = ()
 
-    async def ask(
-        self, connector: str, method: str, params: Json, *, caller: Caller, channel: ClientChannel
-    ) -> Json:
+    async def ask(self, connector: str, method: str, params: Json, *, channel: ClientChannel) -> Json:
         """The server's result as it came. A no of its own is on the line as well."""
-        found = await self._get(connector, caller)
+        found = await self._get(connector)
         deadline = asyncio.get_running_loop().time() + found.configuration.request_timeout
         question = ServerRequest(
-            connector=found, method=method, params=params, caller=caller, deadline=deadline, channel=channel
+            connector=found,
+            method=method,
+            params=params,
+            caller=self._caller,
+            deadline=deadline,
+            channel=channel,
         )
         if method not in _COUNTED:
-            return await self._servers.ask(question)
+            return await self._runtime.servers.ask(question)
         return await self._audited(question)
 
-    async def offering(self, capability: str, *, caller: Caller) -> list[str]:
+    async def offering(self, capability: str) -> list[str]:
         """Slugs of the connectors whose servers said, when they were last connected, that they offer it.
 
         `resources.subscribe` is what resources have under that name.
         """
-        return [one.slug for one in await self._open_to(caller) if _offers(one, capability)]
+        return [one.slug for one in await self._open() if _offers(one, capability)]
 
     # News
 
-    async def watch(self, connector: str, uri: str, *, caller: Caller) -> Callable[[], None]:
+    async def watch(self, connector: str, uri: str) -> Callable[[], None]:
         """From now on `news` tells when this resource changes, until what is returned is called, once."""
-        found = await self._get(connector, caller)
+        found = await self._get(connector)
         if not _offers(found, "resources.subscribe"):
             raise NotFound(f"the server of {connector} does not tell when a resource changes")
-        return await self._servers.watch(found, caller, uri)
+        return await self._runtime.servers.watch(found, self._caller, uri)
 
-    async def news(self, *, caller: Caller) -> AsyncGenerator[tuple[str, ServerNotice]]:
+    async def news(self) -> AsyncGenerator[tuple[str, ServerNotice]]:
         """What servers tell of prompts and resources over the caller's connections: slug and notice."""
         waiting: deque[_Told] = deque(maxlen=_MOST_WAITING)
         wake = asyncio.Event()
@@ -85,13 +72,13 @@ class ServerRequests:
             waiting.append((connector.id, identity, notice))
             wake.set()
 
-        with self._servers.hearing(hear):
+        with self._runtime.servers.hearing(hear):
             while True:
                 await wake.wait()
                 wake.clear()
                 slugs = {
-                    (one.id, identity_of(caller, one.configuration.isolation)): one.slug
-                    for one in await self._open_to(caller)
+                    (one.id, identity_of(self._caller, one.configuration.isolation)): one.slug
+                    for one in await self._open()
                 }
                 told = dict.fromkeys(waiting)
                 waiting.clear()
@@ -101,17 +88,17 @@ class ServerRequests:
 
     # Rights, budgets, audit
 
-    async def _get(self, slug: str, caller: Caller) -> Connector:
-        for found in await self._open_to(caller):
+    async def _get(self, slug: str) -> Connector:
+        for found in await self._open():
             if found.slug == slug:
                 return found
         raise NotFound(f"there is no connector {slug[:80]!r} with resources or prompts")
 
-    async def _open_to(self, caller: Caller) -> list[Connector]:
-        caller = await self._threads.narrowed(caller)
+    async def _open(self) -> list[Connector]:
+        caller = await self._runtime.active.narrowed(self._caller)
         return [
             connector
-            for connector in self._registry.list(caller)
+            for connector in self._runtime.registry.list(caller)
             if connector.kind == "mcp" and connector.enabled and caller.may_use(connector.slug, "")
         ]
 
@@ -143,19 +130,21 @@ class ServerRequests:
                 attempts=1,
                 started_at=started_at,
             )
-            self._auditor.called(finished, arguments)
+            self._runtime.auditor.called(finished, arguments)
 
     async def _counted(self, question: ServerRequest, tool: Tool, call: ToolCall) -> Json:
-        ticket = await self._budgets.enter(call, tool, question.connector, question.caller, question.deadline)
+        ticket = await self._runtime.budgets.enter(
+            call, tool, question.connector, question.caller, question.deadline
+        )
         if ticket is None:
-            return await self._servers.ask(question)
+            return await self._runtime.servers.ask(question)
         tokens = 0
         try:
-            result = await self._servers.ask(question)
+            result = await self._runtime.servers.ask(question)
             tokens = count_tokens(json_bytes(result))
             return result
         finally:
-            await self._budgets.leave(ticket, tokens)
+            await self._runtime.budgets.leave(ticket, tokens)
 
 
 def _offers(connector: Connector, capability: str) -> bool:

@@ -1,52 +1,36 @@
 """The road, the catalog and the sandbox as agents have them. Fills `Toolbox`."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dragoman.agents.offers import OfferCall, ToolReply
 from dragoman.agents.work_context import ConnectorCard, ConnectorState, FoundTools
-from dragoman.catalog import Catalog, ToolInfo
+from dragoman.catalog import ToolInfo
 from dragoman.catalog.footprints import Footprints
 from dragoman.connections.missing_credentials import credential_hint
 from dragoman.errors import Denied, DragomanError, NotFound
 from dragoman.hub.code import Code
 from dragoman.hub.connectors import Connectors, ConnectorView
 from dragoman.hub.tools import Tools
-from dragoman.identity.directory import Directory
+from dragoman.sandbox import guide
 from dragoman.scope import Caller
 from dragoman.tool import Tool, ToolCall, ToolOutput
+
+if TYPE_CHECKING:
+    from dragoman.hub.runtime import Runtime
 
 _STATES: dict[str, ConnectorState] = {"needs_auth": "needs_auth", "error": "error", "disabled": "disabled"}
 
 
 class HubToolbox:
-    def __init__(
-        self,
-        *,
-        catalog: Catalog,
-        directory: Directory,
-        connectors: Connectors,
-        tools: Tools,
-        code: Code,
-        call: Callable[[ToolCall, Caller], Awaitable[ToolOutput]],
-        narrowed: Callable[[Caller], Awaitable[Caller]],
-        up_to_date: Callable[[Caller], Awaitable[None]],
-    ) -> None:
-        """`up_to_date` returns when what servers told of their lists is read."""
-        self._catalog = catalog
-        self._directory = directory
-        self._connectors = connectors
-        self._tools = tools
-        self._code = code
-        self._call = call
-        self._narrowed = narrowed
-        self._up_to_date = up_to_date
+    def __init__(self, runtime: "Runtime") -> None:
+        self._runtime = runtime
         self._footprints = Footprints()
 
     async def present(self, caller: Caller) -> Caller:
-        person = await self._directory.find(caller.workspace, caller.user)
+        person = await self._runtime.directory.find(caller.workspace, caller.user)
         if person is None or caller.role == "operator":
             return caller
         user = person.user
@@ -60,22 +44,23 @@ class HubToolbox:
         return [info.tool for info in await self._infos(caller)]
 
     async def deferred(self, caller: Caller) -> frozenset[str]:
-        return self._tools.deferred(await self._infos(caller), caller)
+        return self._runtime.loading.deferred(await self._infos(caller), caller)
 
     def loaded(self, caller: Caller) -> Sequence[str]:
-        return self._tools.loaded(caller=caller)
+        return self._runtime.loading.loaded_in(caller)
 
     async def search(self, query: str, caller: Caller, limit: int) -> FoundTools:
+        here = await self._runtime.active.narrowed(caller)
         # Loads what it finds into the thread, where the user wants that.
-        found = await self._tools.resolve(query, max_tools=limit, caller=await self._narrowed(caller))
+        found = await Tools(self._runtime, here).resolve(query, max_tools=limit)
         tools = [info.tool for info, _ in found.hits if info.tool.is_open_to("agent")]
         return FoundTools(tools=tools, total=found.total)
 
     async def call(self, call: ToolCall, caller: Caller) -> ToolOutput:
-        return await self._call(call, caller)
+        return await self._runtime.road.call(call, caller)
 
     async def run_code(self, code: str, caller: Caller, attempt: OfferCall) -> ToolReply:
-        output = await self._code.run(code, caller, witness=attempt.witness)
+        output = await Code(self._runtime, caller).run(code, witness=attempt.witness)
         facts: dict[str, Any] = {"calls": output.calls}
         if output.printed:
             facts["printed"] = output.printed
@@ -93,35 +78,36 @@ class HubToolbox:
         )
 
     def code_guide(self) -> str:
-        return self._code.description()
+        return guide(self._runtime.sandbox.limits)
 
     async def connectors(self, caller: Caller) -> Sequence[ConnectorCard]:
-        views = await self._connectors.list(await self._narrowed(caller))
+        views = await Connectors(self._runtime, await self._runtime.active.narrowed(caller)).list()
         return [_card(view) for view in views if view.connector.kind != "native"]
 
     async def connect(self, card: ConnectorCard, caller: Caller) -> ConnectorCard:
+        connectors = Connectors(self._runtime, caller)
         with suppress(DragomanError):  # how it stands then says why
-            view = await self._connectors.connect(card.slug, caller)
+            view = await connectors.connect(card.slug)
             if not view.tools and view.status.state == "connected":
-                await self._connectors.refresh(card.slug, caller)
-        return _card(await self._connectors.get(card.slug, caller))
+                await connectors.refresh(card.slug)
+        return _card(await connectors.get(card.slug))
 
     def tokens(self, tool: Tool) -> int:
         return self._footprints.of(tool)
 
     def is_open_to_code(self, tool: Tool) -> bool:
-        return self._code.is_open(tool)
+        return self._runtime.sandbox.is_open(tool)
 
     def is_native(self, tool: Tool) -> bool:
-        return self._catalog.connector_of(tool).kind == "native"
+        return self._runtime.catalog.connector_of(tool).kind == "native"
 
     async def _infos(self, caller: Caller) -> Sequence[ToolInfo]:
-        await self._up_to_date(caller)
-        here = await self._narrowed(caller)
+        await self._runtime.watcher.read_announced(self._runtime.registry.list(caller))
+        here = await self._runtime.active.narrowed(caller)
         found: list[ToolInfo] = []
-        for tool in self._catalog.list(here):
+        for tool in self._runtime.catalog.list(here):
             try:
-                info = self._catalog.info(tool.name, here)
+                info = self._runtime.catalog.info(tool.name, here)
             except NotFound:
                 continue
             if info.state == "ready" and tool.is_open_to("agent"):

@@ -5,48 +5,29 @@ from types import EllipsisType
 from typing import Any
 
 from dragoman.access.approval_policies import is_person
-from dragoman.calls.audit import Auditor
-from dragoman.catalog import Catalog, ToolInfo
-from dragoman.catalog.search import Search, SearchQuery, SearchResults
+from dragoman.catalog import ToolInfo
+from dragoman.catalog.search import SearchQuery, SearchResults
 from dragoman.connector import Connector, Policy
 from dragoman.errors import Denied
-from dragoman.hub.connector_registry import ConnectorRegistry
-from dragoman.hub.deferred_tools import DeferredTools, Footprint, ResolvedTools, in_thread
-from dragoman.hub.permissions import Permissions
+from dragoman.hub.bound import Bound
+from dragoman.hub.deferred_tools import Footprint, ResolvedTools, in_thread
 from dragoman.hub.tool_settings import checked_settings
 from dragoman.scope import Caller
 from dragoman.store import ToolVersion
 from dragoman.tool import Tool
 
 
-class Tools:
-    """Every method acts for `caller`, by default the hub's own."""
+class Tools(Bound):
+    """What the caller may do with tools."""
 
-    def __init__(
-        self,
-        *,
-        caller: Caller,
-        catalog: Catalog,
-        registry: ConnectorRegistry,
-        auditor: Auditor,
-        permissions: Permissions,
-        search: Search,
-        loading: DeferredTools,
-    ) -> None:
-        self._caller = caller
-        self._auditor = auditor
-        self._permissions = permissions
-        self._catalog = catalog
-        self._registry = registry
-        self._search = search
-        self._loading = loading
+    __slots__ = ()
 
-    def list(self, connector: str | None = None, caller: Caller | None = None) -> list[Tool]:
+    def list(self, connector: str | None = None) -> list[Tool]:
         """All tools of the caller, or those of one connector; from memory, whatever the servers do."""
-        caller = caller or self._caller
+        caller = self._caller
         if connector is None:
-            return self._catalog.list(caller)
-        return self._catalog.list(caller, self._registry.get(connector, caller).id)
+            return self._runtime.catalog.list(caller)
+        return self._runtime.catalog.list(caller, self._runtime.registry.get(connector, caller).id)
 
     async def search(
         self,
@@ -55,13 +36,12 @@ class Tools:
         strategy: str = "hybrid",
         limit: int = 10,
         connector: str | None = None,
-        caller: Caller | None = None,
     ) -> SearchResults:
         """Finds tools by what they do: those that the caller may see and call, the best first."""
-        caller = caller or self._caller
+        caller = self._caller
         question = SearchQuery.checked(query, strategy, limit)
-        chosen = self._registry.get(connector, caller).id if connector else None
-        return await self._search.find(question, caller, chosen)
+        chosen = self._runtime.registry.get(connector, caller).id if connector else None
+        return await self._runtime.search.find(question, caller, chosen)
 
     async def resolve(
         self,
@@ -71,58 +51,54 @@ class Tools:
         max_tools: int = 5,
         cost_limit: float | None = None,
         history: Sequence[str] = (),
-        caller: Caller | None = None,
     ) -> ResolvedTools:
         """Finds the tools for a prompt, and loads them into the thread if the user's `auto_load` is on.
 
         Where the prompt alone says too little, the last lines of `history` help. A tool that costs more than
         `cost_limit` dollars a call is left out. Without a thread the tools are for one call: none is loaded.
         """
-        who = in_thread(caller or self._caller, thread)
-        return await self._loading.resolve(prompt, history, max_tools, cost_limit, who)
+        who = in_thread(self._caller, thread)
+        return await self._runtime.loading.resolve(prompt, history, max_tools, cost_limit, who)
 
-    async def load(
-        self, names: Sequence[str], thread: str | None = None, *, caller: Caller | None = None
-    ) -> tuple[str, ...]:
+    async def load(self, names: Sequence[str], thread: str | None = None) -> tuple[str, ...]:
         """Takes tools into view in a thread, all or none of them; those that were not loaded there before."""
-        return await self._loading.load(names, in_thread(caller or self._caller, thread))
+        return await self._runtime.loading.load(names, in_thread(self._caller, thread))
 
-    async def unload(
-        self, names: Sequence[str] | None = None, thread: str | None = None, *, caller: Caller | None = None
-    ) -> tuple[str, ...]:
+    async def unload(self, names: Sequence[str] | None = None, thread: str | None = None) -> tuple[str, ...]:
         """Takes tools out of view again, without names all of them; those that were loaded there."""
-        return await self._loading.unload(names, in_thread(caller or self._caller, thread))
+        return await self._runtime.loading.unload(names, in_thread(self._caller, thread))
 
-    def loaded(self, thread: str | None = None, caller: Caller | None = None) -> tuple[str, ...]:
-        return self._loading.loaded_in(in_thread(caller or self._caller, thread))
+    def loaded(self, thread: str | None = None) -> tuple[str, ...]:
+        return self._runtime.loading.loaded_in(in_thread(self._caller, thread))
 
-    def deferred(self, tools: Sequence[ToolInfo], caller: Caller | None = None) -> frozenset[str]:
+    def deferred(self, tools: Sequence[ToolInfo]) -> frozenset[str]:
         """Which of these tools of the caller a model gets only once they are loaded."""
-        return self._loading.deferred(tools, caller or self._caller)
+        return self._runtime.loading.deferred(tools, self._caller)
 
-    async def footprint(self, thread: str | None = None, caller: Caller | None = None) -> Footprint:
+    async def footprint(self, thread: str | None = None) -> Footprint:
         """What each tool that the caller can call costs in tokens, and which of them are in view."""
-        return await self._loading.footprint(in_thread(caller or self._caller, thread))
+        return await self._runtime.loading.footprint(in_thread(self._caller, thread))
 
-    def get(self, name: str, caller: Caller | None = None) -> Tool:
-        return self._catalog.get(name, caller or self._caller)
+    def get(self, name: str) -> Tool:
+        return self._runtime.catalog.get(name, self._caller)
 
-    def info(self, name: str, caller: Caller | None = None) -> ToolInfo:
-        return self._catalog.info(name, caller or self._caller)
+    def info(self, name: str) -> ToolInfo:
+        return self._runtime.catalog.info(name, self._caller)
 
-    def is_mcp(self, name: str, caller: Caller | None = None) -> bool:
-        return self._catalog.is_mcp(name, caller or self._caller)
+    def is_mcp(self, name: str) -> bool:
+        return self._runtime.catalog.is_mcp(name, self._caller)
 
-    async def enable(self, name: str, caller: Caller | None = None) -> Tool:
-        caller = self._who_may_change(name, caller)
-        tool = self._catalog.get(name, caller)
+    async def enable(self, name: str) -> Tool:
+        caller = self._who_may_change(name)
+        tool = self._runtime.catalog.get(name, caller)
         if not tool.identity:  # a list of one's own is nobody else's to decide on
-            self._permissions.check_tool(caller, self._catalog.connector_of(tool), tool, {"enabled": True})
-        return await self._noted(await self._catalog.enable(name, caller), caller, enabled=True)
+            connector = self._runtime.catalog.connector_of(tool)
+            self._runtime.permissions.check_tool(caller, connector, tool, {"enabled": True})
+        return await self._noted(await self._runtime.catalog.enable(name, caller), caller, enabled=True)
 
-    async def disable(self, name: str, caller: Caller | None = None) -> Tool:
-        caller = self._who_may_change(name, caller)
-        return await self._noted(await self._catalog.disable(name, caller), caller, enabled=False)
+    async def disable(self, name: str) -> Tool:
+        caller = self._who_may_change(name)
+        return await self._noted(await self._runtime.catalog.disable(name, caller), caller, enabled=False)
 
     async def configure(
         self,
@@ -133,53 +109,53 @@ class Tools:
         required_capabilities: Iterable[str] | None = None,
         cost: float | None = None,
         cache_ttl: float | None = None,
-        caller: Caller | None = None,
     ) -> Tool:
         """Sets what is given. `approval=None` leaves it to the connector and the workspace again.
 
         The settings hold for everybody who uses the tool, whatever the server lists from now on.
         """
-        caller = self._who_may_set(name, caller)
+        caller = self._who_may_set(name)
         settings = checked_settings(allowed_callers, approval, required_capabilities, cost, cache_ttl)
-        tool = self._catalog.get(name, caller)
-        self._permissions.check_tool(caller, self._catalog.connector_of(tool), tool, settings)
-        changed = await self._catalog.configure(name, caller, **settings)
+        tool = self._runtime.catalog.get(name, caller)
+        connector = self._runtime.catalog.connector_of(tool)
+        self._runtime.permissions.check_tool(caller, connector, tool, settings)
+        changed = await self._runtime.catalog.configure(name, caller, **settings)
         return await self._noted(changed, caller, **settings)
 
-    async def versions(self, name: str, caller: Caller | None = None) -> Sequence[ToolVersion]:
-        return await self._catalog.versions(name, caller or self._caller)
+    async def versions(self, name: str) -> Sequence[ToolVersion]:
+        return await self._runtime.catalog.versions(name, self._caller)
 
-    async def accept(self, name: str, caller: Caller | None = None) -> Tool:
-        caller = self._who_may_change(name, caller)
+    async def accept(self, name: str) -> Tool:
+        caller = self._who_may_change(name)
         if not is_person(caller):
             raise Denied("only a person accepts a change of a tool", hint="use a key of your own")
-        tool = await self._catalog.accept(name, caller)
+        tool = await self._runtime.catalog.accept(name, caller)
         return await self._noted(tool, caller, accepted_version=tool.version)
 
     async def _noted(self, tool: Tool, caller: Caller, **changes: Any) -> Tool:
         names = ("allowed_callers", "required_capabilities")
         plain = {name: sorted(value) if name in names else value for name, value in changes.items()}
-        await self._auditor.done(caller, "tool.changed", tool.name, details=plain)
+        await self._runtime.auditor.done(caller, "tool.changed", tool.name, details=plain)
         return tool
 
-    def _who_may_change(self, name: str, caller: Caller | None) -> Caller:
+    def _who_may_change(self, name: str) -> Caller:
         """The caller, if the tool's list is theirs to change: their own, or one of the tier that they run."""
-        caller = caller or self._caller
-        tool = self._catalog.get(name, caller)
-        connector = self._catalog.connector_of(tool)
+        caller = self._caller
+        tool = self._runtime.catalog.get(name, caller)
+        connector = self._runtime.catalog.connector_of(tool)
         is_own = bool(connector.owner or tool.identity)
         if not (is_own or _is_run_by(caller, connector)):
             raise Denied(f"the tool {tool.name!r} belongs to everybody", hint="ask an admin to change it")
         return caller
 
-    def _who_may_set(self, name: str, caller: Caller | None) -> Caller:
+    def _who_may_set(self, name: str) -> Caller:
         """As above; but what is decided about a connector of all is not for one of them to undo.
 
         And by a person only: else an agent could allow itself what it has to ask for.
         """
-        caller = caller or self._caller
-        tool = self._catalog.get(name, caller)
-        connector = self._catalog.connector_of(tool)
+        caller = self._caller
+        tool = self._runtime.catalog.get(name, caller)
+        connector = self._runtime.catalog.connector_of(tool)
         if not (connector.owner or _is_run_by(caller, connector)):
             raise Denied(f"the tool {tool.name!r} belongs to everybody", hint="ask an admin to change it")
         if not is_person(caller):

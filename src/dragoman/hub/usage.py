@@ -1,17 +1,16 @@
 """What a user has used and may still use."""
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 
 from dragoman.access.budgets import set_by
 from dragoman.access.usage_windows import SECONDS, end_of, user_subject, window_of
 from dragoman.errors import NotFound
-from dragoman.identity.directory import Directory, Person
+from dragoman.hub.bound import Bound
+from dragoman.identity.directory import Person
 from dragoman.people import Bounds
 from dragoman.scope import Caller
-from dragoman.store import Store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,32 +35,21 @@ class UsageView:
     uses: tuple[UsedLimit, ...]
 
 
-class Usage:
-    """Every method acts for `caller`, by default the hub's own."""
+class Usage(Bound):
+    """The caller's own; an admin's also those of the workspace."""
 
-    def __init__(
-        self,
-        *,
-        caller: Caller,
-        store: Store,
-        directory: Directory,
-        clock: Callable[[], float] = time.time,
-    ) -> None:
-        self._caller = caller
-        self._store = store
-        self._directory = directory
-        self._clock = clock
+    __slots__ = ()
 
-    async def show(self, user: str | None = None, *, caller: Caller | None = None) -> UsageView:
+    async def show(self, user: str | None = None) -> UsageView:
         """The caller's own; admins may ask for any user of their workspace, by id or name."""
-        caller = caller or self._caller
+        caller = self._caller
         person = await self._person(user, caller)
-        workspace, user_id, now = caller.workspace, person.user.id, self._clock()
+        workspace, user_id, now = caller.workspace, person.user.id, time.time()
         moment = datetime.fromtimestamp(now, UTC)
-        counted = await self._store.usage.read(workspace, user_subject(user_id))
-        running = await self._store.usage.count_places(workspace, user_subject(user_id), moment)
+        counted = await self._runtime.store.usage.read(workspace, user_subject(user_id))
+        running = await self._runtime.store.usage.count_places(workspace, user_subject(user_id), moment)
         used = {name: counted.get((name, window_of(name, now)), 0.0) for name in SECONDS}
-        calls = self._store.calls
+        calls = self._runtime.store.calls
         return UsageView(
             user=user_id,
             name=person.user.name,
@@ -72,21 +60,15 @@ class Usage:
             ),
         )
 
-    async def tidy(self) -> None:
-        """Forgets windows that are long over, and places that nobody gave back."""
-        now = self._clock()
-        before = {measure: window_of(measure, now) - 1 for measure in SECONDS}
-        await self._store.usage.forget(before, datetime.fromtimestamp(now, UTC))
-
     async def _person(self, user: str | None, caller: Caller) -> Person:
         if user is None or user == caller.user:
-            return await self._directory.of(caller)
+            return await self._runtime.directory.of(caller)
         if caller.is_admin:
-            if person := await self._directory.find(caller.workspace, user):
+            if person := await self._runtime.directory.find(caller.workspace, user):
                 return person
-            for other in await self._store.people.users(caller.workspace):
+            for other in await self._runtime.store.people.users(caller.workspace):
                 if other.name == user:
-                    return await self._directory.get(caller.workspace, other.id)
+                    return await self._runtime.directory.get(caller.workspace, other.id)
         raise NotFound(f"there is no user {user[:80]!r}", hint="admins see the users of their workspace")
 
 

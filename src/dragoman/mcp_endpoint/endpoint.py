@@ -23,7 +23,7 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from starlette.types import Receive, Scope, Send
 
 from dragoman.errors import NotFound
-from dragoman.hub import Hub
+from dragoman.hub import BoundHub, Hub
 from dragoman.mcp_endpoint.channels import NoChannel, SessionChannel, StatelessChannel
 from dragoman.mcp_endpoint.messages import (
     Message,
@@ -44,12 +44,12 @@ from dragoman.mcp_endpoint.request_context import RequestContext
 from dragoman.mcp_endpoint.requests import Headers, WrongRequest, body_of, headers_of, query_of, target_of
 from dragoman.mcp_endpoint.sessions import EndpointSession, EndpointSessions
 from dragoman.mcp_endpoint.streams import DisconnectWatcher, PostReply, StandingStream, framed
-from dragoman.mcp_endpoint.views import ClientViews, EndpointTarget
+from dragoman.mcp_endpoint.views import EndpointTarget
 from dragoman.scope import Caller
 from dragoman.telemetry.logs import get_logger
 from dragoman.web.bodies import MAX_BODY
 from dragoman.web.encoding import encode
-from dragoman.web.guard import caller_in
+from dragoman.web.guard import bound_hub
 from dragoman.web.server_sent_events import until_first_ends, until_gone
 
 MOST_STREAMS = 1_000
@@ -62,7 +62,7 @@ class McpEndpoint:
         self, hub: Hub, *, max_body: int = MAX_BODY, sessions: EndpointSessions | None = None
     ) -> None:
         self._hub = hub
-        self._answers = McpMethods(hub, ClientViews(hub))
+        self._answers = McpMethods()
         self._parked = ParkedRequests(self._answers)
         self._sessions = EndpointSessions() if sessions is None else sessions
         self._max_body = max_body
@@ -92,23 +92,24 @@ class McpEndpoint:
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send, reply: PostReply) -> None:
         headers = headers_of(scope)
-        target, caller = target_of(scope), self._caller(scope)
+        target, hub = target_of(scope), self._hub_of(scope)
         method = scope["method"]
         if method == "POST":
             body = await body_of(receive, headers, self._max_body)
-            await self._post(_Post(scope, receive, headers, target, caller, reply), body)
+            await self._post(_Post(scope, receive, headers, target, hub, reply), body)
         elif method == "GET":
-            await self._get(headers, target, caller, receive, send)
+            await self._get(headers, target, hub, receive, send)
         elif method == "DELETE":
-            self._sessions.close(self._session(headers, target, caller))
+            self._sessions.close(self._session(headers, target, hub.caller))
             await reply.finish_empty(200)
         else:
             raise WrongRequest(405, "Method not allowed", [(b"allow", b"GET, POST, DELETE")])
 
-    def _caller(self, scope: Scope) -> Caller:
-        caller = caller_in(scope, self._hub)
+    def _hub_of(self, scope: Scope) -> BoundHub:
+        hub = bound_hub(self._hub, scope)
         thread = query_of(scope, "thread")
-        return replace(caller, way="mcp", thread=thread if thread else caller.thread)
+        caller = replace(hub.caller, way="mcp", thread=thread if thread else hub.caller.thread)
+        return hub.acting_for(caller)
 
     # Requests
 
@@ -149,7 +150,7 @@ class McpEndpoint:
         if (wrong := _misfit(post, value)) is not None:
             await post.refuse(message.id, wrong, is_modern=True)
             return
-        context = RequestContext(post.caller, post.target, True, NoChannel(), post.headers)
+        context = RequestContext(post.hub, post.target, True, NoChannel(), post.headers)
         if message.method == "subscriptions/listen":
             await self._listen(post, message, context)
             return
@@ -161,7 +162,7 @@ class McpEndpoint:
         if isinstance(message, RpcRequest) and message.method == "initialize":
             await self._open_session(post, message)
             return
-        session = self._session(post.headers, post.target, post.caller)
+        session = self._session(post.headers, post.target, post.hub.caller)
         if isinstance(message, RpcResponse):
             session.take(message)
             await post.reply.finish_empty(202)
@@ -171,7 +172,7 @@ class McpEndpoint:
             await post.reply.finish_empty(202)
         else:
             channel = SessionChannel(post.reply, message.params, session)
-            context = RequestContext(post.caller, post.target, False, channel, watched=session.watched)
+            context = RequestContext(post.hub, post.target, False, channel, watched=session.watched)
             with DisconnectWatcher(post.reply, post.receive, cancels=False):
                 await self._answer(post, message, context, session)
 
@@ -191,9 +192,7 @@ class McpEndpoint:
                 with session.running(request.id):
                     result = await self._answers.answer(request, context)
                 if (name := request.method.removesuffix("/list")) in LISTS and name != request.method:
-                    session.told |= await ChangeNotifier(
-                        self._hub, self._answers, context, [name], ()
-                    ).digests()
+                    session.told |= await ChangeNotifier(self._answers, context, [name], ()).digests()
         except RpcError as error:
             await post.refuse(request.id, error, is_modern=context.is_modern)
             return
@@ -209,7 +208,7 @@ class McpEndpoint:
     # Sessions of the 2025 era
 
     async def _open_session(self, post: "_Post", request: RpcRequest) -> None:
-        context = RequestContext(post.caller, post.target, False, NoChannel())
+        context = RequestContext(post.hub, post.target, False, NoChannel())
         try:
             await self._answers.shown(context)
             result = await self._answers.answer(request, context)
@@ -218,7 +217,7 @@ class McpEndpoint:
         except RpcError as error:
             await post.refuse(request.id, error, is_modern=False)
             return
-        session = self._sessions.open(post.caller, post.target, request.params)
+        session = self._sessions.open(post.hub.caller, post.target, request.params)
         if session is None:
             raise WrongRequest(503, "Too many open sessions")
         post.reply.headers.append((_SESSION, session.id.encode()))
@@ -236,7 +235,7 @@ class McpEndpoint:
         return session
 
     async def _get(
-        self, headers: Headers, target: EndpointTarget, caller: Caller, receive: Receive, send: Send
+        self, headers: Headers, target: EndpointTarget, hub: BoundHub, receive: Receive, send: Send
     ) -> None:
         """The standing stream of a session: news of the list, until either side has enough."""
         if headers.get(_VERSION, HANDSHAKE_PROTOCOL_VERSIONS[-1]) not in HANDSHAKE_PROTOCOL_VERSIONS:
@@ -245,13 +244,13 @@ class McpEndpoint:
             )
         if "text/event-stream" not in headers.get("accept", "") and "*/*" not in headers.get("accept", ""):
             raise WrongRequest(406, "Not acceptable: accept text/event-stream")
-        session = self._session(headers, target, caller)
+        session = self._session(headers, target, hub.caller)
         stream = StandingStream(send, [(_SESSION, session.id.encode())])
         if session.stream is not None:
             session.stream.end()  # the client came back before its old stream was seen to be gone
         session.stream = stream
-        context = RequestContext(caller, target, False, NoChannel())
-        news = ChangeNotifier(self._hub, self._answers, context, LISTS, session.watched)
+        context = RequestContext(hub, target, False, NoChannel())
+        news = ChangeNotifier(self._answers, context, LISTS, session.watched)
 
         async def tell(method: str, params: dict[str, Any]) -> None:
             await stream.tell(notification_message(method, params or None))
@@ -282,7 +281,7 @@ class McpEndpoint:
         result = {"resultType": "complete", "_meta": {**meta, **SERVER_INFO_STAMP}}
         last = framed(result_message(request.id, encode(result)))
         async with self._answers.offerings.watching(wanted.uris, context) as watched:
-            news = ChangeNotifier(self._hub, self._answers, context, wanted.lists, watched)
+            news = ChangeNotifier(self._answers, context, wanted.lists, watched)
             # Before the client is told that it listens: what changes from then on is news.
             known = await news.digests()
             facts = {"notifications": wanted.honoured(watched), "_meta": meta}
@@ -315,7 +314,7 @@ class McpEndpoint:
 class _Post:
     """One POST: what every step of its way needs."""
 
-    __slots__ = ("caller", "headers", "receive", "reply", "scope", "send", "target")
+    __slots__ = ("headers", "hub", "receive", "reply", "scope", "send", "target")
 
     def __init__(
         self,
@@ -323,14 +322,14 @@ class _Post:
         receive: Receive,
         headers: Headers,
         target: EndpointTarget,
-        caller: Caller,
+        hub: BoundHub,
         reply: PostReply,
     ) -> None:
         self.scope = scope
         self.receive = receive
         self.headers = headers
         self.target = target
-        self.caller = caller
+        self.hub = hub
         self.reply = reply
         self.send = reply.send
 

@@ -18,7 +18,6 @@ from mcp_types import (
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, LATEST_HANDSHAKE_VERSION, MODERN_PROTOCOL_VERSIONS
 
 from dragoman.errors import DragomanError
-from dragoman.hub import Hub
 from dragoman.mcp_endpoint.messages import Params, RpcError, RpcRequest
 from dragoman.mcp_endpoint.request_context import RequestContext
 from dragoman.mcp_endpoint.request_states import RequestState, RequestStates
@@ -27,7 +26,6 @@ from dragoman.mcp_endpoint.results import call_result, unknown
 from dragoman.mcp_endpoint.search_tools import use
 from dragoman.mcp_endpoint.views import ClientTools, ClientViews
 from dragoman.names import alias_name, did_you_mean
-from dragoman.scope import Caller
 from dragoman.tool import AdmittedCall, Tool
 from dragoman.web.encoding import encode
 
@@ -45,10 +43,9 @@ _SEARCH_HINT = "Find a tool with search_tools, then call it by its name with cal
 
 
 class McpMethods:
-    def __init__(self, hub: Hub, views: ClientViews) -> None:
-        self._hub = hub
-        self._views = views
-        self.offerings = ServerResources(hub)
+    def __init__(self) -> None:
+        self._views = ClientViews()
+        self.offerings = ServerResources()
         self._admissions = RequestStates[AdmittedCall]()
         self._param_headers: dict[str, bool] = {}
         self._methods: dict[str, Callable[[Params, RequestContext], Awaitable[bytes]]] = {
@@ -80,10 +77,7 @@ class McpMethods:
 
     async def shown(self, context: RequestContext) -> ClientTools:
         """The tools of this client, as they are now. Raises `NotFound` for an unknown connector."""
-        return self._views.show(context.target, await self._here(context.caller))
-
-    async def _here(self, caller: Caller) -> Caller:
-        return caller if caller.thread is None else await self._hub.threads.narrowed(caller)
+        return self._views.show(context.target, await context.hub.in_thread())
 
     # Requests that are asked back and come again
 
@@ -120,7 +114,7 @@ class McpMethods:
         tool = shown.by_name.get(name)
         channel = context.channel
         if tool is None and slug is None:
-            led = await use(self._hub, name, given, await self._here(context.caller), channel)
+            led = await use(await context.hub.in_thread(), name, given, channel)
             if led is not None:
                 if channel.pending is not None:
                     return self._pending(context)
@@ -128,7 +122,7 @@ class McpMethods:
         if tool is not None and context.headers is not None:
             self._check_param_headers(tool, given, context.headers)
         public = tool.name if tool else name if slug is None else alias_name(slug, name)
-        output = await self._hub.call(public, given, caller=context.caller, channel=channel)
+        output = await context.hub.call(public, given, channel=channel)
         if output.error is not None:
             if channel.pending is not None:
                 return self._pending(context)
@@ -193,7 +187,7 @@ class McpMethods:
         slug = context.target.slug
         if slug is None:
             return {"instructions": _SEARCH_HINT} if (await self.shown(context)).view == "search" else {}
-        connector = (await self._hub.connectors.get(slug, context.caller)).connector
+        connector = (await context.hub.connectors.get(slug)).connector
         return {"instructions": connector.instructions} if connector.instructions else {}
 
     async def _nothing(self, params: Params, context: RequestContext) -> bytes:

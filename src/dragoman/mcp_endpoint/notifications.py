@@ -13,7 +13,6 @@ from mcp_types import INVALID_PARAMS
 
 from dragoman.errors import NotFound
 from dragoman.events import Event, EventKind
-from dragoman.hub import Hub
 from dragoman.mcp_endpoint.messages import RpcError
 from dragoman.mcp_endpoint.methods import McpMethods
 from dragoman.mcp_endpoint.request_context import RequestContext
@@ -70,14 +69,8 @@ class ChangeNotifier:
     """`lists` are those that the client wants to hear of; `watched` resources by the names it knows."""
 
     def __init__(
-        self,
-        hub: Hub,
-        answers: McpMethods,
-        context: RequestContext,
-        lists: Collection[str],
-        watched: Collection[str],
+        self, answers: McpMethods, context: RequestContext, lists: Collection[str], watched: Collection[str]
     ) -> None:
-        self._hub = hub
         self._answers = answers
         self._asker = context
         self._lists = lists
@@ -110,7 +103,7 @@ class ChangeNotifier:
             return b""  # its connector was removed: an empty list, until it comes back
 
     async def _follow_catalog(self, tell: Tell, known: dict[str, bytes], listening: asyncio.Event) -> None:
-        everything = cast("AsyncGenerator[Event]", self._hub.events(caller=self._asker.caller))
+        everything = cast("AsyncGenerator[Event]", self._asker.hub.events())
         async with aclosing(everything) as events:
             upcoming = asyncio.ensure_future(anext(events))
             try:
@@ -136,7 +129,7 @@ class ChangeNotifier:
 
     async def _follow_servers(self, tell: Tell) -> None:
         own = self._asker.target.slug
-        async with aclosing(self._hub.passthrough.news(caller=self._asker.caller)) as notices:
+        async with aclosing(self._asker.hub.passthrough.news()) as notices:
             async for slug, notice in notices:
                 if own not in (None, slug):
                     continue

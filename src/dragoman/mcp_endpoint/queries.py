@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from dragoman.agents.connector_query import MOST_TOOLS, NAME, ConnectorQuery
-from dragoman.hub import Hub
+from dragoman.hub import BoundHub
 from dragoman.run import RunEvent
-from dragoman.scope import Caller
 from dragoman.tool import ClientChannel
 from dragoman.web.encoding import encode
 
@@ -33,9 +32,7 @@ ENTRY: Mapping[str, Any] = {
 }
 
 
-async def ask(
-    hub: Hub, arguments: Mapping[str, Any], caller: Caller, channel: ClientChannel | None
-) -> dict[str, Any]:
+async def ask(hub: BoundHub, arguments: Mapping[str, Any], channel: ClientChannel | None) -> dict[str, Any]:
     """Raises `InvalidArguments`; whatever else goes wrong is in the answer."""
 
     async def heard(event: RunEvent) -> None:
@@ -43,7 +40,7 @@ async def ask(
             await channel.progress(event.number, None, words[:_LONGEST])
 
     wants_progress = channel is not None and channel.wants_progress
-    answer = await hub.queries.ask(ConnectorQuery.read(arguments), caller, heard if wants_progress else None)
+    answer = await hub.queries.ask(ConnectorQuery.read(arguments), heard if wants_progress else None)
     told = [{"type": "text", "text": encode(answer).decode()}]
     result: dict[str, Any] = {"content": told, "structuredContent": answer}
     return {**result, "isError": True} if answer["status"] == "error" else result

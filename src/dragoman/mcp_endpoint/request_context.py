@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from dragoman.hub import BoundHub
 from dragoman.mcp_endpoint.views import EndpointTarget
 from dragoman.scope import Caller
 from dragoman.tool import ClientChannel
@@ -12,16 +13,21 @@ from dragoman.tool import ClientChannel
 class RequestContext:
     """Who asks, at which address, in which era, and the way back while the answer is made.
 
+    `hub` acts for who asks: there is no other one on the way to an answer.
     `headers` are those of a request of the 2026 era over HTTP, which must agree with its body. `watched` are
     the resources that a session of the 2025 era wants to hear of, each with what ends it.
     """
 
-    caller: Caller
+    hub: BoundHub
     target: EndpointTarget
     is_modern: bool
     channel: ClientChannel
     headers: Mapping[str, str] | None = None
     watched: "Watched | None" = None
+
+    @property
+    def caller(self) -> Caller:
+        return self.hub.caller
 
 
 Watched = dict[str, Callable[[], None]]

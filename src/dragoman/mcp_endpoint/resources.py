@@ -12,10 +12,8 @@ from typing import Any, cast
 
 from mcp_types import INVALID_PARAMS
 
-from dragoman.errors import DragomanError, NotFound
-from dragoman.hub import Hub
+from dragoman.errors import DragomanError
 from dragoman.mcp_endpoint.messages import Params, RpcError
-from dragoman.mcp_endpoint.passthrough import ForwardsRequests
 from dragoman.mcp_endpoint.request_context import RequestContext
 from dragoman.mcp_endpoint.results import RESULTS
 
@@ -34,19 +32,10 @@ Entry = dict[str, Any]
 
 
 class ServerResources:
-    def __init__(self, hub: Hub) -> None:
-        self._hub = hub
-
-    @property
-    def _passthrough(self) -> ForwardsRequests | None:
-        return getattr(self._hub, "passthrough", None)
-
     async def capabilities(self, context: RequestContext) -> dict[str, Any]:
         found: dict[str, Any] = {"resources": {"listChanged": True}}
-        if (through := self._passthrough) is None:
-            return found
         for capability in ("prompts", "completions", "resources.subscribe"):
-            slugs = await through.offering(capability, caller=context.caller)
+            slugs = await context.hub.passthrough.offering(capability)
             if not (slugs if context.target.slug is None else context.target.slug in slugs):
                 continue
             if capability == "resources.subscribe":
@@ -57,9 +46,7 @@ class ServerResources:
 
     async def digest(self, capability: str, context: RequestContext) -> bytes:
         """What tells one list of prompts or resources from another, as far as connectors make them up."""
-        slugs = (
-            await self._passthrough.offering(capability, caller=context.caller) if self._passthrough else []
-        )
+        slugs = await context.hub.passthrough.offering(capability)
         own = context.target.slug
         return " ".join(slug for slug in slugs if own in (None, slug)).encode()
 
@@ -85,7 +72,7 @@ class ServerResources:
 
     async def _kept(self, uri: str, context: RequestContext) -> Entry:
         try:
-            kept = await self._hub.result(uri.removeprefix(RESULTS), caller=context.caller)
+            kept = await context.hub.result(uri.removeprefix(RESULTS))
         except DragomanError as error:
             raise _no_resource(uri, context, error.message) from None
         contents: Entry = {"uri": uri, "mimeType": kept.content_type}
@@ -99,30 +86,23 @@ class ServerResources:
 
     async def _list(self, method: str, params: Params, context: RequestContext) -> Entry:
         capability, field = _LISTS[method]
-        through = self._passthrough
-        if through is None:
-            return {field: []}
-        offering = await through.offering(capability, caller=context.caller)
+        offering = await context.hub.passthrough.offering(capability)
         slug = context.target.slug
         if slug is not None:
             if slug not in offering:
                 return {field: []}
-            return dict(await self._ask(through, slug, method, params, context))
-        lists = await asyncio.gather(
-            *(self._whole_list(through, one, method, field, context) for one in offering)
-        )
+            return dict(await self._ask(slug, method, params, context))
+        lists = await asyncio.gather(*(self._whole_list(one, method, field, context) for one in offering))
         return {field: [entry for entries in lists for entry in entries]}
 
-    async def _whole_list(
-        self, through: ForwardsRequests, slug: str, method: str, field: str, context: RequestContext
-    ) -> list[Entry]:
+    async def _whole_list(self, slug: str, method: str, field: str, context: RequestContext) -> list[Entry]:
         """Every page; nothing from a server that is slow or broken, so that it keeps nobody waiting."""
         entries: list[Entry] = []
         params: Params = {}
         try:
             async with asyncio.timeout(_SLOWEST_LIST):
                 for _ in range(_MOST_PAGES):
-                    page = await self._ask(through, slug, method, params, context)
+                    page = await self._ask(slug, method, params, context)
                     found = cast("list[Any]", page.get(field) or [])
                     entries += [_renamed(slug, cast("Entry", one)) for one in found if isinstance(one, dict)]
                     if not page.get("nextCursor"):
@@ -135,18 +115,18 @@ class ServerResources:
     # One of them
 
     async def _one(self, method: str, params: Params, context: RequestContext) -> Entry:
-        through, slug = self._passthrough, context.target.slug
+        slug = context.target.slug
         named = _NAMED.get(method)
         if named is not None and not isinstance(params.get(named), str):
             raise RpcError(INVALID_PARAMS, f"Invalid params: {named} must be a string")
         if slug is None:
             slug, params = _split(method, params)
-        offering = await through.offering(_capability(method), caller=context.caller) if through else []
-        if through is None or slug not in offering:
+        offering = await context.hub.passthrough.offering(_capability(method))
+        if slug not in offering:
             if method == "resources/read":
                 raise _no_resource(str(params["uri"]), context)
             raise RpcError(INVALID_PARAMS, f"Unknown name: {str(params.get('name', ''))[:200]}")
-        answer = await self._ask(through, slug, method, params, context)
+        answer = await self._ask(slug, method, params, context)
         if answer is context.channel.pending:
             return cast("Entry", answer)
         result = dict(answer)
@@ -164,9 +144,7 @@ class ServerResources:
         if uri.startswith(RESULTS):
             return lambda: None  # a result that is kept never changes
         slug, own = (context.target.slug, uri) if context.target.slug else _parted(uri, "+")
-        if self._passthrough is None:
-            raise NotFound("nothing here tells when a resource changes")
-        return await self._passthrough.watch(slug, own, caller=context.caller)
+        return await context.hub.passthrough.watch(slug, own)
 
     @asynccontextmanager
     async def watching(self, uris: Sequence[str], context: RequestContext) -> AsyncGenerator[list[str]]:
@@ -197,11 +175,11 @@ class ServerResources:
         return {}
 
     async def _ask(
-        self, through: ForwardsRequests, slug: str, method: str, params: Params, context: RequestContext
+        self, slug: str, method: str, params: Params, context: RequestContext
     ) -> Mapping[str, Any]:
         channel = context.channel
         try:
-            return await through.ask(slug, method, params, caller=context.caller, channel=channel)
+            return await context.hub.passthrough.ask(slug, method, params, channel=channel)
         except DragomanError:
             if channel.pending is not None:
                 return channel.pending

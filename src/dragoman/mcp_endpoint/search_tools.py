@@ -4,10 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from dragoman.errors import DragomanError, InvalidArguments
-from dragoman.hub import Hub
+from dragoman.hub import BoundHub
 from dragoman.mcp_endpoint import queries
 from dragoman.mcp_endpoint.results import call_result, failed
-from dragoman.scope import Caller
 from dragoman.tool import CallError, ClientChannel, Tool
 from dragoman.web.encoding import encode
 
@@ -16,7 +15,7 @@ _NATIVE = "native"  # has no agent
 _TEXT = {"type": "string"}
 
 
-def search_tools(hub: Hub, tools: Sequence[Tool]) -> list[dict[str, Any]]:
+def search_tools(hub: BoundHub, tools: Sequence[Tool]) -> list[dict[str, Any]]:
     """The entries of the list; what they say of the catalog is what this caller sees of it."""
     slugs = sorted({tool.slug for tool in tools})
     names = ", ".join(slugs[:_MOST_NAMED]) + (" and others" if len(slugs) > _MOST_NAMED else "")
@@ -51,49 +50,46 @@ def search_tools(hub: Hub, tools: Sequence[Tool]) -> list[dict[str, Any]]:
     ]
     if any(tool.slug != _NATIVE for tool in tools):
         entries.append(dict(queries.ENTRY))
-    if (code := getattr(hub, "code", None)) is not None:
-        entries.append(
-            {
-                "name": "run_code",
-                "description": code.description(),
-                "inputSchema": {
-                    "type": "object",
-                    "properties": {"code": _TEXT},
-                    "required": ["code"],
-                    "additionalProperties": False,
-                },
-            }
-        )
+    entries.append(
+        {
+            "name": "run_code",
+            "description": hub.code.description(),
+            "inputSchema": {
+                "type": "object",
+                "properties": {"code": _TEXT},
+                "required": ["code"],
+                "additionalProperties": False,
+            },
+        }
+    )
     return entries
 
 
 async def use(
-    hub: Hub, name: str, arguments: Mapping[str, Any], caller: Caller, channel: ClientChannel | None = None
+    hub: BoundHub, name: str, arguments: Mapping[str, Any], channel: ClientChannel | None = None
 ) -> dict[str, Any] | None:
     """What one of them answers; None when there is no such tool in this view."""
     try:
         if name == "search_tools":
-            return await _search(hub, arguments, caller)
+            return await _search(hub, arguments)
         if name == "call_tool":
-            return await _call(hub, arguments, caller, channel)
+            return await _call(hub, arguments, channel)
         if name == queries.ENTRY["name"]:
-            return await queries.ask(hub, arguments, caller, channel)
-        if name == "run_code" and (code := getattr(hub, "code", None)) is not None:
-            return _ran(await code.run(_text(arguments, "code"), caller=caller))
+            return await queries.ask(hub, arguments, channel)
+        if name == "run_code":
+            return _ran(await hub.code.run(_text(arguments, "code")))
     except DragomanError as error:
         return failed(CallError.of(error, connector=None, tool=name))
     return None
 
 
-async def _search(hub: Hub, arguments: Mapping[str, Any], caller: Caller) -> dict[str, Any]:
+async def _search(hub: BoundHub, arguments: Mapping[str, Any]) -> dict[str, Any]:
     limit, connector = arguments.get("limit", 5), arguments.get("connector")
     if isinstance(limit, bool) or not isinstance(limit, int):
         raise InvalidArguments("limit must be a whole number", hint="5 is usually enough")
     if connector is not None and not isinstance(connector, str):
         raise InvalidArguments("connector must be the name of a connector", hint="or leave it out")
-    found = await hub.tools.search(
-        _text(arguments, "query"), limit=min(limit, 50), connector=connector, caller=caller
-    )
+    found = await hub.tools.search(_text(arguments, "query"), limit=min(limit, 50), connector=connector)
     tools = [
         {
             "name": hit.tool.name,
@@ -108,13 +104,11 @@ async def _search(hub: Hub, arguments: Mapping[str, Any], caller: Caller) -> dic
     return _told(answer)
 
 
-async def _call(
-    hub: Hub, arguments: Mapping[str, Any], caller: Caller, channel: ClientChannel | None
-) -> dict[str, Any]:
+async def _call(hub: BoundHub, arguments: Mapping[str, Any], channel: ClientChannel | None) -> dict[str, Any]:
     name, given = _text(arguments, "name"), arguments.get("arguments")
     if given is not None and not isinstance(given, dict):
         raise InvalidArguments("arguments must be an object", hint='{"name": "…", "arguments": {…}}')
-    output = await hub.call(name, cast("dict[str, Any] | None", given), caller=caller, channel=channel)
+    output = await hub.call(name, cast("dict[str, Any] | None", given), channel=channel)
     return call_result(output, None)
 
 

@@ -12,10 +12,9 @@ from typing import Any, Literal
 import orjson
 
 from dragoman.catalog import ToolInfo
-from dragoman.hub import Hub
+from dragoman.hub import BoundHub
 from dragoman.mcp_endpoint.listing import listed
 from dragoman.mcp_endpoint.search_tools import search_tools
-from dragoman.scope import Caller
 from dragoman.tool import Tool
 
 View = Literal["tools", "search"]
@@ -45,49 +44,25 @@ _Key = tuple[EndpointTarget, str, str, tuple[frozenset[str], ...], tuple[str, ..
 
 
 class ClientViews:
-    def __init__(self, hub: Hub) -> None:
-        self._hub = hub
+    def __init__(self) -> None:
         self._kept: OrderedDict[_Key, ClientTools] = OrderedDict()
         self._bytes = 0
         self._version = -1
 
-    def show(self, target: EndpointTarget, caller: Caller) -> ClientTools:
+    def show(self, target: EndpointTarget, hub: BoundHub) -> ClientTools:
         """Raises `NotFound` for a connector that the caller does not see."""
-        version = self._hub.catalog_version
+        caller, version = hub.caller, hub.catalog_version
         if version != self._version:
             self._kept.clear()
             self._version, self._bytes = version, 0
-        loaded = self._hub.tools.loaded(caller=caller)
+        loaded = hub.tools.loaded()
         key = (target, caller.workspace, caller.user, caller.grants, loaded)
         shown = self._kept.get(key)
         if shown is None:
-            shown = self._keep(key, self._made(target, caller))
+            shown = self._keep(key, _made(target, hub))
         else:
             self._kept.move_to_end(key)
         return shown
-
-    def _made(self, target: EndpointTarget, caller: Caller) -> ClientTools:
-        infos = self._offered(target.slug, caller)
-        tools = [info.tool for info in infos]
-        if target.view == "tools" or target.slug is not None:
-            return _shown("tools", tools, is_alone=target.slug is not None)
-        if target.view == "search":
-            loaded = {*self._hub.tools.loaded(caller=caller)}
-            visible = [tool for tool in tools if tool.name in loaded]
-        else:
-            deferred = self._hub.tools.deferred(infos, caller)
-            visible = [tool for tool in tools if tool.name not in deferred]
-            if not deferred:
-                return _shown("tools", tools)
-        return _shown("search", visible, search_tools(self._hub, tools))
-
-    def _offered(self, slug: str | None, caller: Caller) -> list[ToolInfo]:
-        """What a call would refuse is not shown: disabled, changed since it was accepted, not for MCP."""
-        tools = self._hub.tools
-        infos = (
-            tools.info(tool.name, caller) for tool in tools.list(slug, caller) if tool.is_open_to(caller.way)
-        )
-        return [info for info in infos if info.state == "ready"]
 
     def _keep(self, key: _Key, shown: ClientTools) -> ClientTools:
         self._kept[key] = shown
@@ -96,6 +71,29 @@ class ClientViews:
             _, gone = self._kept.popitem(last=False)
             self._bytes -= len(gone.body)
         return shown
+
+
+def _made(target: EndpointTarget, hub: BoundHub) -> ClientTools:
+    infos = _offered(target.slug, hub)
+    tools = [info.tool for info in infos]
+    if target.view == "tools" or target.slug is not None:
+        return _shown("tools", tools, is_alone=target.slug is not None)
+    if target.view == "search":
+        loaded = {*hub.tools.loaded()}
+        visible = [tool for tool in tools if tool.name in loaded]
+    else:
+        deferred = hub.tools.deferred(infos)
+        visible = [tool for tool in tools if tool.name not in deferred]
+        if not deferred:
+            return _shown("tools", tools)
+    return _shown("search", visible, search_tools(hub, tools))
+
+
+def _offered(slug: str | None, hub: BoundHub) -> list[ToolInfo]:
+    """What a call would refuse is not shown: disabled, changed since it was accepted, not for MCP."""
+    tools, way = hub.tools, hub.caller.way
+    infos = (tools.info(tool.name) for tool in tools.list(slug) if tool.is_open_to(way))
+    return [info for info in infos if info.state == "ready"]
 
 
 def _shown(

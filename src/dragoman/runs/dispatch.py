@@ -13,9 +13,8 @@ from datetime import UTC, datetime, timedelta
 from dragoman.errors import DragomanError
 from dragoman.run import Message, Run
 from dragoman.runs.acceptance import RunAcceptance
-from dragoman.runs.execution import RunExecution
+from dragoman.runs.execution import RunDependencies, RunExecution
 from dragoman.runs.first_events import queued
-from dragoman.runs.parts import RunParts
 from dragoman.runs.run_family import RunFamily
 from dragoman.runs.worker_names import dead_among
 from dragoman.store.records import AcceptedRun, NewRun
@@ -33,7 +32,7 @@ _COURTESY = 0.5
 class RunDispatcher:
     """Owns the tasks of the runs that are executed here."""
 
-    def __init__(self, parts: RunParts, tasks: asyncio.TaskGroup, most: int = _MOST) -> None:
+    def __init__(self, parts: RunDependencies, tasks: asyncio.TaskGroup, most: int = _MOST) -> None:
         self.worker = parts.journal.worker
         self._parts = parts
         self._tasks = tasks
@@ -215,7 +214,7 @@ class RunDispatcher:
 
 
 @asynccontextmanager
-async def open_dispatch(parts: RunParts, most: int = _MOST) -> AsyncGenerator[RunDispatcher]:
+async def open_dispatch(parts: RunDependencies, most: int = _MOST) -> AsyncGenerator[RunDispatcher]:
     """Executes while the block runs. At its end runs under way are left to whoever starts next."""
     opened: asyncio.Future[RunDispatcher] = asyncio.get_running_loop().create_future()
 

@@ -6,34 +6,60 @@ A run ends done, failed or cancelled, and says so in its thread. Cancelled from 
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
 from dragoman.agent import Agent
-from dragoman.agents.agent_directory import caller_of
+from dragoman.agents.agent_directory import AgentDirectory, caller_of
 from dragoman.agents.citations import last_number, with_known_citations
+from dragoman.agents.composition import Composer
 from dragoman.agents.offers import OfferCall
 from dragoman.agents.provider_errors import explained
 from dragoman.agents.query_outcomes import outcome_of
-from dragoman.agents.work_context import DelegationResult, WorkContext
+from dragoman.agents.rollout import RolloutRecorder
+from dragoman.agents.work_context import DelegationResult, Toolbox, WorkContext
 from dragoman.errors import DragomanError, LimitReached, NotFound, ShuttingDown, StoreUnavailable
-from dragoman.events import Event
+from dragoman.events import Event, Events
 from dragoman.run import Message, Run, RunEventKind, RunStatus, RunUsage, Step, new_run_id
+from dragoman.runs.journal import Journal
 from dragoman.runs.journal_record import RESUMED, JournalRecord
 from dragoman.runs.loop import AgentLoop
-from dragoman.runs.parts import RunParts
+from dragoman.runs.previews import Previews
+from dragoman.runs.questions import RunQuestions
 from dragoman.runs.run_endings import error_facts, finished_facts, last_message, numbers_of, said
 from dragoman.runs.run_family import RunFamily
+from dragoman.runs.streams import RunStreams
+from dragoman.store.protocols import RunStore, ThreadStore
 from dragoman.store.records import AgentWorked, NewRun
+from dragoman.telemetry.spans import Spans
 
 _MOST_RESUMED = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunDependencies:
+    """What every execution needs. Made once by the hub, changed by nobody."""
+
+    runs: RunStore
+    threads: ThreadStore
+    journal: Journal
+    streams: RunStreams
+    questions: RunQuestions
+    agent_directory: AgentDirectory
+    toolbox: Toolbox
+    composer: Composer
+    previews: Previews
+    events: Events
+    spans: Spans = field(default_factory=Spans)
+    tally: RolloutRecorder | None = None
+    history_budget: int = 60_000
 
 
 class RunExecution:
     """Fills `RunServices` for its agent. Belongs to the task that executes it."""
 
-    def __init__(self, run: Run, family: RunFamily, parts: RunParts) -> None:
+    def __init__(self, run: Run, family: RunFamily, parts: RunDependencies) -> None:
         self.run = run
         self.family = family
         self.parts = parts

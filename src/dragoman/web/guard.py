@@ -11,22 +11,23 @@ from urllib.parse import urlsplit
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dragoman.errors import DragomanError, Unauthenticated
-from dragoman.hub import Hub
+from dragoman.hub import BoundHub
 from dragoman.identity.authenticator import AuthenticatedCaller, stranger
-from dragoman.scope import LOCAL_CALLER, Caller
+from dragoman.scope import LOCAL_CALLER, NOBODY, Caller
 from dragoman.web.problems import WrongHost, WrongOrigin, problem
 from dragoman.web.scopes import OPEN_PATHS, SCOPES, check_scope
 
 CALLER = "dragoman.caller"  # where the guard leaves it in a request's scope
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
-# Who asks where no credential is needed: in no workspace, with no right to anything.
-NOBODY = Caller(workspace="-", user="-", grants=(frozenset(),))
 Admit = Callable[[str], Awaitable[AuthenticatedCaller]]
 
 
-def caller_in(scope: Scope, hub: Hub) -> Caller:
-    """Who the guard let in; without a guard, whom the hub acts for."""
-    return scope.get(CALLER) or hub.caller
+def bound_hub(hub: BoundHub, scope: Scope) -> BoundHub:
+    """The hub for who was let in. Every request is bound here, once: what comes after has no other hub."""
+    caller: Caller | None = scope.get(CALLER)
+    if caller is None:
+        raise Unauthenticated("nobody has said who asks")
+    return hub.acting_for(caller)
 
 
 class Guard:

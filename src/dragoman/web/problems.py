@@ -27,6 +27,7 @@ TABLE: dict[str, tuple[int, str]] = {
     "approval_pending": (409, "A person has to answer first"),
     "approval_refused": (403, "A person said no"),
     "unauthenticated": (401, "Who are you?"),
+    "not_open": (503, "Dragoman is not open"),
     "wrong_host": (421, "This host name is not served here"),
     "wrong_origin": (403, "Pages of this origin may not ask"),
     "wrong_method": (405, "This method is not served here"),

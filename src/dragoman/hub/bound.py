@@ -1,0 +1,21 @@
+"""What every service of the hub is: the runtime, seen by one caller."""
+
+from typing import TYPE_CHECKING
+
+from dragoman.scope import Caller
+
+if TYPE_CHECKING:
+    from dragoman.hub.runtime import Runtime
+
+
+class Bound:
+    """A service for one caller. It keeps nothing itself, so it costs nothing to make one.
+
+    Whoever has one can only act for its caller; for somebody else another one is made, in so many words.
+    """
+
+    __slots__ = ("_caller", "_runtime")
+
+    def __init__(self, runtime: "Runtime", caller: Caller) -> None:
+        self._runtime = runtime
+        self._caller = caller

@@ -1,0 +1,310 @@
+"""Everything that one installation at work consists of: built here, in the order of dependence, read from
+top to bottom, and closed in the other order.
+
+Its parts know no default caller: whoever uses one says for whom. What a caller may do with them is what the
+services say (`Bound`), which are made of this and a caller.
+"""
+
+import asyncio
+import os
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Self
+
+from dragoman.access import AccessRules, ActiveConnectors, ApprovalGate, Budgets, ConcurrencyLimits
+from dragoman.agents.models import Models
+from dragoman.calls import Auditor, Recorder, Road, open_auditor, open_recorder
+from dragoman.catalog import Catalog
+from dragoman.catalog.search import Search
+from dragoman.connections.http_clients import HttpClients
+from dragoman.connections.native import NativeTools
+from dragoman.connections.oauth import AuthorizationFlows, Authorizations
+from dragoman.connections.openapi.source import OpenApiServices
+from dragoman.connections.pool import Connections
+from dragoman.connections.source_router import SourceRouter
+from dragoman.discovery import McpRegistry
+from dragoman.errors import NotFound, NotOpen
+from dragoman.events import Events
+from dragoman.hub.agent_records import AgentRecords
+from dragoman.hub.api_keys import ApiKeys
+from dragoman.hub.audit import forget_entries
+from dragoman.hub.background_tasks import BackgroundTasks
+from dragoman.hub.code import make_sandbox
+from dragoman.hub.configuration_files import ConfigurationFiles
+from dragoman.hub.connection_watcher import ConnectionWatcher
+from dragoman.hub.connector_agents import ConnectorAgents
+from dragoman.hub.connector_registry import ConnectorRegistry
+from dragoman.hub.deferred_tools import DeferredTools
+from dragoman.hub.embedding import open_embeddings
+from dragoman.hub.engine import RunEngine
+from dragoman.hub.loaded_tools import LoadedTools
+from dragoman.hub.locks import Locks
+from dragoman.hub.native_tools import add_shipped_tools, native_connector
+from dragoman.hub.people import issuer_of
+from dragoman.hub.permissions import Permissions
+from dragoman.hub.redacted_secrets import RedactedSecrets
+from dragoman.hub.rollout import RolloutState
+from dragoman.hub.tool_lists import ToolLists
+from dragoman.identity.authenticator import Authenticator, open_authenticator
+from dragoman.identity.directory import Directory, make_local
+from dragoman.sandbox import CodeSandbox
+from dragoman.scope import Caller
+from dragoman.settings import Settings
+from dragoman.store import KeptResult, Store, open_store
+from dragoman.telemetry.redaction import Redactor
+from dragoman.vault import KeySupply, Vault
+
+_TIDY_EVERY = 600.0
+
+
+class Runtime:
+    """The parts are there from `async with` on until its end; asked for at any other time, they say so.
+
+    `owner` is for whom the installation itself does what belongs to no user.
+    """
+
+    store: Store
+    vault: Vault
+    directory: Directory
+    authenticator: Authenticator
+    recorder: Recorder
+    auditor: Auditor
+    events: Events
+    catalog: Catalog
+    registry: ConnectorRegistry
+    locks: Locks
+    tasks: BackgroundTasks
+    watcher: ConnectionWatcher
+    clients: HttpClients
+    authorizations: Authorizations
+    flows: AuthorizationFlows
+    services: OpenApiServices
+    servers: Connections
+    sources: SourceRouter
+    agent_records: AgentRecords
+    connector_agents: ConnectorAgents
+    lists: ToolLists
+    active: ActiveConnectors
+    approvals: ApprovalGate
+    limits: ConcurrencyLimits
+    budgets: Budgets
+    road: Road
+    permissions: Permissions
+    keys: ApiKeys
+    mcp_registry: McpRegistry
+    search: Search
+    loaded: LoadedTools
+    loading: DeferredTools
+    sandbox: CodeSandbox
+    models: Models
+    rollout: RolloutState
+    engine: RunEngine
+    folders: ConfigurationFiles
+
+    def __init__(self, settings: Settings, owner: Caller, redactor: Redactor, store: Store | None) -> None:
+        """`store` is used instead of the database that the settings name; whoever opened it closes it."""
+        self.settings = settings
+        self.owner = owner
+        self.redactor = redactor
+        self._given_store = store
+        self.native = NativeTools()
+        self.native_connector = native_connector()
+        self._stack = AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        async with AsyncExitStack() as stack:
+            stack.callback(self._forget_parts)
+            await self._open_store(stack)
+            await self._open_sources(stack)
+            self._lay_road()
+            await self._open_tools(stack)
+            await self._open_agents(stack)
+            await self._start_work()
+            self._stack = stack.pop_all()
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self._stack.aclose()
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Asked only for what is not there: costs nothing while the parts are."""
+            if name not in type(self).__annotations__:
+                raise AttributeError(name)
+            raise NotOpen(
+                "the hub is not open", hint="use it inside of `async with Hub() as hub:`, and not after it"
+            )
+
+    async def _open_store(self, stack: AsyncExitStack) -> None:
+        """What is remembered, who belongs here, what exists."""
+        settings = self.settings
+        store = self._given_store or await stack.enter_async_context(open_store(settings.store_url))
+        self.store = store
+        supply = KeySupply(settings.key_file, settings.key, settings.key_command)
+        self.vault = Vault(store.connectors, await supply.ring(await store.connectors.key_ids()), supply)
+        await self.vault.check()
+        await make_local(store.people)
+        self.directory = Directory(store.people)
+        self.authenticator = await stack.enter_async_context(
+            open_authenticator(store.people, self.directory, issuer_of(settings))
+        )
+        self.recorder = await stack.enter_async_context(open_recorder(store))
+        self.auditor = await stack.enter_async_context(open_auditor(store.audit))
+        self.events = Events()
+        stack.callback(self.events.close)
+        self.catalog = await Catalog.load(store, self.events)
+        self.registry = ConnectorRegistry(await store.connectors.list())
+        self.registry.put(self.native_connector)
+        self.locks = Locks()
+
+    async def _open_sources(self, stack: AsyncExitStack) -> None:
+        """How connectors are reached, and who hears what happens to them."""
+        settings = self.settings
+        self.watcher = ConnectionWatcher(
+            self.events, self.recorder, self.catalog, self.registry, self.redactor
+        )
+        self.tasks = await stack.enter_async_context(BackgroundTasks())
+        stack.callback(self.watcher.detach)
+        self.clients = await stack.enter_async_context(
+            HttpClients(multi_user=settings.multi_user, allowed_networks=settings.allowed_networks)
+        )
+        self.authorizations = await stack.enter_async_context(
+            Authorizations(self.vault, self.store.usage, self.clients, self.redactor.register)
+        )
+        self.flows = AuthorizationFlows(
+            self.store.connectors, self.vault, self.authorizations, self.public_url
+        )
+        secrets = RedactedSecrets(self.vault, self.redactor, self.authorizations)
+        self.services = await stack.enter_async_context(OpenApiServices(secrets, self.watcher, self.clients))
+        self.servers = await stack.enter_async_context(
+            Connections(
+                secrets,
+                self.watcher,
+                self.clients,
+                max_servers=settings.max_servers,
+                max_spawns=settings.max_spawns,
+            )
+        )
+        self.sources = SourceRouter(self.servers, self.services, self.native)
+        self.agent_records = AgentRecords(self.store.agents, self.events)
+        self.connector_agents = ConnectorAgents(self.store, self.agent_records)
+        self.lists = ToolLists(
+            store=self.store,
+            registry=self.registry,
+            catalog=self.catalog,
+            sources=self.sources,
+            agents=self.connector_agents,
+            locks=self.locks,
+        )
+        self.watcher.attach(self.tasks, self.lists.relist_over)
+
+    def _lay_road(self) -> None:
+        """Who may call what, how much of it, and the road that every call takes."""
+        self.permissions = Permissions(self.settings.multi_user)
+        self.keys = ApiKeys(self.store, self.authenticator, self.auditor)
+        self.active = ActiveConnectors(self.store.threads, self.directory, self.registry.list, self.catalog)
+        self.approvals = ApprovalGate(
+            self.store.approvals, self.vault, self.directory, self.events, self.settings.approval_wait
+        )
+        self.limits = ConcurrencyLimits()
+        self.budgets = Budgets(self.store.usage, self.directory)
+        self.road = Road(
+            catalog=self.catalog,
+            access=AccessRules(self.active),
+            approvals=self.approvals,
+            limits=self.limits,
+            budgets=self.budgets,
+            sources=self.sources,
+            store=self.store,
+            recorder=self.recorder,
+            auditor=self.auditor,
+            events=self.events,
+            redactor=self.redactor,
+        )
+
+    async def _open_tools(self, stack: AsyncExitStack) -> None:
+        """Tools of this process; how tools are found, deferred, loaded and called by code."""
+        settings = self.settings
+        add_shipped_tools(self.native, settings)
+        self.declare_native()
+        self.mcp_registry = McpRegistry(settings.registry_url)
+        self.search = Search(
+            self.catalog,
+            await stack.enter_async_context(open_embeddings(settings.search_embedder, settings.home)),
+        )
+        self.loaded = await LoadedTools.load(self.store.threads)
+        self.loading = DeferredTools(
+            catalog=self.catalog,
+            search=self.search,
+            loaded=self.loaded,
+            directory=self.directory,
+            events=self.events,
+            narrowed=self.active.narrowed,
+            default=settings.defer_tools,
+            budget=settings.tool_budget,
+        )
+        self.sandbox = await stack.enter_async_context(make_sandbox(self))
+
+    async def _open_agents(self, stack: AsyncExitStack) -> None:
+        """Who decides, and the runs of their work."""
+        settings = self.settings
+        self.models = await stack.enter_async_context(
+            Models(settings.model, settings.model_fallbacks, environment=os.environ)
+        )
+        await self.connector_agents.reconcile()
+        self.rollout = RolloutState(
+            settings=settings, store=self.store, auditor=self.auditor, events=self.events
+        )
+        self.engine = await stack.enter_async_context(RunEngine(self))
+
+    async def _start_work(self) -> None:
+        """What the app's files say, then all that goes on by itself."""
+        self.folders = ConfigurationFiles(self)
+        await self.folders.start(self.tasks)
+        self.lists.start_first(self.tasks, self.owner)
+        self.tasks.start(self._keep_tidy(), "forget old results and calls")
+        self.tasks.start(self.engine.resume_left(), "resume runs that were left")
+
+    @property
+    def is_open(self) -> bool:
+        return "catalog" in vars(self)
+
+    @property
+    def public_url(self) -> str | None:
+        """How browsers reach the service, where a setting says so."""
+        url = self.settings.public_url
+        return url.rstrip("/") if url else None
+
+    def declare_native(self) -> None:
+        self.catalog.declare(self.native_connector, self.native.definitions())
+
+    async def kept_result(self, handle: str, caller: Caller) -> KeptResult:
+        """The whole of a result of theirs that was cut."""
+        kept = await self.store.calls.find_result(caller.workspace, caller.user, handle)
+        if kept is None:
+            raise NotFound(
+                f"there is no kept result {handle[:80]!r}",
+                hint=f"results are kept for {self.settings.keep_results_days:g} days",
+            )
+        return kept
+
+    async def tidy(self) -> None:
+        """Forgets what is older than the settings say, and closes what nobody answered in time."""
+        settings, now = self.settings, datetime.now(UTC)
+        await self.store.calls.forget_results(now - timedelta(days=settings.keep_results_days))
+        await self.store.calls.forget(now - timedelta(days=settings.keep_calls_days))
+        await self.loaded.tidy(now - timedelta(days=settings.keep_calls_days))
+        await self.store.approvals.expire(now)
+        await self.budgets.tidy()
+        await self.rollout.tidy()
+        await forget_entries(self.store.audit, now - timedelta(days=settings.keep_audit_days))
+
+    async def _keep_tidy(self) -> None:
+        while True:
+            await asyncio.sleep(_TIDY_EVERY)
+            await self.tidy()
+
+    def _forget_parts(self) -> None:
+        for name in type(self).__annotations__:
+            vars(self).pop(name, None)

@@ -1,0 +1,101 @@
+"""The tools of connectors, listed anew and taken into the catalog. Decides no rights: who asks has them.
+
+At a start nothing connects but what is eager or has no tools yet.
+"""
+
+from contextlib import suppress
+from dataclasses import replace
+
+from dragoman.catalog import Catalog, ToolChanges
+from dragoman.connections.source import Listing, Sources
+from dragoman.connector import Connector
+from dragoman.errors import DragomanError
+from dragoman.hub.background_tasks import BackgroundTasks
+from dragoman.hub.connector_agents import ConnectorAgents
+from dragoman.hub.connector_registry import ConnectorRegistry
+from dragoman.hub.locks import Locks
+from dragoman.scope import Caller, holder_of, identity_of
+from dragoman.store import Store
+
+
+class ToolLists:
+    """`skipped` are the tools of each connector that could not be taken, by its id."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        registry: ConnectorRegistry,
+        catalog: Catalog,
+        sources: Sources,
+        agents: ConnectorAgents,
+        locks: Locks,
+    ) -> None:
+        self._store = store
+        self._registry = registry
+        self._catalog = catalog
+        self._sources = sources
+        self._agents = agents
+        self._locks = locks
+        self.skipped: dict[str, tuple[str, ...]] = {}
+
+    async def relist(self, connector: Connector, caller: Caller) -> ToolChanges:
+        with self._catalog.populating(connector):
+            listing = await self._sources.list_tools(connector, caller)
+            return await self._take(connector, listing, (caller.workspace, caller.user))
+
+    async def relist_over(self, connector: Connector, identity: str) -> None:
+        """Lists anew over a connection that is open already."""
+        with self._catalog.populating(connector):
+            if listing := await self._sources.list_tools_again(connector, identity):
+                await self._take(connector, listing, holder_of(identity))
+
+    async def try_first(self, connector: Connector, owner: Caller) -> None:
+        """The first look at a server. `owner` stands for a connector that belongs to no user."""
+        workspace = connector.workspace or owner.workspace
+        with suppress(DragomanError):  # its state says why, and it is tried again
+            await self.relist(connector, Caller(workspace, connector.owner or owner.user))
+
+    def start_first(self, tasks: BackgroundTasks, owner: Caller) -> None:
+        for connector in self._registry.all():
+            is_unknown = self._catalog.state(connector.id) == "empty"
+            if (
+                connector.kind != "native"
+                and connector.enabled
+                and (connector.configuration.eager or is_unknown)
+                and connector.configuration.auto_discover
+            ):
+                tasks.start(self.try_first(connector, owner), f"first list of {connector.slug}")
+
+    async def tell_agents(self, connector: Connector) -> None:
+        """The connector's agent hears of what is new of it."""
+        if known := self._registry.newest(connector):
+            await self._agents.connector_kept(known)
+
+    async def _take(self, connector: Connector, listing: Listing, holder: tuple[str, str]) -> ToolChanges:
+        """A list that was shown to one user with credentials of their own is that user's alone."""
+        if connector.lists_per_user:
+            workspace, user = holder
+            identity = identity_of(Caller(workspace, user), "user")
+            changes = await self._catalog.refresh(connector, listing, identity, user)
+        else:
+            changes = await self._catalog.refresh(connector, listing)
+        self.skipped[connector.id] = changes.skipped
+        if await self._learn(connector, listing) or changes:
+            await self.tell_agents(connector)
+        return changes
+
+    async def _learn(self, connector: Connector, listing: Listing) -> bool:
+        """Remembers what the connection told: the era saves a round trip next time. False: nothing new."""
+        async with self._locks.of("connector", connector.id):
+            known = self._registry.newest(connector)
+            if known is None or known.revision != connector.revision:
+                return False
+            learned = replace(
+                known, era=listing.era, instructions=listing.instructions, server=listing.server
+            )
+            if learned != known:
+                await self._store.connectors.update(learned)
+                self._registry.put(learned)
+                self._catalog.adopt(learned)
+            return learned != known
