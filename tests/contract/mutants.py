@@ -36,7 +36,7 @@ MUTANTS = (
     Mutant(
         "rights are not checked",
         "is_theirs = tool.connector_id == connector.id",
-        "return\n        is_theirs = tool.connector_id == connector.id",
+        "return\n    is_theirs = tool.connector_id == connector.id",
         (
             "test_a_disabled_tool_and_a_disabled_connector_refuse",
             "test_code_may_not_call_what_is_not_open_to_code",

@@ -8,6 +8,7 @@ from importlib.metadata import version
 from typing import Any
 
 from fastapi import FastAPI
+from fastapi.encoders import jsonable_encoder
 from starlette.types import Receive, Scope, Send
 
 from dragoman.api import (
@@ -121,7 +122,7 @@ class _Documented(FastAPI):
                     **named,
                     "summary": "Call Tool",
                     "operationId": "call_tool_api_call_post",
-                    "requestBody": request_body(CallRequest),
+                    "requestBody": jsonable_encoder(request_body(CallRequest), exclude_none=True),
                 }
             }
         return super().openapi()
