@@ -1,20 +1,24 @@
 """MCP over stdin and stdout, to a running service or to a hub of this process. Imports the whole stack."""
 
+import asyncio
 import sys
 import tempfile
+import threading
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 import aiohttp
 
 from dragoman.cli.door import RunningService
-from dragoman.cli.line_reader import lines_of
 from dragoman.cli.private_endpoint import serving
 from dragoman.hub import Hub
 from dragoman.mcp_endpoint.bridge import Bridge
 from dragoman.settings import Settings
 from dragoman.telemetry.redaction import Redactor
+
+_AHEAD = 100  # lines read before they are asked for
 
 
 async def speak(settings: Settings, service: RunningService | None, path: str, redactor: Redactor) -> None:
@@ -38,7 +42,7 @@ async def _bridge(http: aiohttp.ClientSession, url: str, where: str) -> None:
         out.write(line + b"\n")
         out.flush()
 
-    await Bridge(http, url, write, where).run(lines_of(sys.stdin.buffer))
+    await Bridge(http, url, write, where).run(_lines_of(sys.stdin.buffer))
 
 
 @asynccontextmanager
@@ -63,3 +67,29 @@ def _client(connector: aiohttp.BaseConnector | None, headers: dict[str, str]) ->
         timeout=aiohttp.ClientTimeout(total=None, sock_connect=10.0),
         trust_env=connector is None,
     )
+
+
+async def _lines_of(file: BinaryIO) -> AsyncGenerator[bytes]:
+    """Read by a thread, so that the loop never waits; ends with the file.
+
+    The thread is a daemon: a read that never returns does not keep the process.
+    """
+    loop = asyncio.get_running_loop()
+    lines: asyncio.Queue[bytes] = asyncio.Queue()
+    room = threading.Semaphore(_AHEAD)
+
+    def read() -> None:
+        while True:
+            room.acquire()
+            try:
+                line = file.readline()
+                loop.call_soon_threadsafe(lines.put_nowait, line)
+            except (OSError, ValueError, RuntimeError):
+                return  # the file, or the loop, was closed
+            if not line:
+                return
+
+    threading.Thread(target=read, name="stdin", daemon=True).start()
+    while line := await lines.get():
+        room.release()
+        yield line
