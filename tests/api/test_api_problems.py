@@ -10,6 +10,7 @@ from live import open_service
 
 from dragoman.api.problems import add_problems
 from dragoman.errors import DragomanError, RateLimited
+from dragoman.hub import BoundHub
 from dragoman.web.problems import TABLE, problem
 from servers.processes import stdio
 
@@ -166,8 +167,8 @@ async def test_a_fault_of_ours_is_a_problem_without_its_trace(
         async def broken(*arguments: Any, **facts: Any) -> Any:
             raise RuntimeError(SECRET)
 
-        monkeypatch.setattr(live.hub, "call", broken)
-        monkeypatch.setattr(live.hub, "calls", broken)
+        monkeypatch.setattr(BoundHub, "call", broken)
+        monkeypatch.setattr(BoundHub, "calls", broken)
         for reply in (
             await live.ask("POST", "/api/call", {"tool": "x"}),
             await live.ask("GET", "/api/calls"),

@@ -43,7 +43,7 @@ from dragoman.hub import Hub
 from dragoman.telemetry.logs import get_logger
 from dragoman.web.bodies import MAX_BODY, limited, read_body
 from dragoman.web.guard import bound_hub
-from dragoman.web.problems import internal, problem
+from dragoman.web.problems import WrongMethod, internal, problem
 
 CALL = "/api/call"  # the hot path: nothing of FastAPI is between it and the road
 _TEXT = "Tools of every connected server, behind one address. Errors are RFC 9457 problems."
@@ -85,8 +85,8 @@ class Api:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
-        if scope["path"] == CALL and scope["method"] == "POST":
-            await self._call(scope, receive, send)
+        if scope["path"] == CALL:
+            await (self._call if scope["method"] == "POST" else _refuse)(scope, receive, send)
             return
         try:
             await self._app(scope, limited(receive, self._max_body), send)
@@ -109,6 +109,15 @@ class Api:
         length = (b"content-length", b"%d" % len(answer))
         await send({"type": "http.response.start", "status": 200, "headers": [_JSON, length]})
         await send({"type": "http.response.body", "body": answer})
+
+
+async def _refuse(scope: Scope, receive: Receive, send: Send) -> None:
+    error = WrongMethod(
+        f"{scope['method'][:20]} is not served at {CALL}", hint="GET /api/openapi.json lists what there is"
+    )
+    response = problem(error)
+    response.headers["Allow"] = "POST"
+    await response(scope, receive, send)
 
 
 class _Documented(FastAPI):
