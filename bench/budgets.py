@@ -17,16 +17,16 @@ from dragoman.calls import Auditor
 from dragoman.calls.records import FinishedCall
 from dragoman.connector import Configuration, Connector
 from dragoman.identity.directory import Directory
-from dragoman.people import Bounds, User, Workspace
+from dragoman.people import User, UserLimits, Workspace
 from dragoman.store import open_store
 from dragoman.tool import Tool, ToolCall, ToolDefinition
 
 MANY = 10**9
 FREE, HOURLY, ALL = "no bound", "calls per hour", "every bound"
 BOUNDS = {
-    FREE: Bounds(),
-    HOURLY: Bounds(calls_per_hour=MANY),
-    ALL: Bounds(
+    FREE: UserLimits(),
+    HOURLY: UserLimits(calls_per_hour=MANY),
+    ALL: UserLimits(
         calls_per_minute=MANY,
         calls_per_hour=MANY,
         tokens_per_day=MANY,

@@ -6,7 +6,9 @@ a person talks to first. What an agent may reach is a part of what its user may,
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Annotated, Literal
+
+from dragoman.setting import Setting
 
 AgentKind = Literal["assistant", "worker", "connector"]
 AgentStatus = Literal["active", "stopped"]
@@ -33,14 +35,47 @@ class Agent:
     kind: AgentKind
     owner: str = ""
     status: AgentStatus = "active"
-    description: str = ""
-    instructions: str = ""
-    model: str | None = None
-    fallbacks: tuple[str, ...] = ()
-    capabilities: frozenset[str] | None = None
-    connectors: tuple[str, ...] | None = None
+    description: Annotated[
+        str, Setting("Its job in one sentence; others choose it by that.", "Work", "owner")
+    ] = ""
+    instructions: Annotated[str, Setting("How it should work.", "Work", "owner")] = ""
+    model: Annotated[
+        str | None,
+        Setting('What it thinks with, such as "openai:gpt-5"; none: the default.', "Model", "owner"),
+    ] = None
+    fallbacks: Annotated[
+        tuple[str, ...],
+        Setting("Models that step in when the first fails.", "Model", "owner", flag="--fallback"),
+    ] = ()
+    capabilities: Annotated[
+        frozenset[str] | None,
+        Setting(
+            "Tools, or beginnings of their names; none: all that its user has.",
+            "Tools",
+            "owner",
+            flag="--capability",
+        ),
+    ] = None
+    connectors: Annotated[
+        tuple[str, ...] | None,
+        Setting("Whose tools it may use; a worker has those that it was given.", "Tools", "owner", flag="--"),
+    ] = None
     connector_id: str | None = None
-    exposure: Exposure = "auto"
+    exposure: Annotated[
+        Exposure,
+        Setting(
+            "How its tools are shown to it.",
+            "Tools",
+            "owner",
+            words={
+                "auto": "auto: what suits the tools it has",
+                "direct": "direct: all its tools at once",
+                "search": "search: it searches for the tools it needs",
+                "delegate": "delegate: it asks the agents of connectors",
+                "code": "code: it writes programs that call tools",
+            },
+        ),
+    ] = "auto"
     created_at: datetime = field(default_factory=_now)
     updated_at: datetime = field(default_factory=_now)
 

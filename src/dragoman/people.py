@@ -5,10 +5,11 @@ Knows no store and no door. Ids are random; names are for people.
 
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Annotated, Literal
 
-from dragoman.connector import Policy
+from dragoman.connector import LIMITS, Policy
 from dragoman.scope import Way
+from dragoman.setting import Setting
 
 UserRole = Literal["member", "admin"]
 KeyScope = Literal["read", "call", "manage", "approve", "admin"]
@@ -20,20 +21,32 @@ def _now() -> datetime:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bounds:
-    """What one user may use. None is no bound. Money is in dollars."""
+class UserLimits:
+    """What one user may use. None is no limit. Money is in dollars."""
 
-    calls_per_hour: int | None = None
-    tokens_per_day: int | None = None
-    cost_per_day: float | None = None
-    calls_per_minute: int | None = None
-    max_concurrency: int | None = None
-    max_connectors_per_thread: int | None = None
+    calls_per_minute: Annotated[
+        int | None, Setting("Calls in a minute.", LIMITS, "narrow", label="calls a minute")
+    ] = None
+    calls_per_hour: Annotated[
+        int | None, Setting("Calls in an hour.", LIMITS, "narrow", label="calls an hour")
+    ] = None
+    tokens_per_day: Annotated[
+        int | None, Setting("Tokens of models in a day.", LIMITS, "narrow", label="tokens a day")
+    ] = None
+    cost_per_day: Annotated[
+        float | None, Setting("Dollars in a day.", LIMITS, "narrow", label="dollars a day")
+    ] = None
+    max_concurrency: Annotated[
+        int | None, Setting("Calls at once.", LIMITS, "narrow", label="calls at once")
+    ] = None
+    max_connectors_per_thread: Annotated[
+        int | None, Setting("Connectors in one thread.", LIMITS, "narrow", label="connectors in a thread")
+    ] = None
 
-    def narrowed_by(self, nearer: "Bounds") -> "Bounds":
+    def narrowed_by(self, nearer: "UserLimits") -> "UserLimits":
         """The smaller of each: a nearer tier can take away, never give."""
         both = {item.name: (getattr(self, item.name), getattr(nearer, item.name)) for item in fields(self)}
-        return Bounds(
+        return UserLimits(
             **{
                 name: min((one for one in pair if one is not None), default=None)
                 for name, pair in both.items()
@@ -47,8 +60,11 @@ class Workspace:
 
     id: str
     name: str
-    approval: Policy = "default"
-    bounds: Bounds = Bounds()
+    approval: Annotated[
+        Policy,
+        Setting("When a person must say yes, for every tool that says nothing nearer.", "Rights", "owner"),
+    ] = "default"
+    bounds: UserLimits = UserLimits()
     created_at: datetime = field(default_factory=_now)
 
 
@@ -56,9 +72,13 @@ class Workspace:
 class Preferences:
     """What a user chooses: the connectors of a new thread (None: all), and bounds of their own."""
 
-    connectors: tuple[str, ...] | None = None
-    auto_load: bool = True
-    bounds: Bounds = Bounds()
+    connectors: Annotated[
+        tuple[str, ...] | None, Setting("The connectors of a new thread; none: all.", "New threads", "owner")
+    ] = None
+    auto_load: Annotated[
+        bool, Setting("Whether a new thread starts with them, or with none.", "New threads", "owner")
+    ] = True
+    bounds: UserLimits = UserLimits()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,11 +91,21 @@ class User:
     id: str
     workspace: str
     name: str
-    role: UserRole = "member"
-    capabilities: frozenset[str] = frozenset({"mcp_integration"})
-    bounds: Bounds = Bounds()
+    role: Annotated[UserRole, Setting("What they may manage.", "Rights", "owner")] = "member"
+    capabilities: Annotated[
+        frozenset[str],
+        Setting(
+            "What they may use: mcp_integration (all), mcp_<connector> or a tool's name.",
+            "Rights",
+            "owner",
+            flag="--capability",
+        ),
+    ] = frozenset({"mcp_integration"})
+    bounds: UserLimits = UserLimits()
     preferences: Preferences = Preferences()
-    is_active: bool = True
+    is_active: Annotated[
+        bool, Setting("Whether they are let in.", "Rights", "owner", flag="--active/--inactive")
+    ] = True
     external: str | None = None
     created_at: datetime = field(default_factory=_now)
 
@@ -93,11 +123,25 @@ class ApiKey:
     name: str
     hash: str = field(repr=False)
     hint: str
-    scopes: frozenset[KeyScope] = frozenset({"read", "call"})
-    capabilities: frozenset[str] | None = None
-    way: Way = "direct"
+    scopes: Annotated[frozenset[KeyScope], Setting("What it may do.", "Rights", "owner", flag="--scope")] = (
+        frozenset({"read", "call"})
+    )
+    capabilities: Annotated[
+        frozenset[str] | None,
+        Setting(
+            "What it may use of what its user may; none: all of it.", "Rights", "owner", flag="--capability"
+        ),
+    ] = None
+    way: Annotated[
+        Way,
+        Setting(
+            "Who acts with it; with agent and mcp it is a model, and approvals bind it.", "Rights", "owner"
+        ),
+    ] = "direct"
     created_at: datetime = field(default_factory=_now)
-    expires_at: datetime | None = None
+    expires_at: Annotated[
+        datetime | None, Setting("When it ends; none: it does not.", "Rights", "owner", flag="--expires")
+    ] = None
     revoked_at: datetime | None = None
     last_used_at: datetime | None = None
 

@@ -7,90 +7,130 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Literal, get_args, get_type_hints
+from typing import Annotated, Any, Literal, get_args, get_type_hints
 
 from platformdirs import user_data_path
 
 from dragoman.errors import InvalidConfig
 from dragoman.scope import LOCAL_WORKSPACE, Deferral
+from dragoman.setting import Setting
 
 PREFIX = "DRAGOMAN_"
 USE_AGENTS = "USE_MCP_AGENTS"
 Discovery = Literal["off", "manual", "automatic"]
+_SERVICE = "Service"
+_USERS = "Users and keys"
+_AGENTS = "Agents and search"
+_ROLLOUT = "Rollout of agents"
+_RESOURCES = "Times and sizes"
+_TOOLS = "Tools of this machine"
+_FILES = "Files and discovery"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """`home` holds every file that Dragoman keeps; `database_url` moves the facts to PostgreSQL.
+    """Each says of itself what it means. What the operator sets of the rollout at run time wins."""
 
-    `configuration` (a dragoman.toml), `action_servers` (a file) and `agent_configs` (a folder) are the app's
-    configuration: read at every start and watched. `discovery` says who may search the registry of MCP
-    servers at `registry_url`: nobody, people, or agents too.
-
-    `multi_user` opens the service to many: each comes with an API key, or with a JWT of `oidc_issuer` for
-    `oidc_audience` (its users belong to `oidc_workspace`, or to the one that `oidc_workspace_claim` names).
-    With `oidc_client_id`, people sign in to the console there; its `oidc_client_secret`, where it has one.
-    What people add then reaches public addresses only, and those in `allowed_networks`. `public_url` is how
-    browsers reach this service. `programmatic_calling` lets code call what only reads, unless a tool says
-    otherwise. The master key is in the home's file, in `key`, or printed by `key_command`.
-
-    `model` is what agents think with where they name none of their own ("openai:gpt-5"; with commas: the
-    model and those that step in); without one, a provider's key in the environment or a local Ollama decides.
-
-    `defer_tools` says whether a model gets a tool only once it was found and loaded; `auto`: as soon as all
-    tools together take more than `tool_budget` tokens. A connector can say otherwise of its own.
-    `search_embedder` (`openai:text-embedding-3-small`, `ollama:…`, `sentence-transformers:…`) tells search
-    what texts mean in place of the vectors that come along; it is sent what tools say of themselves, and
-    the questions.
-
-    `rollout_share` percent of all users, and those of `rollout_workspaces` and `rollout_users`, reach
-    connectors through the agents of connectors, the others directly; `USE_MCP_AGENTS` (true, false or a
-    percentage) says the same in one word. What the operator sets at run time wins. The runs of the last
-    `rollout_hours` are compared, at least `rollout_sample` of each.
-    """
-
-    home: Path = field(default_factory=lambda: user_data_path("dragoman", appauthor=False))
-    database_url: str | None = field(default=None, repr=False)
-    host: str = "127.0.0.1"
-    port: int = 8765
-    allowed_hosts: tuple[str, ...] = ()
-    multi_user: bool = False
-    public_url: str | None = None
-    oidc_issuer: str | None = None
-    oidc_audience: str | None = None
-    oidc_client_id: str | None = None
-    oidc_client_secret: str | None = field(default=None, repr=False)
-    oidc_workspace: str = LOCAL_WORKSPACE
-    oidc_workspace_claim: str | None = None
-    allowed_networks: tuple[str, ...] = ()
-    key: str | None = field(default=None, repr=False)
-    key_command: str | None = None
-    model: str | None = None
-    model_fallbacks: tuple[str, ...] = ()
-    programmatic_calling: bool = True
-    defer_tools: Deferral = "auto"
-    tool_budget: int = 10_000
-    search_embedder: str | None = None
-    rollout_share: float = 0.0
-    rollout_workspaces: tuple[str, ...] = ()
-    rollout_users: tuple[str, ...] = ()
-    rollout_sample: int = 20
-    rollout_hours: float = 24.0
-    approval_wait: float = 120.0
-    keep_audit_days: float = 365.0
-    max_servers: int = 64
-    max_spawns: int = 4
-    keep_results_days: float = 7.0
-    keep_calls_days: float = 30.0
-    native_tools: tuple[str, ...] = ()
-    tools_root: Path | None = None
-    configuration: Path | None = None
-    action_servers: Path | None = None
-    agent_configs: Path | None = None
-    discovery: Discovery = "manual"
-    registry_url: str = "https://registry.modelcontextprotocol.io"
-    log_level: str = "warning"
-    log_json: bool = False
+    home: Annotated[Path, Setting("Every file that Dragoman keeps.", _SERVICE)] = field(
+        default_factory=lambda: user_data_path("dragoman", appauthor=False)
+    )
+    database_url: Annotated[
+        str | None, Setting("`postgresql://…` for PostgreSQL in place of SQLite in the home.", _SERVICE)
+    ] = field(default=None, repr=False)
+    host: Annotated[str, Setting("Where the service listens.", _SERVICE)] = "127.0.0.1"
+    port: Annotated[int, Setting("The port it listens on.", _SERVICE)] = 8765
+    allowed_hosts: Annotated[
+        tuple[str, ...],
+        Setting("Host names by which requests may come, beside those of this machine.", _SERVICE),
+    ] = ()
+    multi_user: Annotated[
+        bool, Setting("Open to many: each comes with an API key, or with a JWT of the issuer.", _USERS)
+    ] = False
+    public_url: Annotated[str | None, Setting("How browsers reach this service.", _USERS)] = None
+    oidc_issuer: Annotated[str | None, Setting("Whose JWTs are let in.", _USERS)] = None
+    oidc_audience: Annotated[str | None, Setting("For whom those JWTs must be made.", _USERS)] = None
+    oidc_client_id: Annotated[str | None, Setting("As whom the console signs people in there.", _USERS)] = (
+        None
+    )
+    oidc_client_secret: Annotated[str | None, Setting("That client's secret, where it has one.", _USERS)] = (
+        field(default=None, repr=False)
+    )
+    oidc_workspace: Annotated[str, Setting("The workspace of the issuer's users.", _USERS)] = LOCAL_WORKSPACE
+    oidc_workspace_claim: Annotated[
+        str | None, Setting("The claim that names their workspace instead.", _USERS)
+    ] = None
+    allowed_networks: Annotated[
+        tuple[str, ...],
+        Setting("Inside addresses that people's connectors may reach (CIDR), beside public ones.", _USERS),
+    ] = ()
+    key: Annotated[
+        str | None, Setting("The master key itself, in place of the file in the home.", _USERS)
+    ] = field(default=None, repr=False)
+    key_command: Annotated[str | None, Setting("A command that prints the master key.", _USERS)] = None
+    model: Annotated[
+        str | None,
+        Setting("What agents think with where they name none; with commas: and those that step in.", _AGENTS),
+    ] = None
+    model_fallbacks: Annotated[
+        tuple[str, ...], Setting("Models that step in when the first fails.", _AGENTS)
+    ] = ()
+    programmatic_calling: Annotated[
+        bool, Setting("Code may call what only reads, unless a tool says otherwise.", _AGENTS)
+    ] = True
+    defer_tools: Annotated[
+        Deferral,
+        Setting("Whether a model gets a tool only once it was found; auto: beyond the tool budget.", _AGENTS),
+    ] = "auto"
+    tool_budget: Annotated[
+        int, Setting("Tokens that all tools together may take before they are deferred.", _AGENTS)
+    ] = 10_000
+    search_embedder: Annotated[
+        str | None,
+        Setting(
+            "What search compares meanings with (`openai:text-embedding-3-small`); it is sent tools' texts.",
+            _AGENTS,
+        ),
+    ] = None
+    rollout_share: Annotated[
+        float,
+        Setting(
+            "Percent of users who reach connectors through their agents; `USE_MCP_AGENTS` says it in a word.",
+            _ROLLOUT,
+        ),
+    ] = 0.0
+    rollout_workspaces: Annotated[tuple[str, ...], Setting("Workspaces that do in any case.", _ROLLOUT)] = ()
+    rollout_users: Annotated[tuple[str, ...], Setting("Users who do in any case.", _ROLLOUT)] = ()
+    rollout_sample: Annotated[int, Setting("Fewest runs of each way that are compared.", _ROLLOUT)] = 20
+    rollout_hours: Annotated[float, Setting("Hours whose runs are compared.", _ROLLOUT)] = 24.0
+    approval_wait: Annotated[float, Setting("Seconds that a call waits for a person.", _RESOURCES)] = 120.0
+    keep_audit_days: Annotated[float, Setting("Days that the audit trail is kept.", _RESOURCES)] = 365.0
+    max_servers: Annotated[int, Setting("Most open connections at once.", _RESOURCES)] = 64
+    max_spawns: Annotated[int, Setting("Most programs that start at once.", _RESOURCES)] = 4
+    keep_results_days: Annotated[float, Setting("Days that results are kept.", _RESOURCES)] = 7.0
+    keep_calls_days: Annotated[float, Setting("Days that the records of calls are kept.", _RESOURCES)] = 30.0
+    native_tools: Annotated[
+        tuple[str, ...],
+        Setting("Tools of this machine to turn on: read_file, write_file, grep, terminal.", _TOOLS),
+    ] = ()
+    tools_root: Annotated[Path | None, Setting("The directory that those tools see.", _TOOLS)] = None
+    configuration: Annotated[
+        Path | None, Setting("A `dragoman.toml`, read at every start and watched.", _FILES)
+    ] = None
+    action_servers: Annotated[
+        Path | None, Setting("An `action_servers.json`, read at every start and watched.", _FILES)
+    ] = None
+    agent_configs: Annotated[
+        Path | None, Setting("A folder of agents, read at every start and watched.", _FILES)
+    ] = None
+    discovery: Annotated[
+        Discovery,
+        Setting("Who may search the registry of MCP servers: nobody, people, or agents too.", _FILES),
+    ] = "manual"
+    registry_url: Annotated[str, Setting("Which registry is asked.", _FILES)] = (
+        "https://registry.modelcontextprotocol.io"
+    )
+    log_level: Annotated[str, Setting("What is logged on stderr.", _RESOURCES)] = "warning"
+    log_json: Annotated[bool, Setting("Whether each line of the log is JSON.", _RESOURCES)] = False
 
     @property
     def store_url(self) -> str:

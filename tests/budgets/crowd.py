@@ -15,7 +15,7 @@ from typing import IO, Any
 
 from dragoman import Caller, Hub, Settings
 from dragoman.connector import Configuration, Connector
-from dragoman.people import Bounds, Preferences, User, Workspace
+from dragoman.people import Preferences, User, UserLimits, Workspace
 from dragoman.store import open_store
 from dragoman.tool import Tool, ToolCall, ToolDefinition, ToolOutput
 from patience import patient
@@ -27,12 +27,12 @@ async def put_user(url: str, caller: Caller = ADA, **bounds: Any) -> None:
     """A workspace and one user of it, bounded by an admin."""
     async with open_store(url) as store:
         await store.people.put_workspace(Workspace(id=caller.workspace, name=caller.workspace))
-        user = User(id=caller.user, workspace=caller.workspace, name=caller.user, bounds=Bounds(**bounds))
+        user = User(id=caller.user, workspace=caller.workspace, name=caller.user, bounds=UserLimits(**bounds))
         await store.people.put_user(user)
 
 
 def own_bounds(**bounds: Any) -> Preferences:
-    return Preferences(bounds=Bounds(**bounds))
+    return Preferences(bounds=UserLimits(**bounds))
 
 
 def made_connector(workspace: str = "acme", **configuration: Any) -> Connector:

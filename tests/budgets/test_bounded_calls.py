@@ -1,4 +1,4 @@
-"""Bounds on the whole road, with real hubs: never more than allowed, by one process or by two."""
+"""UserLimits on the whole road, with real hubs: never more than allowed, by one process or by two."""
 
 import asyncio
 import time

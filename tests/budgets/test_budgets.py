@@ -16,7 +16,7 @@ from dragoman.access import Budgets
 from dragoman.access.budgets import BudgetReservation
 from dragoman.errors import LimitReached, StoreUnavailable
 from dragoman.identity.directory import Directory
-from dragoman.people import Bounds, Workspace
+from dragoman.people import UserLimits, Workspace
 from dragoman.store import open_store
 from dragoman.store.protocols import Store, UsageStore
 from dragoman.store.records import ConcurrencyLease, UsageMeter
@@ -141,7 +141,7 @@ async def test_a_refusal_says_who_set_the_bound(database_url: str) -> None:
         assert user
         await desk.store.people.put_user(replace(user, preferences=own_bounds(calls_per_hour=0)))
         assert "set by the user" in ((await refused(desk)).hint or "")
-        strict = Workspace(id="acme", name="acme", bounds=Bounds(calls_per_hour=0))
+        strict = Workspace(id="acme", name="acme", bounds=UserLimits(calls_per_hour=0))
         await desk.store.people.put_workspace(strict)
         desk.directory.forget("acme")
         assert "set by the workspace" in ((await refused(desk)).hint or "")

@@ -11,7 +11,7 @@ import pytest
 from dragoman import Caller, Hub
 from dragoman.errors import Conflict, Denied, InvalidArguments, InvalidConfig, NotFound, Unauthenticated
 from dragoman.identity.keys import hash_of, make_key
-from dragoman.people import ApiKey, Bounds, User
+from dragoman.people import ApiKey, User, UserLimits
 from dragoman.scope import LOCAL_CALLER
 from patience import give_time, patient
 from servers.hubs import QUICK, open_hub, until
@@ -222,7 +222,7 @@ async def test_an_admin_rules_their_workspace_and_sees_no_other(tmp_path: Path, 
         eve, eves = await joined(hub, "eve", other.id)
         caller = await caller_of(hub, key)
         assert [one.id for one in await hub.acting_for(caller).people.workspaces()] == [acme.id]
-        bounds = Bounds(calls_per_hour=5)
+        bounds = UserLimits(calls_per_hour=5)
         changed = await hub.acting_for(caller).people.update_workspace(
             acme.id, approval="always", bounds=bounds
         )
@@ -336,7 +336,7 @@ async def test_wrong_values_are_refused_with_what_would_do(tmp_path: Path) -> No
         for refusal in (
             people.add_user("x", role=wrong),
             people.add_user("x", capabilities=["", "a"]),
-            people.add_user("x", bounds=Bounds(calls_per_hour=-1)),
+            people.add_user("x", bounds=UserLimits(calls_per_hour=-1)),
             people.update_workspace("local", approval=wrong),
             people.add_key("x", scopes=[wrong]),
             people.add_key("x", scopes=[]),

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from doors import Door, News, open_door, subscribed
 
-from dragoman.people import Bounds
+from dragoman.people import UserLimits
 from dragoman.scope import Caller
 from dragoman.tool import arguments_hash
 from servers.hubs import until
@@ -172,7 +172,7 @@ async def test_what_is_read_is_written_to_the_trail(tmp_path: Path) -> None:
 
 async def test_what_is_read_counts_against_the_bounds_of_its_reader(tmp_path: Path) -> None:
     async with telling(tmp_path, "2025") as (door, _):
-        await door.hub.people.update_workspace("local", bounds=Bounds(calls_per_hour=2))
+        await door.hub.people.update_workspace("local", bounds=UserLimits(calls_per_hour=2))
         for _ in range(2):
             assert "result" in (await door.ask("resources/read", {"uri": "box+test://a"})).value
         error = (await door.ask("prompts/get", {"name": "box__hello"})).value["error"]

@@ -6,21 +6,21 @@ import pytest
 from store_values import NOON, a_call, a_connector, a_secret
 
 from dragoman.errors import Conflict
-from dragoman.people import ApiKey, Bounds, Preferences, Thread, User, Workspace
+from dragoman.people import ApiKey, Preferences, Thread, User, UserLimits, Workspace
 from dragoman.store import Store
 from dragoman.store.records import AuthorizationFlow
 
 pytestmark = pytest.mark.anyio
 
-ACME = Workspace(id="acme", name="Acme", bounds=Bounds(calls_per_hour=5), created_at=NOON)
+ACME = Workspace(id="acme", name="Acme", bounds=UserLimits(calls_per_hour=5), created_at=NOON)
 ANN = User(
     id="ann",
     workspace="acme",
     name="Ann",
     role="admin",
     capabilities=frozenset({"mcp_time", "finance"}),
-    bounds=Bounds(cost_per_day=1.5),
-    preferences=Preferences(connectors=("time",), auto_load=False, bounds=Bounds(tokens_per_day=10)),
+    bounds=UserLimits(cost_per_day=1.5),
+    preferences=Preferences(connectors=("time",), auto_load=False, bounds=UserLimits(tokens_per_day=10)),
     external="https://issuer|1",
     created_at=NOON,
 )

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import SecretStr
 
 from dragoman import Caller, Hub
-from dragoman.people import Bounds, User, Workspace
+from dragoman.people import User, UserLimits, Workspace
 from dragoman.settings import Settings
 from dragoman.store import open_store
 
@@ -17,12 +17,12 @@ ADA = Caller("north", "ada")
 BOB = Caller("north", "bob")
 NORA = Caller("north", "nora", role="admin")
 SAM = Caller("south", "sam")
-NONE = Bounds()
+NONE = UserLimits()
 
 
 @asynccontextmanager
 async def open_team(
-    home: Path, url: str, *, bounds: Bounds = NONE, admin_bounds: Bounds = NONE, **settings: Any
+    home: Path, url: str, *, bounds: UserLimits = NONE, admin_bounds: UserLimits = NONE, **settings: Any
 ) -> AsyncGenerator[Hub]:
     """A hub where these people are known. `bounds` are the workspace's, `admin_bounds` ada's."""
     async with open_store(url) as store:

@@ -6,7 +6,7 @@ import pytest
 
 from dragoman import Caller
 from dragoman.errors import InvalidArguments, NotFound
-from dragoman.people import Bounds
+from dragoman.people import UserLimits
 from tiers.people import ADA, BOB, open_team
 
 pytestmark = pytest.mark.anyio
@@ -15,8 +15,8 @@ pytestmark = pytest.mark.anyio
 async def test_a_user_narrows_what_admin_and_workspace_allow_and_never_widens_it(
     tmp_path: Path, database_url: str
 ) -> None:
-    workspace = Bounds(calls_per_hour=100, cost_per_day=2.5)
-    admins = Bounds(calls_per_hour=50)
+    workspace = UserLimits(calls_per_hour=100, cost_per_day=2.5)
+    admins = UserLimits(calls_per_hour=50)
     async with open_team(tmp_path, database_url, bounds=workspace, admin_bounds=admins) as hub:
         before = await hub.acting_for(ADA).preferences.get()
         assert (before.above.calls_per_hour, before.above.cost_per_day) == (50, 2.5)
@@ -27,12 +27,12 @@ async def test_a_user_narrows_what_admin_and_workspace_allow_and_never_widens_it
         after = await hub.acting_for(ADA).preferences.update(
             bounds={"calls_per_hour": 50, "cost_per_day": 1, "tokens_per_day": 1000}
         )
-        assert after.in_force == Bounds(calls_per_hour=50, cost_per_day=1.0, tokens_per_day=1000)
+        assert after.in_force == UserLimits(calls_per_hour=50, cost_per_day=1.0, tokens_per_day=1000)
         assert (await hub.acting_for(BOB).preferences.get()).in_force == workspace
         await hub.acting_for(ADA).preferences.update(bounds={"calls_per_hour": None})
     async with open_team(tmp_path / "again", database_url, bounds=workspace, admin_bounds=admins) as hub:
         await hub.acting_for(ADA).preferences.update(bounds={"tokens_per_day": 7})
-        assert (await hub.acting_for(ADA).preferences.get()).in_force == Bounds(
+        assert (await hub.acting_for(ADA).preferences.get()).in_force == UserLimits(
             calls_per_hour=50, cost_per_day=2.5, tokens_per_day=7
         )
 
@@ -55,13 +55,13 @@ async def test_a_bound_that_makes_no_sense_is_refused(
         with pytest.raises(InvalidArguments) as caught:
             await hub.acting_for(ADA).preferences.update(bounds=bounds)
         assert caught.value.hint
-        assert (await hub.acting_for(ADA).preferences.get()).preferences.bounds == Bounds()
+        assert (await hub.acting_for(ADA).preferences.get()).preferences.bounds == UserLimits()
 
 
 async def test_a_default_set_holds_what_exists_and_keeps_the_rest_of_the_user(
     tmp_path: Path, sqlite_url: str
 ) -> None:
-    async with open_team(tmp_path, sqlite_url, admin_bounds=Bounds(calls_per_hour=5)) as hub:
+    async with open_team(tmp_path, sqlite_url, admin_bounds=UserLimits(calls_per_hour=5)) as hub:
         with pytest.raises(NotFound, match="nothing-such"):
             await hub.acting_for(ADA).preferences.update(connectors=["nothing-such"])
         view = await hub.acting_for(ADA).preferences.update(connectors=["native", "native"])

@@ -12,7 +12,7 @@ import pytest
 from dragoman import Hub
 from dragoman.errors import Conflict, InvalidArguments, LimitReached, NotFound
 from dragoman.events import Event
-from dragoman.people import Bounds
+from dragoman.people import UserLimits
 from servers.account_server import AccountServer, tool
 from tiers.people import ADA, BOB, NORA, SAM, bring, open_team
 
@@ -112,7 +112,7 @@ async def test_only_what_the_user_sees_can_be_chosen(
 async def test_never_are_more_active_than_the_bound_allows(
     tmp_path: Path, database_url: str, server: AccountServer
 ) -> None:
-    async with open_team(tmp_path, database_url, bounds=Bounds(max_connectors_per_thread=2)) as hub:
+    async with open_team(tmp_path, database_url, bounds=UserLimits(max_connectors_per_thread=2)) as hub:
         await add_three(hub, server)
         thread = (await hub.acting_for(ADA).threads.create()).thread.id
         assert (await hub.acting_for(ADA).threads.get(thread)).active == ("alpha", "beta"), (

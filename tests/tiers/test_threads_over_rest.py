@@ -10,7 +10,7 @@ import pytest
 
 from dragoman import Caller
 from dragoman.api import Api
-from dragoman.people import Bounds
+from dragoman.people import UserLimits
 from dragoman.web.guard import CALLER
 from servers.account_server import AccountServer, tool
 from tiers.people import ADA, BOB, NORA, open_team
@@ -56,7 +56,7 @@ class Door:
 
 @pytest.fixture
 async def door(tmp_path: Path, sqlite_url: str) -> AsyncGenerator[Door]:
-    bounds = Bounds(max_connectors_per_thread=2)
+    bounds = UserLimits(max_connectors_per_thread=2)
     async with (
         AccountServer(lambda _: [tool("read")]) as server,
         open_team(tmp_path, sqlite_url, bounds=bounds) as hub,

@@ -8,7 +8,7 @@ import pytest
 
 from dragoman.errors import Denied, InvalidArguments, InvalidConfig
 from dragoman.formats.import_files import ImportText
-from dragoman.people import Bounds
+from dragoman.people import UserLimits
 from dragoman.scope import LOCAL_CALLER
 from servers.account_server import AccountServer, tool
 from servers.processes import stdio
@@ -89,18 +89,18 @@ async def test_the_apps_file_bounds_every_user_and_its_changes_are_taken_in(
     async with open_team(tmp_path, sqlite_url, configuration=file) as hub:
         assert hub.folders.problems == ()
         for caller in (ADA, LOCAL_CALLER):
-            assert (await hub.acting_for(caller).preferences.get()).in_force == Bounds(
+            assert (await hub.acting_for(caller).preferences.get()).in_force == UserLimits(
                 calls_per_hour=10, cost_per_day=0.5
             )
         with pytest.raises(InvalidArguments, match="at most 10"):
             await hub.acting_for(ADA).preferences.update(bounds={"calls_per_hour": 11})
         file.write_text("[defaults.bounds]\ncalls_per_hour = 12\n")
         await hub.folders.sync()
-        assert (await hub.acting_for(ADA).preferences.get()).in_force == Bounds(calls_per_hour=12)
+        assert (await hub.acting_for(ADA).preferences.get()).in_force == UserLimits(calls_per_hour=12)
         for broken in ("[defaults.bounds]\ncalls_per_hour = 'many'\n", "[[[", ""):
             file.write_text(broken)
             await hub.folders.sync()
-            assert (await hub.acting_for(ADA).preferences.get()).in_force == Bounds(calls_per_hour=12), (
+            assert (await hub.acting_for(ADA).preferences.get()).in_force == UserLimits(calls_per_hour=12), (
                 "as before"
             )
 

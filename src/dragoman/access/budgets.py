@@ -17,7 +17,7 @@ from dragoman.access.usage_windows import SECONDS, connector_subject, end_of, sh
 from dragoman.connector import Connector
 from dragoman.errors import DragomanError, LimitReached
 from dragoman.identity.directory import Directory, Person
-from dragoman.people import Bounds
+from dragoman.people import UserLimits
 from dragoman.scope import Caller
 from dragoman.store.protocols import UsageStore
 from dragoman.store.records import ConcurrencyLease, UsageMeter
@@ -30,7 +30,7 @@ _MOST_OWED = 1000
 _metered = attrgetter(
     "calls_per_minute", "calls_per_hour", "tokens_per_day", "cost_per_day", "max_concurrency"
 )
-_NOTHING = _metered(Bounds())
+_NOTHING = _metered(UserLimits())
 _LOOK = "what was used: dragoman usage show"
 
 
@@ -130,7 +130,7 @@ def set_by(person: Person, bound: str) -> str:
     return next((name for name, bounds in tiers if getattr(bounds, bound) == limit), "the installation")
 
 
-def _of_user(bounds: Bounds, tool: Tool, caller: Caller, now: float) -> list[UsageMeter]:
+def _of_user(bounds: UserLimits, tool: Tool, caller: Caller, now: float) -> list[UsageMeter]:
     # Tokens are known afterwards only: whether there is room at all is asked before.
     amounts: dict[str, float] = {"calls_per_minute": 1, "calls_per_hour": 1, "tokens_per_day": 0}
     if tool.cost:
@@ -169,7 +169,7 @@ def _is_bounded(connector: Connector) -> bool:
 
 
 def _places(
-    bounds: Bounds, connector: Connector, caller: Caller, expires_at: datetime
+    bounds: UserLimits, connector: Connector, caller: Caller, expires_at: datetime
 ) -> tuple[ConcurrencyLease, ...]:
     """Among the calls of the user, and among those of the connector, whoever makes them."""
     wanted = (

@@ -8,10 +8,11 @@ from fastapi import APIRouter
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
-from dragoman.agent import AgentKind, AgentStatus, Exposure
+from dragoman.agent import Agent, AgentKind, AgentStatus, Exposure
 from dragoman.api.requests import PROBLEMS, TheHub
 from dragoman.hub import BoundHub
 from dragoman.hub.agents import AgentView
+from dragoman.setting import default_of
 from dragoman.web.encoding import json_response
 from dragoman.web.shape import Shape, SortedOrNone
 
@@ -100,8 +101,8 @@ class NewAgent(BaseModel):
 
 
 class AgentChanges(BaseModel):
-    """What is left out stays as it is. The assistant and connectors' agents have instructions, model,
-    fallbacks and exposure to change; a worker all of them."""
+    """What is left out stays as it is, null sets back to the default. The assistant and connectors' agents
+    have instructions, model, fallbacks and exposure to change; a worker all of them."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"model": "openai:gpt-5"}]})
 
@@ -111,11 +112,12 @@ class AgentChanges(BaseModel):
     fallbacks: Fallbacks | None = None
     connectors: Words | None = None
     capabilities: Capabilities = None
-    exposure: Exposure = "auto"
+    exposure: Exposure | None = None
 
     def facts(self) -> dict[str, Any]:
         """As the hub takes them: only what was given. A worker without a list has no connector."""
         facts = {name: getattr(self, name) for name in self.model_fields_set}
+        facts |= {name: default_of(Agent, name) for name, value in facts.items() if value is None}
         if "connectors" in facts:
             facts["connectors"] = facts["connectors"] or []
         return facts

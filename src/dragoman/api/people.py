@@ -1,16 +1,18 @@
 """`/api/me`, `/api/workspaces`, `/api/users`, `/api/keys`. Who may do what is the hub's to say."""
 
 from datetime import timedelta
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Request
+from pydantic import BaseModel
 from starlette.responses import Response
 
 from dragoman.api import people_shapes as shapes
-from dragoman.api.people_shapes import key_view, me_view, new_key_view, user_view, workspace_view
+from dragoman.api.people_shapes import key_view, limits_over, me_view, new_key_view, user_view, workspace_view
 from dragoman.api.requests import PROBLEMS, TheHub
 from dragoman.identity.authenticated import ALL_SCOPES
-from dragoman.people import Bounds, KeyScope
+from dragoman.people import KeyScope, User, UserLimits, Workspace
+from dragoman.setting import default_of
 from dragoman.web.encoding import json_response
 from dragoman.web.scopes import SCOPES
 
@@ -25,6 +27,14 @@ async def scopes_of(request: Request) -> frozenset[KeyScope]:
 TheScopes = Annotated[frozenset[KeyScope], Depends(scopes_of)]
 Where = Annotated[str | None, Query(min_length=1, max_length=200, description="id or name; for the operator")]
 Whose = Annotated[str | None, Query(min_length=1, max_length=200, description="id or name; for admins")]
+
+
+def _given(changes: BaseModel, noun: type, name: str) -> Any:
+    """What was given; null means the default, and None that nothing was."""
+    if name not in changes.model_fields_set:
+        return None
+    value = getattr(changes, name)
+    return default_of(noun, name) if value is None else value
 
 
 @routes.get("/me", responses={200: {"model": shapes.MeShape}})
@@ -57,8 +67,8 @@ async def update_workspace(workspace: str, changes: shapes.WorkspaceChanges, hub
     after = await hub.people.update_workspace(
         before.id,
         name=changes.name,
-        approval=changes.approval,
-        bounds=changes.bounds.over(before.bounds) if changes.bounds else None,
+        approval=_given(changes, Workspace, "approval"),
+        bounds=limits_over(changes.limits, before.bounds) if "limits" in changes.model_fields_set else None,
     )
     return json_response(workspace_view(after))
 
@@ -82,7 +92,7 @@ async def add_user(new: shapes.NewUser, hub: TheHub) -> Response:
         new.name,
         role=new.role,
         capabilities=new.capabilities,
-        bounds=new.bounds.over(Bounds()),
+        bounds=new.limits.over(UserLimits()),
         workspace=new.workspace,
     )
     return json_response(user_view(made), 201, {"Location": f"/api/users/{made.id}"})
@@ -102,10 +112,10 @@ async def update_user(
     before = await hub.people.get_user(user, place)
     after = await hub.people.update_user(
         before.id,
-        role=changes.role,
-        capabilities=changes.capabilities,
-        bounds=changes.bounds.over(before.bounds) if changes.bounds else None,
-        is_active=changes.is_active,
+        role=_given(changes, User, "role"),
+        capabilities=_given(changes, User, "capabilities"),
+        bounds=limits_over(changes.limits, before.bounds) if "limits" in changes.model_fields_set else None,
+        is_active=_given(changes, User, "is_active"),
         workspace=place,
     )
     return json_response(user_view(after))

@@ -4,11 +4,11 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, StrictBool
 
 from dragoman.connector import Policy
 from dragoman.hub.people import Myself
-from dragoman.people import ApiKey, Bounds, KeyScope, User, UserRole, Workspace
+from dragoman.people import ApiKey, KeyScope, User, UserLimits, UserRole, Workspace
 from dragoman.scope import ANY_TOOL, Role, Way
 from dragoman.web.shape import Shape, Sorted, SortedOrNone
 
@@ -23,8 +23,12 @@ class _Request(BaseModel):
     model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
 
 
+# For one version they are also called bounds.
+LIMITS_OR_BOUNDS = AliasChoices("limits", "bounds")
+
+
 class UserLimitsRequest(_Request):
-    """What is left out stays as it is; null takes a bound away. Money is in dollars."""
+    """What is left out stays as it is; null takes a limit away. Money is in dollars."""
 
     calls_per_hour: Whole | None = None
     tokens_per_day: Whole | None = None
@@ -33,7 +37,7 @@ class UserLimitsRequest(_Request):
     max_concurrency: Whole | None = None
     max_connectors_per_thread: Whole | None = None
 
-    def over(self, before: Bounds) -> Bounds:
+    def over(self, before: UserLimits) -> UserLimits:
         return replace(before, **{name: getattr(self, name) for name in self.model_fields_set})
 
 
@@ -42,9 +46,13 @@ class NewWorkspace(_Request):
 
 
 class WorkspaceChanges(_Request):
+    """What is left out stays as it is; null sets back to the default."""
+
     name: Name | None = Field(default=None, description="only the operator renames")
     approval: Policy | None = None
-    bounds: UserLimitsRequest | None = Field(default=None, description="for each of its users")
+    limits: UserLimitsRequest | None = Field(
+        default=None, description="for each of its users", validation_alias=LIMITS_OR_BOUNDS
+    )
 
 
 class NewUser(_Request):
@@ -53,14 +61,16 @@ class NewUser(_Request):
     capabilities: Words = Field(
         default_factory=lambda: [ANY_TOOL], description="mcp_integration, mcp_<connector> or a tool's name"
     )
-    bounds: UserLimitsRequest = Field(default_factory=UserLimitsRequest)
+    limits: UserLimitsRequest = Field(default_factory=UserLimitsRequest, validation_alias=LIMITS_OR_BOUNDS)
     workspace: Named | None = Field(default=None, description="id or name; for the operator")
 
 
 class UserChanges(_Request):
+    """What is left out stays as it is; null sets back to the default."""
+
     role: UserRole | None = None
     capabilities: Words | None = None
-    bounds: UserLimitsRequest | None = None
+    limits: UserLimitsRequest | None = Field(default=None, validation_alias=LIMITS_OR_BOUNDS)
     is_active: StrictBool | None = Field(default=None, description="false keeps them out")
     workspace: Named | None = Field(default=None, description="id or name; for the operator")
 
@@ -83,22 +93,22 @@ class NewKey(_Request):
     workspace: Named | None = Field(default=None, description="id or name; for the operator")
 
 
-class UserLimitsShape(Shape):
-    """What a user may use. Null is no bound."""
+def limits_over(changes: UserLimitsRequest | None, before: UserLimits) -> UserLimits:
+    """The limits after a change; null takes all of them away."""
+    return UserLimits() if changes is None else changes.over(before)
 
-    calls_per_hour: int | None
-    tokens_per_day: int | None
-    cost_per_day: float | None
-    calls_per_minute: int | None
-    max_concurrency: int | None
-    max_connectors_per_thread: int | None
+
+OldName = Annotated[
+    UserLimits, Field(description="The same as `limits`.", json_schema_extra={"deprecated": True})
+]
 
 
 class WorkspaceShape(Shape):
     id: str
     name: str
     approval: Policy
-    bounds: UserLimitsShape
+    limits: UserLimits
+    bounds: OldName
     created_at: datetime
 
 
@@ -114,7 +124,8 @@ class UserShape(Shape):
     name: str
     role: UserRole
     capabilities: Sorted
-    bounds: UserLimitsShape
+    limits: UserLimits
+    bounds: OldName
     is_active: bool
     external: str | None
     created_at: datetime
@@ -157,7 +168,7 @@ class MembershipShape(Shape):
 
 
 class MeShape(Shape):
-    """Who asks. `grants` are sets of capabilities that must all admit a tool; `bounds` those in force."""
+    """Who asks. `grants` are sets of capabilities that must all admit a tool; `limits` those in force."""
 
     workspace: MembershipShape
     user: MembershipShape
@@ -165,15 +176,16 @@ class MeShape(Shape):
     way: Way
     scopes: Sorted
     grants: list[list[str]]
-    bounds: UserLimitsShape
+    limits: UserLimits
+    bounds: OldName
 
 
 def workspace_view(workspace: Workspace) -> WorkspaceShape:
-    return WorkspaceShape.of(workspace)
+    return WorkspaceShape.of(workspace, limits=workspace.bounds)
 
 
 def user_view(user: User) -> UserShape:
-    return UserShape.of(user)
+    return UserShape.of(user, limits=user.bounds)
 
 
 def key_view(key: ApiKey) -> KeyShape:
@@ -192,5 +204,6 @@ def me_view(myself: Myself, scopes: frozenset[KeyScope]) -> MeShape:
         user=person.user,
         scopes=scopes,
         grants=[sorted(grant) for grant in myself.caller.grants],
+        limits=person.bounds,
         bounds=person.bounds,
     )

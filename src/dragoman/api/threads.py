@@ -1,6 +1,6 @@
 """`/api/threads` and `/api/preferences`: what is active in a conversation, and what a user prefers."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -8,12 +8,15 @@ from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
+from dragoman.api.people_shapes import LIMITS_OR_BOUNDS, OldName
 from dragoman.api.requests import PROBLEMS, TheHub
 from dragoman.api.shapes import ToolShape, tool_view
 from dragoman.hub import BoundHub
 from dragoman.hub.preferences import PreferencesView
 from dragoman.hub.thread_tools import ThreadTools, Why
 from dragoman.hub.threads import ThreadView
+from dragoman.people import Preferences, UserLimits
+from dragoman.setting import default_of
 from dragoman.web.encoding import json_response
 from dragoman.web.shape import Shape
 
@@ -72,23 +75,15 @@ class ThreadToolsShape(Shape):
     missing: list[MissingToolsShape]
 
 
-class PreferenceLimitsShape(Shape):
-    calls_per_hour: int | None
-    tokens_per_day: int | None
-    cost_per_day: float | None
-    calls_per_minute: int | None
-    max_concurrency: int | None
-    max_connectors_per_thread: int | None
-
-
 class PreferencesShape(Shape):
-    """`bounds` are the user's own, `above` what others set, `in_force` the smaller of both."""
+    """`limits` are the user's own, `above` what others set, `in_force` the smaller of both."""
 
     connectors: list[str] | None
     auto_load: bool
-    bounds: PreferenceLimitsShape
-    above: PreferenceLimitsShape
-    in_force: PreferenceLimitsShape
+    limits: UserLimits
+    bounds: OldName
+    above: UserLimits
+    in_force: UserLimits
 
 
 class NewThread(BaseModel):
@@ -114,7 +109,7 @@ class NamedConnectors(BaseModel):
 
 
 class LimitChanges(BaseModel):
-    """What is left out stays as it is; null takes a bound of your own away."""
+    """What is left out stays as it is; null takes a limit of your own away."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -127,21 +122,28 @@ class LimitChanges(BaseModel):
 
 
 class PreferenceChanges(BaseModel):
-    """What is left out stays as it is. `connectors` are those of a new thread; null: all."""
+    """What is left out stays as it is, null sets back to the default. `connectors` are those of a new
+    thread; null: all."""
 
     model_config = ConfigDict(extra="forbid")
 
     connectors: Slugs | None = None
-    auto_load: bool = Field(default=True, description="whether a new thread starts with them, or with none")
-    bounds: LimitChanges = LimitChanges()
+    auto_load: bool | None = Field(
+        default=None, description="whether a new thread starts with them, or with none"
+    )
+    limits: LimitChanges | None = Field(default=None, validation_alias=LIMITS_OR_BOUNDS)
 
     def facts(self) -> dict[str, Any]:
         """As the hub takes them: only what was given."""
         facts: dict[str, Any] = {name: getattr(self, name) for name in self.model_fields_set}
         if "connectors" in facts and facts["connectors"] is None:
             facts["connectors"] = "all"
-        if "bounds" in facts:
-            facts["bounds"] = self.bounds.model_dump(exclude_unset=True)
+        if "auto_load" in facts and facts["auto_load"] is None:
+            facts["auto_load"] = default_of(Preferences, "auto_load")
+        if "limits" in facts:
+            del facts["limits"]
+            nothing = {item.name: None for item in fields(UserLimits)}
+            facts["bounds"] = self.limits.model_dump(exclude_unset=True) if self.limits else nothing
         return facts
 
 
@@ -212,7 +214,7 @@ async def get_preferences(hub: TheHub) -> Response:
 
 @routes.patch("/preferences", responses=_PREFERENCES)
 async def change_preferences(changes: PreferenceChanges, hub: TheHub) -> Response:
-    """A bound of your own can be lower than what others set for you, never higher."""
+    """A limit of your own can be lower than what others set for you, never higher."""
     return json_response(preferences_view(await hub.preferences.update(**changes.facts())))
 
 
@@ -225,4 +227,6 @@ def thread_tools_view(found: ThreadTools) -> ThreadToolsShape:
 
 
 def preferences_view(view: PreferencesView) -> PreferencesShape:
-    return PreferencesShape.of(view.preferences, above=view.above, in_force=view.in_force)
+    return PreferencesShape.of(
+        view.preferences, limits=view.preferences.bounds, above=view.above, in_force=view.in_force
+    )

@@ -4,6 +4,7 @@ from datetime import datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Query
+from pydantic import Field
 from starlette.responses import Response
 
 from dragoman.api.requests import PROBLEMS, TheHub
@@ -14,9 +15,10 @@ routes = APIRouter(prefix="/api", tags=["usage"], responses=PROBLEMS)
 
 
 class UsedLimitShape(Shape):
-    """`used` is null where nothing is counted: there is no bound. Money is in dollars."""
+    """`name` says which; `used` is null where nothing is counted: there is no limit. Money is in dollars."""
 
-    bound: str
+    name: str
+    bound: str = Field(description="The same as `name`.", json_schema_extra={"deprecated": True})
     used: float | None
     limit: float | None
     set_by: str | None
@@ -36,5 +38,5 @@ async def show_usage(
     hub: TheHub,
     user: Annotated[str | None, Query(max_length=200, description="id or name; for admins")] = None,
 ) -> Response:
-    """What was used in the current windows, the bounds in force and who set each."""
+    """What was used in the current windows, the limits in force and who set each."""
     return json_response(UsageReportShape.of(await hub.usage.show(user)))

@@ -9,6 +9,7 @@ from dragoman.cli.agent_tables import agent_card, agents_table
 from dragoman.cli.door import path_of
 from dragoman.cli.screen import Screen
 from dragoman.cli.session import AsJson, session
+from dragoman.cli.setting_options import Unset, without
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -91,6 +92,7 @@ def update(
     fallbacks: Fallbacks = None,
     capabilities: Capabilities = None,
     exposure: ExposureOption = None,
+    unset: Unset = None,
     as_json: AsJson = False,
 ) -> None:
     """Change an agent. Effective from its next step, in the middle of a conversation too.
@@ -98,9 +100,15 @@ def update(
     \b
     dragoman agents update mailer --model anthropic:claude-sonnet-4-5
     dragoman agents update assistant --instructions "Answer in Italian."
+    dragoman agents update mailer --unset model,fallbacks
     """
     facts = _facts(description, instructions, model, fallbacks, capabilities, exposure)
     changes = {field: value for field, value in facts.items() if value is not None}
+    if unset:
+        from dragoman.agent import Agent
+        from dragoman.setting import settings_of
+
+        changes = without(changes, unset, settings_of(Agent))
     if not changes:
         raise typer.BadParameter("say what to change", param_hint="--description, --model …")
     if changes.get("model") == "":

@@ -8,6 +8,7 @@ import typer
 from dragoman.cli.door import path_of
 from dragoman.cli.people_tables import keys_table, me_card, users_table, workspaces_table
 from dragoman.cli.session import AsJson, session
+from dragoman.cli.setting_options import Unset, without
 
 workspaces = typer.Typer(no_args_is_help=True, help="Tenants: nothing crosses their border.")
 users = typer.Typer(no_args_is_help=True, help="People and services inside a workspace.")
@@ -28,6 +29,7 @@ Capabilities = Annotated[
 Limits = Annotated[
     list[str] | None,
     typer.Option(
+        "--limit",
         "--bound",
         metavar="NAME=NUMBER",
         help="calls_per_hour, tokens_per_day, cost_per_day, calls_per_minute, max_concurrency or"
@@ -38,7 +40,7 @@ _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 
 
 def whoami(as_json: AsJson = False) -> None:
-    """Show who you are to Dragoman: user, workspace, role, scopes, bounds.
+    """Show who you are to Dragoman: user, workspace, role, scopes, limits.
 
     \b
     dragoman whoami
@@ -92,16 +94,17 @@ def update_workspace(
     workspace: Workspace,
     name: Annotated[str | None, typer.Option(help="A new name.")] = None,
     approval: Annotated[str | None, typer.Option(help="never, default or always.")] = None,
-    bound: Limits = None,
+    limit: Limits = None,
+    unset: Unset = None,
     as_json: AsJson = False,
 ) -> None:
-    """Change a workspace: its approval policy, and the bounds of each of its users.
+    """Change a workspace: its approval policy, and the limits of each of its users.
 
     \b
     dragoman workspaces update acme --approval always
-    dragoman workspaces update acme --bound calls_per_hour=500 --bound cost_per_day=2.5
+    dragoman workspaces update acme --limit calls_per_hour=500 --limit cost_per_day=2.5
     """
-    changes = _given(name=name, approval=approval, bounds=_bounds(bound))
+    changes = _unset(_given(name=name, approval=approval, limits=_limits(limit)), unset, "Workspace")
     with session(as_json) as (door, screen):
         after = door.ask("PATCH", path_of("workspaces", workspace), changes)
         screen.data(after) if as_json else screen.show(workspaces_table([after]))
@@ -134,7 +137,7 @@ def add_user(
     name: Annotated[str, typer.Argument(help="What people call them.", show_default=False)],
     role: Role = None,
     capability: Capabilities = None,
-    bound: Limits = None,
+    limit: Limits = None,
     workspace: Where = None,
     as_json: AsJson = False,
 ) -> None:
@@ -142,9 +145,9 @@ def add_user(
 
     \b
     dragoman users add ada --role admin
-    dragoman users add bot --capability mcp_email --bound calls_per_hour=100
+    dragoman users add bot --capability mcp_email --limit calls_per_hour=100
     """
-    new = _given(name=name, role=role, capabilities=capability, bounds=_bounds(bound), workspace=workspace)
+    new = _given(name=name, role=role, capabilities=capability, limits=_limits(limit), workspace=workspace)
     with session(as_json) as (door, screen):
         made = door.ask("POST", path_of("users"), new)
         if as_json:
@@ -167,8 +170,9 @@ def update_user(
     user: User,
     role: Role = None,
     capability: Capabilities = None,
-    bound: Limits = None,
+    limit: Limits = None,
     active: Annotated[bool | None, typer.Option("--active/--inactive", help="Let in, or keep out.")] = None,
+    unset: Unset = None,
     workspace: Where = None,
     as_json: AsJson = False,
 ) -> None:
@@ -178,7 +182,8 @@ def update_user(
     dragoman users update ada --role admin
     dragoman users update bot --inactive
     """
-    changes = _given(role=role, capabilities=capability, bounds=_bounds(bound), is_active=active)
+    given = _given(role=role, capabilities=capability, limits=_limits(limit), is_active=active)
+    changes = _unset(given, unset, "User")
     with session(as_json) as (door, screen):
         after = door.ask("PATCH", path_of("users", user), changes, workspace=workspace)
         screen.data(after) if as_json else screen.show(users_table([after]))
@@ -277,10 +282,20 @@ def _given(**facts: Any) -> dict[str, Any]:
     return {name: value for name, value in facts.items() if value is not None}
 
 
-def _bounds(words: list[str] | None) -> dict[str, float | None] | None:
+def _unset(facts: dict[str, Any], names: list[str] | None, noun: str) -> dict[str, Any]:
+    """The facts, with null for what goes back to its default."""
+    if not names:
+        return facts
+    from dragoman import people
+    from dragoman.setting import limits_called, settings_of
+
+    return without(facts, names, limits_called(settings_of(getattr(people, noun))))
+
+
+def _limits(words: list[str] | None) -> dict[str, float | None] | None:
     if words is None:
         return None
-    bounds: dict[str, float | None] = {}
+    limits: dict[str, float | None] = {}
     for word in words:
         name, sign, number = word.partition("=")
         try:
@@ -289,9 +304,9 @@ def _bounds(words: list[str] | None) -> dict[str, float | None] | None:
             sign = ""
             value = None
         if not sign or not name:
-            raise typer.BadParameter(f"{word!r} is not NAME=NUMBER", param_hint="--bound")
-        bounds[name.replace("-", "_")] = int(value) if value is not None and value.is_integer() else value
-    return bounds
+            raise typer.BadParameter(f"{word!r} is not NAME=NUMBER", param_hint="--limit")
+        limits[name.replace("-", "_")] = int(value) if value is not None and value.is_integer() else value
+    return limits
 
 
 def _seconds(time: str | None) -> int | None:

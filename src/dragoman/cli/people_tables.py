@@ -13,20 +13,20 @@ Shown = Mapping[str, Any]
 
 
 def workspaces_table(workspaces: Iterable[Shown]) -> "Table":
-    table = _table("workspace", "id", "approval", "bounds", "made")
+    table = _table("workspace", "id", "approval", "limits", "made")
     for one in workspaces:
         table.add_row(
             f"[bold]{plain(one['name'])}[/]",
             plain(one["id"]),
             plain(one["approval"]),
-            bounds_of(one["bounds"]),
+            limits_of(one["limits"]),
             ago(one["created_at"]),
         )
     return table
 
 
 def users_table(users: Iterable[Shown]) -> "Table":
-    table = _table("user", "id", "role", "state", "capabilities", "bounds", "made")
+    table = _table("user", "id", "role", "state", "capabilities", "limits", "made")
     for one in users:
         table.add_row(
             f"[bold]{plain(one['name'])}[/]",
@@ -34,7 +34,7 @@ def users_table(users: Iterable[Shown]) -> "Table":
             f"[magenta]{plain(one['role'])}[/]" if one["role"] == "admin" else plain(one["role"]),
             "[green]● active[/]" if one["is_active"] else "[red]● kept out[/]",
             "all" if one["role"] == "admin" else plain(", ".join(one["capabilities"]) or "none", 60),
-            bounds_of(one["bounds"]),
+            limits_of(one["limits"]),
             ago(one["created_at"]),
         )
     return table
@@ -80,12 +80,12 @@ def me_card(me: Shown) -> "Table":
         card.add_row("way", plain(me["way"]))
     for grant in me["grants"]:
         card.add_row("may use", plain(", ".join(grant) or "nothing", 300))
-    card.add_row("bounds", bounds_of(me["bounds"]))
+    card.add_row("limits", limits_of(me["limits"]))
     return card
 
 
-def bounds_of(bounds: Shown) -> str:
-    given = [f"{name} {value:g}" for name, value in bounds.items() if value is not None]
+def limits_of(limits: Shown) -> str:
+    given = [f"{name} {value:g}" for name, value in limits.items() if value is not None]
     return plain(", ".join(given)) if given else "[dim]none[/]"
 
 

@@ -9,15 +9,15 @@ from dragoman.cli.door import path_of
 from dragoman.cli.screen import Screen, plain
 from dragoman.cli.session import AsJson, session
 
-app = typer.Typer(no_args_is_help=True, help="What your new threads start with, and bounds of your own.")
+app = typer.Typer(no_args_is_help=True, help="What your new threads start with, and limits of your own.")
 
 _HELP = "Lower than what is allowed; none takes your own away."
-Bound = Annotated[str | None, typer.Option(help=_HELP, metavar="NUMBER")]
+Limit = Annotated[str | None, typer.Option(help=_HELP, metavar="NUMBER")]
 
 
 @app.command("show")
 def show(as_json: AsJson = False) -> None:
-    """Show your preferences and the bounds in force."""
+    """Show your preferences and the limits in force."""
     with session(as_json) as (door, screen):
         _show(screen, door.ask("GET", path_of("preferences")))
 
@@ -34,12 +34,12 @@ def set_preferences(
         bool | None,
         typer.Option("--auto-load/--no-auto-load", help="A new thread starts with them, or with none."),
     ] = None,
-    max_connectors_per_thread: Bound = None,
-    calls_per_hour: Bound = None,
-    calls_per_minute: Bound = None,
-    tokens_per_day: Bound = None,
-    cost_per_day: Bound = None,
-    max_concurrency: Bound = None,
+    max_connectors_per_thread: Limit = None,
+    calls_per_hour: Limit = None,
+    calls_per_minute: Limit = None,
+    tokens_per_day: Limit = None,
+    cost_per_day: Limit = None,
+    max_concurrency: Limit = None,
     as_json: AsJson = False,
 ) -> None:
     """Change what is given and keep the rest.
@@ -57,8 +57,8 @@ def set_preferences(
         "cost_per_day": cost_per_day,
         "max_concurrency": max_concurrency,
     }
-    bounds = {name: _number(name, word) for name, word in given.items() if word is not None}
-    changes: dict[str, Any] = {"bounds": bounds} if bounds else {}
+    limits = {name: _number(name, word) for name, word in given.items() if word is not None}
+    changes: dict[str, Any] = {"limits": limits} if limits else {}
     if connector and all_connectors:
         raise typer.BadParameter("give --connector or --all-connectors, not both")
     if connector or all_connectors:
@@ -92,9 +92,9 @@ def _show(screen: Screen, answer: Mapping[str, Any]) -> None:
     if not answer["auto_load"]:
         names += " (but a new thread starts with none)"
     screen.text(f"connectors of a new thread: {names}")
-    table = Table("bound", "yours", "allowed", "in force", box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table("limit", "yours", "allowed", "in force", box=box.SIMPLE_HEAD, pad_edge=False)
     for name, value in answer["in_force"].items():
-        own, above = answer["bounds"][name], answer["above"][name]
+        own, above = answer["limits"][name], answer["above"][name]
         table.add_row(
             plain(name.replace("_", " ")),
             *("–" if one is None else f"{one:g}" for one in (own, above, value)),

@@ -143,6 +143,7 @@ def without(
     """The facts, with null for each setting that goes back to its default."""
     from dragoman.names import did_you_mean
 
+    described = tuple(one for one in described if one.setting.meaning)
     known = {one.name for one in described} | {one.path[0] for one in described}
     for name in (word.strip() for words in names or () for word in words.split(",")):
         path = name.replace("-", "_").split(".")

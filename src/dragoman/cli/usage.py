@@ -27,7 +27,7 @@ def show(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what was used in the current windows, the bounds in force and who set each.
+    """Show what was used in the current windows, the limits in force and who set each.
 
     \b
     dragoman usage show
@@ -41,11 +41,11 @@ def show(
             f"{answer['name']}: {answer['calls_last_hour']:,} calls in the last hour,"
             f" {answer['calls_last_day']:,} in the last day"
         )
-        bounded = [use for use in answer["uses"] if use["limit"] is not None]
-        if bounded:
-            screen.show(_table(bounded))
+        limited = [use for use in answer["uses"] if use["limit"] is not None]
+        if limited:
+            screen.show(_table(limited))
         else:
-            screen.note("no bound is set")
+            screen.note("no limit is set")
         return None
 
 
@@ -53,13 +53,13 @@ def _table(uses: Iterable[Mapping[str, Any]]) -> "Table":
     from rich import box
     from rich.table import Table
 
-    table = Table("bound", "used", "limit", "set by", "starts anew", box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table("what", "used", "limit", "set by", "starts anew", box=box.SIMPLE_HEAD, pad_edge=False)
     table.columns[1].justify = table.columns[2].justify = "right"
     for use in uses:
         used, limit = use["used"], use["limit"]
         colour = "red" if used is not None and used >= limit else "green"
         table.add_row(
-            plain(use["bound"].replace("_", " ")),
+            plain(use["name"].replace("_", " ")),
             "" if used is None else f"[{colour}]{used:,g}[/]",
             f"{limit:,g}",
             plain(use["set_by"]),

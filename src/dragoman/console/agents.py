@@ -15,17 +15,12 @@ from dragoman.console.session_rights import check_scope
 from dragoman.console.submitted_form import SubmittedForm, filled
 from dragoman.hub import BoundHub
 from dragoman.scope import APP, Caller
+from dragoman.setting import settings_of
 
 _LAST_RUNS = 8
 # Names that lead elsewhere are reached with the sign by which agents are mentioned.
 _TAKEN = frozenset({"new", "assign-action-server", "remove-action-server"})
-EXPOSURES = {
-    "auto": "auto: what suits the tools it has",
-    "direct": "direct: all its tools at once",
-    "search": "search: it searches for the tools it needs",
-    "delegate": "delegate: it asks the agents of connectors",
-    "code": "code: it writes programs that call tools",
-}
+EXPOSURES = next(one for one in settings_of(Agent) if one.name == "exposure").setting.words
 
 
 async def show_all(request: Request) -> Response:

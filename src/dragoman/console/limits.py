@@ -1,4 +1,4 @@
-"""Bounds of a tier as a form has them: what they are called, and what was filled in."""
+"""UserLimits of a tier as a form has them: what they are called, and what was filled in."""
 
 from collections.abc import Mapping
 from typing import Any, cast
@@ -6,20 +6,14 @@ from typing import Any, cast
 from dragoman.console.submitted_form import SubmittedForm
 from dragoman.errors import InvalidArguments
 from dragoman.hub.preferences import BOUNDS
-from dragoman.people import Bounds
+from dragoman.people import UserLimits
+from dragoman.setting import settings_of
 
-WORDS = {
-    "calls_per_minute": "calls a minute",
-    "calls_per_hour": "calls an hour",
-    "tokens_per_day": "tokens a day",
-    "cost_per_day": "dollars a day",
-    "max_concurrency": "calls at once",
-    "max_connectors_per_thread": "connectors in a thread",
-}
+WORDS = {one.name: one.label for one in settings_of(UserLimits)}
 
 
-def read_bounds(form: SubmittedForm) -> dict[str, float | None]:
-    """Empty takes a bound away."""
+def read_limits(form: SubmittedForm) -> dict[str, float | None]:
+    """Empty takes a limit away."""
     given: dict[str, float | None] = {}
     for name in BOUNDS:
         text = form.text(name)
@@ -32,7 +26,7 @@ def read_bounds(form: SubmittedForm) -> dict[str, float | None]:
     return given
 
 
-def bounds_in(form: SubmittedForm) -> Bounds:
+def limits_in(form: SubmittedForm) -> UserLimits:
     """The same as a tier keeps them."""
-    numbers = {name: value for name, value in read_bounds(form).items() if value is not None}
-    return Bounds(**cast("Mapping[str, Any]", numbers))
+    numbers = {name: value for name, value in read_limits(form).items() if value is not None}
+    return UserLimits(**cast("Mapping[str, Any]", numbers))

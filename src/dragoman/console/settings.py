@@ -8,7 +8,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from dragoman.connector import Policy
-from dragoman.console.limits import WORDS, bounds_in, read_bounds
+from dragoman.console.limits import WORDS, limits_in, read_limits
 from dragoman.console.pages import find_session, hub_of, pages_of
 from dragoman.console.session_rights import check_scope
 from dragoman.console.submitted_form import filled
@@ -45,7 +45,7 @@ async def save_mine(request: Request) -> Response:
     await hub_of(request).preferences.update(
         connectors="all" if form.text("which") != "some" else form.chosen("connector"),
         auto_load=bool(form.text("auto_load")),
-        bounds=read_bounds(form),
+        bounds=read_limits(form),
     )
     facts = await _mine(request)
     return pages_of(request).part(
@@ -69,7 +69,7 @@ async def save_workspace(request: Request) -> Response:
     if approval not in _POLICIES:
         raise InvalidArguments(f"there is no policy {approval[:40]!r}", hint="choose one of the list")
     await hub.people.update_workspace(
-        hub.caller.workspace, approval=approval, bounds=bounds_in(form), name=form.text("name") or None
+        hub.caller.workspace, approval=approval, bounds=limits_in(form), name=form.text("name") or None
     )
     return await _workspace_part(request, "Kept. It holds for everybody from the next call on.")
 
@@ -141,7 +141,7 @@ async def _installation(request: Request) -> dict[str, Any]:
     return {
         "is_operator": hub.caller.role == "operator",
         "discovery": DISCOVERY_WORDS[hub.discovery.mode],
-        "app_bounds": (await hub.preferences.get()).tiers["app"],
+        "app_limits": (await hub.preferences.get()).tiers["app"],
         "words": WORDS,
     }
 

@@ -7,7 +7,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from dragoman.console.keys import at_of, listed, place_of
-from dragoman.console.limits import WORDS, bounds_in
+from dragoman.console.limits import WORDS, limits_in
 from dragoman.console.pages import hub_of, pages_of
 from dragoman.console.session_rights import check_scope
 from dragoman.console.submitted_form import filled
@@ -50,7 +50,7 @@ async def save(request: Request) -> Response:
     user = await hub_of(request).people.update_user(
         request.path_params["user"],
         capabilities=form.words("capabilities"),
-        bounds=bounds_in(form),
+        bounds=limits_in(form),
         workspace=place_of(request),
     )
     facts = await _facts(request, user)

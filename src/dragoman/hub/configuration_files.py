@@ -27,7 +27,7 @@ from dragoman.hub.connectors import Connectors
 from dragoman.hub.imports import Imports, ImportStep
 from dragoman.hub.preferences import narrowed_bounds
 from dragoman.names import slug_from
-from dragoman.people import Bounds
+from dragoman.people import UserLimits
 from dragoman.scope import APP, Caller
 from dragoman.telemetry.logs import get_logger
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 LOOK_EVERY = 1.0
 START_LIMIT = 5.0
-_DEFAULTS = frozenset({"bounds"})
+_DEFAULTS = frozenset({"limits", "bounds"})  # the second is what they were called before
 _AGENT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 _.-]{0,99}")
 log = get_logger()
 
@@ -162,7 +162,7 @@ class ConfigurationFiles:
                 tasks.start(self._discover(connector), f"first list of {connector.slug}")
 
     async def _take_defaults(self) -> None:
-        """Bounds of every user; while they are wrong, those of before hold. At start that raises."""
+        """UserLimits of every user; while they are wrong, those of before hold. At start that raises."""
         path = self._files.configuration
         if path is None:
             return
@@ -226,7 +226,7 @@ def _lists(items: Sequence[Any], connector: Connector) -> bool:
     return any((item if isinstance(item, str) else table(item).get("name")) in names for item in items)
 
 
-def read_default_bounds(path: Path) -> Bounds | None:
+def read_default_bounds(path: Path) -> UserLimits | None:
     """None when the file cannot be read at all, which is told of with its connectors."""
     try:
         document = table(read_document(path.read_text(encoding="utf-8"), str(path)))
@@ -234,8 +234,8 @@ def read_default_bounds(path: Path) -> Bounds | None:
         return None
     defaults = table(document.get("defaults"))
     if unknown := sorted(defaults.keys() - _DEFAULTS):
-        raise InvalidConfig(f"defaults has no {unknown[0][:60]!r}", hint="it has a table defaults.bounds")
-    return narrowed_bounds(Bounds(), table(defaults.get("bounds")), Bounds())
+        raise InvalidConfig(f"defaults has no {unknown[0][:60]!r}", hint="it has a table defaults.limits")
+    return narrowed_bounds(UserLimits(), table(defaults.get("limits", defaults.get("bounds"))), UserLimits())
 
 
 def write_whole(path: Path, text: str) -> None:

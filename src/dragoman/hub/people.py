@@ -18,7 +18,7 @@ from dragoman.hub.connectors import Connectors
 from dragoman.identity.authenticated import ALL_SCOPES
 from dragoman.identity.directory import Person
 from dragoman.identity.issuer import Issuer
-from dragoman.people import ApiKey, Bounds, KeyScope, User, UserRole, Workspace
+from dragoman.people import ApiKey, KeyScope, User, UserLimits, UserRole, Workspace
 from dragoman.scope import ANY_TOOL, Caller, Way
 from dragoman.settings import Settings
 
@@ -78,7 +78,7 @@ class People(Bound):
         *,
         name: str | None = None,
         approval: Policy | None = None,
-        bounds: Bounds | None = None,
+        bounds: UserLimits | None = None,
     ) -> Workspace:
         """Changes what is given and keeps the rest; `bounds` come as a whole. Only the operator renames."""
         caller = self._caller
@@ -146,7 +146,7 @@ class People(Bound):
         *,
         role: UserRole = "member",
         capabilities: Collection[str] = (ANY_TOOL,),
-        bounds: Bounds = Bounds(),  # noqa: B008 - frozen
+        bounds: UserLimits = UserLimits(),  # noqa: B008 - frozen
         workspace: str | None = None,
     ) -> User:
         caller = self._caller
@@ -170,7 +170,7 @@ class People(Bound):
         *,
         role: UserRole | None = None,
         capabilities: Collection[str] | None = None,
-        bounds: Bounds | None = None,
+        bounds: UserLimits | None = None,
         is_active: bool | None = None,
         workspace: str | None = None,
     ) -> User:

@@ -8,10 +8,10 @@ from dragoman.errors import InvalidArguments, NotFound
 from dragoman.events import Event
 from dragoman.hub.bound import Bound
 from dragoman.names import did_you_mean
-from dragoman.people import Bounds, Preferences, User
+from dragoman.people import Preferences, User, UserLimits
 from dragoman.scope import Caller
 
-BOUNDS = tuple(item.name for item in fields(Bounds))
+BOUNDS = tuple(item.name for item in fields(UserLimits))
 _IN_PARTS = frozenset({"cost_per_day"})
 _LARGEST = 2**53
 
@@ -24,9 +24,9 @@ class PreferencesView:
     """
 
     preferences: Preferences
-    above: Bounds
-    in_force: Bounds
-    tiers: Mapping[str, Bounds]
+    above: UserLimits
+    in_force: UserLimits
+    tiers: Mapping[str, UserLimits]
 
 
 class UserPreferences(Bound):
@@ -113,12 +113,12 @@ class UserPreferences(Bound):
         )
 
 
-def narrowed_bounds(own: Bounds, changes: Mapping[str, float | None], above: Bounds) -> Bounds:
+def narrowed_bounds(own: UserLimits, changes: Mapping[str, float | None], above: UserLimits) -> UserLimits:
     """The own bounds with the changes; `InvalidArguments` where one makes no sense or exceeds those above."""
     for name, value in changes.items():
         if name not in BOUNDS:
             raise InvalidArguments(
-                f"there is no bound {name[:80]!r}",
+                f"there is no limit {name[:80]!r}",
                 hint=did_you_mean(name[:80], [*BOUNDS]) or ", ".join(BOUNDS),
             )
         if value is None:
@@ -129,7 +129,7 @@ def narrowed_bounds(own: Bounds, changes: Mapping[str, float | None], above: Bou
         if most is not None and value > most:
             raise InvalidArguments(
                 f"{name} may be at most {most:g} here, not {value:g}",
-                hint="a bound of your own can only be lower; ask an admin for more",
+                hint="a limit of your own can only be lower; ask an admin for more",
             )
         own = replace(own, **{name: float(value) if name in _IN_PARTS else int(value)})
     return own
@@ -140,4 +140,4 @@ def _check_number(name: str, value: object) -> None:
     kinds = (int, float) if name in _IN_PARTS else (int,)
     if isinstance(value, bool) or not isinstance(value, kinds) or not 0 <= value <= _LARGEST:  # nan is not
         kind = "a number" if name in _IN_PARTS else "a whole number"
-        raise InvalidArguments(f"{name} must be {kind} of 0 or more", hint="null takes the bound away")
+        raise InvalidArguments(f"{name} must be {kind} of 0 or more", hint="null takes the limit away")

@@ -9,19 +9,24 @@ from dragoman.access.usage_windows import SECONDS, end_of, user_subject, window_
 from dragoman.errors import NotFound
 from dragoman.hub.bound import Bound
 from dragoman.identity.directory import Person
-from dragoman.people import Bounds
+from dragoman.people import UserLimits
 from dragoman.scope import Caller
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsedLimit:
-    """One bound and what was used of it in its window. Nothing is counted where there is no bound."""
+    """One limit and what was used of it in its window. Nothing is counted where there is no limit."""
 
-    bound: str
+    name: str
     used: float | None
     limit: float | None
     set_by: str | None
     resets_at: datetime | None
+
+    @property
+    def bound(self) -> str:
+        """What `name` was called before; for one version."""
+        return self.name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +61,8 @@ class Usage(Bound):
             calls_last_hour=await calls.count(workspace, user_id, moment - timedelta(hours=1)),
             calls_last_day=await calls.count(workspace, user_id, moment - timedelta(days=1)),
             uses=tuple(
-                _use(person, item.name, used | {"max_concurrency": running}, now) for item in fields(Bounds)
+                _use(person, item.name, used | {"max_concurrency": running}, now)
+                for item in fields(UserLimits)
             ),
         )
 
@@ -76,7 +82,7 @@ def _use(person: Person, bound: str, used: dict[str, float], now: float) -> Used
     limit = getattr(person.bounds, bound)
     is_bounded = limit is not None
     return UsedLimit(
-        bound=bound,
+        name=bound,
         used=used.get(bound) if is_bounded else None,
         limit=limit,
         set_by=set_by(person, bound) if is_bounded else None,

@@ -7,7 +7,7 @@ from math import isfinite
 from typing import get_args
 
 from dragoman.errors import Conflict, Denied, InvalidArguments, InvalidName, NotFound
-from dragoman.people import KEY_SCOPES, Bounds, KeyScope, User, UserRole
+from dragoman.people import KEY_SCOPES, KeyScope, User, UserLimits, UserRole
 from dragoman.scope import ANY_EXTRA, ANY_TOOL, LOCAL_USER, LOCAL_WORKSPACE, Caller, Way
 
 # What programs that act for a model may be given: no model approves, or changes what needs approval.
@@ -71,12 +71,12 @@ def checked_words(capabilities: Collection[str]) -> frozenset[str]:
     return words
 
 
-def checked_bounds(bounds: Bounds) -> Bounds:
+def checked_bounds(bounds: UserLimits) -> UserLimits:
     for item in fields(bounds):
         value = getattr(bounds, item.name)
         if value is not None and not (isfinite(value) and 0 <= value <= _LARGEST):
             raise InvalidArguments(
-                f"{item.name} must be a number of 0 or more", hint="leave it out for no bound"
+                f"{item.name} must be a number of 0 or more", hint="leave it out for no limit"
             )
     return bounds
 

@@ -8,7 +8,7 @@ from time import monotonic
 
 from dragoman.errors import NotFound, StoreUnavailable
 from dragoman.identity.single_flight import SingleFlight
-from dragoman.people import Bounds, User, Workspace
+from dragoman.people import User, UserLimits, Workspace
 from dragoman.scope import LOCAL_USER, LOCAL_WORKSPACE, Caller
 from dragoman.store.protocols import PeopleStore
 
@@ -23,11 +23,11 @@ class Person:
 
     workspace: Workspace
     user: User
-    bounds: Bounds
+    bounds: UserLimits
 
 
 class Directory:
-    def __init__(self, rows: PeopleStore, bounds: Bounds = Bounds()) -> None:  # noqa: B008 - frozen
+    def __init__(self, rows: PeopleStore, bounds: UserLimits = UserLimits()) -> None:  # noqa: B008 - frozen
         self._rows = rows
         self._bounds = bounds
         self._people: dict[tuple[str, str], tuple[float, Person]] = {}
@@ -37,11 +37,11 @@ class Directory:
         self._unrecorded = SingleFlight[tuple[str, str], Person]()
 
     @property
-    def bounds(self) -> Bounds:
+    def bounds(self) -> UserLimits:
         """What the app allows every user."""
         return self._bounds
 
-    def allow(self, bounds: Bounds) -> None:
+    def allow(self, bounds: UserLimits) -> None:
         """The app allows something else from now on."""
         self._bounds = bounds
         self._change()

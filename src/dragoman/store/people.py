@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import RowMapping, Table, bindparam, delete, func, select, update
 
 from dragoman.errors import Conflict
-from dragoman.people import ApiKey, Bounds, Preferences, User, Workspace
+from dragoman.people import ApiKey, Preferences, User, UserLimits, Workspace
 from dragoman.scope import Caller, identity_of
 from dragoman.store import tables
 from dragoman.store.database import Database, shielded
@@ -169,7 +169,7 @@ class SqlPeople:
 
 def _workspace(row: RowMapping) -> Workspace:
     facts = dict(row)
-    facts["bounds"] = Bounds(**facts["bounds"])
+    facts["bounds"] = UserLimits(**facts["bounds"])
     return Workspace(**facts)
 
 
@@ -184,14 +184,14 @@ def _user_row(user: User) -> dict[str, Any]:
 def _user(row: RowMapping) -> User:
     facts = dict(row)
     facts["capabilities"] = frozenset(facts["capabilities"])
-    facts["bounds"] = Bounds(**facts["bounds"])
+    facts["bounds"] = UserLimits(**facts["bounds"])
     facts["preferences"] = _preferences(facts["preferences"])
     return User(**facts)
 
 
 def _preferences(document: Mapping[str, Any]) -> Preferences:
     facts = dict(document)
-    facts["bounds"] = Bounds(**facts["bounds"])
+    facts["bounds"] = UserLimits(**facts["bounds"])
     if facts["connectors"] is not None:
         facts["connectors"] = tuple(facts["connectors"])
     return Preferences(**facts)

@@ -1,0 +1,101 @@
+"""Writes docs/settings.md from the descriptions of the settings: run it with the Python of .venv."""
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from dragoman.agent import Agent
+from dragoman.connector import Configuration, GivenCredentials
+from dragoman.people import ApiKey, Preferences, User, UserLimits, Workspace
+from dragoman.setting import Described, settings_of
+from dragoman.settings import PREFIX, Settings
+
+PAGE = Path(__file__).parent.parent / "docs" / "settings.md"
+WHO = {
+    "owner": "owner",
+    "narrow": "owner; stricter: also admins, on what the operator gave",
+    "operator": "operator",
+}
+HEAD = """# Settings
+
+Made by `scripts/settings_page.py` from the descriptions that stand with the fields; a test keeps it so.
+
+A setting can be set by REST (`PATCH`), by the command, in the console, in a `dragoman.toml`, in an export
+and from Python. `null` in REST, `--unset NAME` (`--unset retry.tries`) and a cleared field of a form set it
+back to its default.
+"""
+
+
+def cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+def default_of(one: Described) -> str:
+    if one.default is None or one.default in ((), {}, frozenset(), ""):
+        return ""
+    if one.name == "home":
+        return "the platform's data directory"
+    value = sorted(one.default) if isinstance(one.default, frozenset) else one.default
+    return f"`{one.text(value)}`"
+
+
+def kind_of(one: Described) -> str:
+    kinds = {"whole": "whole number", "switch": "yes or no", "list": "list", "table": "names and values"}
+    return ", ".join(f"`{choice}`" for choice in one.choices) or kinds.get(one.kind, one.kind)
+
+
+def table(described: Iterable[Described], names: str, *columns: tuple[str, Any]) -> str:
+    """A table for each group, in the order of their first fields."""
+    described = [one for one in described if one.setting.meaning and not one.setting.derived]
+    text = ""
+    for group in dict.fromkeys(one.setting.group for one in described):
+        heads = [names, "what it means", "value", "default", *(head for head, _ in columns)]
+        text += f"\n### {group}\n\n| {' | '.join(heads)} |\n|{'---|' * len(heads)}\n"
+        for one in described:
+            if one.setting.group != group:
+                continue
+            cells = [f"`{one.name}`", one.setting.meaning, kind_of(one), default_of(one)]
+            cells += [value(one) for _, value in columns]
+            text += f"| {' | '.join(map(cell, cells))} |\n"
+    return text
+
+
+def flag_of(one: Described) -> str:
+    return "after `--`" if one.flags[0] == "--" else " ".join(f"`{flag}`" for flag in one.flags)
+
+
+def written() -> str:
+    who = ("who may change it", lambda one: WHO[one.setting.who])
+    option = ("option", flag_of)
+    return "".join(
+        (
+            HEAD,
+            "\n## Connectors\n\n`dragoman connectors add` and `update`; `[connectors.NAME]` of a file.\n",
+            table(settings_of(Configuration), "setting", option, who),
+            "\n## Credentials of a connector\n\nGiven beside the settings; encrypted, never shown.\n",
+            table(settings_of(GivenCredentials), "field"),
+            "\n## Agents\n\n`dragoman agents create` and `update`.\n",
+            table(settings_of(Agent), "setting", option),
+            "\n## Limits\n\nOf the app (`[defaults.limits]` of a `dragoman.toml`), of a workspace, of a user"
+            " and of one's own\n(`dragoman preferences set`): the smallest counts. Nothing is no limit.\n",
+            table(settings_of(UserLimits), "limit"),
+            "\n## Workspaces\n\n`dragoman workspaces update`; limits of each user (`--limit`).\n",
+            table((one for one in settings_of(Workspace) if one.path[0] != "bounds"), "setting", option),
+            "\n## Users\n\n`dragoman users add` and `update`, and limits (`--limit`).\n",
+            table((one for one in settings_of(User) if len(one.path) == 1), "setting", option),
+            "\n## Preferences\n\nWhat a user chooses: `dragoman preferences set`.\n",
+            table((one for one in settings_of(Preferences) if one.path[0] != "bounds"), "setting"),
+            "\n## API keys\n\nChosen with `dragoman keys add`. A key never has more than its user.\n",
+            table(settings_of(ApiKey), "setting", option),
+            "\n## The process\n\nEnvironment variables, read when a process starts.\n",
+            table(
+                settings_of(Settings), "setting", ("variable", lambda one: f"`{PREFIX}{one.name.upper()}`")
+            ),
+        )
+    )
+
+
+if __name__ == "__main__":
+    PAGE.write_text(written(), encoding="utf-8")
+    print(f"wrote {PAGE}", file=sys.stderr)
