@@ -9,8 +9,10 @@ from typing import Any, Protocol, cast
 
 from dragoman.agents.offers import Offer, OfferCall, ToolReply
 from dragoman.agents.work_context import WorkContext
+from dragoman.connector import Configuration
 from dragoman.errors import InvalidArguments
 from dragoman.scope import Caller
+from dragoman.setting import Described, settings_of
 from dragoman.tool import Annotations, Tool, ToolDefinition
 
 Arguments = Mapping[str, Any]
@@ -120,6 +122,14 @@ def _text(description: str) -> dict[str, str]:
     return {"type": "string", "description": description}
 
 
+def _schema(one: Described) -> dict[str, Any]:
+    """A setting as a parameter; a model needs no more of them than say where a server is."""
+    if one.kind == "list":
+        return {"type": "array", "items": {"type": "string"}, "description": one.setting.meaning}
+    return {"type": "string", "description": one.setting.meaning}
+
+
+_REACHED_BY = ("url", "openapi", "command", "args")
 _AGENT = _text("name of the agent")
 _CONNECTORS = {"type": "array", "items": {"type": "string"}, "description": "names of connectors"}
 _FUNCTIONS = (
@@ -203,10 +213,7 @@ _FUNCTIONS = (
         " of its document. A person is asked first.",
         properties={
             "name": _text("its name"),
-            "url": _text("address of an MCP server"),
-            "openapi": _text("address of an OpenAPI document"),
-            "command": _text("program that starts an MCP server"),
-            "args": {"type": "array", "items": {"type": "string"}, "description": "its arguments"},
+            **{one.name: _schema(one) for one in settings_of(Configuration) if one.name in _REACHED_BY},
             "description": _text("what it is for"),
         },
         required=("name",),
