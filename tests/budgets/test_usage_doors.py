@@ -39,7 +39,7 @@ async def test_a_refused_call_says_over_rest_when_to_come_again(tmp_path: Path, 
         assert by_bound["calls_per_hour"]["resets_at"]
         assert 0 < by_bound["tokens_per_day"]["used"] < 10
         assert by_bound["cost_per_day"] == {
-            "bound": "cost_per_day",
+            **dict.fromkeys(("name", "bound"), "cost_per_day"),
             **dict.fromkeys(("used", "limit", "set_by", "resets_at")),
         }
         assert (await live.ask("GET", "/api/usage?user=nobody")).status == 404

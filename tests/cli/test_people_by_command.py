@@ -23,6 +23,18 @@ def test_a_team_is_set_up_by_command(dragoman: Command, home: Path) -> None:
     assert "kept out" in dragoman("users", "update", "ada", "--inactive", "-w", "acme").out
     updated = dragoman("users", "update", "ada", "--bound", "calls_per_hour=", "-w", "acme", "--json")
     assert updated.value["bounds"]["calls_per_hour"] is None
+    limited = dragoman("users", "update", "ada", "--limit", "cost_per_day=2", "-w", "acme", "--json")
+    assert limited.value["limits"]["cost_per_day"] == 2
+    unset = dragoman(
+        "users", "update", "ada", "--unset", "role,limits.cost_per_day", "-w", "acme", "--json", "--active"
+    )
+    assert (unset.value["role"], unset.value["limits"]["cost_per_day"]) == ("member", None)
+    assert "did you mean 'limits'" in dragoman("users", "update", "ada", "--unset", "limit").err
+    assert "always" in dragoman("workspaces", "update", "acme", "--approval", "always").out
+    assert (
+        dragoman("workspaces", "update", "acme", "--unset", "approval", "--json").value["approval"]
+        == "default"
+    )
     assert "always" in dragoman("workspaces", "update", "acme", "--approval", "always").out
     assert dragoman("workspaces", "show", "acme", "--json").value["approval"] == "always"
     assert dragoman("users", "show", "ada", "-w", "acme").code == 0
@@ -40,7 +52,7 @@ def test_a_team_is_set_up_by_command(dragoman: Command, home: Path) -> None:
     [
         ["keys", "add", "x", "--expires", "soon"],
         ["users", "add", "x", "--bound", "calls_per_hour"],
-        ["users", "add", "x", "--bound", "calls_per_hour=many"],
+        ["users", "add", "x", "--limit", "calls_per_hour=many"],
     ],
 )
 def test_wrong_words_end_with_2(dragoman: Command, words: list[str]) -> None:

@@ -85,7 +85,7 @@ async def test_the_apps_file_bounds_every_user_and_its_changes_are_taken_in(
     tmp_path: Path, sqlite_url: str
 ) -> None:
     file = tmp_path / "dragoman.toml"
-    file.write_text("[defaults.bounds]\ncalls_per_hour = 10\ncost_per_day = 0.5\n")
+    file.write_text("[defaults.limits]\ncalls_per_hour = 10\ncost_per_day = 0.5\n")
     async with open_team(tmp_path, sqlite_url, configuration=file) as hub:
         assert hub.folders.problems == ()
         for caller in (ADA, LOCAL_CALLER):
@@ -94,7 +94,7 @@ async def test_the_apps_file_bounds_every_user_and_its_changes_are_taken_in(
             )
         with pytest.raises(InvalidArguments, match="at most 10"):
             await hub.acting_for(ADA).preferences.update(bounds={"calls_per_hour": 11})
-        file.write_text("[defaults.bounds]\ncalls_per_hour = 12\n")
+        file.write_text("[defaults.limits]\ncalls_per_hour = 12\n")
         await hub.folders.sync()
         assert (await hub.acting_for(ADA).preferences.get()).in_force == UserLimits(calls_per_hour=12)
         for broken in ("[defaults.bounds]\ncalls_per_hour = 'many'\n", "[[[", ""):
