@@ -1,9 +1,8 @@
 """Writes docs/settings.md from the descriptions of the settings: run it with the Python of .venv."""
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
 
 from dragoman.agent import Agent
 from dragoman.connector import Configuration, GivenCredentials
@@ -12,6 +11,7 @@ from dragoman.setting import Described, settings_of
 from dragoman.settings import PREFIX, Settings
 
 PAGE = Path(__file__).parent.parent / "docs" / "settings.md"
+Column = tuple[str, Callable[[Described], str]]
 WHO = {
     "owner": "owner",
     "narrow": "owner; stricter: also admins, on what the operator gave",
@@ -36,8 +36,7 @@ def default_of(one: Described) -> str:
         return ""
     if one.name == "home":
         return "the platform's data directory"
-    value = sorted(one.default) if isinstance(one.default, frozenset) else one.default
-    return f"`{one.text(value)}`"
+    return f"`{one.text(one.default)}`"
 
 
 def kind_of(one: Described) -> str:
@@ -45,7 +44,7 @@ def kind_of(one: Described) -> str:
     return ", ".join(f"`{choice}`" for choice in one.choices) or kinds.get(one.kind, one.kind)
 
 
-def table(described: Iterable[Described], names: str, *columns: tuple[str, Any]) -> str:
+def table(described: Iterable[Described], names: str, *columns: Column) -> str:
     """A table for each group, in the order of their first fields."""
     described = [one for one in described if one.setting.meaning and not one.setting.derived]
     text = ""
@@ -66,8 +65,9 @@ def flag_of(one: Described) -> str:
 
 
 def written() -> str:
-    who = ("who may change it", lambda one: WHO[one.setting.who])
-    option = ("option", flag_of)
+    who: Column = ("who may change it", lambda one: WHO[one.setting.who])
+    option: Column = ("option", flag_of)
+    variable: Column = ("variable", lambda one: f"`{PREFIX}{one.name.upper()}`")
     return "".join(
         (
             HEAD,
@@ -89,9 +89,7 @@ def written() -> str:
             "\n## API keys\n\nChosen with `dragoman keys add`. A key never has more than its user.\n",
             table(settings_of(ApiKey), "setting", option),
             "\n## The process\n\nEnvironment variables, read when a process starts.\n",
-            table(
-                settings_of(Settings), "setting", ("variable", lambda one: f"`{PREFIX}{one.name.upper()}`")
-            ),
+            table(settings_of(Settings), "setting", variable),
         )
     )
 

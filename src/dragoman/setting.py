@@ -111,7 +111,9 @@ class Described:
         if isinstance(value, Mapping):
             words = cast("Mapping[str, Any]", value)
             return ", ".join(f"{name}={word}" for name, word in words.items())
-        if isinstance(value, list | tuple | frozenset):
+        if isinstance(value, frozenset):
+            return ", ".join(sorted(map(str, cast("frozenset[Any]", value))))
+        if isinstance(value, list | tuple):
             return ", ".join(map(str, cast("list[Any]", value)))
         if isinstance(value, bool):
             return "yes" if value else "no"
