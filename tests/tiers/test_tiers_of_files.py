@@ -94,10 +94,10 @@ async def test_the_apps_file_bounds_every_user_and_its_changes_are_taken_in(
             )
         with pytest.raises(InvalidArguments, match="at most 10"):
             await hub.acting_for(ADA).preferences.update(bounds={"calls_per_hour": 11})
-        file.write_text("[defaults.limits]\ncalls_per_hour = 12\n")
+        file.write_text("[defaults.bounds]\ncalls_per_hour = 12\n")
         await hub.folders.sync()
         assert (await hub.acting_for(ADA).preferences.get()).in_force == UserLimits(calls_per_hour=12)
-        for broken in ("[defaults.bounds]\ncalls_per_hour = 'many'\n", "[[[", ""):
+        for broken in ("[defaults.limits]\ncalls_per_hour = 'many'\n", "[[[", ""):
             file.write_text(broken)
             await hub.folders.sync()
             assert (await hub.acting_for(ADA).preferences.get()).in_force == UserLimits(calls_per_hour=12), (
