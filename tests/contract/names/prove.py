@@ -18,8 +18,9 @@ from typing import Any
 
 _MAP = tomllib.loads(Path(__file__).with_name("names.toml").read_text())
 _MODULES = {f"dragoman.{old}": f"dragoman.{new}" for old, new in _MAP["modules"].items()}
-_PAIRS = {(key.partition(":")[2], new) for part in ("names", "words") for key, new in _MAP[part].items()}
-_PAIRS |= {(old.rpartition(".")[2], new.rpartition(".")[2]) for old, new in _MODULES.items()}
+_NAMED = {(key.partition(":")[2], new) for part in ("names", "words") for key, new in _MAP[part].items()}
+_MOVED = {(old.rpartition(".")[2], new.rpartition(".")[2]) for old, new in _MODULES.items()}
+_PAIRS = _NAMED | _MOVED
 _LISTS = ("__all__", "__slots__")
 
 
