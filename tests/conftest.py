@@ -12,6 +12,7 @@ import pytest
 import structlog
 
 from cli.command_line import Command, Outcome
+from migrated import migrate, put_sqlite
 from patience import patient
 
 
@@ -66,12 +67,29 @@ def postgres_server() -> Generator[str]:
     directory.rmdir()
 
 
-@pytest.fixture
-def postgres_url(postgres_server: str) -> Generator[str]:
-    """The URL of a fresh, empty database."""
-    name = f"test_{uuid4().hex}"
+@pytest.fixture(scope="session")
+def postgres_template(postgres_server: str) -> str:
+    """The name of a database with all tables and no rows."""
+    name = "migrated"
     with psycopg.connect(postgres_server, autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name}".encode())
+    migrate(postgres_server.replace("/postgres?", f"/{name}?"))
+    return name
+
+
+@pytest.fixture
+def is_migrated() -> bool:
+    """Whether `sqlite_url` and `postgres_url` have their tables already."""
+    return True
+
+
+@pytest.fixture
+def postgres_url(postgres_server: str, is_migrated: bool, request: pytest.FixtureRequest) -> Generator[str]:
+    """The URL of a fresh, empty database."""
+    name = f"test_{uuid4().hex}"
+    template = request.getfixturevalue("postgres_template") if is_migrated else "template1"
+    with psycopg.connect(postgres_server, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}".encode())
         yield postgres_server.replace("/postgres?", f"/{name}?")
         connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
 
@@ -109,8 +127,11 @@ def dragoman(home: Path, capsys: pytest.CaptureFixture[str]) -> Command:
 
 
 @pytest.fixture
-def sqlite_url(tmp_path: Path) -> str:
-    return f"sqlite:///{tmp_path}/store/dragoman.db"
+def sqlite_url(tmp_path: Path, is_migrated: bool) -> str:
+    file = tmp_path / "store" / "dragoman.db"
+    if is_migrated:
+        put_sqlite(file)
+    return f"sqlite:///{file}"
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

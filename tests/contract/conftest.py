@@ -46,3 +46,9 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Generator[Service]:
     """`dragoman serve` on an empty home, for every test that only asks."""
     with running_service(tmp_path_factory.mktemp("contract") / "home") as service:
         yield service
+
+
+@pytest.fixture
+def is_migrated() -> bool:
+    """Here stores make their own tables."""
+    return False

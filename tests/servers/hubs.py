@@ -10,6 +10,7 @@ import psutil
 
 from dragoman import ConnectorView, Hub
 from dragoman.settings import Settings
+from migrated import put_sqlite
 from patience import patient
 from patience import until as until
 
@@ -29,7 +30,10 @@ def quick(**changes: Any) -> dict[str, Any]:
 
 @asynccontextmanager
 async def open_hub(home: Path, **settings: Any) -> AsyncGenerator[Hub]:
-    async with Hub(Settings(home=home, **settings)) as hub:
+    given = Settings(home=home, **settings)
+    if given.database_url is None:
+        put_sqlite(home / "dragoman.db")
+    async with Hub(given) as hub:
         yield hub
 
 

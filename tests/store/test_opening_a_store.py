@@ -23,6 +23,12 @@ from patience import patient
 pytestmark = pytest.mark.anyio
 
 
+@pytest.fixture
+def is_migrated() -> bool:
+    """Here stores make their own tables."""
+    return False
+
+
 async def test_what_was_written_is_there_when_the_store_is_opened_again(database_url: str) -> None:
     async with open_store(database_url) as store:
         await store.connectors.add(a_connector(), [])

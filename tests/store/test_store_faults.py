@@ -14,6 +14,12 @@ from dragoman.store.database import Database
 pytestmark = pytest.mark.anyio
 
 
+@pytest.fixture
+def is_migrated() -> bool:
+    """Here stores make their own tables."""
+    return False
+
+
 async def test_a_database_out_of_reach_is_named_without_its_password() -> None:
     url = "postgresql://ann:canary@127.0.0.1:1/facts?password=canary"
     with pytest.raises(

@@ -33,6 +33,12 @@ _SECRET = (
 )
 
 
+@pytest.fixture
+def is_migrated() -> bool:
+    """Here stores make their own tables."""
+    return False
+
+
 def _write_old_rows(url: str) -> None:
     location = DatabaseLocation.of(url)
     if location.is_sqlite:
