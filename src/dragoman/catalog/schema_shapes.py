@@ -19,7 +19,7 @@ class Variant:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shape:
+class ValueShape:
     """`type` is empty where the schema leaves it open. `choices` are values with what people read of them."""
 
     type: str = ""
@@ -41,14 +41,14 @@ class Shape:
     maximum: float | None = None
 
 
-def shape_of(schema: Any, root: Mapping[str, Any]) -> Shape:
+def shape_of(schema: Any, root: Mapping[str, Any]) -> ValueShape:
     """Of anything that stands where a schema may stand; what is none is a value of any kind."""
     whole = _resolved(schema, root)
     whole, is_nullable = _without_null(whole, root)
     types = [str(one) for one in _sequence(whole.get("type"))]
     variants = _variants(whole, types, root)
     choices = _choices(whole, types, root)
-    return Shape(
+    return ValueShape(
         type=types[0] if len(types) == 1 else "object" if not types and "properties" in whole else "",
         title=_text(whole, "title"),
         description=_text(whole, "description"),

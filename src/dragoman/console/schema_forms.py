@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any, Literal, cast
 
-from dragoman.catalog.schema_shapes import MISSING, Shape, shape_of
+from dragoman.catalog.schema_shapes import MISSING, ValueShape, shape_of
 
 Draft = Mapping[str, str]
 Kind = Literal["text", "long", "number", "integer", "date", "moment", "choice", "object", "list", "variant",
@@ -40,7 +40,7 @@ class FormControl:
     name: str
     kind: Kind
     is_required: bool
-    shape: Shape
+    shape: ValueShape
     text: str = ""
     options: tuple[tuple[str, str], ...] = ()
     parts: "tuple[FormControl, ...]" = ()
@@ -132,7 +132,7 @@ class _Walk:
         self._draft = draft
         self._left = _MOST_FIELDS
 
-    def properties(self, shape: Shape, path: str, depth: int) -> tuple[FormControl, ...]:
+    def properties(self, shape: ValueShape, path: str, depth: int) -> tuple[FormControl, ...]:
         return tuple(
             self._field(part, f"{path}/{_escaped(name)}", name, name in shape.required, depth + 1)
             for name, part in shape.properties.items()
@@ -289,7 +289,7 @@ def _refuse(word: str) -> Any:
     raise ValueError(f"{word} is no JSON")
 
 
-def _kind_of(shape: Shape, name: str) -> Kind:
+def _kind_of(shape: ValueShape, name: str) -> Kind:
     if shape.constant is not MISSING:
         return "fixed"
     if shape.choices:
@@ -305,7 +305,7 @@ def _kind_of(shape: Shape, name: str) -> Kind:
     return cast("Kind", shape.type) if shape.type in ("integer", "number") else "json"
 
 
-def _kind_of_string(shape: Shape, name: str) -> Kind:
+def _kind_of_string(shape: ValueShape, name: str) -> Kind:
     if shape.format in ("date", "date-time"):
         return "date" if shape.format == "date" else "moment"
     long = {"body", "text", "content", "message", "description", "prompt", "code", "html", "markdown", "sql"}
