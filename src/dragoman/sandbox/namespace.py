@@ -16,7 +16,7 @@ from dragoman.tool import Tool
 _MOST_KEPT = 512
 
 
-class ToolLists(Protocol):
+class CodeCatalog(Protocol):
     """The catalog, as far as code knows it."""
 
     @property
@@ -47,7 +47,7 @@ class Namespace:
     """Follows the catalog: a tool that comes or goes while code runs is there or not at its next call."""
 
     def __init__(
-        self, catalog: ToolLists, names: FunctionNames, caller: Caller, *, programmatic: bool
+        self, catalog: CodeCatalog, names: FunctionNames, caller: Caller, *, programmatic: bool
     ) -> None:
         self._catalog = catalog
         self._names = names

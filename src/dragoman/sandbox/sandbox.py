@@ -19,7 +19,7 @@ from dragoman.sandbox.callers import callable_from_code
 from dragoman.sandbox.code_run import CodeRun, CodeServices
 from dragoman.sandbox.exposed_names import modules_for, names_for
 from dragoman.sandbox.limits import CodeLimits
-from dragoman.sandbox.namespace import FunctionNames, Namespace, ToolLists
+from dragoman.sandbox.namespace import CodeCatalog, FunctionNames, Namespace
 from dragoman.sandbox.outcome import CodeEnded, CodeError, CodeOutput, CountTokens
 from dragoman.sandbox.plain_json import NotPlain, ValueTooLarge, plain
 from dragoman.scope import Caller
@@ -36,7 +36,7 @@ _CLOSING_PAUSE = 0.3  # without it the interpreter now and then aborts at its ex
 class CodeSandbox:
     def __init__(
         self,
-        catalog: ToolLists,
+        catalog: CodeCatalog,
         ways: CodeServices,
         *,
         limits: CodeLimits | None = None,
