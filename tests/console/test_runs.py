@@ -12,6 +12,7 @@ from starlette.requests import Request
 
 from console.browsing import Console, OpenConsole
 from console.speaking import Speaker
+from dragoman import Hub
 from dragoman.console import runs
 from dragoman.console.pages import Pages
 from dragoman.run import Run
@@ -180,7 +181,7 @@ def test_every_kind_of_moment_is_shown(facts: dict[str, Any], status: str) -> No
         )
         for kind in get_args(MomentKind)
     )
-    app = SimpleNamespace(state=SimpleNamespace(hub=None))
+    app = SimpleNamespace(state=SimpleNamespace(hub=Hub()))
     request = Request({"type": "http", "path": "/", "headers": [], "query_string": b"", "app": app})
     shown = Pages().text(
         request,

@@ -8,7 +8,7 @@ import pytest
 from fastapi import FastAPI
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dragoman import Hub
 from dragoman.api import Api
@@ -17,7 +17,9 @@ from dragoman.console.error_pages import of_error
 from dragoman.console.pages import Pages
 from dragoman.errors import CallerFault, DragomanError
 from dragoman.mcp_endpoint import McpEndpoint
+from dragoman.scope import LOCAL_CALLER
 from dragoman.settings import Settings
+from dragoman.web.guard import CALLER
 from dragoman.web.problems import TABLE, status_of
 
 pytestmark = pytest.mark.anyio
@@ -31,6 +33,15 @@ def every(kind: type[DragomanError]) -> Iterator[type[DragomanError]]:
 
 def asking(app: ASGIApp) -> httpx.AsyncClient:
     return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1")
+
+
+def let_in(door: ASGIApp) -> ASGIApp:
+    """As behind the guard, for who runs the service."""
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        await door({**scope, CALLER: LOCAL_CALLER}, receive, send)
+
+    return app
 
 
 @pytest.mark.parametrize("kind", list(every(DragomanError)), ids=lambda kind: kind.code)
@@ -68,7 +79,7 @@ async def test_a_body_over_the_limit_is_refused_with_the_same_status_and_words(t
             (Api(hub, max_body=100), "/api/connectors"),
             (McpEndpoint(hub, max_body=100), "/mcp"),
         ):
-            async with asking(door) as client:
+            async with asking(let_in(door)) as client:
                 for content in (b"x" * 101, chunks()):
                     answer = await client.post(path, content=content, headers=headers)
                     assert answer.status_code == 413

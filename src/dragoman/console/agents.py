@@ -9,11 +9,12 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from dragoman.agent import Agent
-from dragoman.console import rollout
 from dragoman.console.pages import hub_of, is_part, pages_of
 from dragoman.console.session_rights import check_scope
 from dragoman.console.submitted_form import SubmittedForm, filled
+from dragoman.errors import InvalidArguments
 from dragoman.hub import BoundHub
+from dragoman.hub.rollout import RolloutStatus
 from dragoman.scope import APP, Caller
 from dragoman.setting import settings_of
 
@@ -27,7 +28,7 @@ async def show_all(request: Request) -> Response:
     facts = await _all(request)
     if is_part(request):
         return pages_of(request).part(request, "agents/list.html", **facts)
-    facts["rollout"] = await rollout.status_for(request)
+    facts["rollout"] = await _rollout_status(request)
     return pages_of(request).page(request, "agents.html", title="Agents", **facts)
 
 
@@ -201,11 +202,53 @@ def _go(where: str) -> Response:
     return Response(status_code=204, headers={"hx-redirect": where})
 
 
+# How far connector agents are rolled out: only the operator sees it
+
+
+async def _rollout_status(request: Request) -> RolloutStatus | None:
+    """None for whoever does not run this installation."""
+    hub = hub_of(request)
+    return await hub.rollout.status() if hub.caller.role == "operator" else None
+
+
+async def show_rollout(request: Request) -> Response:
+    return _rollout_part(request, await hub_of(request).rollout.status())
+
+
+async def set_rollout(request: Request) -> Response:
+    check_scope(request, "manage")
+    form = await filled(request)
+    status = await hub_of(request).rollout.set(
+        share=_percent(form.text("share")), workspaces=form.words("workspaces"), users=form.words("users")
+    )
+    return _rollout_part(request, status, "Set, for every process at once. Counting begins anew.")
+
+
+async def reset_rollout(request: Request) -> Response:
+    check_scope(request, "manage")
+    status = await hub_of(request).rollout.reset()
+    return _rollout_part(request, status, "What the environment says holds again. Counting begins anew.")
+
+
+def _rollout_part(request: Request, status: RolloutStatus, told: str = "") -> Response:
+    return pages_of(request).part(request, "agents/rollout.html", rollout=status, told=told)
+
+
+def _percent(text: str) -> float:
+    try:
+        return float(text or 0)
+    except ValueError:
+        raise InvalidArguments("a share is a number", hint="0 to 100, in percent") from None
+
+
 routes = [
     Route("/agents", show_all),
     Route("/agents", create, methods=["POST"]),
     Route("/agents/new", show_form),
-    *rollout.routes,
+    # No agent's name begins with a hyphen.
+    Route("/agents/-/rollout", show_rollout),
+    Route("/agents/-/rollout", set_rollout, methods=["POST"]),
+    Route("/agents/-/rollout/reset", reset_rollout, methods=["POST"]),
     Route("/agents/{name}", show),
     Route("/agents/{name}", save, methods=["POST"]),
     Route("/agents/{name}/start", start, methods=["POST"]),

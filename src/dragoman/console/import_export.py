@@ -11,11 +11,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from dragoman.console import registry
 from dragoman.console.formatting import said
 from dragoman.console.pages import event_stream, hub_of, pages_of
 from dragoman.console.session_rights import check_scope
-from dragoman.console.submitted_form import SubmittedForm
+from dragoman.console.submitted_form import SubmittedForm, filled
 from dragoman.errors import DragomanError, InvalidConfig
 from dragoman.formats.import_files import ImportText
 from dragoman.formats.parsing import MAX_TEXT
@@ -23,6 +22,7 @@ from dragoman.hub.imports import ImportStep
 
 _ANSWER = "answer:"
 _MOST_FILES = 50
+_OFFERS_AT_ONCE = 20
 _FORMS = {"dragoman": "for Dragoman", "mcpServers": "as mcpServers"}
 
 
@@ -135,17 +135,22 @@ async def _wish(request: Request) -> _Wish:
         typed = SubmittedForm(form)
         texts = [ImportText(text=typed.text("text"), name="the text")] if typed.text("text") else []
         texts += await _files(form)
-        answers = {
-            name.removeprefix(_ANSWER): value
-            for name, value in typed.draft().items()
-            if name.startswith(_ANSWER) and value
-        }
+        answers = _answers(typed)
         may_replace = bool(typed.text("replace"))
     if not texts:
         raise InvalidConfig(
             "there is nothing to import", hint="paste the text of a configuration, or choose its file"
         )
     return _Wish(texts, answers, may_replace)
+
+
+def _answers(form: SubmittedForm) -> dict[str, str]:
+    """What a person typed where a configuration asks for a value."""
+    return {
+        name.removeprefix(_ANSWER): value
+        for name, value in form.draft().items()
+        if name.startswith(_ANSWER) and value
+    }
 
 
 async def _files(form: FormData) -> list[ImportText]:
@@ -163,11 +168,47 @@ async def _files(form: FormData) -> list[ImportText]:
     return texts
 
 
+# The registry: what it offers, exactly, and the taking of one
+
+
+async def search_registry(request: Request) -> Response:
+    asked = request.query_params
+    words, cursor = asked.get("words", "").strip()[:200], asked.get("cursor") or None
+    page = await hub_of(request).discovery.search(words, cursor=cursor, limit=_OFFERS_AT_ONCE)
+    return pages_of(request).part(
+        request, "transfer/offers.html", page=page, words=words, is_first=cursor is None
+    )
+
+
+async def show_offer(request: Request) -> Response:
+    offer = await hub_of(request).discovery.get(request.query_params.get("name", ""))
+    return pages_of(request).part(request, "transfer/offer.html", offer=offer)
+
+
+async def take_offer(request: Request) -> Response:
+    """By the way that the person was shown; when the registry offers another by now, nothing is added."""
+    check_scope(request, "manage")
+    form = await filled(request)
+    answers = _answers(form)
+    try:
+        view = await hub_of(request).discovery.add(
+            form.text("name"),
+            shown=form.text("shown"),
+            inputs=answers,
+            connector=form.text("connector") or None,
+        )
+    except DragomanError as error:
+        return said(request, error)
+    return Response(status_code=204, headers={"hx-redirect": f"/connectors/{view.connector.slug}"})
+
+
 routes = [
     Route("/transfer", show),
     Route("/transfer/plan", plan, methods=["POST"]),
     Route("/transfer/apply", apply, methods=["POST"]),
     Route("/transfer/export", export),
     Route("/transfer/export", export_secrets, methods=["POST"]),
-    *registry.routes,
+    Route("/transfer/offers", search_registry),
+    Route("/transfer/offers/one", show_offer),
+    Route("/transfer/offers", take_offer, methods=["POST"]),
 ]

@@ -8,7 +8,8 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, get_args
+from urllib.parse import parse_qs, unquote
 
 from mcp.shared.inbound import (
     ERROR_CODE_HTTP_STATUS,
@@ -18,11 +19,11 @@ from mcp.shared.inbound import (
     unsupported_protocol_version_rejection,
 )
 from mcp.shared.subscriptions import SUBSCRIPTION_ID_META_KEY
-from mcp_types import HEADER_MISMATCH, INTERNAL_ERROR, PROTOCOL_VERSION_META_KEY
+from mcp_types import HEADER_MISMATCH, INTERNAL_ERROR, INVALID_REQUEST, PROTOCOL_VERSION_META_KEY
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from starlette.types import Receive, Scope, Send
 
-from dragoman.errors import NotFound
+from dragoman.errors import CallerFault, NotFound
 from dragoman.hub import BoundHub, Hub
 from dragoman.mcp_endpoint.channels import NoChannel, SessionChannel, StatelessChannel
 from dragoman.mcp_endpoint.messages import (
@@ -41,20 +42,31 @@ from dragoman.mcp_endpoint.methods import SERVER_INFO_STAMP, McpMethods, rejecte
 from dragoman.mcp_endpoint.notifications import LISTS, ChangeNotifier, ChangeSubscription
 from dragoman.mcp_endpoint.parked_requests import ParkedRequests
 from dragoman.mcp_endpoint.request_context import RequestContext
-from dragoman.mcp_endpoint.requests import Headers, WrongRequest, body_of, headers_of, query_of, target_of
 from dragoman.mcp_endpoint.sessions import EndpointSession, EndpointSessions
 from dragoman.mcp_endpoint.streams import DisconnectWatcher, PostReply, StandingStream, framed
-from dragoman.mcp_endpoint.views import EndpointTarget
+from dragoman.mcp_endpoint.views import EndpointTarget, View
 from dragoman.scope import Caller
 from dragoman.telemetry.logs import get_logger
-from dragoman.web.bodies import MAX_BODY
+from dragoman.web.bodies import MAX_BODY, read_body
 from dragoman.web.encoding import encode
 from dragoman.web.guard import bound_hub
+from dragoman.web.problems import status_of
 from dragoman.web.server_sent_events import until_first_ends, until_gone
 
 MOST_STREAMS = 1_000
 _SESSION = b"mcp-session-id"
 _VERSION = "mcp-protocol-version"
+Headers = dict[str, str]
+
+
+class _WrongRequest(Exception):
+    """A request that is refused before it is one: an HTTP status, with the reason as JSON-RPC."""
+
+    def __init__(self, status: int, message: str, headers: list[tuple[bytes, bytes]] | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.error = RpcError(INVALID_REQUEST, message)
+        self.headers = headers or []
 
 
 class McpEndpoint:
@@ -82,7 +94,7 @@ class McpEndpoint:
         reply = PostReply(send)
         try:
             await self._serve(scope, receive, send, reply)
-        except WrongRequest as wrong:
+        except _WrongRequest as wrong:
             reply.headers += wrong.headers
             await reply.finish(error_message(None, wrong.error), wrong.status)
         except Exception:  # noqa: BLE001
@@ -91,11 +103,11 @@ class McpEndpoint:
             await reply.finish(error_message(None, RpcError(INTERNAL_ERROR, "Internal error")), 500)
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send, reply: PostReply) -> None:
-        headers = headers_of(scope)
-        target, hub = target_of(scope), self._hub_of(scope)
+        headers = _headers_of(scope)
+        target, hub = _target_of(scope), self._hub_of(scope)
         method = scope["method"]
         if method == "POST":
-            body = await body_of(receive, headers, self._max_body)
+            body = await _body_of(receive, headers, self._max_body)
             await self._post(_Post(scope, receive, headers, target, hub, reply), body)
         elif method == "GET":
             await self._get(headers, target, hub, receive, send)
@@ -103,11 +115,11 @@ class McpEndpoint:
             self._sessions.close(self._session(headers, target, hub.caller))
             await reply.finish_empty(200)
         else:
-            raise WrongRequest(405, "Method not allowed", [(b"allow", b"GET, POST, DELETE")])
+            raise _WrongRequest(405, "Method not allowed", [(b"allow", b"GET, POST, DELETE")])
 
     def _hub_of(self, scope: Scope) -> BoundHub:
         hub = bound_hub(self._hub, scope)
-        thread = query_of(scope, "thread")
+        thread = _query_of(scope, "thread")
         caller = replace(hub.caller, way="mcp", thread=thread if thread else hub.caller.thread)
         return hub.acting_for(caller)
 
@@ -118,9 +130,9 @@ class McpEndpoint:
         if not any(
             kind in accepts for kind in ("application/json", "text/event-stream", "*/*", "application/*")
         ):
-            raise WrongRequest(406, "Not acceptable: accept application/json and text/event-stream")
+            raise _WrongRequest(406, "Not acceptable: accept application/json and text/event-stream")
         if not post.headers.get("content-type", "").lower().startswith("application/json"):
-            raise WrongRequest(415, "Unsupported media type: send application/json")
+            raise _WrongRequest(415, "Unsupported media type: send application/json")
         post.reply.can_stream = "text/event-stream" in accepts or "*/*" in accepts
         try:
             value = parsed(body)
@@ -139,7 +151,7 @@ class McpEndpoint:
 
     async def _post_modern(self, post: "_Post", message: Message, value: Any) -> None:
         if isinstance(message, RpcResponse):
-            raise WrongRequest(400, "Invalid request: this era has no answers of clients")
+            raise _WrongRequest(400, "Invalid request: this era has no answers of clients")
         if isinstance(message, RpcNotification):
             requested = post.headers.get(_VERSION, "")
             if (unsupported := unsupported_protocol_version_rejection(requested)) is not None:
@@ -213,25 +225,25 @@ class McpEndpoint:
             await self._answers.shown(context)
             result = await self._answers.answer(request, context)
         except NotFound as error:
-            raise WrongRequest(404, error.message) from None
+            raise _WrongRequest(404, error.message) from None
         except RpcError as error:
             await post.refuse(request.id, error, is_modern=False)
             return
         session = self._sessions.open(post.hub.caller, post.target, request.params)
         if session is None:
-            raise WrongRequest(503, "Too many open sessions")
+            raise _WrongRequest(503, "Too many open sessions")
         post.reply.headers.append((_SESSION, session.id.encode()))
         await post.reply.finish(result_message(request.id, result))
 
     def _session(self, headers: Headers, target: EndpointTarget, caller: Caller) -> EndpointSession:
         session_id = headers.get(_SESSION.decode())
         if session_id is None:
-            raise WrongRequest(
+            raise _WrongRequest(
                 400, "Bad request: the header Mcp-Session-Id is missing; begin with initialize"
             )
         session = self._sessions.find(session_id, caller, target)
         if session is None:
-            raise WrongRequest(404, "Session not found; begin again with initialize")
+            raise _WrongRequest(404, "Session not found; begin again with initialize")
         return session
 
     async def _get(
@@ -239,11 +251,11 @@ class McpEndpoint:
     ) -> None:
         """The standing stream of a session: news of the list, until either side has enough."""
         if headers.get(_VERSION, HANDSHAKE_PROTOCOL_VERSIONS[-1]) not in HANDSHAKE_PROTOCOL_VERSIONS:
-            raise WrongRequest(
+            raise _WrongRequest(
                 405, "Method not allowed: listen with subscriptions/listen", [(b"allow", b"POST")]
             )
         if "text/event-stream" not in headers.get("accept", "") and "*/*" not in headers.get("accept", ""):
-            raise WrongRequest(406, "Not acceptable: accept text/event-stream")
+            raise _WrongRequest(406, "Not acceptable: accept text/event-stream")
         session = self._session(headers, target, hub.caller)
         stream = StandingStream(send, [(_SESSION, session.id.encode())])
         if session.stream is not None:
@@ -266,7 +278,7 @@ class McpEndpoint:
     async def _listen(self, post: "_Post", request: RpcRequest, context: RequestContext) -> None:
         """subscriptions/listen: its answer is the stream."""
         if "text/event-stream" not in post.headers.get("accept", ""):
-            raise WrongRequest(406, "Not acceptable: accept text/event-stream")
+            raise _WrongRequest(406, "Not acceptable: accept text/event-stream")
         try:
             wanted = ChangeSubscription.read(request.params.get("notifications"))
         except RpcError as error:
@@ -298,7 +310,7 @@ class McpEndpoint:
     ) -> None:
         """Ends with whichever comes first: the client, the news, or `stop`."""
         if len(self._streams) >= MOST_STREAMS or self._is_stopping:
-            raise WrongRequest(503, "Too many open streams")
+            raise _WrongRequest(503, "Too many open streams")
         self._streams.add(stream)
         try:
             # Who reads the first words may rely on hearing all that happens from then on.
@@ -352,3 +364,38 @@ def _misfit(post: _Post, value: Any) -> RpcError | None:
         return RpcError(HEADER_MISMATCH, f"{duplicated} header appears more than once")
     verdict = classify_inbound_request(value, headers=post.headers)
     return rejected(verdict) if isinstance(verdict, InboundLadderRejection) else None
+
+
+# What a request over HTTP says before it is one of MCP: its headers, its address, its body
+
+
+def _headers_of(scope: Scope) -> Headers:
+    return {name.decode("latin-1"): value.decode("latin-1").strip() for name, value in scope["headers"]}
+
+
+def _query_of(scope: Scope, name: str) -> str | None:
+    query: bytes = scope.get("query_string", b"")
+    if not query:
+        return None
+    values = parse_qs(query.decode("latin-1")).get(name)
+    return values[-1][:200] if values else None
+
+
+def _target_of(scope: Scope) -> EndpointTarget:
+    path: str = scope["path"].rstrip("/")
+    view: Any = _query_of(scope, "view")
+    if view is not None and view not in get_args(View):
+        raise _WrongRequest(404, f"There is no view {view[:50]!r}: use tools or search")
+    if path == "/mcp":
+        return EndpointTarget(None, view)
+    slug = unquote(path.removeprefix("/mcp/"))
+    if "/" in slug or not slug:
+        raise _WrongRequest(404, "Not found: use /mcp or /mcp/<connector>")
+    return EndpointTarget(slug, "tools" if view is None else view)
+
+
+async def _body_of(receive: Receive, headers: Headers, limit: int) -> bytes:
+    try:
+        return await read_body(receive, limit, headers.get("content-length", ""))
+    except CallerFault as error:
+        raise _WrongRequest(status_of(error), f"{error.message[:1].upper()}{error.message[1:]}") from None
