@@ -38,7 +38,9 @@ class Agent:
     description: Annotated[
         str, Setting("Its job in one sentence; others choose it by that.", "Work", "owner")
     ] = ""
-    instructions: Annotated[str, Setting("How it should work.", "Work", "owner")] = ""
+    instructions: Annotated[
+        str, Setting("What it is told; a command reads - from stdin.", "Work", "owner")
+    ] = ""
     model: Annotated[
         str | None,
         Setting('What it thinks with, such as "openai:gpt-5"; none: the default.', "Model", "owner"),

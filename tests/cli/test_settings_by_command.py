@@ -45,3 +45,15 @@ def test_what_cannot_be_unset_is_said_with_what_was_meant(dragoman: Command) -> 
     outcome = dragoman("connectors", "update", "x", "--unset", "retry.tried")
     assert outcome.code == 2
     assert "did you mean 'retry.tries'" in outcome.err
+
+
+def test_every_setting_of_an_agent_has_an_option_and_can_be_unset(dragoman: Command) -> None:
+    chosen = ["--description", "d", "--instructions", "i", "--model", "offline", "--fallback", "offline"]
+    made = dragoman(
+        "agents", "create", "w", *chosen, "--capability", "mcp_x", "--exposure", "search", "--json"
+    )
+    assert made.code == 0, made.err
+    settings = ("description", "instructions", "model", "fallbacks", "capabilities", "exposure")
+    assert [made.value[name] for name in settings] == ["d", "i", "offline", ["offline"], ["mcp_x"], "search"]
+    unset = dragoman("agents", "update", "w", "--unset", ",".join(settings), "--json")
+    assert [unset.value[name] for name in settings] == ["", "", None, [], None, "auto"]

@@ -1,7 +1,7 @@
 """`dragoman agents …`: who works here, and with what."""
 
 import sys
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -9,7 +9,10 @@ from dragoman.cli.agent_tables import agent_card, agents_table
 from dragoman.cli.door import path_of
 from dragoman.cli.screen import Screen
 from dragoman.cli.session import AsJson, session
-from dragoman.cli.setting_options import Unset, without
+from dragoman.cli.setting_options import Unset, with_settings, without
+
+if TYPE_CHECKING:
+    from dragoman.setting import Described
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -18,19 +21,13 @@ app = typer.Typer(
 
 Name = Annotated[str, typer.Argument(help="The agent, with or without @.", show_default=False)]
 Connectors = Annotated[list[str], typer.Argument(metavar="CONNECTOR...", help="By name.", show_default=False)]
-Description = Annotated[str | None, typer.Option(help="Its job in a sentence: by it others choose it.")]
-Instructions = Annotated[str | None, typer.Option(help="What it is told; - reads stdin.")]
-Model = Annotated[str | None, typer.Option(help='Such as openai:gpt-5 or offline; "" for the default.')]
-Fallbacks = Annotated[
-    list[str] | None, typer.Option("--fallback", help="A model that steps in; give it several times.")
-]
-Capabilities = Annotated[
-    list[str] | None,
-    typer.Option("--capability", help="A tool, or the beginning of names; several times. Else all of yours."),
-]
-ExposureOption = Annotated[
-    str | None, typer.Option(help="How it reaches tools: auto, direct, search, delegate or code.")
-]
+
+
+def _settings() -> "tuple[Described, ...]":
+    from dragoman.agent import Agent
+    from dragoman.setting import settings_of
+
+    return tuple(one for one in settings_of(Agent) if one.setting.meaning)
 
 
 @app.command("list")
@@ -48,20 +45,16 @@ def show(name: Name, as_json: AsJson = False) -> None:
         _show(screen, door.ask("GET", _path(name)))
 
 
-@app.command("create")
+@with_settings(app, "create", _settings)
 def create(
     name: Annotated[str, typer.Argument(help="As people mention it: @name.", show_default=False)],
     connectors: Annotated[
         list[str] | None, typer.Argument(metavar="[CONNECTOR]...", help="What it works with.")
     ] = None,
-    description: Description = None,
-    instructions: Instructions = None,
-    model: Model = None,
-    fallbacks: Fallbacks = None,
-    capabilities: Capabilities = None,
-    exposure: ExposureOption = None,
     shared: Annotated[bool, typer.Option("--shared", help="For everybody of the workspace.")] = False,
     as_json: AsJson = False,
+    *,
+    given: dict[str, Any],
 ) -> None:
     """Create a worker. It is at work at once.
 
@@ -69,32 +62,18 @@ def create(
     dragoman agents create mailer email --description "reads and answers e-mail"
     dragoman agents create planner tasks email --model openai:gpt-5 --instructions - < job.md
     """
-    facts = {
-        "name": name,
-        "connectors": connectors,
-        "shared": shared,
-        **_facts(description, instructions, model, fallbacks, capabilities, exposure),
-    }
+    body = {"name": name, "shared": shared, **_facts(given)}
+    if connectors is not None:
+        body["connectors"] = connectors
     with session(as_json) as (door, screen):
-        body = {field: value for field, value in facts.items() if value is not None}
         agent = door.ask("POST", path_of("agents"), body)
         _show(screen, agent)
         if not as_json:
             screen.note(f'talk to it: dragoman ask "@{agent["name"]} …"')
 
 
-@app.command("update")
-def update(
-    name: Name,
-    description: Description = None,
-    instructions: Instructions = None,
-    model: Model = None,
-    fallbacks: Fallbacks = None,
-    capabilities: Capabilities = None,
-    exposure: ExposureOption = None,
-    unset: Unset = None,
-    as_json: AsJson = False,
-) -> None:
+@with_settings(app, "update", _settings)
+def update(name: Name, unset: Unset = None, as_json: AsJson = False, *, given: dict[str, Any]) -> None:
     """Change an agent. Effective from its next step, in the middle of a conversation too.
 
     \b
@@ -102,17 +81,9 @@ def update(
     dragoman agents update assistant --instructions "Answer in Italian."
     dragoman agents update mailer --unset model,fallbacks
     """
-    facts = _facts(description, instructions, model, fallbacks, capabilities, exposure)
-    changes = {field: value for field, value in facts.items() if value is not None}
-    if unset:
-        from dragoman.agent import Agent
-        from dragoman.setting import settings_of
-
-        changes = without(changes, unset, settings_of(Agent))
+    changes = without(_facts(given), unset, _settings())
     if not changes:
         raise typer.BadParameter("say what to change", param_hint="--description, --model …")
-    if changes.get("model") == "":
-        changes["model"] = None
     with session(as_json) as (door, screen):
         _show(screen, door.ask("PATCH", _path(name), changes))
 
@@ -169,22 +140,14 @@ def unassign(name: Name, connectors: Connectors, as_json: AsJson = False) -> Non
         _done(screen, changed[-1], "has now: " + _names(changed[-1]))
 
 
-def _facts(
-    description: str | None,
-    instructions: str | None,
-    model: str | None,
-    fallbacks: list[str] | None,
-    capabilities: list[str] | None,
-    exposure: str | None,
-) -> dict[str, Any]:
-    return {
-        "description": description,
-        "instructions": sys.stdin.read() if instructions == "-" else instructions,
-        "model": model,
-        "fallbacks": fallbacks,
-        "capabilities": capabilities,
-        "exposure": exposure,
-    }
+def _facts(given: dict[str, Any]) -> dict[str, Any]:
+    """As REST takes them: instructions may come from stdin, and no model is the default."""
+    facts = dict(given)
+    if facts.get("instructions") == "-":
+        facts["instructions"] = sys.stdin.read()
+    if facts.get("model") == "":
+        facts["model"] = None
+    return facts
 
 
 def _agreed(question: str) -> None:
