@@ -57,7 +57,7 @@ async def test_an_agent_waits_for_the_yes_of_its_person(tmp_path: Path, database
             assert (await call).result == "sent hello"
         assert journal(log) == ["by hand", "hello"]
         assert (await hub.acting_for(ANNA).approvals.get(asked.approval.id)).status == "used"
-        entries = await hub._runtime.store.audit.read("local", action="approval.answered")
+        entries = await hub.audit.list(action="approval.answered")
         assert [(entry.user, entry.details["answer"]) for entry in entries] == [("anna", "once")]
 
 

@@ -47,7 +47,7 @@ async def test_settings_outlive_refresh_new_version_and_restart(tmp_path: Path, 
         await hub.call("mcp_raw_change_tool", {"name": "add"})
         await until(lambda: hub.tools.get(WRITES).version == 2)
         assert settings_of(hub.tools.get(WRITES)) == CHOSEN
-        [entry] = await hub._runtime.store.audit.read("local", action="tool.changed")
+        [entry] = await hub.audit.list(action="tool.changed")
         assert (entry.subject, entry.details["approval"]) == (WRITES, "always")
         assert entry.details["allowed_callers"] == ["code", "direct"]
     async with open_asking(tmp_path, database_url) as hub:

@@ -161,5 +161,5 @@ async def test_everything_by_rest_and_no_value_comes_back(tmp_path: Path, databa
         assert (await live.ask("GET", "/api/credentials/none")).status == 404
         for reply in (put, wrong, odd, shown):
             assert CANARY not in reply.body.decode()
-        actions = [entry.action for entry in await live.hub._runtime.store.audit.read("local")]
+        actions = [entry.action for entry in await live.hub.audit.list()]
         assert {"credential.set", "credential.removed"} <= set(actions)

@@ -256,7 +256,7 @@ async def test_an_admin_rules_their_workspace_and_sees_no_other(tmp_path: Path, 
             with pytest.raises(Denied):
                 await operators
         assert await caller_of(hub, eves)
-        trail = [entry.action for entry in await hub._runtime.store.audit.read(acme.id)]
+        trail = [entry.action for entry in await hub.audit.list(workspace=acme.id)][::-1]
         assert trail == ["user.added", "key.added", "workspace.updated", "user.added", "key.added"]
 
 

@@ -52,7 +52,7 @@ async def _journey(scene: Scene) -> list[str]:
     texts.append(
         (await scene.live.ask("PUT", "/api/credentials/notes", {"values": {"auth": "x"}})).body.decode()
     )
-    entries = await hub._runtime.store.audit.read(hub.caller.workspace)
+    entries = await hub.audit.list(limit=1000)
     return [*texts, repr(entries)]
 
 
