@@ -101,12 +101,10 @@ class Agents(Bound):
         return found
 
     async def view(self, name: str) -> AgentView:
-        caller = self._caller
-        return (await self._views([await self.get(name)], caller))[0]
+        return (await self._views([await self.get(name)]))[0]
 
     async def views(self) -> Sequence[AgentView]:
-        caller = self._caller
-        return await self._views(await self.list(), caller)
+        return await self._views(await self.list())
 
     # Changing
 
@@ -142,12 +140,12 @@ class Agents(Bound):
             instructions=checked_text("instructions", instructions),
             model=model or None,
             fallbacks=tuple(fallbacks),
-            connectors=self._slugs(connectors, caller),
+            connectors=self._slugs(connectors),
             capabilities=None if capabilities is None else frozenset(capabilities),
             exposure=checked_exposure(exposure),
         )
         await self._runtime.models.verify(agent.model, agent.fallbacks)
-        await self._put(agent, caller, "agent.created")
+        await self._put(agent, "agent.created")
         return agent
 
     async def update(self, name: str, **changes: Any) -> Agent:
@@ -155,20 +153,19 @@ class Agents(Bound):
 
         Of a worker also description, connectors and capabilities.
         """
-        caller = self._caller
-        before = changeable(await self.get(name), caller)
+        before = changeable(await self.get(name), self._caller)
         checked = checked_changes(before, changes)
         if checked.get("connectors") is not None:
-            checked["connectors"] = self._slugs(checked["connectors"], caller, before.connectors or ())
+            checked["connectors"] = self._slugs(checked["connectors"], before.connectors or ())
         if checked.keys() & {"model", "fallbacks"}:
             model = checked.get("model", before.model)
             await self._runtime.models.verify(model, checked.get("fallbacks", before.fallbacks))
         if before.kind == "connector":
             after = await self._change_of_connector(before, checked)
-            await self._done(after, caller, "agent.updated", sorted(changes))
+            await self._done(after, "agent.updated", sorted(changes))
             return after
         after = replace(before, **checked, updated_at=datetime.now(UTC))
-        await self._put(after, caller, "agent.updated", sorted(changes))
+        await self._put(after, "agent.updated", sorted(changes))
         return after
 
     async def start(self, name: str) -> Agent:
@@ -198,32 +195,31 @@ class Agents(Bound):
 
     async def assign(self, name: str, *connectors: str) -> Agent:
         """Gives a worker connectors; those it has already change nothing."""
-        caller = self._caller
         agent = await self.get(name)
-        slugs = self._slugs(connectors, caller)
+        slugs = self._slugs(connectors)
         if is_of_files(agent):
-            return await self._rewritten(agent, slugs, (), caller)
+            return await self._rewritten(agent, slugs, ())
         chosen = dict.fromkeys((*(agent.connectors or ()), *slugs))
         return await self.update(name, connectors=tuple(chosen))
 
     async def describe(self, name: str, **facts: Any) -> Agent:
         """As a file says: a connector or a model that is not there yet is kept, and used once it is."""
-        caller = self._caller
-        before = changeable(await self.get(name), caller)
+        before = changeable(await self.get(name), self._caller)
         for text in ("description", "instructions"):
             facts[text] = checked_text(text, facts[text])
         after = replace(before, **facts, updated_at=datetime.now(UTC))
-        await self._put(after, caller, "agent.updated", sorted(facts))
+        await self._put(after, "agent.updated", sorted(facts))
         return after
 
     async def unassign(self, name: str, *connectors: str) -> Agent:
-        caller = self._caller
         agent = await self.get(name)
         held = agent.connectors or ()
         # What has been removed since can be taken away by the name that it had.
-        gone = {one if one in held else self._runtime.registry.get(one, caller).slug for one in connectors}
+        gone = {
+            one if one in held else self._runtime.registry.get(one, self._caller).slug for one in connectors
+        }
         if is_of_files(agent):
-            return await self._rewritten(agent, (), tuple(gone), caller)
+            return await self._rewritten(agent, (), tuple(gone))
         return await self.update(name, connectors=tuple(slug for slug in held if slug not in gone))
 
     # Parts
@@ -234,10 +230,9 @@ class Agents(Bound):
         found = agents_of_files(self._runtime.folders.agents, self._runtime.registry, self._runtime.owner)
         return [as_chosen(agent, chosen.get(agent.id)) for agent in found]
 
-    async def _rewritten(
-        self, agent: Agent, given: Sequence[str], taken: Sequence[str], caller: Caller
-    ) -> Agent:
+    async def _rewritten(self, agent: Agent, given: Sequence[str], taken: Sequence[str]) -> Agent:
         """The folder says who has what: it is written there, and read again."""
+        caller = self._caller
         for slug in given:
             await self._runtime.folders.assign(agent.name, slug, caller)
         for slug in taken:
@@ -261,38 +256,38 @@ class Agents(Bound):
             connector, await self._runtime.connector_agents.change(connector, **changes), before.name
         )
 
-    def _slugs(self, names: Sequence[str], caller: Caller, held: Sequence[str] = ()) -> tuple[str, ...]:
+    def _slugs(self, names: Sequence[str], held: Sequence[str] = ()) -> tuple[str, ...]:
         """What an agent has already it keeps, though the connector may be gone meanwhile."""
-        slugs = (name if name in held else self._runtime.registry.get(name, caller).slug for name in names)
+        slugs = (
+            name if name in held else self._runtime.registry.get(name, self._caller).slug for name in names
+        )
         return tuple(dict.fromkeys(slugs))
 
-    async def _views(self, agents: Sequence[Agent], caller: Caller) -> Sequence[AgentView]:
-        numbers = await self._runtime.store.agents.numbers(caller.workspace)
+    async def _views(self, agents: Sequence[Agent]) -> Sequence[AgentView]:
+        numbers = await self._runtime.store.agents.numbers(self._caller.workspace)
         return [
-            AgentView(
-                agent=agent, numbers=numbers.get(agent.id, AgentNumbers()), notes=self._notes(agent, caller)
-            )
+            AgentView(agent=agent, numbers=numbers.get(agent.id, AgentNumbers()), notes=self._notes(agent))
             for agent in agents
         ]
 
-    def _notes(self, agent: Agent, caller: Caller) -> tuple[str, ...]:
+    def _notes(self, agent: Agent) -> tuple[str, ...]:
         if agent.kind == "connector":
             connector = self._runtime.registry.find_by_id(agent.connector_id or "")
             is_off = connector is not None and not connector.enabled
             return ("its connector is disabled",) if is_off else ()
         if agent.kind != "worker":
             return ()
-        seen = {connector.slug for connector in self._runtime.registry.list(caller)}
+        seen = {connector.slug for connector in self._runtime.registry.list(self._caller)}
         return tuple(f"{slug} is gone" for slug in agent.connectors or () if slug not in seen)
 
-    async def _put(self, agent: Agent, caller: Caller, action: str, what: Sequence[str] = ()) -> None:
+    async def _put(self, agent: Agent, action: str, what: Sequence[str] = ()) -> None:
         await self._runtime.store.agents.put(agent)
-        await self._done(agent, caller, action, what)
+        await self._done(agent, action, what)
 
-    async def _done(self, agent: Agent, caller: Caller, action: str, what: Sequence[str] = ()) -> None:
+    async def _done(self, agent: Agent, action: str, what: Sequence[str] = ()) -> None:
         self._runtime.agent_records.tell(agent, action.partition(".")[2])
         details = {"connectors": [*(agent.connectors or ())], "changed": [*what], "status": agent.status}
-        await self._runtime.auditor.done(caller, action, agent.name, details=details)
+        await self._runtime.auditor.done(self._caller, action, agent.name, details=details)
 
 
 def agents_of_files(agents: Iterable[FoundAgent], registry: ConnectorRegistry, owner: Caller) -> list[Agent]:

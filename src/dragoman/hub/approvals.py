@@ -53,13 +53,13 @@ class Approvals(Bound):
         return [one for one in questions if status in (None, one.status)]
 
     async def get(self, approval_id: str) -> ApprovalView:
-        return self._question(await self._get(approval_id, self._caller))
+        return self._question(await self._get(approval_id))
 
     async def answer(self, approval_id: str, answer: str) -> ApprovalView:
         """Writes the answer of a person; whoever waits for it goes on, or hears the no."""
         caller = self._caller
         _check_person(caller)
-        before = await self._get(approval_id, caller)
+        before = await self._get(approval_id)
         if answer not in _ANSWERS:
             raise InvalidArguments(
                 f"{answer[:40]!r} is no answer", hint=f"answer with one of: {', '.join(_ANSWERS)}"
@@ -68,7 +68,7 @@ class Approvals(Bound):
         after = _answered(before, answer, caller)
         allowance = _allowance(after)
         if not await self._runtime.store.approvals.answer(after, allowance):
-            raise _too_late(await self._get(approval_id, caller))
+            raise _too_late(await self._get(approval_id))
         details = {"approval": after.id, "answer": answer, "user": after.binding.user}
         await self._runtime.auditor.done(caller, "approval.answered", after.binding.tool, details=details)
         self._runtime.approvals.tell_answered(after)
@@ -109,7 +109,8 @@ class Approvals(Bound):
                 if await self._runtime.store.approvals.answer(same, None):
                     self._runtime.approvals.tell_answered(same)
 
-    async def _get(self, approval_id: str, caller: Caller) -> Approval:
+    async def _get(self, approval_id: str) -> Approval:
+        caller = self._caller
         approval = await self._runtime.store.approvals.find(caller.workspace, approval_id)
         is_theirs = approval is not None and (
             approval.binding.user == caller.user or _answers_for_all(caller)

@@ -6,7 +6,6 @@ from datetime import datetime
 
 from dragoman.errors import Denied, NotFound
 from dragoman.hub.bound import Bound
-from dragoman.scope import Caller
 from dragoman.store.audit_chain import ChainVerdict, verify
 from dragoman.store.protocols import AuditStore
 from dragoman.store.records import AuditEntry
@@ -31,14 +30,13 @@ class Audit(Bound):
         workspace: str | None = None,
     ) -> Sequence[AuditEntry]:
         """Newest first; `after` the entry of that number come older ones. `until` is not included."""
-        caller = self._caller
-        place = await self._workspace(workspace, caller)
+        place = await self._workspace(workspace)
         await self._runtime.auditor.flush()
         return await self._runtime.store.audit.read(
             place,
             after=after,
             limit=limit,
-            user=await self._whose(user, place, caller),
+            user=await self._whose(user, place),
             action=action,
             since=since,
             until=until,
@@ -53,18 +51,16 @@ class Audit(Bound):
         workspace: str | None = None,
     ) -> Sequence[AuditEntry]:
         """A page as it was written, oldest first: entries with a greater number than `after`."""
-        caller = self._caller
-        place = await self._workspace(workspace, caller)
+        place = await self._workspace(workspace)
         await self._runtime.auditor.flush()
-        whose = await self._whose(None, place, caller)
+        whose = await self._whose(None, place)
         return await self._runtime.store.audit.read(place, after=after, limit=limit, user=whose)
 
     async def verify(self, *, workspace: str | None = None) -> ChainVerdict:
         """Follows the whole chain page by page, and says where it is broken."""
-        caller = self._caller
-        if not caller.is_admin:
+        if not self._caller.is_admin:
             raise Denied("only admins verify the audit trail", hint="ask an admin of your workspace")
-        place = await self._workspace(workspace, caller)
+        place = await self._workspace(workspace)
         await self._runtime.auditor.flush()
         anchor = await self._runtime.store.audit.anchor(place)
         verdict = await self._follow(place, anchor)
@@ -90,7 +86,8 @@ class Audit(Bound):
             return replace(verdict, is_whole=False, problem=f"entry {head} is not the one that was written")
         return verdict
 
-    async def _workspace(self, named: str | None, caller: Caller) -> str:
+    async def _workspace(self, named: str | None) -> str:
+        caller = self._caller
         if named is None or named == caller.workspace:
             return caller.workspace
         if caller.role == "operator":
@@ -101,8 +98,9 @@ class Audit(Bound):
                 return named
         raise NotFound(f"there is no workspace {named[:80]!r}", hint="dragoman workspaces list shows yours")
 
-    async def _whose(self, user: str | None, workspace: str, caller: Caller) -> str | None:
+    async def _whose(self, user: str | None, workspace: str) -> str | None:
         """The id of the user whose entries are meant; None for everybody's."""
+        caller = self._caller
         if not caller.is_admin:
             if user is not None and user != caller.user:
                 raise NotFound(f"there is no user {user[:80]!r}", hint="members see their own entries")

@@ -16,7 +16,6 @@ from dragoman.events import Event, EventKind
 from dragoman.hub.bound import Bound
 from dragoman.hub.connector_input import check_program, configured, merged, named
 from dragoman.hub.permissions import leads_elsewhere
-from dragoman.scope import Caller
 from dragoman.telemetry.metrics import ConnectorMetrics
 
 
@@ -87,16 +86,14 @@ class Connectors(Bound):
             details = {"id": connector.id, "tier": "user" if owner else "workspace", "origin": origin}
             await self._runtime.auditor.done(caller, "connector.added", slug, details=details)
         if connect and enabled:
-            await self._try_refresh(connector, caller)
-        return self._view(connector, caller)
+            await self._try_refresh(connector)
+        return self._view(connector)
 
     async def list(self) -> Sequence[ConnectorView]:
-        caller = self._caller
-        return [self._view(connector, caller) for connector in self._runtime.registry.list(caller)]
+        return [self._view(connector) for connector in self._runtime.registry.list(self._caller)]
 
     async def get(self, name: str) -> ConnectorView:
-        caller = self._caller
-        return self._view(self._runtime.registry.get(name, caller), caller)
+        return self._view(self._runtime.registry.get(name, self._caller))
 
     async def update(
         self,
@@ -107,13 +104,12 @@ class Connectors(Bound):
         **facts: Any,
     ) -> ConnectorView:
         """Changes what is given and keeps the rest. Calls under way finish on the old connection."""
-        caller = self._caller
-        async with self._runtime.locks.of("connector", self._changeable(name, caller).id):
-            before = self._changeable(name, caller)
+        async with self._runtime.locks.of("connector", self._changeable(name).id):
+            before = self._changeable(name)
             facts, kept = merged(before.configuration, await self._runtime.vault.reveal(before), facts)
             changes = {} if description is None else {"description": description}
-            after = await self._rewrite(caller, before, facts, kept, **changes)
-        return await self._taken_over(before, after, connect, caller)
+            after = await self._rewrite(before, facts, kept, **changes)
+        return await self._taken_over(before, after, connect)
 
     async def replace(
         self,
@@ -126,21 +122,20 @@ class Connectors(Bound):
         **facts: Any,
     ) -> ConnectorView:
         """These facts and secrets in the place of all it had; its tools, versions and numbers stay."""
-        caller = self._caller
-        async with self._runtime.locks.of("connector", self._changeable(name, caller).id):
-            before = self._changeable(name, caller)
+        async with self._runtime.locks.of("connector", self._changeable(name).id):
+            before = self._changeable(name)
             beside = {"description": description, "enabled": enabled, "aliases": tuple(aliases)}
-            after = await self._rewrite(caller, before, facts, {}, **beside)
-        return await self._taken_over(before, after, connect, caller)
+            after = await self._rewrite(before, facts, {}, **beside)
+        return await self._taken_over(before, after, connect)
 
     async def _rewrite(
         self,
-        caller: Caller,
         before: Connector,
         facts: Mapping[str, Any],
         kept: Mapping[str, SecretStr],
         **beside: Any,
     ) -> Connector:
+        caller = self._caller
         configuration, secrets = configured(facts, kept)
         given = {name: value for name, value in secrets.items() if kept.get(name) is not value}
         after = replace(
@@ -164,18 +159,15 @@ class Connectors(Bound):
         await self._runtime.auditor.done(caller, "connector.updated", after.slug, details={"id": after.id})
         return after
 
-    async def _taken_over(
-        self, before: Connector, after: Connector, connect: bool, caller: Caller
-    ) -> ConnectorView:
+    async def _taken_over(self, before: Connector, after: Connector, connect: bool) -> ConnectorView:
         await self._runtime.sources.retire(before)
         if connect and after.enabled:
-            await self._try_refresh(after, caller)
-        return self._view(after, caller)
+            await self._try_refresh(after)
+        return self._view(after)
 
     async def remove(self, name: str) -> None:
         """Calls under way finish; then its connections, tools, secrets and numbers are gone."""
-        caller = self._caller
-        connector = self._changeable(name, caller)
+        connector = self._changeable(name)
         async with self._runtime.locks.of("connector", connector.id):
             await self._runtime.store.connectors.remove(connector.workspace, connector.id)
             self._runtime.registry.drop(connector)
@@ -184,41 +176,40 @@ class Connectors(Bound):
         self._tell("connector.removed", connector)
         await self._runtime.connector_agents.connector_gone(connector)
         await self._runtime.auditor.done(
-            caller, "connector.removed", connector.slug, details={"id": connector.id}
+            self._caller, "connector.removed", connector.slug, details={"id": connector.id}
         )
         await self._runtime.sources.retire(connector)
         self._runtime.recorder.forget(connector.id)
         self._runtime.limits.forget(connector.id)
 
     async def enable(self, name: str) -> ConnectorView:
-        return await self._switch(name, True, self._caller)
+        return await self._switch(name, True)
 
     async def disable(self, name: str) -> ConnectorView:
-        return await self._switch(name, False, self._caller)
+        return await self._switch(name, False)
 
     async def connect(self, name: str) -> ConnectorView:
         """Opens the caller's connection and reports how that went; a failure is in the view."""
-        caller = self._caller
-        connector = self._enabled(name, caller)
-        await self._runtime.sources.connect(connector, caller)
+        connector = self._enabled(name)
+        await self._runtime.sources.connect(connector, self._caller)
         if self._runtime.catalog.state(connector.id) != "ready":
-            await self._try_refresh(connector, caller)
-        return self._view(connector, caller)
+            await self._try_refresh(connector)
+        return self._view(connector)
 
     async def disconnect(self, name: str) -> ConnectorView:
         caller = self._caller
         connector = self._runtime.registry.get(name, caller)
         await self._runtime.sources.disconnect(connector, caller)
-        return self._view(connector, caller)
+        return self._view(connector)
 
     async def refresh(self, name: str) -> ToolChanges:
         """Lists the tools anew and says what changed."""
-        caller = self._caller
-        return await self._runtime.lists.relist(self._enabled(name, caller), caller)
+        return await self._runtime.lists.relist(self._enabled(name), self._caller)
 
     # Parts
 
-    def _view(self, connector: Connector, caller: Caller) -> ConnectorView:
+    def _view(self, connector: Connector) -> ConnectorView:
+        caller = self._caller
         connector = self._runtime.registry.newest(connector) or connector
         return ConnectorView(
             connector=connector,
@@ -240,8 +231,8 @@ class Connectors(Bound):
             stderr=tuple(clean(line) for line in status.stderr),
         )
 
-    def _enabled(self, name: str, caller: Caller) -> Connector:
-        connector = self._runtime.registry.get(name, caller)
+    def _enabled(self, name: str) -> Connector:
+        connector = self._runtime.registry.get(name, self._caller)
         if not connector.enabled:
             raise InvalidConfig(
                 f"the connector {connector.slug!r} is disabled",
@@ -249,11 +240,12 @@ class Connectors(Bound):
             )
         return connector
 
-    async def _switch(self, name: str, enabled: bool, caller: Caller) -> ConnectorView:
-        async with self._runtime.locks.of("connector", self._changeable(name, caller).id):
-            before = self._changeable(name, caller)
+    async def _switch(self, name: str, enabled: bool) -> ConnectorView:
+        caller = self._caller
+        async with self._runtime.locks.of("connector", self._changeable(name).id):
+            before = self._changeable(name)
             if before.enabled == enabled:
-                return self._view(before, caller)
+                return self._view(before)
             after = replace(
                 before, enabled=enabled, revision=before.revision + 1, updated_at=datetime.now(UTC)
             )
@@ -264,13 +256,13 @@ class Connectors(Bound):
             await self._runtime.auditor.done(caller, action, after.slug, details={"id": after.id})
         await self._runtime.sources.retire(before)
         if enabled and self._runtime.catalog.state(after.id) != "ready":
-            await self._try_refresh(after, caller)
-        return self._view(after, caller)
+            await self._try_refresh(after)
+        return self._view(after)
 
-    async def _try_refresh(self, connector: Connector, caller: Caller) -> None:
+    async def _try_refresh(self, connector: Connector) -> None:
         """A server that does not answer now is no failure: its state says why, and it is tried again."""
         try:
-            await self._runtime.lists.relist(connector, caller)
+            await self._runtime.lists.relist(connector, self._caller)
         except DragomanError:
             return
 
@@ -291,8 +283,9 @@ class Connectors(Bound):
             )
         )
 
-    def _changeable(self, name: str, caller: Caller) -> Connector:
+    def _changeable(self, name: str) -> Connector:
         """What is not the caller's own belongs to a tier above, and only who runs that tier changes it."""
+        caller = self._caller
         connector = self._runtime.registry.get(name, caller)
         if connector.owner or (connector.workspace == caller.workspace and caller.is_admin):
             return connector

@@ -81,7 +81,7 @@ class Credentials(Bound):
         caller = self._caller
         names = await self._runtime.store.connectors.secret_names(caller.workspace, caller.user)
         return [
-            await self._view(connector, caller, names.get(connector.id, frozenset()))
+            await self._view(connector, names.get(connector.id, frozenset()))
             for connector in self._runtime.registry.list(caller)
             if connector.configuration.personal_secrets or names.get(connector.id)
         ]
@@ -90,7 +90,7 @@ class Credentials(Bound):
         caller = self._caller
         connector = self._runtime.registry.get(name, caller)
         names = await self._runtime.store.connectors.secret_names(caller.workspace, caller.user)
-        return await self._view(connector, caller, names.get(connector.id, frozenset()))
+        return await self._view(connector, names.get(connector.id, frozenset()))
 
     async def set(self, name: str, values: Mapping[str, SecretStr]) -> CredentialView:
         """Keeps what the caller brings. A connector of their own gets it in the place of what it had."""
@@ -187,7 +187,8 @@ class Credentials(Bound):
 
     # Parts
 
-    async def _view(self, connector: Connector, caller: Caller, names: frozenset[str]) -> CredentialView:
+    async def _view(self, connector: Connector, names: frozenset[str]) -> CredentialView:
+        caller = self._caller
         wanted = connector.configuration.personal_secrets
         tokens = None
         if "oauth" in names:

@@ -5,9 +5,11 @@ Importing twice changes nothing. What collides with something that exists is nam
 
 import asyncio
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, cast
+
+from pydantic import SecretStr
 
 from dragoman.connector import Configuration, Connector
 from dragoman.errors import DragomanError
@@ -15,12 +17,12 @@ from dragoman.formats import FoundAgent, FoundConnector, ImportPlan, RequiredInp
 from dragoman.formats.import_files import Importable, read_all
 from dragoman.formats.variables import asked_instead
 from dragoman.hub.bound import Bound
-from dragoman.hub.connector_comparison import Configured, differences
 from dragoman.hub.connector_input import check_program, configured
 from dragoman.hub.connectors import Connectors, ConnectorView
 from dragoman.hub.imported_agents import ImportedAgents, comparable
 from dragoman.scope import Caller
 
+_Configured = tuple[Configuration, Mapping[str, SecretStr]]
 Action = Literal["add", "replace", "unchanged", "conflict", "needs_input", "invalid"]
 
 
@@ -49,7 +51,7 @@ class _Wish:
     caller: Caller
     inputs: Mapping[str, str]
     may_replace: bool
-    taken: dict[str, Configured] = field(default_factory=dict[str, Configured])
+    taken: dict[str, _Configured] = field(default_factory=dict[str, _Configured])
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,15 +96,14 @@ class Imports(Bound):
         progress: Callable[[ImportStep], None] | None = None,
     ) -> list[ImportStep]:
         """Adds what can be added, then connects to all of it at once. `progress` hears of each step."""
-        caller = self._caller
-        wish = _Wish(caller=caller, inputs=inputs or {}, may_replace=replace)
+        wish = _Wish(caller=self._caller, inputs=inputs or {}, may_replace=replace)
         intents = await self._intents(sources, wish)
-        steps = [await self._take(intent, caller) for intent in intents]
-        await self._keep_agents(intents, caller)
+        steps = [await self._take(intent) for intent in intents]
+        await self._keep_agents(intents)
 
         async def finish(index: int) -> None:
             if connect:
-                steps[index] = await self._connected(steps[index], caller)
+                steps[index] = await self._connected(steps[index])
             if progress is not None:
                 progress(steps[index])
 
@@ -165,7 +166,7 @@ class Imports(Bound):
             return _Intent(replace(step, action=action, reason=reason))
 
     async def _against_existing(
-        self, intent: _Intent, found: FoundConnector, wanted: Configured, wish: _Wish
+        self, intent: _Intent, found: FoundConnector, wanted: _Configured, wish: _Wish
     ) -> _Intent:
         step, existing = intent.step, self._existing(found, wish.caller)
         if existing is None:
@@ -178,7 +179,7 @@ class Imports(Bound):
             return _Intent(
                 replace(step, action="conflict", reason=f"{existing.slug!r} belongs to the whole workspace")
             )
-        differs = differences(existing, await self._runtime.vault.reveal(existing), found, wanted)
+        differs = _differences(existing, await self._runtime.vault.reveal(existing), found, wanted)
         if not differs:
             return _Intent(replace(step, action="unchanged", slug=existing.slug, missing=()))
         if not wish.may_replace:
@@ -196,12 +197,12 @@ class Imports(Bound):
 
     # Doing
 
-    async def _take(self, intent: _Intent, caller: Caller) -> ImportStep:
+    async def _take(self, intent: _Intent) -> ImportStep:
         found, step = intent.connector, intent.step
         if found is None or intent.facts is None:
             return step
         beside: dict[str, Any] = {"description": found.description, "enabled": found.enabled}
-        connectors = Connectors(self._runtime, caller)
+        connectors = Connectors(self._runtime, self._caller)
         try:
             if before := intent.existing:
                 aliases = [name for name in (*before.aliases, *found.aliases) if name != before.slug]
@@ -216,20 +217,20 @@ class Imports(Bound):
             )
         return replace(step, view=view)
 
-    async def _connected(self, step: ImportStep, caller: Caller) -> ImportStep:
+    async def _connected(self, step: ImportStep) -> ImportStep:
         """A server that does not answer is kept, and its view says why; without its secrets none is asked."""
         view = step.view
         if view is None or not view.connector.enabled or step.missing:
             return step
         if not view.connector.configuration.auto_discover:
             return step
-        connectors = Connectors(self._runtime, caller)
+        connectors = Connectors(self._runtime, self._caller)
         try:
             return replace(step, view=await connectors.connect(step.slug))
         except DragomanError as error:
             return replace(step, reason=error.message, view=await connectors.get(step.slug))
 
-    async def _keep_agents(self, intents: Sequence[_Intent], caller: Caller) -> None:
+    async def _keep_agents(self, intents: Sequence[_Intent]) -> None:
         if agents := [intent.agent for intent in intents if intent.agent is not None]:
             await self.agents.put(agents)
 
@@ -279,3 +280,42 @@ def _reached_by(found: FoundConnector) -> str:
         return " ".join([command, "…"] if has_secret else [command, *facts.get("args", ())])
     where = str(facts.get("url") or facts.get("openapi") or "")
     return where.partition("?")[0]
+
+
+def _differences(
+    existing: Connector, stored: Mapping[str, SecretStr], found: FoundConnector, wanted: _Configured
+) -> tuple[str, ...]:
+    """Fields such as `args`, `env.MODE`, `secret env:TOKEN`. A secret that the file leaves out is none."""
+    configuration, secrets = wanted
+    differing = [*_fields("", _plain(existing.configuration), _plain(configuration))]
+    for name in sorted(stored.keys() | secrets.keys()):
+        if name not in found.missing and _value(stored, name) != _value(secrets, name):
+            differing.append(f"secret {name}")
+    if found.description and found.description != existing.description:
+        differing.append("description")
+    if found.enabled != existing.enabled:
+        differing.append("enabled")
+    if not {*found.aliases} <= {existing.slug, *existing.aliases}:
+        differing.append("aliases")
+    return tuple(differing)
+
+
+def _plain(configuration: Configuration) -> dict[str, Any]:
+    """As it works, not as it was written: a field that says its default is no different from one left out."""
+    facts = configuration.model_dump(mode="json", exclude={"secrets"})
+    return {**facts, "transport": configuration.wire if configuration.kind == "mcp" else None}
+
+
+def _fields(prefix: str, one: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[str]:
+    for name in sorted(one.keys() | other.keys()):
+        before, after = one.get(name), other.get(name)
+        if before == after:
+            continue
+        if isinstance(before, dict) and isinstance(after, dict) and not prefix:
+            yield from _fields(f"{name}.", cast("dict[str, Any]", before), cast("dict[str, Any]", after))
+        else:
+            yield f"{prefix}{name}"
+
+
+def _value(secrets: Mapping[str, SecretStr], name: str) -> str | None:
+    return secrets[name].get_secret_value() if name in secrets else None

@@ -52,7 +52,7 @@ class Messages(Bound):
         thread's run waits for the answer to a question, a message that mentions nobody is that answer.
         """
         with self._runtime.engine.hearing():
-            return await self._posted(text, thread, agent, options or {}, limits, self._caller)
+            return await self._posted(text, thread, agent, options or {}, limits)
 
     async def _posted(
         self,
@@ -61,19 +61,19 @@ class Messages(Bound):
         agent: str | None,
         options: Mapping[str, Any],
         limits: RunLimits | None,
-        caller: Caller,
     ) -> AcceptedRun:
+        caller = self._caller
         if thread is not None:
             await Threads(self._runtime, caller).get(thread)
         text = _checked(text)
         options = await self._checked_options(options)
         known = {one.name: one for one in await Agents(self._runtime, caller).list()}
         routing = route(text, known) if agent is None else Routing((agent,), text)
-        last = None if thread is None or agent or routing.agents else await self._last_run(thread, caller)
-        question = await self._open_question(last, caller)
-        if question and (answered := await self._as_answer(text, question, caller)):
+        last = None if thread is None or agent or routing.agents else await self._last_run(thread)
+        question = await self._open_question(last)
+        if question and (answered := await self._as_answer(text, question)):
             return answered
-        target, facts = await self._target(routing, last, agent, caller)
+        target, facts = await self._target(routing, last, agent)
         if thread is None:  # not before all else is right: nobody wants an empty thread
             thread = (await Threads(self._runtime, caller).create(title=_title(text))).thread.id
         run_id = new_run_id()
@@ -98,9 +98,10 @@ class Messages(Bound):
         return await self._runtime.engine.finished(accepted.run)
 
     async def _target(
-        self, routing: Routing, last: Run | None, agent: str | None, caller: Caller
+        self, routing: Routing, last: Run | None, agent: str | None
     ) -> tuple[str, dict[str, Any]]:
         """The agent's name and what the run must know; "" for none or for several."""
+        caller = self._caller
         if routing.unknown is not None and not routing.agents:
             hint = routing.suggestion or "Write without @ to talk to the assistant."
             return "", {"reply": f"There is no agent {routing.unknown!r}. {hint}"}
@@ -108,7 +109,7 @@ class Messages(Bound):
         if agent is not None:
             names = [(await Agents(self._runtime, caller).get(agent)).name]
         if not names:
-            names = [await self._current(last, caller)]
+            names = [await self._current(last)]
         active = [
             name
             for name in names
@@ -123,15 +124,16 @@ class Messages(Bound):
             }
         return (active[0], {}) if len(active) == 1 else ("", {"agents": active})
 
-    async def _last_run(self, thread: str, caller: Caller) -> Run | None:
+    async def _last_run(self, thread: str) -> Run | None:
+        caller = self._caller
         found = await self._runtime.store.runs.list(
             caller.workspace, caller.user, thread=thread, roots_only=True, limit=1
         )
         return found[0] if found else None
 
-    async def _current(self, last: Run | None, caller: Caller) -> str:
+    async def _current(self, last: Run | None) -> str:
         """Who spoke last with the person here, else the assistant."""
-        agent = await Agents(self._runtime, caller).find(last.agent) if last and last.agent else None
+        agent = await Agents(self._runtime, self._caller).find(last.agent) if last and last.agent else None
         return agent.name if agent is not None and agent.status == "active" else ASSISTANT
 
     async def _checked_options(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -141,19 +143,21 @@ class Messages(Bound):
             checked_exposure(options["exposure"])
         return options
 
-    async def _open_question(self, last: Run | None, caller: Caller) -> Question | None:
+    async def _open_question(self, last: Run | None) -> Question | None:
         """The one that a person's text answers here; with several, nobody could say which is meant.
 
         Runs of a thread follow each other: after the end of the last one nobody waits.
         """
+        caller = self._caller
         if last is None or last.is_finished or not is_person(caller):
             return None
         now, asked = datetime.now(UTC), await Runs(self._runtime, caller).questions(thread=last.thread)
         waiting = [one for one in asked if one.expires_at > now]
         return waiting[0] if len(waiting) == 1 and waiting[0].takes_text else None
 
-    async def _as_answer(self, text: str, question: Question, caller: Caller) -> AcceptedRun | None:
+    async def _as_answer(self, text: str, question: Question) -> AcceptedRun | None:
         """None when the question is over in this moment: then the text is a new request."""
+        caller = self._caller
         message = replace(_written(text, question.thread, caller), details={"answers": question.id})
         return await Runs(self._runtime, caller).answer_by(message, question)
 

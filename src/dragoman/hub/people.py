@@ -56,9 +56,8 @@ class People(Bound):
         return [await self.get_workspace(caller.workspace)]
 
     async def get_workspace(self, workspace: str) -> Workspace:
-        caller = self._caller
-        place = await self._place(workspace, caller)
-        user_rights.check_admin(caller)
+        place = await self._place(workspace)
+        user_rights.check_admin(self._caller)
         return place
 
     async def add_workspace(self, name: str) -> Workspace:
@@ -81,7 +80,6 @@ class People(Bound):
         bounds: UserLimits | None = None,
     ) -> Workspace:
         """Changes what is given and keeps the rest; `bounds` come as a whole. Only the operator renames."""
-        caller = self._caller
         before = await self.get_workspace(workspace)
         changes: dict[str, Any] = {}
         if approval is not None:
@@ -93,20 +91,20 @@ class People(Bound):
         if bounds is not None:
             changes["bounds"] = user_rights.checked_bounds(bounds)
         if name is not None and name != before.name:
-            user_rights.check_operator(caller)
+            user_rights.check_operator(self._caller)
             changes["name"] = await self._free_name(name)
         after = replace(before, **changes)
         if after != before:
             await self._runtime.store.people.put_workspace(after)
             self._runtime.authenticator.forget(after.id)
-            await self._tell(caller, after.id, "workspace.updated", after.id, changed=sorted(changes))
+            await self._tell(after.id, "workspace.updated", after.id, changed=sorted(changes))
         return after
 
     async def remove_workspace(self, workspace: str) -> None:
         """With its users, connectors and all of theirs; calls under way finish. Its audit trail stays."""
         caller = self._caller
         user_rights.check_operator(caller)
-        place = await self._place(workspace, caller)
+        place = await self._place(workspace)
         user_rights.check_not_local(place.id)
         async with self._runtime.locks.of("workspace", place.id):
             users = await self._runtime.store.people.users(place.id)
@@ -122,15 +120,14 @@ class People(Bound):
     # Users
 
     async def users(self, workspace: str | None = None) -> Sequence[User]:
-        caller = self._caller
-        place = await self._place(workspace, caller)
-        user_rights.check_admin(caller)
+        place = await self._place(workspace)
+        user_rights.check_admin(self._caller)
         return await self._runtime.store.people.users(place.id)
 
     async def get_user(self, user: str, workspace: str | None = None) -> User:
         """Themselves for anybody, all of the workspace for its admins."""
         caller = self._caller
-        place = await self._place(workspace, caller)
+        place = await self._place(workspace)
         found = await self._runtime.store.people.find_user(place.id, user)
         if found is None:
             found = next(
@@ -149,9 +146,8 @@ class People(Bound):
         bounds: UserLimits = UserLimits(),  # noqa: B008 - frozen
         workspace: str | None = None,
     ) -> User:
-        caller = self._caller
-        place = await self._place(workspace, caller)
-        user_rights.check_admin(caller)
+        place = await self._place(workspace)
+        user_rights.check_admin(self._caller)
         user = User(
             id=f"usr_{token_hex(8)}",
             workspace=place.id,
@@ -161,7 +157,7 @@ class People(Bound):
             bounds=user_rights.checked_bounds(bounds),
         )
         await self._runtime.store.people.put_user(user)
-        await self._tell(caller, place.id, "user.added", user.id, name=user.name, role=user.role)
+        await self._tell(place.id, "user.added", user.id, name=user.name, role=user.role)
         return user
 
     async def update_user(
@@ -176,7 +172,7 @@ class People(Bound):
     ) -> User:
         """Changes what is given and keeps the rest; `bounds` are given as a whole. Effective at once."""
         caller = self._caller
-        place = await self._place(workspace, caller)
+        place = await self._place(workspace)
         async with self._runtime.locks.of("workspace", place.id):
             before = await self.get_user(user, place.id)
             user_rights.check_admin(caller)
@@ -197,13 +193,13 @@ class People(Bound):
                 user_rights.check_not_local(place.id, before.id)
             await self._runtime.store.people.put_user(after)
             self._runtime.authenticator.forget(place.id, after.id)
-        await self._tell(caller, place.id, "user.updated", after.id, changed=_changed(before, after))
+        await self._tell(place.id, "user.updated", after.id, changed=_changed(before, after))
         return after
 
     async def remove_user(self, user: str, workspace: str | None = None) -> None:
         """Nobody comes in as them from now on; calls under way finish, and what is theirs goes."""
         caller = self._caller
-        place = await self._place(workspace, caller)
+        place = await self._place(workspace)
         async with self._runtime.locks.of("workspace", place.id):
             found = await self.get_user(user, place.id)
             user_rights.check_admin(caller)
@@ -214,16 +210,15 @@ class People(Bound):
             await self._runtime.sources.part_with(place.id, found.id)
             await self._runtime.store.people.remove_user(place.id, found.id)
             self._runtime.authenticator.forget(place.id, found.id)
-        await self._tell(caller, place.id, "user.removed", found.id, name=found.name)
+        await self._tell(place.id, "user.removed", found.id, name=found.name)
 
     # Keys
 
     async def keys(self, user: str | None = None, workspace: str | None = None) -> Sequence[ApiKey]:
         """Newest first: of one user; of the whole workspace for an admin who names nobody; else one's own."""
-        caller = self._caller
-        place = await self._place(workspace, caller)
+        place = await self._place(workspace)
         of = None if user is None else (await self.get_user(user, place.id)).id
-        return await self._runtime.keys.list(caller, place.id, of)
+        return await self._runtime.keys.list(self._caller, place.id, of)
 
     async def add_key(
         self,
@@ -243,7 +238,7 @@ class People(Bound):
         one's scopes. By way of `agent` or `mcp` it acts for a model, and approvals bind it.
         """
         caller = self._caller
-        place = await self._place(workspace, caller)
+        place = await self._place(workspace)
         whose = await self.get_user(caller.user if user is None else user, place.id)
         return await self._runtime.keys.add(
             caller,
@@ -257,14 +252,14 @@ class People(Bound):
         )
 
     async def revoke_key(self, key_id: str, workspace: str | None = None) -> ApiKey:
-        caller = self._caller
-        place = await self._place(workspace, caller)
-        return await self._runtime.keys.revoke(caller, place.id, key_id)
+        place = await self._place(workspace)
+        return await self._runtime.keys.revoke(self._caller, place.id, key_id)
 
     # Parts
 
-    async def _place(self, workspace: str | None, caller: Caller) -> Workspace:
+    async def _place(self, workspace: str | None) -> Workspace:
         """The workspace that is meant: the caller's own, or for the operator any."""
+        caller = self._caller
         if workspace is None or workspace == caller.workspace:
             found = await self._runtime.store.people.find_workspace(caller.workspace)
             return found or Workspace(id=caller.workspace, name=caller.workspace)
@@ -299,8 +294,9 @@ class People(Bound):
                 except NotFound:
                     continue  # somebody else has just removed it
 
-    async def _tell(self, caller: Caller, workspace: str, action: str, subject: str, **details: Any) -> None:
+    async def _tell(self, workspace: str, action: str, subject: str, **details: Any) -> None:
         """In the trail of the workspace that it concerns, even when the operator did it."""
+        caller = self._caller
         if caller.workspace != workspace:
             details["from"] = caller.workspace
         await self._runtime.auditor.done(

@@ -9,7 +9,6 @@ from dragoman.events import Event
 from dragoman.hub.bound import Bound
 from dragoman.names import did_you_mean
 from dragoman.people import Preferences, User, UserLimits
-from dragoman.scope import Caller
 
 BOUNDS = tuple(item.name for item in fields(UserLimits))
 _IN_PARTS = frozenset({"cost_per_day"})
@@ -64,31 +63,34 @@ class UserPreferences(Bound):
         """
         caller = self._caller
         above = (await self.get()).above
-        user = await self._record(caller)
+        user = await self._record()
         before = user.preferences
         after = replace(
             before,
-            connectors=self._chosen(connectors, before, caller),
+            connectors=self._chosen(connectors, before),
             auto_load=before.auto_load if auto_load is None else auto_load,
             bounds=narrowed_bounds(before.bounds, bounds or {}, above),
         )
         if after != before:
             await self._runtime.store.people.put_user(replace(user, preferences=after))
             self._runtime.directory.forget(caller.workspace, caller.user)
-            await self._tell(caller, before, after)
+            await self._tell(before, after)
         return await self.get()
 
     def _chosen(
-        self, connectors: Sequence[str] | Literal["all"] | None, before: Preferences, caller: Caller
+        self, connectors: Sequence[str] | Literal["all"] | None, before: Preferences
     ) -> tuple[str, ...] | None:
         if connectors is None:
             return before.connectors
         if isinstance(connectors, str):
             return None
-        return tuple(dict.fromkeys(self._runtime.registry.get(name, caller).slug for name in connectors))
+        return tuple(
+            dict.fromkeys(self._runtime.registry.get(name, self._caller).slug for name in connectors)
+        )
 
-    async def _record(self, caller: Caller) -> User:
+    async def _record(self) -> User:
         """As it is now: an admin may have changed it a moment ago."""
+        caller = self._caller
         if user := await self._runtime.store.people.find_user(caller.workspace, caller.user):
             return user
         raise NotFound(
@@ -96,7 +98,8 @@ class UserPreferences(Bound):
             hint="an admin adds users: dragoman users add",
         )
 
-    async def _tell(self, caller: Caller, before: Preferences, after: Preferences) -> None:
+    async def _tell(self, before: Preferences, after: Preferences) -> None:
+        caller = self._caller
         changed = [
             item.name for item in fields(after) if getattr(after, item.name) != getattr(before, item.name)
         ]

@@ -134,7 +134,6 @@ class Runs(Bound):
 
     async def cancel(self, run: str) -> Run:
         """Stops it with all that is under it; calls under way are cancelled at their servers."""
-        caller = self._caller
         found = await self.get(run)
         if not found.is_root:
             found = await self.get(found.root)
@@ -148,7 +147,7 @@ class Runs(Bound):
             number = await self._runtime.store.runs.last_event(after.workspace, after.id) + 1
             await self._runtime.store.runs.write(JournalBatch(events=[never_began(after, number)]))
             self._runtime.engine.streams.end(after)
-        await self._runtime.auditor.done(caller, "run.cancelled", found.id)
+        await self._runtime.auditor.done(self._caller, "run.cancelled", found.id)
         return await self.get(found.id)
 
     async def has_told(self, run: str, after: int) -> bool:
@@ -201,8 +200,7 @@ class Runs(Bound):
 
     async def answer(self, question: str, answer: Any) -> Question:
         """The run that asked goes on with it. Only a person answers."""
-        caller = self._caller
-        if not is_person(caller):
+        if not is_person(self._caller):
             raise Denied("only a person answers", hint="answer by the console, by REST or by the command")
         found = await self.question(question)
         if answer in (None, ""):

@@ -15,7 +15,6 @@ from dragoman.hub.bound import Bound
 from dragoman.hub.connectors import Connectors
 from dragoman.hub.thread_tools import ThreadTools, ThreadToolsQuery, tools_of
 from dragoman.people import Thread
-from dragoman.scope import Caller
 
 _Key = tuple[str, str, str]
 
@@ -39,7 +38,7 @@ class Threads(Bound):
         """Last changed first."""
         caller = self._caller
         threads = await self._runtime.store.threads.list(caller.workspace, caller.user, limit)
-        return [await self._view(thread, caller) for thread in threads]
+        return [await self._view(thread) for thread in threads]
 
     async def create(
         self,
@@ -53,7 +52,7 @@ class Threads(Bound):
         `id` is for who has names for their conversations already; else it is random.
         """
         caller = self._caller
-        chosen = None if connectors is None else await self._checked(connectors, caller)
+        chosen = None if connectors is None else await self._checked(connectors)
         thread = Thread(
             id=f"thr_{token_hex(8)}" if id is None else _checked_id(id),
             workspace=caller.workspace,
@@ -64,51 +63,49 @@ class Threads(Bound):
         async with self._runtime.locks.of("thread", *_key(thread)):
             if id is not None and await self._runtime.store.threads.find(*_key(thread)) is not None:
                 raise Conflict(f"there is a thread {id!r} already", hint=f"dragoman threads show {id}")
-            await self._write(thread, caller, "created")
-        return await self._view(thread, caller)
+            await self._write(thread, "created")
+        return await self._view(thread)
 
     async def get(self, thread: str) -> ThreadView:
-        caller = self._caller
-        return await self._view(await self._get(thread, caller), caller)
+        return await self._view(await self._get(thread))
 
     async def remove(self, thread: str) -> None:
         """From then on its id is that of a new thread."""
-        caller = self._caller
-        found = await self._get(thread, caller)
+        found = await self._get(thread)
         async with self._runtime.locks.of("thread", *_key(found)):
             await self._runtime.store.threads.remove(*_key(found))
             self._runtime.active.changed(_key(found))
             self._runtime.loaded.forget(_key(found))
-        await self._tell(found, caller, "removed")
+        await self._tell(found, "removed")
 
     async def set(self, thread: str, connectors: Sequence[str] | None) -> ThreadView:
         """These and no others; None goes back to the user's default set."""
         caller = self._caller
         async with self._runtime.locks.of("thread", caller.workspace, caller.user, thread):
-            before = await self._get(thread, caller)
-            chosen = None if connectors is None else await self._checked(connectors, caller)
-            return await self._rewrite(before, chosen, caller)
+            before = await self._get(thread)
+            chosen = None if connectors is None else await self._checked(connectors)
+            return await self._rewrite(before, chosen)
 
     async def add(self, thread: str, *connectors: str) -> ThreadView:
         """These too. A thread with the default set keeps what is in it now."""
         caller = self._caller
         async with self._runtime.locks.of("thread", caller.workspace, caller.user, thread):
-            before = await self._get(thread, caller)
-            chosen = await self._checked(connectors, caller, await self._chosen(before, caller))
-            return await self._rewrite(before, chosen, caller)
+            before = await self._get(thread)
+            chosen = await self._checked(connectors, await self._chosen(before))
+            return await self._rewrite(before, chosen)
 
     async def disable(self, thread: str, *connectors: str) -> ThreadView:
         """All but these. A thread with the default set keeps the rest of what is in it now."""
         caller = self._caller
         async with self._runtime.locks.of("thread", caller.workspace, caller.user, thread):
-            before = await self._get(thread, caller)
-            chosen = await self._chosen(before, caller)
+            before = await self._get(thread)
+            chosen = await self._chosen(before)
             # What has been removed since can be taken out by the name that it had.
             gone = {
                 name if name in chosen else self._runtime.registry.get(name, caller).slug
                 for name in connectors
             }
-            return await self._rewrite(before, tuple(slug for slug in chosen if slug not in gone), caller)
+            return await self._rewrite(before, tuple(slug for slug in chosen if slug not in gone))
 
     async def tools(
         self,
@@ -123,7 +120,7 @@ class Threads(Bound):
         """
         if max_tools is not None and max_tools < 1:
             raise InvalidArguments("max_tools must be 1 or more", hint="leave it out for all")
-        found = await self._get(thread, self._caller)
+        found = await self._get(thread)
         inside = replace(self._caller, thread=found.id)
         active = await self._runtime.active.of(inside)
         held = await self._runtime.store.connectors.secret_names(inside.workspace, inside.user)
@@ -138,8 +135,9 @@ class Threads(Bound):
 
     # Parts
 
-    async def _chosen(self, thread: Thread, caller: Caller) -> tuple[str, ...]:
+    async def _chosen(self, thread: Thread) -> tuple[str, ...]:
         """What is active now, spelt out; what a narrower key of the user does not see is in it too."""
+        caller = self._caller
         person = await self._runtime.directory.of(caller)
         active = self._runtime.active.in_force(thread, person, caller)
         if active is None:
@@ -147,10 +145,9 @@ class Threads(Bound):
         seen = self._runtime.active.seen_by_user(caller, person)
         return tuple(slug for slug in active if slug in seen)
 
-    async def _checked(
-        self, connectors: Sequence[str], caller: Caller, kept: Sequence[str] = ()
-    ) -> tuple[str, ...]:
+    async def _checked(self, connectors: Sequence[str], kept: Sequence[str] = ()) -> tuple[str, ...]:
         """Their slugs after those that are `kept`. `NotFound` for what the caller does not see."""
+        caller = self._caller
         person = await self._runtime.directory.of(caller)
         slugs = dict.fromkeys(
             (*kept, *(self._runtime.registry.get(name, caller).slug for name in connectors))
@@ -165,28 +162,29 @@ class Threads(Bound):
             )
         return tuple(slugs)
 
-    async def _rewrite(self, before: Thread, chosen: tuple[str, ...] | None, caller: Caller) -> ThreadView:
+    async def _rewrite(self, before: Thread, chosen: tuple[str, ...] | None) -> ThreadView:
         after = replace(before, connectors=chosen, updated_at=datetime.now(UTC))
         if chosen != before.connectors:
-            await self._write(after, caller, "changed")
-        return await self._view(after, caller)
+            await self._write(after, "changed")
+        return await self._view(after)
 
-    async def _write(self, thread: Thread, caller: Caller, what: str) -> None:
+    async def _write(self, thread: Thread, what: str) -> None:
         await self._runtime.store.threads.put(thread)
         self._runtime.active.changed(_key(thread))
-        await self._tell(thread, caller, what)
+        await self._tell(thread, what)
 
-    async def _tell(self, thread: Thread, caller: Caller, what: str) -> None:
+    async def _tell(self, thread: Thread, what: str) -> None:
         connectors = None if thread.connectors is None else [*thread.connectors]
         facts = {"thread": thread.id, "what": what, "connectors": connectors}
         self._runtime.events.publish(
             Event(kind="thread.changed", workspace=thread.workspace, user=thread.user, data=facts)
         )
         await self._runtime.auditor.done(
-            caller, f"thread.{what}", thread.id, details={"connectors": connectors}
+            self._caller, f"thread.{what}", thread.id, details={"connectors": connectors}
         )
 
-    async def _get(self, thread: str, caller: Caller) -> Thread:
+    async def _get(self, thread: str) -> Thread:
+        caller = self._caller
         key = (caller.workspace, caller.user, thread)
         found = await self._runtime.store.threads.find(*key) if is_storable(thread) else None
         if found is None:
@@ -195,7 +193,8 @@ class Threads(Bound):
             )
         return found
 
-    async def _view(self, thread: Thread, caller: Caller) -> ThreadView:
+    async def _view(self, thread: Thread) -> ThreadView:
+        caller = self._caller
         person = await self._runtime.directory.of(caller)
         seen = {connector.slug: connector for connector in self._runtime.registry.list(caller)}
         chosen = thread.connectors

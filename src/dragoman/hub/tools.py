@@ -94,11 +94,11 @@ class Tools(Bound):
         if not tool.identity:  # a list of one's own is nobody else's to decide on
             connector = self._runtime.catalog.connector_of(tool)
             self._runtime.permissions.check_tool(caller, connector, tool, {"enabled": True})
-        return await self._noted(await self._runtime.catalog.enable(name, caller), caller, enabled=True)
+        return await self._noted(await self._runtime.catalog.enable(name, caller), enabled=True)
 
     async def disable(self, name: str) -> Tool:
         caller = self._who_may_change(name)
-        return await self._noted(await self._runtime.catalog.disable(name, caller), caller, enabled=False)
+        return await self._noted(await self._runtime.catalog.disable(name, caller), enabled=False)
 
     async def configure(
         self,
@@ -120,7 +120,7 @@ class Tools(Bound):
         connector = self._runtime.catalog.connector_of(tool)
         self._runtime.permissions.check_tool(caller, connector, tool, settings)
         changed = await self._runtime.catalog.configure(name, caller, **settings)
-        return await self._noted(changed, caller, **settings)
+        return await self._noted(changed, **settings)
 
     async def versions(self, name: str) -> Sequence[ToolVersion]:
         return await self._runtime.catalog.versions(name, self._caller)
@@ -130,12 +130,12 @@ class Tools(Bound):
         if not is_person(caller):
             raise Denied("only a person accepts a change of a tool", hint="use a key of your own")
         tool = await self._runtime.catalog.accept(name, caller)
-        return await self._noted(tool, caller, accepted_version=tool.version)
+        return await self._noted(tool, accepted_version=tool.version)
 
-    async def _noted(self, tool: Tool, caller: Caller, **changes: Any) -> Tool:
+    async def _noted(self, tool: Tool, **changes: Any) -> Tool:
         names = ("allowed_callers", "required_capabilities")
         plain = {name: sorted(value) if name in names else value for name, value in changes.items()}
-        await self._runtime.auditor.done(caller, "tool.changed", tool.name, details=plain)
+        await self._runtime.auditor.done(self._caller, "tool.changed", tool.name, details=plain)
         return tool
 
     def _who_may_change(self, name: str) -> Caller:

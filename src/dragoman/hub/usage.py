@@ -10,7 +10,6 @@ from dragoman.errors import NotFound
 from dragoman.hub.bound import Bound
 from dragoman.identity.directory import Person
 from dragoman.people import UserLimits
-from dragoman.scope import Caller
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,9 +46,8 @@ class Usage(Bound):
 
     async def show(self, user: str | None = None) -> UsageView:
         """The caller's own; admins may ask for any user of their workspace, by id or name."""
-        caller = self._caller
-        person = await self._person(user, caller)
-        workspace, user_id, now = caller.workspace, person.user.id, time.time()
+        person = await self._person(user)
+        workspace, user_id, now = self._caller.workspace, person.user.id, time.time()
         moment = datetime.fromtimestamp(now, UTC)
         counted = await self._runtime.store.usage.read(workspace, user_subject(user_id))
         running = await self._runtime.store.usage.count_places(workspace, user_subject(user_id), moment)
@@ -66,7 +64,8 @@ class Usage(Bound):
             ),
         )
 
-    async def _person(self, user: str | None, caller: Caller) -> Person:
+    async def _person(self, user: str | None) -> Person:
+        caller = self._caller
         if user is None or user == caller.user:
             return await self._runtime.directory.of(caller)
         if caller.is_admin:
