@@ -162,7 +162,7 @@ async def test_what_a_server_says_of_itself_is_marked_as_data(tmp_path: Path) ->
 
 
 async def fails(hub: Any, asked: ConnectorQuery, caller: Caller | None = None) -> tuple[str, str, str]:
-    answer = await hub.acting_for(caller).queries.ask(asked)
+    answer = await hub.acting_for(caller or hub.caller).queries.ask(asked)
     assert answer["status"] == "error", answer
     assert answer["data"] is None
     error = answer["error"]

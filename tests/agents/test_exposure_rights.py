@@ -113,8 +113,8 @@ async def test_a_connector_of_another_workspace_is_not_there(tmp_path: Path, way
         user = await hub.people.add_user("bob", workspace=workspace)
         stranger = Caller(workspace=workspace, user=user.id)
         for attack in ATTACKS:
-            facts: dict[str, Any] = {"options": {"exposure": way}, "caller": stranger}
-            await hub.messages.ask(attack, **facts)
+            facts: dict[str, Any] = {"options": {"exposure": way}}
+            await hub.acting_for(stranger).messages.ask(attack, **facts)
         assert journal(tmp_path / "journal") == []
         assert not [
             seen for seen in listening.requests if SECRET in seen.tools or "- box:" in seen.instructions
