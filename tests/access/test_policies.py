@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 
-from dragoman.access.approval_policies import need_of, policy_of
+from dragoman.access.approvals import need_of, policy_of
 from dragoman.connector import Configuration, Connector, Origin, Policy
 from dragoman.scope import Caller, Way
 from dragoman.tool import Annotations, Tool, ToolDefinition

@@ -18,9 +18,8 @@ from pydantic_ai.usage import RequestUsage, RunUsage
 
 from dragoman.agents.models import ModelChoice, Models
 from dragoman.agents.offline.model import OfflineModel
-from dragoman.agents.ollama import ollama_url
 from dragoman.agents.prices import cost_of
-from dragoman.agents.providers import PROVIDERS
+from dragoman.agents.providers import PROVIDERS, ollama_url
 from dragoman.errors import InvalidConfig, InvalidName
 from servers.scenarios import Reply
 from servers.scripted_models import open_scripted_anthropic, open_scripted_openai

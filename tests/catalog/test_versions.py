@@ -5,7 +5,7 @@ import pytest
 from listings import defined, listed, made_connector, open_catalog
 
 from dragoman.access.rules import check_tool
-from dragoman.catalog.definition_diff import readable_diff
+from dragoman.catalog.changes import readable_diff
 from dragoman.connector import Configuration
 from dragoman.errors import ToolChanged
 from dragoman.events import Events

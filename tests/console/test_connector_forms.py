@@ -6,8 +6,8 @@ import pytest
 
 from dragoman.connector import Auth, Configuration, Connector
 from dragoman.console.connector_forms import chosen_settings, facts_of, groups_of
+from dragoman.console.connectors import line
 from dragoman.console.setting_forms import typed as as_typed
-from dragoman.console.sparklines import line
 from dragoman.errors import InvalidConfig
 from dragoman.hub.connector_input import configured, merged
 from servers.every_setting import BARE, assert_all_are_set, assert_none_is_set, settings_for, value_for

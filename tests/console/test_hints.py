@@ -2,7 +2,7 @@
 
 import pytest
 
-from dragoman.console.hints import linked
+from dragoman.console.pages import linked
 
 
 @pytest.mark.parametrize(

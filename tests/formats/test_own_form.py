@@ -8,7 +8,7 @@ from dragoman.connector import Configuration, Connector
 from dragoman.errors import InvalidConfig
 from dragoman.formats import FoundAgent, read
 from dragoman.formats.dragoman_files import write_own
-from dragoman.formats.exported_servers import write_servers
+from dragoman.formats.mcp_servers import write_servers
 
 TOML = """
 [connectors.time]

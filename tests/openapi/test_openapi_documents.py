@@ -10,8 +10,7 @@ import orjson
 import pytest
 from echo import document, operation
 
-from dragoman.connections.openapi.conversion import Conversion, DocumentOrigin
-from dragoman.connections.openapi.operation_names import METHODS, OperationFilter
+from dragoman.connections.openapi.conversion import METHODS, Conversion, DocumentOrigin, OperationFilter
 from dragoman.connections.openapi.operation_plan import META_KEY, OperationPlan
 from dragoman.connections.openapi.parsing import parse
 from dragoman.connections.openapi.untrusted_json import DocumentFault

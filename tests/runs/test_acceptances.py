@@ -7,7 +7,7 @@ import pytest
 
 from dragoman.errors import Conflict
 from dragoman.run import Run, new_run_id
-from dragoman.runs.acceptance import RunAcceptance
+from dragoman.runs.dispatch import RunAcceptance
 from dragoman.store import open_store
 from dragoman.store.records import NewRun
 

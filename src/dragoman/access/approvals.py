@@ -4,24 +4,118 @@ Knows the store's rows and the vault's seal; who may answer is decided in the hu
 """
 
 import asyncio
+import json
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from secrets import token_hex
-from typing import Any
+from typing import Any, Protocol
 from weakref import WeakValueDictionary
 
-from dragoman.access.approval_policies import ApprovalNeed, need_of, policy_of
-from dragoman.access.approval_questions import RequestedCall, Sealer
-from dragoman.connector import Connector
+from dragoman.connector import Connector, Policy
 from dragoman.errors import ApprovalPending, ApprovalRefused, LimitReached
 from dragoman.events import Event, EventKind, Events
 from dragoman.identity.directory import Directory
 from dragoman.scope import Caller
 from dragoman.store.protocols import ApprovalStore
 from dragoman.store.records import Approval, CallBinding
-from dragoman.tool import Tool, ToolCall, arguments_hash
+from dragoman.tool import Annotations, Tool, ToolCall, arguments_hash, json_bytes
+
+
+class Sealer(Protocol):
+    """Seals the arguments of a question, bound to where they are kept. The vault fills it."""
+
+    def seal_bytes(self, value: bytes, *place: str) -> bytes: ...
+
+    def open_bytes(self, sealed: bytes, *place: str) -> bytes: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestedCall:
+    """One call as it was asked for."""
+
+    arguments: Mapping[str, Any] = field(repr=False)
+    title: str | None
+    description: str
+    annotations: Annotations
+
+    @classmethod
+    def of(cls, tool: Tool, arguments: Mapping[str, Any]) -> "RequestedCall":
+        definition = tool.definition
+        return cls(
+            arguments=arguments,
+            title=definition.title,
+            description=definition.description,
+            annotations=definition.annotations,
+        )
+
+    def sealed(self, sealer: Sealer, workspace: str, user: str, approval_id: str) -> bytes:
+        facts = {
+            "arguments": self.arguments,
+            "title": self.title,
+            "description": self.description,
+            "annotations": asdict(self.annotations),
+        }
+        return sealer.seal_bytes(json_bytes(facts), *_place(workspace, user, approval_id))
+
+    @classmethod
+    def opened(cls, sealer: Sealer, approval: Approval) -> "RequestedCall":
+        place = _place(approval.binding.workspace, approval.binding.user, approval.id)
+        # Not by orjson: it would round whole numbers over 64 bits, and the exact ones are to be shown.
+        facts: dict[str, Any] = json.loads(sealer.open_bytes(approval.arguments, *place))
+        marks = Annotations(**facts.pop("annotations"))
+        return cls(**facts, annotations=marks)
+
+
+def _place(workspace: str, user: str, approval_id: str) -> tuple[str, ...]:
+    return ("approval", workspace, user, approval_id)
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalNeed:
+    """That a person is asked: why, and whether each call needs an answer of its own."""
+
+    reason: str
+    only_once: bool
+
+
+_EVERY_TIME = ApprovalNeed("every call of this tool needs a yes of its own", only_once=True)
+_DESTRUCTIVE = ApprovalNeed("the tool says that it can destroy something", only_once=True)
+_WRITES = ApprovalNeed("the tool says that it changes something", only_once=False)
+_UNKNOWN = ApprovalNeed("the tool does not say that it only reads", only_once=False)
+
+
+def is_person(caller: Caller) -> bool:
+    """Whether nobody stands between the person and us: no agent, no code, no client of theirs."""
+    return caller.way == "direct" and caller.agent is None
+
+
+def policy_of(tool: Tool, connector: Connector, workspace: Policy) -> Policy:
+    """The nearest of the tool's, the connector's and the workspace's.
+
+    What a user brought along does not get out of a workspace where everybody is asked each time.
+    """
+    is_users_own = bool(connector.owner) and connector.origin == "people"
+    if workspace == "always" and is_users_own:
+        return "always"
+    return tool.approval or connector.configuration.approval or workspace
+
+
+def need_of(policy: Policy, marks: Annotations, caller: Caller) -> ApprovalNeed | None:
+    """None when the call may run as it is.
+
+    As MCP means its annotations, what only reads runs; only what declares itself destructive is.
+    Who calls directly has consented by calling, unless everybody is to be asked each time.
+    """
+    if policy == "always":
+        return _EVERY_TIME
+    if policy == "never" or marks.read_only is True or is_person(caller):
+        return None
+    if marks.destructive is True:
+        return _DESTRUCTIVE
+    return _UNKNOWN if marks.read_only is None else _WRITES
+
 
 QUESTION_LASTS = timedelta(hours=24)
 ANSWER_LASTS = timedelta(hours=1)

@@ -6,14 +6,13 @@ while the store does not answer, those with a bound are refused.
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from operator import attrgetter
 from secrets import token_hex
 from typing import ClassVar
 
-from dragoman.access.usage_windows import SECONDS, connector_subject, end_of, shown, user_subject, window_of
 from dragoman.connector import Connector
 from dragoman.errors import DragomanError, LimitReached
 from dragoman.identity.directory import Directory, Person
@@ -23,6 +22,40 @@ from dragoman.store.protocols import UsageStore
 from dragoman.store.records import ConcurrencyLease, UsageMeter
 from dragoman.telemetry.logs import get_logger
 from dragoman.tool import Tool, ToolCall
+
+SECONDS: Mapping[str, int] = {
+    "calls_per_minute": 60,
+    "calls_per_hour": 3600,
+    "tokens_per_day": 86400,
+    "cost_per_day": 86400,
+}
+"""How long the window of each measure is."""
+
+
+def window_of(measure: str, now: float) -> int:
+    return int(now // SECONDS[measure])
+
+
+def end_of(measure: str, now: float) -> float:
+    """When the window ends, as a time since the epoch."""
+    return (window_of(measure, now) + 1) * SECONDS[measure]
+
+
+def user_subject(user: str) -> str:
+    return f"user:{user}"
+
+
+def connector_subject(connector_id: str) -> str:
+    return f"connector:{connector_id}"
+
+
+def shown(measure: str, limit: float) -> str:
+    """A bound as a person says it."""
+    if measure == "cost_per_day":
+        return f"${limit:g} a day"
+    what, _, per = measure.partition("_per_")
+    return f"{limit:,.0f} {what} {'an' if per == 'hour' else 'a'} {per}"
+
 
 _GRACE = 10.0  # seconds after its deadline in which a call ends and gives its place back
 _SOON = 1.0

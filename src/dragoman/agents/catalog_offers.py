@@ -1,4 +1,6 @@
-"""Tools of connectors as offers: each call takes the road. A value that is missing becomes a question.
+"""Tools of connectors as offers: directly, by `search_tools`, or by `run_code`. All of them take the road.
+
+A value that is missing becomes a question.
 
 The model is first told what is missing: it may be in the conversation. If it is still missing when the tool
 is called again, Dragoman asks the person and goes on with the answer.
@@ -141,3 +143,123 @@ async def _completed(
     answer = await work.services.ask_person(f"{tool.title} needs: {', '.join(missing)}", fields, attempt)
     given = cast("Mapping[str, Any]", answer) if isinstance(answer, Mapping) else {missing[0]: answer}
     return {**arguments, **given}
+
+
+_SEARCH_TOOLS = "search_tools"
+_FOUND = 6
+_SEARCH_SCHEMA: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {
+        "query": {"type": "string", "description": "what the tool should do, in a few words"},
+    },
+    "required": ["query"],
+}
+
+
+class SearchOffers:
+    """Fills `Offers`. `hides_all`: only what was found or loaded is in view, however few tools there are.
+
+    `beside_code`: only those that code may not call, for an agent that reaches the others by code.
+    """
+
+    def __init__(self, *, hides_all: bool = False, beside_code: bool = False) -> None:
+        self._hides_all = hides_all
+        self._beside_code = beside_code
+
+    async def list(self, work: WorkContext) -> Sequence[Offer]:
+        tools = await self._among(work)
+        if not tools:
+            return []
+        in_view = await self._in_view(tools, work)
+        work.hidden[_SEARCH_TOOLS] = sum(work.toolbox.tokens(tool) for tool in tools.values()) - sum(
+            work.toolbox.tokens(tools[name]) for name in in_view
+        )
+
+        async def search(arguments: Mapping[str, Any], attempt: OfferCall) -> ToolReply:
+            return await self._search(str(arguments.get("query") or ""), work)
+
+        which = "tools that code may not call, " if self._beside_code else "tools "
+        found = "What it finds can be called in the next step."
+        description = f"Finds {which}among {len(tools):,} by what they do. {found}"
+        finder = Offer(name=_SEARCH_TOOLS, description=description, schema=_SEARCH_SCHEMA, perform=search)
+        return [finder, *(offer_of(tools[name], work) for name in in_view)]
+
+    async def instructions(self, work: WorkContext) -> str:
+        if self._beside_code:
+            return (
+                "What changes something is mostly not open to code: find such a tool with search_tools, then"
+                " call it."
+            )
+        return "Not all of your tools are listed: find those you need with search_tools, then call them."
+
+    async def _among(self, work: WorkContext) -> dict[str, Tool]:
+        return {
+            tool.name: tool
+            for tool in await work.toolbox.tools(work.caller)
+            if not self._beside_code or not work.toolbox.is_open_to_code(tool)
+        }
+
+    async def _in_view(self, tools: Mapping[str, Tool], work: WorkContext) -> Sequence[str]:
+        """In a steady order, with what was found last at the end: so the beginning can be cached."""
+        if self._hides_all or self._beside_code:
+            shown = work.toolbox.loaded(work.caller)
+        else:
+            deferred = await work.toolbox.deferred(work.caller)
+            shown = [name for name in tools if name not in deferred]
+        return [name for name in dict.fromkeys((*shown, *work.loaded)) if name in tools]
+
+    async def _search(self, query: str, work: WorkContext) -> ToolReply:
+        found = await work.toolbox.search(query, work.caller, _FOUND)
+        tools = await self._among(work)
+        hits = [tool for tool in found.tools if tool.name in tools]
+        for tool in hits:
+            work.loaded[tool.name] = None
+        lines = [{"name": tool.name, "description": tool.model_description[:300]} for tool in hits]
+        note = "call them by name" if lines else "nothing fits; try other words"
+        return ToolReply(content={"tools": lines, "shown": f"{len(lines)} of {len(tools):,}", "note": note})
+
+
+_RUN_CODE = "run_code"
+_CODE_SCHEMA: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {"code": {"type": "string", "description": "Python; its last expression is the result"}},
+    "required": ["code"],
+}
+
+
+class CodeOffers:
+    """Fills `Offers`. `is_only_way`: the tools that code may call are not offered in another form."""
+
+    def __init__(self, *, is_only_way: bool = False) -> None:
+        self._is_only_way = is_only_way
+
+    async def list(self, work: WorkContext) -> Sequence[Offer]:
+        if self._is_only_way:
+            work.hidden[_RUN_CODE] = sum(
+                work.toolbox.tokens(tool)
+                for tool in await work.toolbox.tools(work.caller)
+                if work.toolbox.is_open_to_code(tool)
+            )
+
+        async def run(arguments: Mapping[str, Any], attempt: OfferCall) -> ToolReply:
+            return await work.toolbox.run_code(str(arguments.get("code") or ""), work.caller, attempt)
+
+        return [
+            Offer(
+                name=_RUN_CODE,
+                description=work.toolbox.code_guide(),
+                schema=_CODE_SCHEMA,
+                perform=run,
+                title="Run code",
+                repeatable=False,
+                departs_itself=True,  # code that only read is run again after a crash
+            )
+        ]
+
+    async def instructions(self, work: WorkContext) -> str:
+        if not self._is_only_way:
+            return "For many calls or many rows write code: run_code. For a few calls call the tools."
+        return (
+            "You reach your tools by code: run_code. Look for them inside it with search_tools and"
+            " describe_tool, and return only what you need to know."
+        )

@@ -5,17 +5,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from dragoman.agent import Agent, AgentKind, Exposure
-from dragoman.agents.catalog_offers import CatalogOffers, NativeOffers
-from dragoman.agents.code_offers import CodeOffers
+from dragoman.agents.catalog_offers import CatalogOffers, CodeOffers, NativeOffers, SearchOffers
 from dragoman.agents.delegation_offers import DEEPEST
 from dragoman.agents.exposure import Arm, ExposureChoice, ExposureInputs, checked_exposure, choose
 from dragoman.agents.models import ModelChoice, Models
 from dragoman.agents.offers import Offers
-from dragoman.agents.person_offers import PersonOffers
-from dragoman.agents.plan_offers import PlanOffers
+from dragoman.agents.plan_offers import PersonOffers, PlanOffers
 from dragoman.agents.prompts import instructions_for
 from dragoman.agents.rollout import RolloutArms
-from dragoman.agents.search_offers import SearchOffers
 from dragoman.agents.work_context import WorkContext
 from dragoman.run import Run
 

@@ -4,9 +4,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from dragoman.agent import Agent
-from dragoman.agents.agent_directory import AgentDirectory
 from dragoman.agents.connector_query import ConnectorQuery, find_card, not_able, not_there, refused
-from dragoman.agents.work_context import ConnectorCard, Toolbox
+from dragoman.agents.work_context import AgentDirectory, ConnectorCard, Toolbox
 from dragoman.scope import Caller
 
 

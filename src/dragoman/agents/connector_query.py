@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from dragoman.agents.query_outcomes import all_failed
+from dragoman.agents.citations import all_failed
 from dragoman.agents.work_context import ConnectorCard
 from dragoman.errors import InvalidArguments
 from dragoman.names import did_you_mean

@@ -8,11 +8,10 @@ from typing import Any
 
 from dragoman.agent import Agent
 from dragoman.agents import connector_query
-from dragoman.agents.agent_directory import AgentDirectory
 from dragoman.agents.connector_choice import ConnectorChoice, choose
 from dragoman.agents.connector_query import ConnectorQuery, answered, refused
 from dragoman.agents.offers import Offer, OfferCall, ToolReply
-from dragoman.agents.work_context import ConnectorCard, WorkContext
+from dragoman.agents.work_context import AgentDirectory, ConnectorCard, WorkContext
 from dragoman.errors import InvalidArguments
 
 DEEPEST = 4

@@ -13,8 +13,16 @@ import anyio.to_thread
 
 from dragoman.agents import preload
 from dragoman.agents.model_clients import ModelClients, unknown_model
-from dragoman.agents.ollama import DEFAULT_URL, LocalModel, Ollama, ollama_url
-from dragoman.agents.providers import PROVIDERS, Provider, default_model, find_provider
+from dragoman.agents.providers import (
+    DEFAULT_URL,
+    PROVIDERS,
+    LocalModel,
+    Ollama,
+    Provider,
+    default_model,
+    find_provider,
+    ollama_url,
+)
 from dragoman.errors import InvalidConfig, InvalidName
 
 if TYPE_CHECKING:

@@ -132,3 +132,26 @@ class WorkContext:
     cited: int = 0  # the number of the last context that was named
     missing: dict[str, int] = field(default_factory=dict[str, int])
     chain: tuple[str, ...] = ()
+
+
+class AgentDirectory(Protocol):
+    async def find(self, name: str, caller: Caller) -> Agent | None:
+        """The assistant, a worker of theirs or of the workspace, or a connector's agent by its slug."""
+        ...
+
+    async def list(self, caller: Caller) -> Sequence[Agent]:
+        """By name, stopped ones too."""
+        ...
+
+    async def find_for(self, connector_id: str, caller: Caller) -> Agent | None:
+        """The agent of a connector, whatever name it goes by."""
+        ...
+
+
+def caller_of(agent: Agent, caller: Caller) -> Caller:
+    """Whom an agent works for, with no more than the agent itself may."""
+    if agent.capabilities is not None:
+        caller = caller.narrowed(agent.capabilities)
+    if agent.connectors is not None:
+        caller = caller.limited_to(f"mcp_{slug}" for slug in agent.connectors)
+    return caller

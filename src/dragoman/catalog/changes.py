@@ -1,19 +1,80 @@
 """What one listing changes in what is known. Computed first, written later, all or nothing."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from difflib import unified_diff
 from time import perf_counter
-from typing import Protocol
+from typing import Any, Protocol
+
+import orjson
 
 from dragoman.catalog.connector_tools import ConnectorTools
-from dragoman.catalog.definition_diff import readable_diff
 from dragoman.catalog.naming import NameAllocator
 from dragoman.catalog.schemas import problem_with
 from dragoman.connections.source import Listing
 from dragoman.store.records import ToolVersion
 from dragoman.tool import Tool, ToolDefinition
+
+MAX_LINES = 400
+MAX_LINE = 500
+
+
+def readable_diff(before: ToolDefinition, after: ToolDefinition) -> str:
+    """Lines that begin with `-` were, lines that begin with `+` are; a few unchanged ones around."""
+    old, new = list(_lines(before)), list(_lines(after))
+    if len(old) > MAX_LINES or len(new) > MAX_LINES:
+        return _summary(before, after)
+    lines = [line for line in unified_diff(old, new, n=2, lineterm="") if not line.startswith(("---", "+++"))]
+    return "\n".join(lines)
+
+
+def _lines(definition: ToolDefinition) -> Iterator[str]:
+    yield f"name: {definition.original_name}"
+    if definition.title is not None:
+        yield f"title: {definition.title}"
+    first, *rest = definition.description.splitlines() or [""]
+    yield from _cut(f"description: {first}")
+    for line in rest:
+        yield from _cut(f"  {line}")
+    marks = definition.annotations
+    for name in ("read_only", "destructive", "idempotent", "open_world"):
+        value = getattr(marks, name)
+        yield f"{name}: {'not said' if value is None else 'yes' if value else 'no'}"
+    yield from _schema_lines("input", definition.input_schema)
+    if definition.output_schema is not None:
+        yield from _schema_lines("output", definition.output_schema)
+
+
+def _schema_lines(label: str, schema: Mapping[str, Any]) -> Iterator[str]:
+    options = orjson.OPT_SORT_KEYS | orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS
+    yield f"{label}:"
+    for line in orjson.dumps(schema, option=options).decode().splitlines():
+        yield from _cut(f"  {line}")
+
+
+def _cut(line: str) -> Iterator[str]:
+    """Nothing is left out: what a poisoned description hides is often at the end of a long line."""
+    for start in range(0, len(line), MAX_LINE) or (0,):
+        yield line[start : start + MAX_LINE]
+
+
+def _summary(before: ToolDefinition, after: ToolDefinition) -> str:
+    pairs = (
+        ("title", before.title, after.title),
+        ("description", before.description, after.description),
+        ("annotations", before.annotations, after.annotations),
+        ("input schema", before.input_schema, after.input_schema),
+        ("output schema", before.output_schema, after.output_schema),
+    )
+    changed = [
+        f"{label} ({len(str(old)):,} → {len(str(new)):,} characters)"
+        for label, old, new in pairs
+        if old != new
+    ]
+    return f"too large to show line by line; changed: {', '.join(changed)}"
+
 
 _SLICE = 0.01  # seconds of work between two looks at what else waits
 _MAX_TOOL_NAME = 1000

@@ -1,6 +1,7 @@
 """MCP over stdin and stdout, to a running service or to a hub of this process. Imports the whole stack."""
 
 import asyncio
+import socket as sockets
 import sys
 import tempfile
 import threading
@@ -10,13 +11,56 @@ from pathlib import Path
 from typing import BinaryIO
 
 import aiohttp
+import uvicorn
+from starlette.types import Receive, Scope, Send
 
 from dragoman.cli.door import RunningService
-from dragoman.cli.private_endpoint import serving
 from dragoman.hub import Hub
+from dragoman.mcp_endpoint import McpEndpoint
 from dragoman.mcp_endpoint.bridge import Bridge
 from dragoman.settings import Settings
 from dragoman.telemetry.redaction import Redactor
+from dragoman.web.guard import CALLER
+
+
+class _Quiet(uvicorn.Server):
+    """Leaves the signals to the command."""
+
+    def install_signal_handlers(self) -> None:
+        return None
+
+
+@asynccontextmanager
+async def serving(hub: Hub, path: Path) -> AsyncGenerator[None]:
+    endpoint = McpEndpoint(hub)
+
+    async def owned(scope: Scope, receive: Receive, send: Send) -> None:
+        """Whoever can enter the folder is who runs this process."""
+        await endpoint({**scope, CALLER: hub.caller}, receive, send)
+
+    config = uvicorn.Config(
+        owned,
+        http="httptools",
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        timeout_keep_alive=3600,
+        timeout_graceful_shutdown=2,
+    )
+    server = _Quiet(config)
+    listener = sockets.socket(sockets.AF_UNIX, sockets.SOCK_STREAM)
+    listener.bind(str(path))
+    listener.listen(1024)  # from here on a client may connect, and waits until it is answered
+    async with asyncio.TaskGroup() as tasks:
+        task = tasks.create_task(server._serve([listener]))  # pyright: ignore[reportPrivateUsage]
+        try:
+            yield
+        finally:
+            endpoint.stop()
+            server.should_exit = True
+            await task
+
 
 _AHEAD = 100  # lines read before they are asked for
 

@@ -17,7 +17,6 @@ from mcp_types import INVALID_REQUEST, METHOD_NOT_FOUND, RequestId
 from yarl import URL
 
 from dragoman.connections.bearer import Bearer
-from dragoman.connections.network_errors import plain
 from dragoman.connections.sse_events import EventDecoder, EventTooLarge, ServerEvent
 from dragoman.connections.wire import (
     Message,
@@ -29,7 +28,7 @@ from dragoman.connections.wire import (
     request_message,
     result_of,
 )
-from dragoman.connections.wire_faults import FaultKind, WireFault
+from dragoman.connections.wire_faults import FaultKind, WireFault, plain
 
 _SESSION = "Mcp-Session-Id"
 _COURTESY = 5.0

@@ -42,11 +42,10 @@ from pydantic import SecretStr
 from yarl import URL
 
 from dragoman.connections.bearer import Bearer
-from dragoman.connections.elicitation import ElicitationRouter
+from dragoman.connections.elicitation import ElicitationRouter, converse
 from dragoman.connections.environment import child_environment, expanded
 from dragoman.connections.http import HttpWire, open_http
 from dragoman.connections.http_clients import Reach
-from dragoman.connections.input_required import converse
 from dragoman.connections.missing_credentials import check_secrets
 from dragoman.connections.source import Listing, ServerNotice, ServerRequest, SourceCall
 from dragoman.connections.sse import open_sse

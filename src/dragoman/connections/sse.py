@@ -9,11 +9,9 @@ from mcp_types import RequestId
 from yarl import URL
 
 from dragoman.connections.bearer import Bearer, credential_of
-from dragoman.connections.duplex_wire import DuplexWire
-from dragoman.connections.network_errors import plain
 from dragoman.connections.sse_events import EventDecoder, EventTooLarge, ServerEvent
-from dragoman.connections.wire import Message, decode, encode
-from dragoman.connections.wire_faults import FaultKind, WireFault
+from dragoman.connections.wire import DuplexWire, Message, decode, encode
+from dragoman.connections.wire_faults import FaultKind, WireFault, plain
 
 _STATUS_FAULTS: dict[int, FaultKind] = {
     401: "unauthorized",

@@ -6,9 +6,8 @@ from contextlib import asynccontextmanager
 
 from mcp_types import RequestId
 
-from dragoman.connections.duplex_wire import DuplexWire
 from dragoman.connections.process import ServerProcess, spawn
-from dragoman.connections.wire import Message, decode, encode
+from dragoman.connections.wire import DuplexWire, Message, decode, encode
 from dragoman.connections.wire_faults import WireFault
 from dragoman.connector import Configuration
 

@@ -4,9 +4,11 @@ The one question that matters is whether the request may have been executed. The
 each fault means for a tool that is safe to repeat and for one that is not.
 """
 
+import os
 from collections.abc import Callable
 from typing import Literal, cast
 
+import aiohttp
 from mcp.shared.exceptions import MCPError
 
 from dragoman.errors import (
@@ -21,6 +23,17 @@ from dragoman.errors import (
     Uncertain,
     Unreachable,
 )
+
+
+def plain(error: BaseException) -> str:
+    if isinstance(error, aiohttp.ClientConnectorDNSError):
+        return f"there is no host {error.host}"
+    if isinstance(error, aiohttp.ClientConnectorError):
+        number = error.os_error.errno
+        reason = os.strerror(number).lower() if number and number > 0 else str(error.os_error)
+        return f"cannot connect to {error.host}:{error.port}: {reason}"
+    return str(error).strip()[:300] or type(error).__name__
+
 
 FaultKind = Literal[
     "refused",  # no connection could be made

@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from math import log1p
 from typing import Any
 
 from starlette.requests import Request
@@ -16,10 +17,32 @@ from dragoman.connector import Connector
 from dragoman.console import connector_editing
 from dragoman.console.connector_forms import chosen_settings
 from dragoman.console.pages import hub_of, pages_of
-from dragoman.console.sparklines import line
 from dragoman.hub import BoundHub, ConnectorView
 from dragoman.scope import holder_of
 from dragoman.store import CallRecord
+
+WIDTH, HEIGHT = 288, 44
+_EDGE = 5
+
+
+def line(values: Sequence[float], width: int = WIDTH, height: int = HEIGHT) -> str:
+    """The `d` of a path through the values, oldest first; empty for less than two of them.
+
+    Logarithmic: beside one slow call the others would lie flat.
+    """
+    if len(values) < 2:
+        return ""
+    values = [log1p(max(0.0, value)) for value in values]
+    low, high = min(values), max(values)
+    reach = (high - low) or 1.0
+    step = width / (len(values) - 1)
+    room = height - 2 * _EDGE
+    points = [
+        f"{place * step:.1f} {height - _EDGE - (value - low) / reach * room:.1f}"
+        for place, value in enumerate(values)
+    ]
+    return "M" + " L".join(points)
+
 
 _MOST_CALLS = 500
 _LAST_CALLS = 8

@@ -1,5 +1,6 @@
 """How pages are made: templates with escaping always on, the session at hand, headers against strangers."""
 
+import re
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -7,17 +8,79 @@ from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
+import nh3
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
+from markdown_it import MarkdownIt
+from markupsafe import Markup, escape
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from dragoman.console.hints import linked
-from dragoman.console.markdown import rendered
 from dragoman.console.sessions import BrowserSession
 from dragoman.hub import BoundHub
 from dragoman.scope import NOBODY
 from dragoman.web.server_sent_events import EventStream, Work
+
+_TAGS = {
+    "a", "blockquote", "br", "code", "del", "em", "h1", "h2", "h3", "h4", "hr", "li", "ol", "p", "pre",
+    "s", "strong", "table", "tbody", "td", "th", "thead", "tr", "ul",
+}  # fmt: skip
+_LONGEST = 200_000
+_reader = MarkdownIt("commonmark", {"html": False, "linkify": False, "breaks": True}).enable(
+    ["table", "strikethrough"]
+)
+
+
+def rendered(text: str) -> Markup:
+    """Images are left out: a picture from elsewhere would tell that place who reads this."""
+    html = _reader.render(text[:_LONGEST])
+    clean = nh3.clean(
+        html,
+        tags=_TAGS,
+        attributes={"a": {"href"}, "code": set(), "td": set(), "th": set()},
+        url_schemes={"http", "https", "mailto"},
+        link_rel="noopener noreferrer nofollow",
+    )
+    return Markup(clean)  # noqa: S704 - sanitised one line above
+
+
+_COMMAND = re.compile(
+    r"dragoman (?P<group>[a-z]+)(?: (?!shows)(?P<verb>[a-z]+))?(?: (?!shows)(?P<name>[\w.@-]+))?"
+)
+_PAGES = {
+    "connectors": ("/connectors", "Connectors"),
+    "tools": ("/tools", "Tools"),
+    "agents": ("/agents", "Agents"),
+    "runs": ("/runs", "Runs"),
+    "threads": ("/chat", "Chat"),
+    "approvals": ("/approvals", "Approvals"),
+    "questions": ("/approvals", "Approvals"),
+    "credentials": ("/credentials", "Credentials"),
+    "keys": ("/keys", "API keys"),
+    "users": ("/keys", "API keys"),
+    "workspaces": ("/settings", "Settings"),
+    "whoami": ("/settings", "Settings"),
+    "models": ("/settings", "Settings"),
+    "discover": ("/transfer", "Import/export"),
+}
+_HAVE_PAGES = {"connectors": ("enable", "show", "update"), "tools": ("show",), "agents": ("start", "show")}
+
+
+def linked(hint: str | None) -> Markup:
+    """The hint with its command as code, and a link to the page that does the same."""
+    text = hint or ""
+    found = _COMMAND.search(text)
+    page = _PAGES.get(found["group"]) if found else None
+    if found is None or page is None:
+        return escape(text)
+    address, label = page
+    if found["name"] and found["verb"] in _HAVE_PAGES.get(found["group"], ()):
+        address, label = f"{address}/{quote(found['name'])}", found["name"]
+    before, after = text[: found.start()], text[found.end() :]
+    link = Markup('<a href="{}">{}</a>').format(address, label)
+    return Markup("{}<code>{}</code>{} · {}").format(before, found[0], after, link)
+
 
 _KEEP_ALIVE = 10.0  # seconds; a page that hears nothing for longer comes again
 HERE = Path(__file__).parent

@@ -9,14 +9,16 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from dragoman.discovery.arguments import CommandArgument, check_runner, read_arguments
 from dragoman.discovery.inputs import (
+    CommandArgument,
     InputTemplate,
     RegistryInput,
+    check_runner,
     checked,
     entries,
     pick,
     plain,
+    read_arguments,
     read_template,
     table,
     text,

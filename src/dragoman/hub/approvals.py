@@ -5,9 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import get_args
 
-from dragoman.access.approval_policies import is_person
-from dragoman.access.approval_questions import RequestedCall
-from dragoman.access.approvals import ANSWER_LASTS
+from dragoman.access.approvals import ANSWER_LASTS, RequestedCall, is_person
 from dragoman.errors import Conflict, Denied, InvalidArguments, NotFound
 from dragoman.hub.bound import Bound
 from dragoman.names import did_you_mean

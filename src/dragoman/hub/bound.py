@@ -6,6 +6,8 @@ from dragoman.scope import Caller
 
 if TYPE_CHECKING:
     from dragoman.hub.runtime import Runtime
+import asyncio
+from weakref import WeakValueDictionary
 
 
 class Bound:
@@ -19,3 +21,13 @@ class Bound:
     def __init__(self, runtime: "Runtime", caller: Caller) -> None:
         self._runtime = runtime
         self._caller = caller
+
+
+class Locks:
+    """A lock for each thing that is being changed, by kind and id; gone when nobody holds it any more."""
+
+    def __init__(self) -> None:
+        self._locks: WeakValueDictionary[tuple[str, ...], asyncio.Lock] = WeakValueDictionary()
+
+    def of(self, *thing: str) -> asyncio.Lock:
+        return self._locks.setdefault(thing, asyncio.Lock())

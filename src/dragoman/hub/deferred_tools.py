@@ -4,13 +4,12 @@ Loading decides what a model has in view, never what may be called: the road kno
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import isfinite
 
 from dragoman.catalog import Catalog, ToolInfo
-from dragoman.catalog.deferral import deferred_tools
 from dragoman.catalog.search import MOST_HITS, Search, SearchHit, SearchQuery
 from dragoman.errors import Conflict, InvalidArguments, NotFound
 from dragoman.events import Event, EventKind, Events
@@ -18,6 +17,32 @@ from dragoman.hub.loaded_tools import MOST_LOADED, LoadedTools, ThreadKey
 from dragoman.identity.directory import Directory
 from dragoman.scope import Caller, Deferral
 from dragoman.tokens import Counter, counter
+
+
+def deferred_tools(
+    tools: Sequence[ToolInfo], default: Deferral, budget: int, loaded: Collection[str] = ()
+) -> frozenset[str]:
+    """By name. What is loaded is not; else the connector decides, and where it does not, the app.
+
+    By `auto` nothing is deferred while all that is not deferred by its connector fits into the budget.
+    """
+    chosen = {info.tool.name for info in tools if info.connector.configuration.deferred}
+    undecided = {info.tool.name for info in tools if info.connector.configuration.deferred is None}
+    rest = (info for info in tools if info.tool.name not in chosen)
+    if default == "always" or (default == "auto" and _exceed(rest, budget)):
+        chosen |= undecided
+    return frozenset(chosen.difference(loaded))
+
+
+def _exceed(tools: Iterable[ToolInfo], budget: int) -> bool:
+    """Counts no further than it has to: there may be many."""
+    total = 0
+    for info in tools:
+        total += info.tokens
+        if total > budget:
+            return True
+    return False
+
 
 _LAST_LINES = 5
 _LONGEST_HISTORY = 1_000

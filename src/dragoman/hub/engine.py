@@ -22,10 +22,10 @@ from dragoman.hub.background_tasks import BackgroundTasks
 from dragoman.hub.management import HubManagement
 from dragoman.hub.toolbox import HubToolbox
 from dragoman.run import Message, Run, RunLimits
-from dragoman.runs.first_events import queued
 from dragoman.runs.journal import open_journal
 from dragoman.runs.previews import Previews
 from dragoman.runs.questions import RunQuestions
+from dragoman.runs.run_endings import queued
 from dragoman.runs.streams import RunStreams
 from dragoman.store.records import AcceptedRun, NewRun
 

@@ -22,8 +22,7 @@ from dragoman.hub.connector_queries import ConnectorQueries
 from dragoman.hub.connectors import Connectors
 from dragoman.hub.credentials import Credentials
 from dragoman.hub.discovery import Discovery
-from dragoman.hub.exports import Exports
-from dragoman.hub.imports import Imports
+from dragoman.hub.imports import Exports, Imports
 from dragoman.hub.messages import Messages
 from dragoman.hub.people import People
 from dragoman.hub.preferences import UserPreferences

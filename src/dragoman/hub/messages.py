@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from dragoman.access.approval_policies import is_person
+from dragoman.access.approvals import is_person
 from dragoman.agent import ASSISTANT
 from dragoman.agents.exposure import checked_exposure
 from dragoman.agents.mentions import Routing, route

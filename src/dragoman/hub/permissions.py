@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from pydantic import SecretStr
 
-from dragoman.access.approval_policies import is_person
+from dragoman.access.approvals import is_person
 from dragoman.connections.environment import has_reference
 from dragoman.connections.openapi.document_reader import is_address
 from dragoman.connector import Configuration, Connector, Origin, Policy

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from dragoman.access.approval_policies import is_person
+from dragoman.access.approvals import is_person
 from dragoman.agents import preload
 from dragoman.catalog.schemas import compiled
 from dragoman.errors import Conflict, Denied, InvalidArguments, NotFound
 from dragoman.events import Event
 from dragoman.hub.bound import Bound
 from dragoman.run import Message, Question, Run, RunEvent, RunStatus, Step
-from dragoman.runs.first_events import never_began
+from dragoman.runs.run_endings import never_began
 from dragoman.store.records import AcceptedRun, JournalBatch
 
 if TYPE_CHECKING:

@@ -29,6 +29,7 @@ from dragoman.hub.agent_records import AgentRecords
 from dragoman.hub.api_keys import ApiKeys
 from dragoman.hub.audit import forget_entries
 from dragoman.hub.background_tasks import BackgroundTasks
+from dragoman.hub.bound import Locks
 from dragoman.hub.code import make_sandbox
 from dragoman.hub.configuration_files import ConfigurationFiles
 from dragoman.hub.connection_watcher import ConnectionWatcher
@@ -38,7 +39,6 @@ from dragoman.hub.deferred_tools import DeferredTools
 from dragoman.hub.embedding import open_embeddings
 from dragoman.hub.engine import RunEngine
 from dragoman.hub.loaded_tools import LoadedTools
-from dragoman.hub.locks import Locks
 from dragoman.hub.native_tools import add_shipped_tools, native_connector
 from dragoman.hub.people import issuer_of
 from dragoman.hub.permissions import Permissions

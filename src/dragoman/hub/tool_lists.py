@@ -11,9 +11,9 @@ from dragoman.connections.source import Listing, Sources
 from dragoman.connector import Connector
 from dragoman.errors import DragomanError
 from dragoman.hub.background_tasks import BackgroundTasks
+from dragoman.hub.bound import Locks
 from dragoman.hub.connector_agents import ConnectorAgents
 from dragoman.hub.connector_registry import ConnectorRegistry
-from dragoman.hub.locks import Locks
 from dragoman.scope import Caller, holder_of, identity_of
 from dragoman.store import Store
 

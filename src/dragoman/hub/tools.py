@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from types import EllipsisType
 from typing import Any
 
-from dragoman.access.approval_policies import is_person
+from dragoman.access.approvals import is_person
 from dragoman.catalog import ToolInfo
 from dragoman.catalog.search import SearchQuery, SearchResults
 from dragoman.connector import Connector, Policy

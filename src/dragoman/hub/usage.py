@@ -4,8 +4,7 @@ import time
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 
-from dragoman.access.budgets import set_by
-from dragoman.access.usage_windows import SECONDS, end_of, user_subject, window_of
+from dragoman.access.budgets import SECONDS, end_of, set_by, user_subject, window_of
 from dragoman.errors import NotFound
 from dragoman.hub.bound import Bound
 from dragoman.identity.directory import Person

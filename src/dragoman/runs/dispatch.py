@@ -5,20 +5,113 @@ could not renew, loses it to whoever looks next. The same on SQLite and PostgreS
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Generator
+import os
+import socket
+from collections.abc import AsyncGenerator, Generator, Iterable, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from secrets import token_hex
 
 from dragoman.errors import DragomanError
 from dragoman.run import Message, Run
-from dragoman.runs.acceptance import RunAcceptance
 from dragoman.runs.execution import RunDependencies, RunExecution
-from dragoman.runs.first_events import queued
+from dragoman.runs.run_endings import queued
 from dragoman.runs.run_family import RunFamily
-from dragoman.runs.worker_names import dead_among
+from dragoman.store.protocols import RunStore
 from dragoman.store.records import AcceptedRun, NewRun
 from dragoman.telemetry.logs import get_logger
+
+
+def new_worker() -> str:
+    """Machine, process, when it began, and a word of its own: one process may hold two hubs."""
+    return f"{socket.gethostname()}:{os.getpid()}:{_began(os.getpid())}:{token_hex(4)}"
+
+
+def dead_among(workers: Iterable[str]) -> list[str]:
+    """Workers of this machine whose process is gone: nobody has to wait for their leases."""
+    here = socket.gethostname()
+    dead: list[str] = []
+    for worker in workers:
+        host, pid, began, *_ = (*worker.split(":"), "", "", "")
+        if host == here and pid.isdigit() and _began(int(pid)) != began:
+            dead.append(worker)
+    return dead
+
+
+def _began(pid: int) -> str:
+    """In the kernel's count; "" when there is no such process. Tells apart who has the same id."""
+    try:
+        state, *rest = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return "" if state == "Z" else rest[18]  # one that nobody has waited for yet is dead all the same
+    except (OSError, ValueError, IndexError):
+        pass
+    if Path("/proc/self/stat").exists():
+        return ""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return ""
+    except PermissionError:
+        return "alive"
+    return "alive"
+
+
+_ACCEPTED_AT_ONCE = (
+    50  # rows are made ready on the event loop: more between two awaits would be felt by calls
+)
+
+
+class RunAcceptance:
+    """`tasks` belong to who made it."""
+
+    def __init__(self, rows: RunStore, tasks: asyncio.TaskGroup) -> None:
+        self._rows = rows
+        self._tasks = tasks
+        self._waiting: list[tuple[NewRun, asyncio.Future[AcceptedRun]]] = []
+        self._is_writing = False
+
+    async def accept(self, new: NewRun) -> AcceptedRun:
+        """On disk when this returns. Who stops waiting for it may find it written."""
+        told = asyncio.get_running_loop().create_future()
+        self._waiting.append((new, told))
+        if not self._is_writing:
+            self._is_writing = True
+            self._tasks.create_task(self._write(), name="accept runs")
+        return await told
+
+    async def _write(self) -> None:
+        try:
+            while self._waiting:
+                batch, self._waiting = self._waiting[:_ACCEPTED_AT_ONCE], self._waiting[_ACCEPTED_AT_ONCE:]
+                await self._write_together(batch)
+        finally:
+            self._is_writing = False
+            for _, told in self._waiting:
+                told.cancel()
+
+    async def _write_together(self, batch: Sequence[tuple[NewRun, asyncio.Future[AcceptedRun]]]) -> None:
+        try:
+            written = await self._rows.accept([new for new, _ in batch])
+        except asyncio.CancelledError:
+            for _, told in batch:
+                told.cancel()
+            raise
+        except Exception as error:  # noqa: BLE001
+            # boundary: whatever it is, who waits for it is told
+            if len(batch) == 1 or not isinstance(error, DragomanError):
+                for _, told in batch:
+                    if not told.done():
+                        told.set_exception(error)
+                return
+            for one in batch:  # nobody pays for another's fault
+                await self._write_together([one])
+            return
+        for (_, told), accepted in zip(batch, written, strict=True):
+            if not told.done():
+                told.set_result(accepted)
+
 
 LEASE = timedelta(seconds=30)
 _HEAR_EVERY = 0.4  # seconds until a wish to stop that was said in another process is heard

@@ -11,14 +11,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 from dragoman.agent import Agent
-from dragoman.agents.agent_directory import AgentDirectory, caller_of
-from dragoman.agents.citations import last_number, with_known_citations
+from dragoman.agents.citations import last_number, outcome_of, with_known_citations
 from dragoman.agents.composition import Composer
 from dragoman.agents.offers import OfferCall
 from dragoman.agents.provider_errors import explained
-from dragoman.agents.query_outcomes import outcome_of
 from dragoman.agents.rollout import RolloutRecorder
-from dragoman.agents.work_context import DelegationResult, Toolbox, WorkContext
+from dragoman.agents.work_context import AgentDirectory, DelegationResult, Toolbox, WorkContext, caller_of
 from dragoman.errors import DragomanError, LimitReached, NotFound, ShuttingDown, StoreUnavailable
 from dragoman.events import Event, Events
 from dragoman.run import Message, Run, RunEventKind, RunStatus, RunUsage, Step, new_run_id

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from dragoman.errors import ShuttingDown, StoreUnavailable
 from dragoman.run import Message, Run, RunEvent, Step
-from dragoman.runs.worker_names import new_worker
+from dragoman.runs.dispatch import new_worker
 from dragoman.store.protocols import RunStore
 from dragoman.store.records import AgentWorked, JournalBatch
 from dragoman.telemetry.logs import get_logger

@@ -1,12 +1,34 @@
-"""What the end of a run says: to its thread, to who listens, and to the numbers of its agent."""
+"""What the beginning and the end of a run say: to its thread, to listeners, to the numbers of its agent."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from dragoman.agent import AgentNumbers
-from dragoman.agents.query_outcomes import all_failed
+from dragoman.agents.citations import all_failed
 from dragoman.errors import DragomanError
-from dragoman.run import Message, Run, RunUsage
+from dragoman.run import Message, Run, RunEvent, RunEventKind, RunUsage
+
+
+def queued(run: Run) -> RunEvent:
+    """The first of every root run, written with it."""
+    facts: dict[str, Any] = {"agent": run.agent, "request": run.request[:500]}
+    return _event(run, "run.queued", 1, facts)
+
+
+def never_began(run: Run, number: int) -> RunEvent:
+    return _event(run, "run.finished", number, finished_facts(run))
+
+
+def _event(run: Run, kind: RunEventKind, number: int, data: dict[str, Any]) -> RunEvent:
+    return RunEvent(
+        workspace=run.workspace,
+        root=run.root,
+        run=run.id,
+        kind=kind,
+        number=number,
+        agent=run.agent,
+        data=data,
+    )
 
 
 def error_facts(error: DragomanError) -> dict[str, Any]:

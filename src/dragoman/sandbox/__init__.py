@@ -1,11 +1,9 @@
 """Code that a model wrote, run where it can reach nothing but tools. The only home of pydantic_monty."""
 
-from dragoman.sandbox.callers import callable_from_code
 from dragoman.sandbox.code_run import CodeServices
-from dragoman.sandbox.guide import guide
-from dragoman.sandbox.limits import CodeLimits
-from dragoman.sandbox.outcome import CodeError, CodeOutput, CountTokens
-from dragoman.sandbox.sandbox import CodeSandbox
+from dragoman.sandbox.namespace import callable_from_code
+from dragoman.sandbox.outcome import CodeError, CodeLimits, CodeOutput, CountTokens
+from dragoman.sandbox.sandbox import CodeSandbox, guide
 
 __all__ = (
     "CodeError",

@@ -15,9 +15,8 @@ import orjson
 
 from dragoman.errors import DragomanError
 from dragoman.sandbox.faults import too_many_calls, too_much_output
-from dragoman.sandbox.limits import CodeLimits
 from dragoman.sandbox.namespace import Namespace
-from dragoman.sandbox.outcome import CodeError, CountTokens
+from dragoman.sandbox.outcome import CodeError, CodeLimits, CountTokens
 from dragoman.sandbox.plain_json import NotPlain, ValueTooLarge, plain
 from dragoman.sandbox.signature import arguments_of, stub
 from dragoman.scope import Caller

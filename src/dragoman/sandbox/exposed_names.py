@@ -9,8 +9,7 @@ from typing import Any, NoReturn
 from pydantic_monty import ClassInstance, ExternalModule
 
 from dragoman.sandbox.code_run import CodeRun
-from dragoman.sandbox.namespace import Namespace
-from dragoman.sandbox.naming import MODULES, WORD
+from dragoman.sandbox.namespace import MODULES, WORD, Namespace
 
 Function = Callable[..., Coroutine[Any, Any, Any]]
 Module = Callable[[], Awaitable[ExternalModule]]

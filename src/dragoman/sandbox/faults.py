@@ -4,9 +4,8 @@ from collections.abc import Sequence
 
 from pydantic_monty import MontyCrashedError, MontyError, MontyRuntimeError, MontySyntaxError
 
-from dragoman.sandbox.limits import CodeLimits
-from dragoman.sandbox.naming import MODULES
-from dragoman.sandbox.outcome import CodeError, CodeFault
+from dragoman.sandbox.namespace import MODULES
+from dragoman.sandbox.outcome import CodeError, CodeFault, CodeLimits
 
 _LONGEST = 4000
 _HINT = "\nhint: "

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from dragoman.sandbox.naming import python_name
+from dragoman.sandbox.namespace import python_name
 from dragoman.tool import Schema, Tool
 
 _TYPES = {

@@ -3,8 +3,7 @@
 Knows the store by its Protocols only; reads no environment.
 """
 
-from dragoman.vault.key_supply import KeySupply
-from dragoman.vault.keys import Key, KeyFile, KeyRing
+from dragoman.vault.keys import Key, KeyFile, KeyRing, KeySupply
 from dragoman.vault.vault import Vault
 
 __all__ = ["Key", "KeyFile", "KeyRing", "KeySupply", "Vault"]

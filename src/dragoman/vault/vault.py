@@ -14,8 +14,7 @@ from dragoman.connector import Connector
 from dragoman.errors import KeyFault
 from dragoman.store.protocols import ConnectorStore
 from dragoman.store.records import SealedSecret
-from dragoman.vault.key_supply import KeySupply
-from dragoman.vault.keys import Key, KeyRing
+from dragoman.vault.keys import Key, KeyRing, KeySupply
 
 _NONCE_BYTES = 12
 _KEY_ID_BYTES = 4

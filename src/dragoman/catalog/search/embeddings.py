@@ -8,15 +8,33 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from time import monotonic
+from typing import Protocol
 from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.catalog.search.embedder import Embedder
 from dragoman.catalog.search.vector_cache import Key, VectorCache
 from dragoman.errors import DragomanError, InvalidConfig
 from dragoman.telemetry.logs import get_logger
+
+
+class Embedder(Protocol):
+    """May be slow and may fail: search goes on without it."""
+
+    @property
+    def name(self) -> str:
+        """Vectors are kept under it: another model has another name."""
+        ...
+
+    async def documents(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+        """One vector for each text, all of one length."""
+        ...
+
+    async def queries(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+        """The same for questions, which some models read in another way."""
+        ...
+
 
 Vectors = NDArray[np.float32]
 LONGEST = 2_000  # characters of one text: models read a few hundred words, and some refuse more

@@ -1,29 +1,167 @@
-"""A typed Python function as a tool: its schema from the signature, its description from the docstring.
+"""A typed Python function as a tool: schema from the signature, description from the docstring.
 
-Existing functions need no change. A parameter annotated `Caller` is told who asks and is no part of
-the schema. Sync functions run in a thread, so that none can block the event loop.
+What it returns becomes the content blocks that every source answers with.
 """
 
 import asyncio
 import functools
 import inspect
 import logging
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+import re
+from base64 import b64encode
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from inspect import cleandoc
 from types import NoneType
 from typing import Annotated, Any, cast, get_args, get_origin, get_type_hints
 
 import anyio
 import anyio.to_thread
+import orjson
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, create_model
 from pydantic.errors import PydanticUserError
 from pydantic.fields import FieldInfo
+from pydantic_core import PydanticSerializationError, to_jsonable_python
 
-from dragoman.connections.native.docstrings import Docstring, parse_docstring
-from dragoman.connections.native.function_results import failure_of, result_of
-from dragoman.errors import DragomanError, InvalidArguments, InvalidConfig
+from dragoman.errors import DragomanError, InvalidArguments, InvalidConfig, ToolFailed
 from dragoman.scope import Caller
 from dragoman.tool import Annotations, RawResult, ToolDefinition
+
+_IMAGES = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"), (b"GIF8", "image/gif"))
+
+
+def result_of(value: Any, *, tool: str, adapter: TypeAdapter[Any] | None = None) -> RawResult:
+    """Text as text, bytes as an image or a resource, everything else as JSON and its text."""
+    if isinstance(value, RawResult):
+        return value
+    if isinstance(value, str) and not isinstance(value, Enum):
+        return RawResult(content=(text_block(value),))
+    if isinstance(value, bytes | bytearray):
+        return RawResult(content=(_blob_block(bytes(value), tool),))
+    structured = _json_of(value, adapter)
+    text = orjson.dumps(structured, option=orjson.OPT_NON_STR_KEYS).decode("utf-8", "replace")
+    return RawResult(content=(text_block(text),), structured=structured, has_structured=True)
+
+
+def failure_of(error: BaseException) -> RawResult:
+    """Type and message of what a function raised; where it was raised stays in the log."""
+    if isinstance(error, DragomanError):
+        text = f"{error.message} ({error.hint})" if error.hint else error.message
+    else:
+        text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    return RawResult(content=(text_block(text),), is_error=True)
+
+
+def text_block(text: str) -> dict[str, Any]:
+    return {"type": "text", "text": text}
+
+
+def _json_of(value: Any, adapter: TypeAdapter[Any] | None) -> Any:
+    try:
+        if adapter is None:
+            return to_jsonable_python(value)
+        return adapter.dump_python(value, mode="json", by_alias=True, warnings="none")
+    except (PydanticSerializationError, ValueError, TypeError) as error:
+        raise ToolFailed(
+            f"the tool returned a {type(value).__name__}, which cannot be written as JSON",
+            hint="return text, bytes, numbers, lists, dictionaries, dataclasses or pydantic models",
+        ) from error
+
+
+def _blob_block(data: bytes, tool: str) -> dict[str, Any]:
+    encoded = b64encode(data).decode("ascii")
+    if mime := _image_type(data):
+        return {"type": "image", "data": encoded, "mimeType": mime}
+    resource = {"uri": f"native://{tool}/result", "mimeType": "application/octet-stream", "blob": encoded}
+    return {"type": "resource", "resource": resource}
+
+
+def _image_type(data: bytes) -> str | None:
+    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
+        return "image/webp"
+    return next((mime for magic, mime in _IMAGES if data.startswith(magic)), None)
+
+
+_GOOGLE = re.compile(r"(Args|Arguments|Parameters):\s*$")
+_NUMPY = re.compile(r"Parameters\s*$")
+_RULE = re.compile(r"-{3,}\s*$")
+_SECTION = re.compile(
+    r"(Args|Arguments|Parameters|Returns|Return|Yields|Raises|Example|Examples|Note|Notes|See Also):?\s*$"
+)
+_GOOGLE_ITEM = re.compile(r"\*{0,2}(\w+)\s*(?:\([^)]*\))?\s*:\s*(.*)$")
+_NUMPY_ITEM = re.compile(r"(\w+)\s*(?::.*)?$")
+_SPHINX_ITEM = re.compile(r":param\s+(?:[^:]*\s)?(\w+):\s*(.*)$")
+_SPHINX_FIELD = re.compile(r":(param|type|return|returns|rtype|raises?)\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Docstring:
+    description: str = ""
+    parameters: dict[str, str] = field(default_factory=dict[str, str])
+
+
+def parse_docstring(text: str | None) -> Docstring:
+    """The part before the first section, and one line of text for each parameter that is described."""
+    lines = cleandoc(text or "").splitlines()
+    body = next((index for index, _ in enumerate(lines) if _begins_section(lines, index)), len(lines))
+    parameters: dict[str, str] = {}
+    for name, words in _items(lines[body:]):
+        parameters[name] = " ".join(word for word in words if word)
+    return Docstring(
+        "\n".join(lines[:body]).strip(), {name: text for name, text in parameters.items() if text}
+    )
+
+
+def _begins_section(lines: list[str], index: int) -> bool:
+    line = lines[index]
+    if _SPHINX_FIELD.match(line):
+        return True
+    if not _SECTION.match(line):
+        return False
+    # "Note:" opens a section; the lone word "Notes" does so only above a rule.
+    return line.rstrip().endswith(":") or (index + 1 < len(lines) and bool(_RULE.match(lines[index + 1])))
+
+
+def _items(lines: list[str]) -> Iterator[tuple[str, list[str]]]:
+    for index, line in enumerate(lines):
+        following = lines[index + 1 :]
+        if found := _SPHINX_ITEM.match(line):
+            yield found[1], [found[2], *_indented(following)]
+        elif _GOOGLE.match(line):
+            yield from _google_items(following)
+        elif _NUMPY.match(line) and following and _RULE.match(following[0]):
+            yield from _numpy_items(following[1:])
+
+
+def _indented(lines: list[str]) -> list[str]:
+    """The lines that continue the one before them."""
+    end = next((i for i, line in enumerate(lines) if not line.startswith((" ", "\t"))), len(lines))
+    return [line.strip() for line in lines[:end]]
+
+
+def _google_items(lines: list[str]) -> Iterator[tuple[str, list[str]]]:
+    block = [line for line in lines[: _section_end(lines)] if line.strip()]
+    indent = min((len(line) - len(line.lstrip()) for line in block), default=0)
+    for index, line in enumerate(block):
+        if len(line) - len(line.lstrip()) == indent and (found := _GOOGLE_ITEM.match(line.strip())):
+            deeper = [" " * (len(later) - len(later.lstrip()) - indent) + later.strip() for later in block]
+            yield found[1], [found[2], *_indented(deeper[index + 1 :])]
+
+
+def _section_end(lines: list[str]) -> int:
+    return next(
+        (i for i, line in enumerate(lines) if line.strip() and not line.startswith((" ", "\t"))), len(lines)
+    )
+
+
+def _numpy_items(lines: list[str]) -> Iterator[tuple[str, list[str]]]:
+    for index, line in enumerate(lines):
+        if index + 1 < len(lines) and _RULE.match(lines[index + 1]):
+            return
+        if not line.startswith((" ", "\t")) and (found := _NUMPY_ITEM.match(line)):
+            yield found[1], _indented(lines[index + 1 :])
+
 
 _log = logging.getLogger(__name__)
 _THREADS_PER_TOOL = 16  # a function that hangs uses up its own threads, never another tool's

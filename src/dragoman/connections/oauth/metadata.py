@@ -3,7 +3,8 @@
 """
 
 import asyncio
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -13,11 +14,35 @@ from yarl import URL
 
 from dragoman.connections.environment import expanded
 from dragoman.connections.http_clients import Reach
-from dragoman.connections.oauth.challenge import Challenge, challenge_of
 from dragoman.connections.oauth.requests import Json, fetch_object
 from dragoman.connections.openapi.service_document import proxy_for
 from dragoman.connector import Configuration, Connector
 from dragoman.errors import InvalidConfig, ProtocolFault
+
+_PARAMETER = re.compile(r'([A-Za-z_][A-Za-z0-9_-]*)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]+))')
+_BEARER = re.compile(r"(?:^|,\s*|\s)Bearer(?:\s|$)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Challenge:
+    resource_metadata: str | None = None
+    scopes: tuple[str, ...] = ()
+    error: str | None = None
+
+
+def challenge_of(headers: Iterable[str]) -> Challenge:
+    """The Bearer challenge among the headers; an empty one where there is none."""
+    for header in headers:
+        if not (found := _BEARER.search(header[:8192])):
+            continue
+        words: dict[str, str] = {}
+        for name, quoted, plain in _PARAMETER.findall(header[found.start() : 8192]):
+            words.setdefault(name.lower(), re.sub(r"\\(.)", r"\1", quoted) if quoted else plain)
+        return Challenge(
+            words.get("resource_metadata"), tuple(words.get("scope", "").split()), words.get("error")
+        )
+    return Challenge()
+
 
 _PROBE_LIMIT = 10.0
 _RESOURCE = ".well-known/oauth-protected-resource"

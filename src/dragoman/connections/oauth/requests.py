@@ -8,8 +8,8 @@ from typing import Any, cast
 import aiohttp
 
 from dragoman.connections.http_clients import Reach
-from dragoman.connections.network_errors import plain
 from dragoman.connections.openapi.service_document import proxy_for
+from dragoman.connections.wire_faults import plain
 from dragoman.errors import ProtocolFault, Unreachable
 
 _LARGEST = 1024 * 1024

@@ -14,9 +14,9 @@ import aiohttp
 from yarl import URL
 
 from dragoman.connections.http_clients import Reach
-from dragoman.connections.network_errors import plain
 from dragoman.connections.openapi.conversion import DocumentOrigin
 from dragoman.connections.openapi.parsing import is_html
+from dragoman.connections.wire_faults import plain
 from dragoman.errors import (
     ConnectTimeout,
     DragomanError,

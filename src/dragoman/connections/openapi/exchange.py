@@ -8,10 +8,9 @@ from time import time
 import aiohttp
 from yarl import URL
 
-from dragoman.connections.network_errors import plain
 from dragoman.connections.openapi.requests import ServiceRequest
 from dragoman.connections.openapi.responses import ServiceResponse, said
-from dragoman.connections.wire_faults import WireFault
+from dragoman.connections.wire_faults import WireFault, plain
 from dragoman.errors import ProtocolFault
 
 _MOST_REDIRECTS = 5

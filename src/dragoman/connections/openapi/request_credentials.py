@@ -16,8 +16,7 @@ from yarl import URL
 from dragoman.connections.environment import expanded
 from dragoman.connections.openapi.document_reader import address, is_address
 from dragoman.connections.openapi.operation_plan import OperationPlan, SecurityScheme
-from dragoman.connections.openapi.requests import ServiceRequest
-from dragoman.connections.openapi.serialising import Pair
+from dragoman.connections.openapi.requests import Pair, ServiceRequest
 from dragoman.connector import Configuration
 from dragoman.errors import InvalidConfig, NeedsAuth
 

@@ -12,8 +12,7 @@ from typing import BinaryIO
 
 import orjson
 
-from dragoman.connections.openapi.conversion import Conversion, DocumentOrigin
-from dragoman.connections.openapi.operation_names import OperationFilter
+from dragoman.connections.openapi.conversion import Conversion, DocumentOrigin, OperationFilter
 from dragoman.connections.openapi.parsing import parse
 from dragoman.connections.openapi.untrusted_json import DocumentFault, Object
 
