@@ -52,6 +52,8 @@ Nothing in a message or hint may hold a secret.
 
 from typing import ClassVar
 
+from dragoman.hints import worded
+
 
 class DragomanError(Exception):
     """The root. `code` and `retryable` belong to the class, message and hint to the instance."""
@@ -69,9 +71,14 @@ class DragomanError(Exception):
     ) -> None:
         super().__init__(message)
         self.message = message
-        self.hint = hint
+        self.command_hint = hint
         self.cause = cause
         self.retry_after = retry_after
+
+    @property
+    def hint(self) -> str | None:
+        """What to do next, in Python; `command_hint` says it as the command line does."""
+        return worded(self.command_hint, "python")
 
 
 class CallerFault(DragomanError):

@@ -12,6 +12,7 @@ import orjson
 
 from dragoman.connector import Policy
 from dragoman.errors import DragomanError
+from dragoman.hints import worded
 from dragoman.scope import Way
 
 Json = Any
@@ -233,12 +234,17 @@ class CallError:
     code: str
     message: str
     retryable: bool = False
-    hint: str | None = None
+    command_hint: str | None = None
     cause: str | None = None
     retry_after: float | None = None
     connector: str | None = None
     tool: str | None = None
     time: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="milliseconds"))
+
+    @property
+    def hint(self) -> str | None:
+        """What to do next, in Python; `command_hint` says it as the command line does."""
+        return worded(self.command_hint, "python")
 
     @classmethod
     def of(cls, error: DragomanError, *, connector: str | None, tool: str | None) -> "CallError":
@@ -246,7 +252,7 @@ class CallError:
             code=error.code,
             message=error.message,
             retryable=error.retryable,
-            hint=error.hint,
+            command_hint=error.command_hint,
             cause=error.cause,
             retry_after=error.retry_after,
             connector=connector,

@@ -64,7 +64,7 @@ async def test_a_key_is_told_once_and_its_hash_never(tmp_path: Path) -> None:
         assert revoked.value["revoked_at"]
         refused = await asked(live, key, "GET", "/api/tools")
         assert (refused.status, refused.value["code"]) == (401, "unauthenticated")
-        assert "dragoman keys add" in refused.value["hint"]
+        assert "POST /api/keys" in refused.value["hint"]
         assert "WWW-Authenticate" in refused.headers
 
 

@@ -79,7 +79,7 @@ async def test_who_got_no_answer_in_time_calls_again_after_a_restart(
         assert output.error is not None
         assert (output.error.code, output.error.retryable) == ("approval_pending", True)
         assert asked in output.error.message
-        assert f"dragoman approvals answer {asked} once" in (output.error.hint or "")
+        assert f'hub.approvals.answer("{asked}", "once")' in (output.error.hint or "")
         again = await hub.acting_for(AGENT).call(WRITES, SUM)
         assert asked in (again.error.message if again.error else ""), "the same question, not another"
     async with open_asking(tmp_path, database_url, wait=0.05) as hub:

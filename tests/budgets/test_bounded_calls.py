@@ -56,7 +56,7 @@ async def test_fifty_callers_at_once_get_exactly_what_the_hour_allows(
     assert (error.code, error.retryable) == ("limit_reached", True)
     assert error.message == "the limit of 20 calls an hour is reached"
     assert "set by an admin" in (error.hint or "")
-    assert "dragoman usage show" in (error.hint or "")
+    assert "hub.usage.show()" in (error.hint or "")
     assert error.retry_after is not None
     assert 0 < error.retry_after <= 3600
     [use] = [one for one in used.uses if one.bound == "calls_per_hour"]

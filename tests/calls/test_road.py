@@ -135,7 +135,7 @@ async def test_a_disabled_tool_and_a_disabled_connector_refuse(sqlite_url: str) 
     assert tool_off.error is not None
     assert connector_off.error is not None
     assert tool_off.error.code == connector_off.error.code == "tool_disabled"
-    assert "connectors enable shop" in (connector_off.error.hint or "")
+    assert 'hub.connectors.enable("shop")' in (connector_off.error.hint or "")
 
 
 async def test_code_may_not_call_what_is_not_open_to_code(sqlite_url: str) -> None:

@@ -71,7 +71,7 @@ async def test_a_change_touches_ones_own_connection_only(tmp_path: Path, databas
         assert output.error
         assert (output.error.code, output.error.hint) == (
             "needs_auth",
-            "dragoman credentials set test env:WHO",
+            'hub.credentials.set("test", {"env:WHO": "…"})',
         )
         assert await pid(BOB) == before[1]
 

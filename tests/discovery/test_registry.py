@@ -59,7 +59,7 @@ async def test_an_unknown_name_gets_those_that_are_near() -> None:
         assert "io.example/web-search" in str(caught.value.hint)
         with pytest.raises(NotFound) as caught:
             await McpRegistry(peer.url).get("zzz")
-        assert "dragoman discover" in str(caught.value.hint)
+        assert "hub.discovery.search" in str(caught.value.hint)
 
 
 async def test_records_that_are_none_are_skipped_with_a_reason() -> None:

@@ -36,7 +36,7 @@ async def refused(authenticator: Authenticator, token: str) -> None:
     with pytest.raises(Unauthenticated) as caught:
         await authenticator.admit(token)
     assert caught.value.message == "the bearer token is wrong, has expired, or was revoked"
-    assert "dragoman keys add" in str(caught.value.hint)
+    assert "hub.people.add_key" in str(caught.value.hint)
 
 
 async def test_a_token_makes_its_user_once_and_finds_them_again(database_url: str) -> None:

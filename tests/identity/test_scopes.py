@@ -44,6 +44,6 @@ def test_a_missing_scope_is_named() -> None:
     check_scope("POST", "/api/call", frozenset({"call"}))
     with pytest.raises(Denied, match="'call'") as caught:
         check_scope("POST", "/api/call", frozenset({"read", "manage", "approve", "admin"}))
-    assert "--scope call" in str(caught.value.hint)
+    assert 'scopes=["call"]' in str(caught.value.hint)
     with pytest.raises(Denied):
         check_scope("POST", "/elsewhere", frozenset({"read", "call", "manage", "approve", "admin"}))

@@ -120,7 +120,7 @@ async def test_a_revoked_token_is_renewed_and_a_revoked_authorisation_asks_the_p
         output = await say(scene.hub)
         assert output.error
         assert output.error.code == "needs_auth"
-        assert output.error.hint == "dragoman credentials authorize notes"
+        assert output.error.hint == 'hub.credentials.authorize("notes")'
         view = await scene.hub.credentials.get("notes")
         assert (view.state, view.present) == ("missing", ()), "old tokens are dropped"
         await state_is(scene.hub, "notes", "needs_auth")
@@ -235,7 +235,7 @@ async def test_a_client_has_rights_of_its_own(tmp_path: Path, database_url: str)
         refused = await say(hub)
         assert refused.error
         assert refused.error.code == "needs_auth"
-        assert "--oauth-client-id" in (refused.error.hint or "")
+        assert "client_id" in (refused.error.hint or "")
 
 
 async def test_tokens_for_one_address_are_not_shown_to_another(tmp_path: Path, sqlite_url: str) -> None:

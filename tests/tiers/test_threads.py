@@ -49,7 +49,7 @@ async def test_what_is_disabled_in_a_thread_fails_at_the_next_call_and_only_ther
         assert view.active == view.thread.connectors == ("alpha", "gamma")
         output = await hub.acting_for(replace(ADA, thread=thread)).call("mcp_beta_read")
         assert output.error is not None
-        assert (output.error.code, output.error.hint) == ("denied", f"dragoman threads add {thread} beta")
+        assert (output.error.code, output.error.hint) == ("denied", f'hub.threads.add("{thread}", "beta")')
         assert await code(hub, "beta__read", thread) == "denied"
         assert await code(hub, "mcp_nothing_read", thread) == "not_found"
         assert await code(hub, "mcp_beta_read", other) is None
@@ -132,7 +132,7 @@ async def test_never_are_more_active_than_the_bound_allows(
         assert await code(hub, "mcp_alpha_read", thread) == "denied"
         with pytest.raises(LimitReached) as caught:
             await hub.acting_for(ADA).threads.set(thread, ["gamma", "alpha"])
-        assert "preferences set" in (caught.value.hint or "")
+        assert "hub.preferences.update" in (caught.value.hint or "")
 
 
 async def test_a_new_thread_has_the_users_default_set_whatever_it_is_by_then(

@@ -99,7 +99,7 @@ async def test_calls_lists_and_search_honour_the_thread(door: Door) -> None:
     call = {"tool": "mcp_alpha_read", "arguments": {}, "thread": thread["id"]}
     status, output = await door.ask(ADA, "POST", "/api/call", call)
     assert (status, output["error"]["code"]) == (200, "denied")
-    assert output["error"]["hint"] == f"dragoman threads add {thread['id']} alpha"
+    assert output["error"]["hint"] == (f'POST /api/threads/{thread["id"]}/add {{"connectors": ["alpha"]}}')
     inside = {"thread": thread["id"]}
     _, tools = await door.ask(ADA, "GET", "/api/tools", query=inside)
     assert [one["name"] for one in tools["tools"]] == ["mcp_beta_read"]

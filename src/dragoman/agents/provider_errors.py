@@ -76,7 +76,7 @@ def _of_all(group: BaseExceptionGroup[BaseException], model: str) -> DragomanErr
     speaker = next((fault for fault in faults if fault.retryable), faults[0])
     return type(speaker)(
         "no model answered: " + "; ".join(dict.fromkeys(fault.message for fault in faults)),
-        hint=speaker.hint,
+        hint=speaker.command_hint,
         cause=speaker.cause,
         retry_after=speaker.retry_after,
     )

@@ -43,6 +43,7 @@ from dragoman.hub import Hub
 from dragoman.telemetry.logs import get_logger
 from dragoman.web.bodies import MAX_BODY, limited, read_body
 from dragoman.web.guard import bound_hub
+from dragoman.web.hints import choose_words
 from dragoman.web.problems import WrongMethod, internal, problem
 
 CALL = "/api/call"  # the hot path: nothing of FastAPI is between it and the road
@@ -85,6 +86,7 @@ class Api:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
+        choose_words(scope)
         if scope["path"] == CALL:
             await (self._call if scope["method"] == "POST" else _refuse)(scope, receive, send)
             return

@@ -16,6 +16,7 @@ from dragoman.api.requests import TheHub
 from dragoman.connections.oauth import AuthorizationCallback
 from dragoman.connections.oauth.clients import client_document
 from dragoman.errors import CallerFault, DragomanError, NotFound
+from dragoman.hints import worded
 from dragoman.web.encoding import json_response
 from dragoman.web.problems import status_of
 
@@ -131,7 +132,8 @@ def _origin(address: str) -> str:
 
 
 def _failure(error: DragomanError) -> Response:
-    hint = f"<p><small>{escape(error.hint)}</small></p>" if error.hint else ""
+    plain = worded(error.command_hint, "plain")
+    hint = f"<p><small>{escape(plain)}</small></p>" if plain else ""
     return _page("It did not work", f"<p>{escape(error.message)}</p>{hint}", status=status_of(error))
 
 

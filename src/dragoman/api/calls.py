@@ -4,7 +4,7 @@ A call that fails is an answer like any other (200, `ok: false`); only a request
 understood is a problem.
 """
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any, cast
 
 import orjson
@@ -14,7 +14,9 @@ from dragoman.errors import CallerFault
 from dragoman.hub import BoundHub
 from dragoman.names import did_you_mean
 from dragoman.scope import Caller
+from dragoman.tool import CallError, ToolOutput
 from dragoman.web.encoding import encode
+from dragoman.web.hints import told as told_hint
 from dragoman.web.problems import InvalidRequest
 
 _FIELDS = tuple(CallRequest.model_fields)
@@ -41,7 +43,15 @@ async def make_call(hub: BoundHub, body: bytes, tool: str | None = None) -> byte
         timeout=_number(request, "timeout", "seconds"),
         cost_limit=_number(request, "cost_limit", "dollars"),
     )
-    return encode(output)
+    return encode(output if output.error is None else _told(output))
+
+
+def _told(output: ToolOutput) -> dict[str, Any]:
+    """A failure with its hint in the words of whoever asks; `OutputShape` describes it."""
+    told = {item.name: getattr(output.error, item.name) for item in fields(CallError)}
+    error = {"hint" if name == "command_hint" else name: value for name, value in told.items()}
+    whole = {item.name: getattr(output, item.name) for item in fields(ToolOutput) if item.name[0] != "_"}
+    return {**whole, "error": {**error, "hint": told_hint(error["hint"])}}
 
 
 def _nearer(caller: Caller, request: dict[str, Any]) -> Caller:

@@ -11,6 +11,7 @@ from dragoman.api import authorization
 from dragoman.api.requests import PROBLEMS, TheHub
 from dragoman.hub.credentials import CredentialState, CredentialView
 from dragoman.web.encoding import json_response
+from dragoman.web.hints import Hint
 from dragoman.web.shape import Shape
 
 routes = APIRouter(tags=["credentials"], responses=PROBLEMS)
@@ -25,7 +26,7 @@ class CredentialShape(Shape):
     wanted: list[str]
     present: list[str]
     state: CredentialState
-    hint: str | None
+    hint: Hint
     issuer: str | None
     scope: str | None
     authorised_at: datetime | None

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from dragoman.agent import Exposure
 from dragoman.run import Author, Message, Question, QuestionStatus, Run, RunEvent, RunEventKind, RunStatus
+from dragoman.web.hints import RunError
 from dragoman.web.shape import Shape
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ class RunShape(Shape):
     status: RunStatus
     request: str
     answer: str | None
-    error: dict[str, Any] | None
+    error: RunError
     root: str
     parent: str | None
     parent_call: str | None

@@ -11,13 +11,14 @@ from dragoman.connector import Era, Kind, Origin, Policy, Transport
 from dragoman.hub import ConnectorView
 from dragoman.store import CallRecord, ToolVersion
 from dragoman.tool import ToolState
+from dragoman.web.hints import Hint
 from dragoman.web.shape import Shape, Sorted
 
 
 class StatusShape(Shape):
     state: State
     cause: str | None
-    hint: str | None
+    hint: Hint
     attempt: int
     next_attempt: datetime | None
     since: datetime | None
@@ -160,7 +161,7 @@ class CallErrorShape(Shape):
     code: str
     message: str
     retryable: bool
-    hint: str | None
+    hint: Hint
     cause: str | None
     retry_after: float | None
     connector: str | None
@@ -224,7 +225,7 @@ class ProblemShape(Shape):
     status: int
     detail: str
     code: str
-    hint: str | None
+    hint: Hint
     cause: str | None
     retryable: bool
 

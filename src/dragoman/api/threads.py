@@ -18,6 +18,7 @@ from dragoman.hub.threads import ThreadView
 from dragoman.people import Preferences, UserLimits
 from dragoman.setting import default_of
 from dragoman.web.encoding import json_response
+from dragoman.web.hints import Hint
 from dragoman.web.shape import Shape
 
 routes = APIRouter(prefix="/api", tags=["threads"], responses=PROBLEMS)
@@ -67,7 +68,7 @@ class MissingToolsShape(Shape):
     count: int
     reason: str
     text: str
-    hint: str | None
+    hint: Hint
 
 
 class ThreadToolsShape(Shape):

@@ -76,7 +76,7 @@ class CallState:
                 code=error.code,
                 message=redactor.clean(error.message),
                 retryable=error.retryable,
-                hint=redactor.clean(error.hint) if error.hint else None,
+                command_hint=redactor.clean(error.command_hint) if error.command_hint else None,
                 cause=redactor.clean(error.cause) if error.cause else None,
                 retry_after=error.retry_after,
                 connector=self.connector.slug if self.connector else None,

@@ -65,7 +65,7 @@ def _findings(settings: Settings) -> Iterator[Finding]:
             yield from _opened(door, settings)
     except DragomanError as error:
         yield from _files(settings)
-        yield Finding("opening", "wrong", error.message, error.hint)
+        yield Finding("opening", "wrong", error.message, error.command_hint)
 
 
 def _files(settings: Settings) -> Iterator[Finding]:

@@ -197,7 +197,11 @@ def with_query(path: str, query: Mapping[str, Any]) -> str:
 
 
 def _headers(service: RunningService) -> dict[str, str]:
-    return {"Authorization": f"Bearer {service.token}", "Content-Type": "application/json"}
+    return {
+        "Authorization": f"Bearer {service.token}",
+        "Content-Type": "application/json",
+        "Dragoman-Hints": "command",
+    }
 
 
 def _connection(service: RunningService, timeout: float | None) -> http.client.HTTPConnection:
@@ -229,7 +233,7 @@ def problem_of(error: DragomanError) -> dict[str, Any]:
     return {
         "code": error.code,
         "detail": error.message,
-        "hint": error.hint,
+        "hint": error.command_hint,
         "cause": error.cause,
         "retryable": error.retryable,
     }

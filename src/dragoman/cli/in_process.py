@@ -121,7 +121,7 @@ def _scope(method: str, path: str, query: str) -> dict[str, Any]:
         "raw_path": path.encode(),
         "query_string": query.encode(),
         "root_path": "",
-        "headers": [(b"content-type", b"application/json")],
+        "headers": [(b"content-type", b"application/json"), (b"dragoman-hints", b"command")],
         "server": ("127.0.0.1", 0),
         "client": ("127.0.0.1", 0),
         CALLER: LOCAL_CALLER,

@@ -206,7 +206,7 @@ class Connection:
     def _told(self, fault: WireFault, subject: str, safe: bool) -> DragomanError:
         error = fault.as_error(subject, safe)
         if isinstance(error, NeedsAuth):
-            error.hint = credential_hint(self.connector)
+            error.command_hint = credential_hint(self.connector)
         return error
 
     def _timed_out(self, subject: str, safe: bool, has_left: bool) -> DragomanError:
@@ -287,7 +287,7 @@ class Connection:
         if error is None or self.usage.is_closing:
             return
         if isinstance(error, NeedsAuth) and error.cause == "unauthorized":
-            error.hint = credential_hint(self.connector)
+            error.command_hint = credential_hint(self.connector)
         is_final = isinstance(error, _FINAL) or not self.connector.configuration.auto_reconnect
         if self._attempt == 0:
             is_relapse = asyncio.get_running_loop().time() - self._opened_at < _SHORT_LIFE
@@ -330,7 +330,7 @@ class Connection:
         self._phase = _Phase(
             state=state,
             cause=error.message if error else before.cause if keep_cause else None,
-            hint=error.hint if error else before.hint if keep_cause else None,
+            hint=error.command_hint if error else before.hint if keep_cause else None,
             next_attempt=now + timedelta(seconds=delay) if delay is not None else None,
             since=before.since if before.state == state else now,
         )

@@ -10,7 +10,7 @@ from dragoman.web.problems import status_of
 
 def of_error(request: Request, error: DragomanError) -> Response:
     clean = request.app.state.hub.without_secrets
-    return shown(request, clean(error.message), clean(error.hint or ""), status_of(error))
+    return shown(request, clean(error.message), clean(error.command_hint or ""), status_of(error))
 
 
 def shown(request: Request, message: str, hint: str, status: int) -> Response:

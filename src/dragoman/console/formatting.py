@@ -20,7 +20,9 @@ def said(request: Request, what: DragomanError | str, hint: str = "") -> Respons
     """A note for the place that htmx asked from: done, or what went wrong and what to do."""
     clean = hub_of(request).without_secrets
     is_error = isinstance(what, DragomanError)
-    message, hint = (what.message, what.hint or "") if isinstance(what, DragomanError) else (what, hint)
+    message, hint = (
+        (what.message, what.command_hint or "") if isinstance(what, DragomanError) else (what, hint)
+    )
     return pages_of(request).part(
         request,
         "parts/note.html",

@@ -1,6 +1,5 @@
 """How pages are made: templates with escaping always on, the session at hand, headers against strangers."""
 
-import re
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -8,7 +7,7 @@ from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import unquote
 
 import nh3
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
@@ -18,6 +17,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from dragoman.console.sessions import BrowserSession
+from dragoman.hints import first_command
 from dragoman.hub import BoundHub
 from dragoman.scope import NOBODY
 from dragoman.web.server_sent_events import EventStream, Work
@@ -45,41 +45,30 @@ def rendered(text: str) -> Markup:
     return Markup(clean)  # noqa: S704 - sanitised one line above
 
 
-_COMMAND = re.compile(
-    r"dragoman (?P<group>[a-z]+)(?: (?!shows)(?P<verb>[a-z]+))?(?: (?!shows)(?P<name>[\w.@-]+))?"
-)
-_PAGES = {
-    "connectors": ("/connectors", "Connectors"),
-    "tools": ("/tools", "Tools"),
-    "agents": ("/agents", "Agents"),
-    "runs": ("/runs", "Runs"),
-    "threads": ("/chat", "Chat"),
-    "approvals": ("/approvals", "Approvals"),
-    "questions": ("/approvals", "Approvals"),
-    "credentials": ("/credentials", "Credentials"),
-    "keys": ("/keys", "API keys"),
-    "users": ("/keys", "API keys"),
-    "workspaces": ("/settings", "Settings"),
-    "whoami": ("/settings", "Settings"),
-    "models": ("/settings", "Settings"),
-    "discover": ("/transfer", "Import/export"),
+_TITLES = {
+    "/connectors": "Connectors",
+    "/tools": "Tools",
+    "/agents": "Agents",
+    "/runs": "Runs",
+    "/chat": "Chat",
+    "/approvals": "Approvals",
+    "/credentials": "Credentials",
+    "/keys": "API keys",
+    "/settings": "Settings",
+    "/transfer": "Import/export",
 }
-_HAVE_PAGES = {"connectors": ("enable", "show", "update"), "tools": ("show",), "agents": ("start", "show")}
 
 
 def linked(hint: str | None) -> Markup:
     """The hint with its command as code, and a link to the page that does the same."""
     text = hint or ""
-    found = _COMMAND.search(text)
-    page = _PAGES.get(found["group"]) if found else None
-    if found is None or page is None:
+    found, page = first_command(text) or (None, "")
+    if found is None or not page:
         return escape(text)
-    address, label = page
-    if found["name"] and found["verb"] in _HAVE_PAGES.get(found["group"], ()):
-        address, label = f"{address}/{quote(found['name'])}", found["name"]
+    label = _TITLES.get(page) or unquote(page.rpartition("/")[2])
+    link = Markup('<a href="{}">{}</a>').format(page, label)
     before, after = text[: found.start()], text[found.end() :]
-    link = Markup('<a href="{}">{}</a>').format(address, label)
-    return Markup("{}<code>{}</code>{} · {}").format(before, found[0], after, link)
+    return Markup("{}<code>{}</code>{} · {}").format(before, found[0].strip("`"), after, link)
 
 
 _KEEP_ALIVE = 10.0  # seconds; a page that hears nothing for longer comes again

@@ -170,7 +170,7 @@ class ConfigurationFiles:
             bounds = await asyncio.to_thread(read_default_bounds, path)
         except DragomanError as error:
             if not self._has_defaults:
-                raise InvalidConfig(f"{path}: {error.message}", hint=error.hint) from None
+                raise InvalidConfig(f"{path}: {error.message}", hint=error.command_hint) from None
             log.warning("configuration.problem", source=str(path), entry="defaults", reason=error.message)
             return
         if bounds is not None:

@@ -103,10 +103,9 @@ def _whole(view: ConnectorView, wanted: ThreadToolsQuery, count: int) -> Missing
     if connector.kind == "native" and not count:
         return None
     if wanted.active is not None and slug not in wanted.active:
-        reason, hint = f"{slug} is not active in this thread", f"threads add {wanted.caller.thread} {slug}"
-        return MissingTools(
-            why="inactive", connector=slug, count=count, reason=reason, hint=f"dragoman {hint}"
-        )
+        reason = f"{slug} is not active in this thread"
+        hint = f"dragoman threads add {wanted.caller.thread} {slug}"
+        return MissingTools(why="inactive", connector=slug, count=count, reason=reason, hint=hint)
     if not connector.enabled:
         hint = f"dragoman connectors enable {slug}"
         return MissingTools(

@@ -11,6 +11,7 @@ from dragoman.catalog import ToolInfo
 from dragoman.catalog.footprints import Footprints
 from dragoman.connections.missing_credentials import credential_hint
 from dragoman.errors import Denied, DragomanError, NotFound
+from dragoman.hints import worded
 from dragoman.hub.code import Code
 from dragoman.hub.connectors import Connectors, ConnectorView
 from dragoman.hub.tools import Tools
@@ -65,7 +66,11 @@ class HubToolbox:
         if output.printed:
             facts["printed"] = output.printed
         if output.error is not None:
-            facts |= {"error": output.error.code, "message": output.error.message, "hint": output.error.hint}
+            facts |= {
+                "error": output.error.code,
+                "message": output.error.message,
+                "hint": worded(output.error.hint, "plain"),
+            }
             facts["traceback"] = output.error.traceback
         else:
             facts["result"] = output.result

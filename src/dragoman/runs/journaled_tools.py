@@ -20,6 +20,7 @@ from pydantic_core import SchemaValidator, core_schema
 from dragoman.agents.offers import OVER_LIMIT, Offer, OfferCall, Offers, ToolReply
 from dragoman.agents.work_context import WorkContext
 from dragoman.errors import DragomanError, InputRequired, NobodyAnswered
+from dragoman.hints import worded
 from dragoman.run import Run, RunEventKind, RunUsage, Step
 from dragoman.runs.journal import Journal
 from dragoman.runs.journal_record import JournalRecord, written_told
@@ -132,7 +133,8 @@ class JournaledTools(AbstractToolset[WorkContext]):
             channel = _RunChannel(self, self._work, attempt)
             return await offer.perform(arguments, replace(attempt, channel=channel))
         except DragomanError as error:
-            hint = f" ({error.hint})" if error.hint else ""
+            told = worded(error.command_hint, "plain")
+            hint = f" ({told})" if told else ""
             return ToolReply(content=f"{error.message}{hint}", ok=False, code=error.code)
 
     def _refused(self, offer: Offer) -> ToolReply | None:

@@ -32,7 +32,7 @@ def _event(run: Run, kind: RunEventKind, number: int, data: dict[str, Any]) -> R
 
 
 def error_facts(error: DragomanError) -> dict[str, Any]:
-    return {"code": error.code, "message": error.message, "hint": error.hint, "cause": error.cause}
+    return {"code": error.code, "message": error.message, "hint": error.command_hint, "cause": error.cause}
 
 
 def finished_facts(run: Run) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from typing import Any
 import orjson
 
 from dragoman.errors import DragomanError
+from dragoman.hints import worded
 from dragoman.sandbox.faults import too_many_calls, too_much_output
 from dragoman.sandbox.namespace import Namespace
 from dragoman.sandbox.outcome import CodeError, CodeLimits, CountTokens
@@ -181,7 +182,7 @@ class CodeRun:
         try:
             tools = await self._ways.search(query, limit, self._caller)
         except DragomanError as error:
-            raise _failed(error.code, error.message, error.hint) from None
+            raise _failed(error.code, error.message, worded(error.command_hint, "plain")) from None
         return [
             {"name": self._namespace.name_of(tool), "description": tool.model_description[:300]}
             for tool in tools
@@ -213,7 +214,7 @@ class CodeRun:
         if not output.ok:
             error = output.error
             raise (
-                _failed(error.code, error.message, error.hint)
+                _failed(error.code, error.message, worded(error.command_hint, "plain"))
                 if error
                 else _failed("internal", "it failed", None)
             )

@@ -14,6 +14,7 @@ from dragoman.errors import DragomanError, Unauthenticated
 from dragoman.hub import BoundHub
 from dragoman.identity.authenticator import AuthenticatedCaller, stranger
 from dragoman.scope import LOCAL_CALLER, NOBODY, Caller
+from dragoman.web.hints import choose_words
 from dragoman.web.problems import WrongHost, WrongOrigin, problem
 from dragoman.web.scopes import OPEN_PATHS, SCOPES, check_scope
 
@@ -57,6 +58,7 @@ class Guard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
+            choose_words(scope)
             try:
                 await self._check(scope)
             except DragomanError as error:
@@ -91,7 +93,7 @@ class Guard:
 
     async def _let_in(self, scope: Scope, scheme: bytes, word: bytes) -> None:
         if not word:
-            raise Unauthenticated("the bearer token is missing", hint=stranger().hint)
+            raise Unauthenticated("the bearer token is missing", hint=stranger().command_hint)
         if scheme != b"bearer" or self._admit is None:
             raise stranger()
         admission = await self._admit(word.decode("latin-1"))

@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from dragoman.errors import CallerFault, DragomanError, Internal
 from dragoman.web.encoding import encode
+from dragoman.web.hints import told
 
 PROBLEM = "application/problem+json"
 
@@ -115,7 +116,7 @@ def problem(error: DragomanError, clean: Callable[[str], str] = str) -> Response
         "status": status,
         "detail": clean(error.message),
         "code": error.code,
-        "hint": clean(error.hint) if error.hint else None,
+        "hint": clean(hint) if (hint := told(error.command_hint)) else None,
         "cause": clean(error.cause) if error.cause else None,
         "retryable": error.retryable,
     }

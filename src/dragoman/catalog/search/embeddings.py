@@ -157,7 +157,7 @@ class Embeddings:
         if self._is_failing:
             return
         self._is_failing = True
-        hint = error.hint if isinstance(error, DragomanError) else None
+        hint = error.command_hint if isinstance(error, DragomanError) else None
         get_logger().warning(
             "search.embedder_failed",
             embedder=self.name,

@@ -25,6 +25,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from dragoman.errors import DragomanError, InvalidArguments, InvalidConfig, ToolFailed
+from dragoman.hints import worded
 from dragoman.scope import Caller
 from dragoman.tool import Annotations, RawResult, ToolDefinition
 
@@ -47,7 +48,8 @@ def result_of(value: Any, *, tool: str, adapter: TypeAdapter[Any] | None = None)
 def failure_of(error: BaseException) -> RawResult:
     """Type and message of what a function raised; where it was raised stays in the log."""
     if isinstance(error, DragomanError):
-        text = f"{error.message} ({error.hint})" if error.hint else error.message
+        hint = worded(error.command_hint, "plain")
+        text = f"{error.message} ({hint})" if hint else error.message
     else:
         text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     return RawResult(content=(text_block(text),), is_error=True)

@@ -88,7 +88,7 @@ class ServiceState:
         if self._served_since:
             state = "connected"
         self._served_since = False
-        self._enter(ServicePhase(state, error.message, error.hint, attempt, at))
+        self._enter(ServicePhase(state, error.message, error.command_hint, attempt, at))
 
     def call_answered(self) -> bool:
         """Whether that made a connection of it."""
@@ -104,14 +104,14 @@ class ServiceState:
         """The service could not be reached, or refused our credential."""
         self._served_since = False
         if isinstance(error, NeedsAuth):
-            self._enter(ServicePhase("needs_auth", error.message, error.hint))
+            self._enter(ServicePhase("needs_auth", error.message, error.command_hint))
         elif self.phase.state not in ("error", "reconnecting"):
             at = (
                 datetime.now(UTC) + timedelta(seconds=backoff(1))
                 if is_tried_again and self._auto_reconnect
                 else None
             )
-            self._enter(ServicePhase("error", error.message, error.hint, 1, at))
+            self._enter(ServicePhase("error", error.message, error.command_hint, 1, at))
 
     def left(self) -> None:
         self._enter(ServicePhase("disconnected"))
@@ -366,7 +366,7 @@ class OpenApiService:
                 " where it is from; set the connector's server to that address if it is meant",
             )
         if isinstance(error, NeedsAuth):
-            error.hint = credential_hint(self.connector)
+            error.command_hint = credential_hint(self.connector)
         if self.is_closing:
             return error
         if fault.kind in ("refused", "unauthorized"):

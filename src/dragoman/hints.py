@@ -1,0 +1,156 @@
+"""Hints in the words of the door: what a command is called in Python, in REST, on a page, in plain English.
+
+A hint is written once, in the words of the command line (`dragoman connectors enable time`), and travels so.
+Whoever shows it to somebody renders it: `worded(hint, "python")`. Knows no door and no error.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Literal
+from urllib.parse import quote
+
+Words = Literal["command", "python", "rest", "plain"]
+
+
+@dataclass(frozen=True, slots=True)
+class CommandWords:
+    """What one command is called elsewhere. Words in capitals stand for what the command was given.
+
+    `plain` is for models and MCP clients, who have no commands. Empty: no page, or nothing but a shell.
+    """
+
+    command: str
+    python: str
+    rest: str
+    page: str
+    plain: str
+
+
+_TABLE = """
+connectors add time -- uvx mcp-server-time | hub.connectors.add("time", command="uvx", args=["mcp-server-time"]) | POST /api/connectors {"name": "time", "command": "uvx", "args": ["mcp-server-time"]} | /connectors | a connector named time with the command uvx and the argument mcp-server-time
+connectors list | hub.connectors.list() | GET /api/connectors | /connectors | the list of connectors
+connectors show NAME | hub.connectors.get(NAME) | GET /api/connectors/NAME | /connectors/NAME | the state of the connector NAME
+connectors enable NAME | hub.connectors.enable(NAME) | POST /api/connectors/NAME/enable | /connectors/NAME | enable the connector NAME
+connectors remove | hub.connectors.remove(…) | DELETE /api/connectors/… | /connectors | remove a connector
+connectors update | hub.connectors.update(…) | PATCH /api/connectors/… | /connectors | change the connector
+connectors update NAME | hub.connectors.update(NAME, …) | PATCH /api/connectors/NAME | /connectors/NAME | change the connector NAME
+connectors update NAME --personal auth | hub.connectors.update(NAME, personal=["auth"]) | PATCH /api/connectors/NAME {"personal": ["auth"]} | /connectors/NAME | let each user bring a credential of their own to the connector NAME
+connectors update NAME --bearer TOKEN | hub.connectors.update(NAME, bearer=TOKEN) | PATCH /api/connectors/NAME {"bearer": "TOKEN"} | /connectors/NAME | give the connector NAME a bearer token
+connectors update NAME --bearer TOKEN, or --oauth | hub.connectors.update(NAME, bearer=TOKEN), or auth={"kind": "oauth"} | PATCH /api/connectors/NAME {"bearer": "TOKEN"}, or {"auth": {"kind": "oauth"}} | /connectors/NAME | give the connector NAME a bearer token, or OAuth
+connectors update NAME --oauth-client-credentials --oauth-client-id ID --oauth-client-secret-env VAR | hub.connectors.update(NAME, auth={"flow": "client_credentials", "client_id": ID}, oauth_client_secret=…) | PATCH /api/connectors/NAME {"auth": {"flow": "client_credentials", "client_id": "ID"}, "oauth_client_secret": "…"} | /connectors/NAME | give the connector NAME a client of OAuth with its secret
+tools list | hub.tools.list() | GET /api/tools | /tools | the list of tools
+tools show NAME | hub.tools.get(NAME) | GET /api/tools/NAME | /tools/NAME | the description of the tool NAME
+tools enable NAME | hub.tools.enable(NAME) | POST /api/tools/NAME/enable | /tools/NAME | enable the tool NAME
+tools accept NAME | hub.tools.accept(NAME) | POST /api/tools/NAME/accept | /tools/NAME | accept the tool NAME as it is now
+agents list | hub.agents.list() | GET /api/agents | /agents | the list of agents
+agents start NAME | hub.agents.start(NAME) | POST /api/agents/NAME/start | /agents/NAME | start the agent NAME
+runs list | hub.runs.list() | GET /api/runs | /runs | the list of runs
+threads list | hub.threads.list() | GET /api/threads | /chat | the list of threads
+threads show THREAD | hub.threads.get(THREAD) | GET /api/threads/THREAD | /chat | the thread THREAD
+threads add THREAD NAME | hub.threads.add(THREAD, NAME) | POST /api/threads/THREAD/add {"connectors": ["NAME"]} | /chat | add the connector NAME to the thread THREAD
+approvals | hub.approvals | POST /api/approvals/…/answer | /approvals | the approvals of a person
+approvals list | hub.approvals.list() | GET /api/approvals | /approvals | the list of approvals
+approvals answer ID once | hub.approvals.answer(ID, "once") | POST /api/approvals/ID/answer {"answer": "once"} | /approvals | the decision of a person on the approval ID
+approvals allowed | hub.approvals.allowances() | GET /api/approvals/allowed | /approvals | the list of what is allowed
+approvals withdraw | hub.approvals.withdraw(…) | DELETE /api/approvals/allowed/… | /approvals | withdraw the approval
+questions list | hub.runs.questions() | GET /api/questions | /approvals | the list of questions
+credentials authorize | hub.credentials.authorize(…) | POST /api/credentials/…/authorize | /credentials | authorise the connector
+credentials authorize NAME | hub.credentials.authorize(NAME) | POST /api/credentials/NAME/authorize | /credentials | authorise the connector NAME
+credentials set | hub.credentials.set(…) | PUT /api/credentials/… | /credentials | set the credential
+credentials set NAME SECRETS | hub.credentials.set(NAME, SECRETS) | PUT /api/credentials/NAME {"values": SECRETS} | /credentials | set SECRETS for the connector NAME
+credentials rotate | hub.credentials.rotate() | POST /api/credentials/rotate | - | rotate the master key
+keys add NAME | hub.people.add_key(NAME) | POST /api/keys {"name": "NAME"} | /keys | an API key with a name
+keys add NAME --scope SCOPE | hub.people.add_key(NAME, scopes=[SCOPE]) | POST /api/keys {"name": "NAME", "scopes": ["SCOPE"]} | /keys | an API key with the scope SCOPE
+keys list | hub.people.keys() | GET /api/keys | /keys | the list of API keys
+users add | hub.people.add_user(…) | POST /api/users | /keys | a new user
+users list | hub.people.users() | GET /api/users | /keys | the list of users
+users update NAME --active | hub.people.update_user(NAME, is_active=True) | PATCH /api/users/NAME {"is_active": true} | /keys | making the user active
+users update NAME --role admin | hub.people.update_user(NAME, role="admin") | PATCH /api/users/NAME {"role": "admin"} | /keys | change the role of a user
+workspaces list | hub.people.workspaces() | GET /api/workspaces | /settings | the list of workspaces
+workspaces add NAME | hub.people.add_workspace(NAME) | POST /api/workspaces {"name": "NAME"} | /settings | a new workspace
+whoami | hub.people.me() | GET /api/me | /settings | the account
+preferences set --max-connectors-per-thread | hub.preferences.update(max_connectors_per_thread=…) | PATCH /api/preferences {"max_connectors_per_thread": …} | /settings | change how many connectors a thread may have
+models | hub.models.survey() | GET /api/models | /settings | the list of models
+usage show | hub.usage.show() | GET /api/usage | /settings | the usage
+discover WORD | hub.discovery.search(WORD) | GET /api/discover?search=WORD | /transfer | a search for a word
+serve | - | - | - | the service
+serve --port PORT | - | - | - | the service with port PORT
+console | - | - | - | the command of the console
+token | - | - | - | its command line
+doctor | - | - | - | the check of the installation
+"""  # noqa: E501 - a table is read by its rows
+COMMANDS = tuple(
+    CommandWords(*(cell.strip().removeprefix("-") for cell in row.split(" | ")))
+    for row in _TABLE.strip().splitlines()
+)
+
+
+def worded(hint: str | None, words: Words) -> str | None:
+    """The hint as `words` say it. A command that only a shell has stays one, except in plain words."""
+    if not hint or words == "command":
+        return hint
+    told, end = "", 0
+    for found, row in _commands_in(hint):
+        template: str = getattr(row, words)
+        tick = "" if words == "plain" else found["tick"]
+        said = f"{tick}{_filled(template, found, words)}{tick}" if template else found[0]
+        told += hint[end : found.start()] + said
+        end = found.end()
+    return told + hint[end:]
+
+
+def first_command(hint: str) -> tuple[re.Match[str], str] | None:
+    """The first command in a hint, and the address of the console's page for it, which may be empty."""
+    for found, row in _commands_in(hint):
+        return found, _filled(row.page, found, "rest")
+    return None
+
+
+def _commands_in(hint: str) -> Iterator[tuple[re.Match[str], CommandWords]]:
+    for start in re.finditer("`?dragoman ", hint):
+        for pattern, row in _patterns():
+            if found := pattern.match(hint, start.start()):
+                yield found, row
+                break
+
+
+@cache
+def _patterns() -> list[tuple[re.Pattern[str], CommandWords]]:
+    """How each command is recognised, the longest first; made when the first hint is shown."""
+    value = r"[^\s,;()`]+"
+
+    def pattern(part: str) -> str:
+        if not part.isupper():
+            return re.escape(part)
+        return f"(?P<{part}>{value}{f'(?: {value})*' if part == 'SECRETS' else ''})"
+
+    patterns: list[tuple[re.Pattern[str], CommandWords]] = []
+    for row in sorted(COMMANDS, key=lambda row: len(row.command), reverse=True):
+        command = "".join(map(pattern, re.split("([A-Z]{2,})", row.command)))
+        patterns.append((re.compile(rf"(?P<tick>`?)dragoman {command}(?![\w-])(?P=tick)"), row))
+    return patterns
+
+
+def _filled(template: str, found: re.Match[str], words: Words) -> str:
+    """The template with what the command was given; in quotes where it is a value of Python or JSON."""
+    given = {name: value for name, value in found.groupdict().items() if name.isupper()}
+
+    def told(at: re.Match[str]) -> str:
+        value = given.get(at["name"])
+        if value is None:
+            return at[0]
+        if at["name"] == "SECRETS":
+            names = value.split()
+            return (
+                " and ".join(names)
+                if words == "plain"
+                else json.dumps(dict.fromkeys(names, "…"), ensure_ascii=False)
+            )
+        if words == "python" or at["quote"]:
+            return json.dumps(value, ensure_ascii=False)
+        return quote(value, safe="") if words == "rest" else value
+
+    return re.sub(r'(?P<quote>"?)\b(?P<name>[A-Z]{2,})\b"?', told, template)

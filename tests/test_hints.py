@@ -1,0 +1,115 @@
+"""A hint is written once, as a command, and every door says it in its own words."""
+
+import ast
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import pytest
+
+import dragoman
+from dragoman.hints import COMMANDS, first_command, worded
+from dragoman.hub.hub import Hub
+
+SOURCE = Path(dragoman.__file__).parent
+SNAPSHOTS = Path(__file__).parent / "contract" / "snapshots"
+# What is no hint: purposes of keys and locks of the store.
+NO_HINTS = {"store", "vault"}
+
+
+def commands_in_source() -> Iterator[tuple[str, str]]:
+    """Every text below the command line that names a command, with a word for what is filled in."""
+    for file in sorted(SOURCE.rglob("*.py")):
+        module = file.relative_to(SOURCE)
+        if module.parts[0] == "cli" or module.name == "hints.py":
+            continue
+        tree = ast.parse(file.read_text())
+        prose = {
+            id(node.body[0].value)
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+            and node.body
+            and isinstance(node.body[0], ast.Expr)
+        }
+        inner = {
+            id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values
+        }
+        for node in ast.walk(tree):
+            if id(node) in prose or id(node) in inner:
+                continue
+            if isinstance(node, ast.JoinedStr):
+                parts = [one.value if isinstance(one, ast.Constant) else "value" for one in node.values]
+                text = "".join(map(str, parts))
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                text = node.value
+            else:
+                continue
+            if re.search(r"\bdragoman [a-z]", text) and not re.match(
+                "dragoman (secret|audit|users|usage|messages)", text
+            ):
+                yield f"{module}:{node.lineno}", text
+
+
+FOUND = [*commands_in_source()]
+
+
+def test_the_source_has_hints_that_name_commands() -> None:
+    assert len(FOUND) > 50
+
+
+@pytest.mark.parametrize(("where", "text"), FOUND, ids=[where for where, _ in FOUND])
+def test_every_command_in_a_hint_has_words_for_every_door(where: str, text: str) -> None:
+    for command in re.findall(r"`?dragoman [a-z].*", text):
+        assert first_command(command) is not None, f"{where} names a command that hints.py does not have"
+    plain = worded(text, "plain") or ""
+    assert "dragoman " not in plain
+    assert " --" not in plain
+
+
+@pytest.mark.parametrize("row", COMMANDS, ids=lambda row: row.command)
+def test_what_a_command_is_called_elsewhere_exists(row: Any) -> None:
+    assert row.plain
+    if row.python:
+        noun: Any = Hub
+        path = re.match(r"hub\.([a-z_.]+)", row.python)
+        assert path, row.python
+        for part in path[1].split("."):
+            member = getattr(noun, part)
+            noun = get_type_hints(member.fget)["return"] if isinstance(member, property) else member
+    if row.rest:
+        method, address = row.rest.split()[:2]
+        pattern = re.sub(r"[A-Z]{2,}|…", "{}", address.partition("?")[0])
+        paths: dict[str, Any] = json.loads((SNAPSHOTS / "openapi.json").read_text())["paths"]
+        served = {re.sub(r"\{\w+\}", "{}", path): verbs for path, verbs in paths.items()}
+        assert method.lower() in served[pattern]
+
+
+@pytest.mark.parametrize(
+    ("hint", "python", "rest", "plain"),
+    [
+        (
+            "enable it first: dragoman connectors enable raw",
+            'enable it first: hub.connectors.enable("raw")',
+            "enable it first: POST /api/connectors/raw/enable",
+            "enable it first: enable the connector raw",
+        ),
+        (
+            "`dragoman models` shows what can be used",
+            "`hub.models.survey()` shows what can be used",
+            "`GET /api/models` shows what can be used",
+            "the list of models shows what can be used",
+        ),
+        (
+            "dragoman credentials set mail env:WHO auth",
+            'hub.credentials.set("mail", {"env:WHO": "…", "auth": "…"})',
+            'PUT /api/credentials/mail {"values": {"env:WHO": "…", "auth": "…"}}',
+            "set env:WHO and auth for the connector mail",
+        ),
+        ("did you mean 'time'?",) * 4,
+    ],
+)
+def test_a_hint_is_said_in_the_words_of_its_door(hint: str, python: str, rest: str, plain: str) -> None:
+    assert worded(hint, "command") == hint
+    assert (worded(hint, "python"), worded(hint, "rest"), worded(hint, "plain")) == (python, rest, plain)
