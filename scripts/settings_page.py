@@ -1,8 +1,16 @@
-"""Writes docs/settings.md from the descriptions of the settings: run it with the Python of .venv."""
+"""Writes docs/settings.md and the types of a connector's settings from their descriptions.
 
+Run it with the Python of .venv.
+"""
+
+import json
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from pydantic import BaseModel, SecretStr
 
 from dragoman.agent import Agent
 from dragoman.connector import Configuration, GivenCredentials
@@ -10,7 +18,9 @@ from dragoman.people import ApiKey, Preferences, User, UserLimits, Workspace
 from dragoman.setting import Described, settings_of
 from dragoman.settings import PREFIX, Settings
 
-PAGE = Path(__file__).parent.parent / "docs" / "settings.md"
+ROOT = Path(__file__).parent.parent
+PAGE = ROOT / "docs" / "settings.md"
+TYPES = ROOT / "src" / "dragoman" / "hub" / "connector_settings.py"
 Column = tuple[str, Callable[[Described], str]]
 WHO = {
     "owner": "owner",
@@ -25,6 +35,16 @@ A setting can be set by REST (`PATCH`), by the command, in the console, in a `dr
 and from Python. `null` in REST, `--unset NAME` (`--unset retry.tries`) and a cleared field of a form set it
 back to its default.
 """
+TYPES_HEAD = '''"""What `hub.connectors.add` and `update` take, for type checkers and for completion.
+
+Made by `scripts/settings_page.py` from `Configuration` and `GivenCredentials`; a test keeps it so.
+"""
+
+from collections.abc import Mapping
+from typing import Literal, TypedDict
+
+from pydantic import SecretStr
+'''
 
 
 def cell(text: str) -> str:
@@ -94,6 +114,49 @@ def written() -> str:
     )
 
 
+def type_of(hint: Any) -> str:
+    """A field's type as people may give it: lists where the model has tuples, texts where it has secrets."""
+    if get_origin(hint) is Annotated:
+        return type_of(get_args(hint)[0])
+    if get_origin(hint) in (Union, UnionType):
+        return " | ".join(dict.fromkeys(type_of(one) for one in get_args(hint) if one is not NoneType))
+    if get_origin(hint) is Literal:
+        return f"Literal[{', '.join(json.dumps(one) for one in get_args(hint))}]"
+    if get_origin(hint) in (tuple, list):
+        inner = type_of(get_args(hint)[0])
+        return f"list[{inner}] | tuple[{inner}, ...]"
+    if get_origin(hint) is dict:
+        return f"Mapping[{', '.join(type_of(one) for one in get_args(hint))} | None]"  # None: without it
+    if hint is SecretStr:
+        return "SecretStr | str"
+    return f"{hint.__name__}Settings" if issubclass(hint, BaseModel) else hint.__name__
+
+
+def typed(name: str, meaning: str, *models: type[BaseModel]) -> str:
+    """A table of the fields of these models and, before it, one for each model inside of them."""
+    before, text = "", f'\n\nclass {name}(TypedDict, total=False):\n    """{meaning}"""\n'
+    described = {one.path: one.setting for model in models for one in settings_of(model)}
+    for model in models:
+        for field, hint in get_type_hints(model, include_extras=True).items():
+            setting = described.get((field,))
+            if field not in model.model_fields or (setting and setting.derived):
+                continue
+            kind = get_args(hint)[0] if get_origin(hint) is Annotated else hint
+            if isinstance(kind, type) and issubclass(kind, BaseModel):
+                whole = str(kind.__doc__).partition("\n")[0]
+                before += typed(f"{kind.__name__}Settings", whole, kind)
+            text += f"\n    {field}: {type_of(hint)} | None\n"
+            if setting:
+                text += f'    """{setting.meaning}"""\n'
+    return before + text
+
+
+def written_types() -> str:
+    meaning = "The settings of a connector, and the credentials that are given beside them; None sets back."
+    return TYPES_HEAD + typed("ConnectorSettings", meaning, Configuration, GivenCredentials)
+
+
 if __name__ == "__main__":
-    PAGE.write_text(written(), encoding="utf-8")
-    print(f"wrote {PAGE}", file=sys.stderr)
+    for file, text in ((PAGE, written()), (TYPES, written_types())):
+        file.write_text(text, encoding="utf-8")
+        print(f"wrote {file}", file=sys.stderr)

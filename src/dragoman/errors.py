@@ -82,189 +82,277 @@ class DragomanError(Exception):
 
 
 class CallerFault(DragomanError):
+    """Who asked must change something."""
+
     code = "bad_request"
 
 
 class NotFound(CallerFault):
+    """There is no such thing, or the caller may not see it."""
+
     code = "not_found"
 
 
 class InvalidName(CallerFault):
+    """The name will not do."""
+
     code = "invalid_name"
 
 
 class InvalidConfig(CallerFault):
+    """The configuration cannot work; nothing was written."""
+
     code = "invalid_config"
 
 
 class InvalidArguments(CallerFault):
+    """The arguments do not fit what is called."""
+
     code = "invalid_arguments"
 
 
 class Conflict(CallerFault):
+    """It collides with what exists."""
+
     code = "conflict"
 
 
 class Denied(CallerFault):
+    """The caller may not do this."""
+
     code = "denied"
 
 
 class ApprovalPending(Denied):
+    """A person has not answered yet; call again later."""
+
     code = "approval_pending"
     retryable = True
 
 
 class ApprovalRefused(Denied):
+    """A person said no."""
+
     code = "approval_refused"
 
 
 class Unauthenticated(CallerFault):
+    """Nobody knows who asks."""
+
     code = "unauthenticated"
 
 
 class NotOpen(CallerFault):
+    """A hub is used before it was opened or after it was closed."""
+
     code = "not_open"
 
 
 class ToolFault(DragomanError):
+    """The tool, not the way to it."""
+
     code = "tool_fault"
 
 
 class ToolFailed(ToolFault):
+    """The tool ran and says no."""
+
     code = "tool_failed"
 
 
 class InputRequired(ToolFault):
+    """The tool asks something that was not answered."""
+
     code = "input_required"
 
 
 class NobodyAnswered(InputRequired):
+    """A person was asked and the time is over."""
+
     code = "nobody_answered"
 
 
 class ToolChanged(ToolFault):
+    """A pinned definition changed; a person must accept it."""
+
     code = "tool_changed"
 
 
 class ToolDisabled(ToolFault):
+    """The tool was switched off."""
+
     code = "tool_disabled"
 
 
 class ServerFault(DragomanError):
+    """The server out there."""
+
     code = "server_fault"
 
 
 class Unreachable(ServerFault):
+    """No connection; the request never left."""
+
     code = "unreachable"
     retryable = True
 
 
 class ConnectTimeout(ServerFault):
+    """No connection in time; the request never left."""
+
     code = "connect_timeout"
     retryable = True
 
 
 class Timeout(ServerFault):
+    """A call that is safe to repeat got no answer in time."""
+
     code = "timeout"
     retryable = True
 
 
 class Uncertain(ServerFault):
+    """It may have happened: never repeated by itself."""
+
     code = "uncertain"
 
 
 class NeedsAuth(ServerFault):
+    """The server wants to know who we are."""
+
     code = "needs_auth"
 
 
 class Forbidden(ServerFault):
+    """The server knows who we are and refuses."""
+
     code = "forbidden"
 
 
 class RateLimited(ServerFault):
+    """The server wants fewer requests."""
+
     code = "rate_limited"
     retryable = True
 
 
 class ServerError(ServerFault):
+    """The server says that it failed."""
+
     code = "server_error"
     retryable = True
 
 
 class ProtocolFault(ServerFault):
+    """An answer that is no valid MCP."""
+
     code = "protocol_fault"
 
 
 class ModelFault(DragomanError):
+    """The language model, or who serves it."""
+
     code = "model_fault"
 
 
 class ModelUnavailable(ModelFault):
+    """No connection to the model, or it says that it is down."""
+
     code = "model_unavailable"
     retryable = True
 
 
 class ModelTimeout(ModelFault):
+    """The model did not answer in time."""
+
     code = "model_timeout"
     retryable = True
 
 
 class ModelRateLimited(ModelFault):
+    """The model's provider wants fewer requests."""
+
     code = "model_rate_limited"
     retryable = True
 
 
 class ModelQuotaSpent(ModelFault):
+    """The account has no credit left: waiting does not help."""
+
     code = "model_quota_spent"
 
 
 class ModelRefusedKey(ModelFault):
+    """The key is missing, wrong, or not allowed this."""
+
     code = "model_refused_key"
 
 
 class ModelNotFound(ModelFault):
+    """The provider has no such model."""
+
     code = "model_not_found"
 
 
 class ModelRefused(ModelFault):
+    """The request, or the answer, was held back."""
+
     code = "model_refused"
 
 
 class ModelGarbage(ModelFault):
+    """An answer that nobody can read."""
+
     code = "model_garbage"
     retryable = True
 
 
 class ContextTooLong(ModelFault):
+    """This is more than the model can read."""
+
     code = "context_too_long"
 
 
 class LimitReached(DragomanError):
+    """One of Dragoman's own limits."""
+
     code = "limit_reached"
     retryable = True
 
 
 class OwnFault(DragomanError):
+    """Dragoman itself."""
+
     code = "own_fault"
 
 
 class StoreUnavailable(OwnFault):
+    """The store does not answer."""
+
     code = "store_unavailable"
     retryable = True
 
 
 class StoreFull(StoreUnavailable):
+    """Nothing was written; reading still works."""
+
     code = "store_full"
 
 
 class KeyFault(OwnFault):
+    """The master key is missing, wrong or of the wrong length."""
+
     code = "key_fault"
 
 
 class ShuttingDown(OwnFault):
+    """Dragoman is stopping."""
+
     code = "shutting_down"
     retryable = True
 
 
 class Internal(OwnFault):
+    """Something that nobody foresaw; the log has the details."""
+
     code = "internal"

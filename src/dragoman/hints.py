@@ -48,6 +48,8 @@ tools accept NAME | hub.tools.accept(NAME) | POST /api/tools/NAME/accept | /tool
 agents list | hub.agents.list() | GET /api/agents | /agents | the list of agents
 agents start NAME | hub.agents.start(NAME) | POST /api/agents/NAME/start | /agents/NAME | start the agent NAME
 runs list | hub.runs.list() | GET /api/runs | /runs | the list of runs
+runs show NAME | hub.runs.view(NAME) | GET /api/runs/NAME | /runs/NAME | the run NAME
+runs follow NAME | hub.runs.follow(NAME) | GET /api/runs/NAME/events | /runs/NAME | the events of the run NAME
 threads list | hub.threads.list() | GET /api/threads | /chat | the list of threads
 threads show THREAD | hub.threads.get(THREAD) | GET /api/threads/THREAD | /chat | the thread THREAD
 threads add THREAD NAME | hub.threads.add(THREAD, NAME) | POST /api/threads/THREAD/add {"connectors": ["NAME"]} | /chat | add the connector NAME to the thread THREAD
@@ -72,7 +74,7 @@ users update NAME --role admin | hub.people.update_user(NAME, role="admin") | PA
 workspaces list | hub.people.workspaces() | GET /api/workspaces | /settings | the list of workspaces
 workspaces add NAME | hub.people.add_workspace(NAME) | POST /api/workspaces {"name": "NAME"} | /settings | a new workspace
 whoami | hub.people.me() | GET /api/me | /settings | the account
-preferences set --max-connectors-per-thread | hub.preferences.update(max_connectors_per_thread=…) | PATCH /api/preferences {"max_connectors_per_thread": …} | /settings | change how many connectors a thread may have
+preferences set --max-connectors-per-thread | hub.preferences.update(bounds={"max_connectors_per_thread": …}) | PATCH /api/preferences {"limits": {"max_connectors_per_thread": …}} | /settings | change how many connectors a thread may have
 models | hub.models.survey() | GET /api/models | /settings | the list of models
 usage show | hub.usage.show() | GET /api/usage | /settings | the usage
 discover WORD | hub.discovery.search(WORD) | GET /api/discover?search=WORD | /transfer | a search for a word

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from dragoman import Caller, Hub
+from dragoman.scope import Isolation
 from servers.hubs import QUICK, listed, open_hub
 from servers.processes import HttpProcess, starts, stdio
 
@@ -30,7 +31,7 @@ async def count(hub: Hub, caller: Caller) -> int:
     [("shared", [1, 2, 3, 4, 5], 1), ("user", [1, 1, 2, 3, 4], 2), ("thread", [1, 1, 1, 1, 2], 4)],
 )
 async def test_state_is_shared_exactly_as_far_as_the_connector_says(
-    tmp_path: Path, isolation: str, counts: list[int], processes: int
+    tmp_path: Path, isolation: Isolation, counts: list[int], processes: int
 ) -> None:
     log = tmp_path / "log"
     async with open_hub(tmp_path) as hub:

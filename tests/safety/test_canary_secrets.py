@@ -9,7 +9,7 @@ import asyncio
 import json
 import traceback
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from canaries import Flock, master_key_traces
@@ -332,7 +332,7 @@ async def test_no_canary_is_in_a_span_an_error_or_a_representation(
         ]
         for facts in cases:
             try:
-                await hub.connectors.add("wrong", **facts, transport=flock.field.word)
+                await hub.connectors.add("wrong", **facts, transport=cast(Any, flock.field.word))
             except DragomanError as error:
                 show("error", error)
                 shown[f"{len(shown)} traceback"] = "".join(traceback.format_exception(error)).encode()

@@ -16,6 +16,7 @@ from lures import Lure, document, open_lure
 
 from dragoman import Hub
 from dragoman.errors import DragomanError, InvalidConfig
+from dragoman.hub.connector_settings import AuthSettings
 from dragoman.scope import Caller
 from patience import patient
 from servers.hubs import open_hub
@@ -321,10 +322,11 @@ async def test_no_search_for_who_authorises_leads_inside(tmp_path: Path) -> None
                 "resource": f"{lure.url}/{own}/mcp",
                 "authorization_servers": [url],
             }
-            for name, auth in (
+            ways: list[tuple[str, AuthSettings]] = [
                 (named, {"kind": "oauth", "issuer": url}),
                 (own, {"kind": "oauth"}),
-            ):
+            ]
+            for name, auth in ways:
                 place = f"{lure.url}/{name}/mcp"
                 try:
                     await hub.acting_for(caller).connectors.add(name, url=place, auth=auth, **QUICK)

@@ -10,6 +10,7 @@ import pytest
 from dragoman import Caller, Hub
 from dragoman.errors import Conflict, Denied, NotFound
 from dragoman.events import Event
+from dragoman.hub.connector_settings import AuthSettings
 from servers.account_server import AccountServer, tool
 from servers.processes import stdio
 from tiers.people import ADA, BOB, NORA, SAM, bring, open_team
@@ -150,7 +151,7 @@ async def test_each_user_has_the_tools_of_their_own_account_and_no_others(
     tmp_path: Path, database_url: str
 ) -> None:
     async with AccountServer(account) as server, open_team(tmp_path, database_url) as hub:
-        auth = {"kind": "bearer"}
+        auth: AuthSettings = {"kind": "bearer"}
         await hub.acting_for(NORA).connectors.add(
             "mail", url=server.url, auth=auth, personal=("auth",), shared=True, connect=False
         )

@@ -44,6 +44,8 @@ SCHEMA: Mapping[str, Any] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectorQuery:
+    """A question in plain language to one connector's agent."""
+
     connector_id: str
     query: str
     context: str | None = None

@@ -227,7 +227,10 @@ class Catalog:
             )
         connector_tools.adopt(connector)
         plan = UpdatePlanner(connector_tools, COMMON, self._naming, self._rows).plan_at_once(definitions)
-        plan.tools = {**connector_tools.tools(), **plan.tools}
+        known = {one.original_name for one in definitions}
+        before = connector_tools.tools().items()
+        kept = {key: tool for key, tool in before if tool.definition.original_name in known}
+        plan.tools = {**kept, **plan.tools}
         return self._show(connector_tools, COMMON, plan, "")
 
     async def enable(self, name: str, caller: Caller) -> Tool:

@@ -7,6 +7,8 @@ _MOST_KEPT = 100_000
 
 
 class Footprints:
+    """What tools cost in a prompt, in tokens, each counted once."""
+
     def __init__(self) -> None:
         self._kept: dict[tuple[str, str], int] = {}
 

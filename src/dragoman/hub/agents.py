@@ -70,6 +70,7 @@ class Agents(Bound):
         return next((one for one in await self.list() if one.connector_id == connector_id), None)
 
     async def get(self, name: str) -> Agent:
+        """One agent by its name. Raises `NotFound`."""
         if agent := await self.find(name):
             return agent
         known = [agent.name for agent in await self.list()]
@@ -101,9 +102,11 @@ class Agents(Bound):
         return found
 
     async def view(self, name: str) -> AgentView:
+        """One agent with the numbers of its work."""
         return (await self._views([await self.get(name)]))[0]
 
     async def views(self) -> Sequence[AgentView]:
+        """All agents with the numbers of their work."""
         return await self._views(await self.list())
 
     # Changing
@@ -121,6 +124,7 @@ class Agents(Bound):
         exposure: Exposure = "auto",
         shared: bool = False,
     ) -> Agent:
+        """A new agent of the caller; it answers when it is mentioned."""
         caller = self._caller
         if shared and not caller.is_admin:
             raise Denied("only an admin makes an agent for everybody", hint="leave out shared")
@@ -169,6 +173,7 @@ class Agents(Bound):
         return after
 
     async def start(self, name: str) -> Agent:
+        """From now on it answers when it is mentioned."""
         return await self.update(name, status="active")
 
     async def stop(self, name: str) -> Agent:
@@ -178,6 +183,7 @@ class Agents(Bound):
         return await self.update(name, status="stopped")
 
     async def remove(self, name: str) -> None:
+        """Stops it and takes it away; its runs stay."""
         caller = self._caller
         agent = changeable(await self.get(name), caller)
         if is_of_files(agent):
@@ -212,6 +218,7 @@ class Agents(Bound):
         return after
 
     async def unassign(self, name: str, *connectors: str) -> Agent:
+        """It has these connectors no more."""
         agent = await self.get(name)
         held = agent.connectors or ()
         # What has been removed since can be taken away by the name that it had.

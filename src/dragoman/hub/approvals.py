@@ -51,6 +51,7 @@ class Approvals(Bound):
         return [one for one in questions if status in (None, one.status)]
 
     async def get(self, approval_id: str) -> ApprovalView:
+        """One call that waits or waited, with what was asked. Raises `NotFound`."""
         return self._question(await self._get(approval_id))
 
     async def answer(self, approval_id: str, answer: str) -> ApprovalView:

@@ -21,6 +21,7 @@ class Code(Bound):
 
     @property
     def limits(self) -> CodeLimits:
+        """What a program may use of time, memory, output and calls."""
         return self._runtime.sandbox.limits
 
     async def run(self, code: str, *, witness: CallObserver | None = None) -> CodeOutput:

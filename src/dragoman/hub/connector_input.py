@@ -50,7 +50,7 @@ def configured(
     if (credential := _taken_credential(given)) is not None:
         secrets["auth"] = credential
     if client_secret := given.pop("oauth_client_secret", None):
-        secrets["oauth_client"] = SecretStr(str(client_secret))
+        secrets["oauth_client"] = _secret(client_secret)
     env, headers, found = split_secrets(_words(given, "env"), _words(given, "headers"), marked)
     secrets |= found
     if both := personal & secrets.keys():
@@ -81,10 +81,14 @@ def _taken_credential(given: dict[str, Any]) -> SecretStr | None:
     for kind, value in found.items():
         same = auth if auth.get("kind") in (None, kind) else dict[str, Any]()
         given["auth"] = {**same, "kind": kind, **{name: word for name, word in sent.items() if word}}
-        return SecretStr(str(value))
+        return _secret(value)
     if "kind" not in auth and any(auth.get(name) for name in _OF_OAUTH):
         given["auth"] = {**auth, "kind": "oauth"}
     return None
+
+
+def _secret(value: Any) -> SecretStr:
+    return value if isinstance(value, SecretStr) else SecretStr(str(value))
 
 
 def merged(
@@ -161,6 +165,16 @@ def _words(facts: Mapping[str, Any], field: str) -> dict[str, str]:
     if wrong := [name for name, word in words.items() if not isinstance(word, str | int | float)]:
         raise InvalidConfig(f"{field}: the value of {str(wrong[0])[:80]!r} must be a text")
     return {str(name): str(word) for name, word in words.items()}
+
+
+def in_force(configuration: Configuration) -> dict[str, Any]:
+    """As it works, not as it was written: a field that says its default is no different from one left out."""
+    facts = configuration.model_dump(mode="json", exclude={"secrets"})
+    return {**facts, "transport": configuration.wire if configuration.kind == "mcp" else None}
+
+
+def values_of(secrets: Mapping[str, SecretStr]) -> dict[str, str]:
+    return {name: value.get_secret_value() for name, value in secrets.items()}
 
 
 def check_program(configuration: Configuration) -> None:

@@ -37,6 +37,11 @@ class ConnectorRegistry:
                 return connector
         return None
 
+    def find_in(self, workspace: str, owner: str, slug: str) -> Connector | None:
+        """The one of this tier alone."""
+        tier = self._tiers.get((workspace, owner), {})
+        return next((one for one in tier.values() if slug in (one.slug, *one.aliases)), None)
+
     def get(self, name: str, caller: Caller) -> Connector:
         if connector := self.find(name, caller):
             return connector

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from secrets import token_hex
-from typing import Any
+from typing import Any, Literal, Unpack
 
 from pydantic import SecretStr
 
@@ -14,7 +14,8 @@ from dragoman.connector import Connector
 from dragoman.errors import Denied, DragomanError, InvalidConfig
 from dragoman.events import Event, EventKind
 from dragoman.hub.bound import Bound
-from dragoman.hub.connector_input import check_program, configured, merged, named
+from dragoman.hub.connector_input import check_program, configured, in_force, merged, named, values_of
+from dragoman.hub.connector_settings import ConnectorSettings
 from dragoman.hub.permissions import leads_elsewhere
 from dragoman.telemetry.metrics import ConnectorMetrics
 
@@ -31,6 +32,14 @@ class ConnectorView:
     skipped: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectorChange:
+    """What `add_or_update` did, and the connector as it is now."""
+
+    view: ConnectorView
+    change: Literal["added", "updated", "unchanged"]
+
+
 class Connectors(Bound):
     """What the caller may do with connectors."""
 
@@ -45,18 +54,19 @@ class Connectors(Bound):
         aliases: Sequence[str] = (),
         enabled: bool = True,
         shared: bool = False,
-        **facts: Any,
+        **settings: Unpack[ConnectorSettings],
     ) -> ConnectorView:
         """Stores a connector and connects once to show that it works and to learn its tools.
 
-        `facts` are the fields of `Configuration`, and `bearer`, `api_key`, `api_key_header` and `secret`
-        (names such as `env:TOKEN` or `header:X-Key` that must be encrypted). A server out of reach is
-        kept, with its cause, and tried again; a wrong configuration is refused and nothing is written.
-        A `shared` one belongs to the whole workspace: only its admins add it.
+            await hub.connectors.add("time", command="uvx", args=["mcp-server-time"])
+            await hub.connectors.add("notes", url="https://notes.example.com/mcp", bearer=token)
+
+        A server out of reach is kept, with its cause, and tried again; a wrong configuration is refused
+        and nothing is written. A `shared` one belongs to the whole workspace: only its admins add it.
         """
         caller = self._caller
         slug, aliases = named(name, aliases)
-        configuration, secrets = configured(facts, {})
+        configuration, secrets = configured(settings, {})
         origin = self._runtime.permissions.check_new(
             caller, (slug, *aliases), description, configuration, secrets
         )
@@ -89,10 +99,49 @@ class Connectors(Bound):
             await self._try_refresh(connector)
         return self._view(connector)
 
+    async def add_or_update(
+        self,
+        name: str,
+        *,
+        description: str | None = None,
+        connect: bool = True,
+        shared: bool = False,
+        **settings: Unpack[ConnectorSettings],
+    ) -> ConnectorChange:
+        """Adds the connector, or makes what is given here true of the one that the caller has already.
+
+            if (await hub.connectors.add_or_update("time", command="uvx", args=[…])).change != "unchanged":
+                …
+
+        For programs that say at each start what they need: where nothing differs, nothing is written and
+        no connection is closed. What is not given is kept, as with `update`.
+        """
+        caller = self._caller
+        slug, _ = named(name, ())
+        existing = self._runtime.registry.find_in(caller.workspace, "" if shared else caller.user, slug)
+        if existing is None:
+            view = await self.add(
+                name, description=description or "", connect=connect, shared=shared, **settings
+            )
+            return ConnectorChange(view=view, change="added")
+        async with self._runtime.locks.of("connector", existing.id):
+            before = self._changeable(existing.id)
+            held = await self._runtime.vault.reveal(before)
+            facts, kept = merged(before.configuration, held, settings)
+            configuration, secrets = configured(facts, kept)
+            is_same = description in (None, before.description) and values_of(secrets) == values_of(held)
+            if is_same and in_force(configuration) == in_force(before.configuration):
+                return ConnectorChange(view=self._view(before), change="unchanged")
+            changes = {} if description is None else {"description": description}
+            after = await self._rewrite(before, facts, kept, **changes)
+        return ConnectorChange(view=await self._taken_over(before, after, connect), change="updated")
+
     async def list(self) -> Sequence[ConnectorView]:
+        """All that the caller may see, with their states, in the order of their names."""
         return [self._view(connector) for connector in self._runtime.registry.list(self._caller)]
 
     async def get(self, name: str) -> ConnectorView:
+        """One connector by its name, an alias or its id. Raises `NotFound`."""
         return self._view(self._runtime.registry.get(name, self._caller))
 
     async def update(
@@ -101,12 +150,17 @@ class Connectors(Bound):
         *,
         description: str | None = None,
         connect: bool = True,
-        **facts: Any,
+        **settings: Unpack[ConnectorSettings],
     ) -> ConnectorView:
-        """Changes what is given and keeps the rest. Calls under way finish on the old connection."""
+        """Changes what is given and keeps the rest; None sets back to the default.
+
+            await hub.connectors.update("time", request_timeout=10, retry={"tries": 1})
+
+        Calls under way finish on the old connection.
+        """
         async with self._runtime.locks.of("connector", self._changeable(name).id):
             before = self._changeable(name)
-            facts, kept = merged(before.configuration, await self._runtime.vault.reveal(before), facts)
+            facts, kept = merged(before.configuration, await self._runtime.vault.reveal(before), settings)
             changes = {} if description is None else {"description": description}
             after = await self._rewrite(before, facts, kept, **changes)
         return await self._taken_over(before, after, connect)
@@ -119,13 +173,13 @@ class Connectors(Bound):
         connect: bool = True,
         aliases: Sequence[str] = (),
         enabled: bool = True,
-        **facts: Any,
+        **settings: Unpack[ConnectorSettings],
     ) -> ConnectorView:
-        """These facts and secrets in the place of all it had; its tools, versions and numbers stay."""
+        """These settings and secrets in the place of all it had; its tools, versions and numbers stay."""
         async with self._runtime.locks.of("connector", self._changeable(name).id):
             before = self._changeable(name)
             beside = {"description": description, "enabled": enabled, "aliases": tuple(aliases)}
-            after = await self._rewrite(before, facts, {}, **beside)
+            after = await self._rewrite(before, settings, {}, **beside)
         return await self._taken_over(before, after, connect)
 
     async def _rewrite(
@@ -183,9 +237,11 @@ class Connectors(Bound):
         self._runtime.limits.forget(connector.id)
 
     async def enable(self, name: str) -> ConnectorView:
+        """Its tools can be called again."""
         return await self._switch(name, True)
 
     async def disable(self, name: str) -> ConnectorView:
+        """Its tools stay known and cannot be called; calls under way finish."""
         return await self._switch(name, False)
 
     async def connect(self, name: str) -> ConnectorView:
@@ -197,6 +253,7 @@ class Connectors(Bound):
         return self._view(connector)
 
     async def disconnect(self, name: str) -> ConnectorView:
+        """Closes the caller's connection; the next call opens another."""
         caller = self._caller
         connector = self._runtime.registry.get(name, caller)
         await self._runtime.sources.disconnect(connector, caller)

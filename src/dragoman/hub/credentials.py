@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import SecretStr
 
@@ -60,6 +60,8 @@ class AuthorizationPrompt:
 
 @dataclass(frozen=True, slots=True)
 class KeyRotation:
+    """What came of a new master key: `older` ones may still be needed by backups."""
+
     key_id: str
     is_new: bool
     resealed: int
@@ -74,6 +76,7 @@ class Credentials(Bound):
 
     @property
     def public_url(self) -> str | None:
+        """The address by which browsers reach this service; None when nobody can."""
         return self._runtime.public_url
 
     async def list(self) -> Sequence[CredentialView]:
@@ -87,6 +90,7 @@ class Credentials(Bound):
         ]
 
     async def get(self, name: str) -> CredentialView:
+        """What one connector wants of the caller, and what it has."""
         caller = self._caller
         connector = self._runtime.registry.get(name, caller)
         names = await self._runtime.store.connectors.secret_names(caller.workspace, caller.user)
@@ -101,8 +105,9 @@ class Credentials(Bound):
             await self._runtime.vault.put(connector, (caller.workspace, caller.user), values)
             await self._changed(connector, caller, "credential.set", values)
         elif connector.owner == caller.user and _knows(connector, values):
-            plain = {one: value.get_secret_value() for one, value in values.items()}
-            await Connectors(self._runtime, caller).update(connector.slug, secrets=plain)
+            # Values of secrets by their names: nobody gives them so but this and a file.
+            plain: Any = {"secrets": {one: value.get_secret_value() for one, value in values.items()}}
+            await Connectors(self._runtime, caller).update(connector.slug, **plain)
             await self._tell(connector, caller, "credential.set", values)
         else:
             raise _refusal(connector)
@@ -152,6 +157,7 @@ class Credentials(Bound):
         )
 
     async def begin(self, ticket: str) -> StartedAuthorization:
+        """What a browser is sent to, once the person has agreed on the page of the ticket."""
         read: AuthorizationTicket = self._runtime.flows.read(ticket)
         connector = await self._connector_of(read.connector_id, read.workspace, read.user)
         return await self._runtime.flows.begin(connector, read)

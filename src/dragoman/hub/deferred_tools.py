@@ -74,6 +74,8 @@ class ResolvedTools:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolFootprint:
+    """What one tool costs in a prompt, in tokens."""
+
     name: str
     connector: str
     tokens: int

@@ -17,9 +17,11 @@ class Discovery(Bound):
 
     @property
     def mode(self) -> Mode:
+        """Whether a registry may be asked, and added from."""
         return self._runtime.settings.discovery
 
     async def search(self, words: str = "", *, cursor: str | None = None, limit: int = 30) -> RegistryPage:
+        """Servers whose names hold these words, a page at a time."""
         self._check()
         return await self._runtime.mcp_registry.search(words, cursor=cursor, limit=limit)
 

@@ -129,92 +129,114 @@ class BoundHub:
 
     @property
     def connectors(self) -> Connectors:
+        """Servers and services that tools come from: add, look, change, remove."""
         return Connectors(self._runtime, self.caller)
 
     @property
     def tools(self) -> Tools:
+        """What can be called: list, search, switch on and off."""
         return Tools(self._runtime, self.caller)
 
     @property
     def threads(self) -> Threads:
+        """Conversations, and which connectors are active in each."""
         return Threads(self._runtime, self.caller)
 
     @property
     def messages(self) -> Messages:
+        """What is said in threads; a message to an agent begins a run."""
         return Messages(self._runtime, self.caller)
 
     @property
     def runs(self) -> Runs:
+        """The work of agents: status, steps, events, questions."""
         return Runs(self._runtime, self.caller)
 
     @property
     def agents(self) -> Agents:
+        """Who works on messages: the assistant, one agent for each connector, and those people make."""
         return Agents(self._runtime, self.caller)
 
     @property
     def queries(self) -> ConnectorQueries:
+        """Questions in plain language to one connector's agent."""
         return ConnectorQueries(self._runtime, self.caller)
 
     @property
     def code(self) -> Code:
+        """Programs that call tools, run in a sandbox."""
         return Code(self._runtime, self.caller)
 
     @property
     def people(self) -> People:
+        """Workspaces, users and API keys."""
         return People(self._runtime, self.caller)
 
     @property
     def preferences(self) -> UserPreferences:
+        """The caller's own choices and limits."""
         return UserPreferences(self._runtime, self.caller)
 
     @property
     def credentials(self) -> Credentials:
+        """What the caller brings to servers: tokens, keys, authorisations."""
         return Credentials(self._runtime, self.caller)
 
     @property
     def approvals(self) -> Approvals:
+        """Calls that wait for the yes of a person."""
         return Approvals(self._runtime, self.caller)
 
     @property
     def usage(self) -> Usage:
+        """What was used of calls, tokens and money, and what is left."""
         return Usage(self._runtime, self.caller)
 
     @property
     def audit(self) -> Audit:
+        """Who did what: the trail that cannot be changed unnoticed."""
         return Audit(self._runtime, self.caller)
 
     @property
     def imports(self) -> Imports:
+        """Connectors and agents from files of Dragoman and of other clients."""
         return Imports(self._runtime, self.caller)
 
     @property
     def exports(self) -> Exports:
+        """The same as text, for another installation or another client."""
         return Exports(self._runtime, self.caller)
 
     @property
     def discovery(self) -> Discovery:
+        """Servers that a registry knows."""
         return Discovery(self._runtime, self.caller)
 
     @property
     def passthrough(self) -> ServerRequests:
+        """Requests that go to one MCP server as they are: prompts, resources, completion."""
         return ServerRequests(self._runtime, self.caller)
 
     @property
     def rollout(self) -> Rollout:
+        """How many runs work with agents rather than without, and how both fare."""
         return Rollout(self._runtime, self.caller)
 
     # The installation, the same for every caller
 
     @property
     def settings(self) -> Settings:
+        """What this process was started with."""
         return self._runtime.settings
 
     @property
     def models(self) -> Models:
+        """The language models that can be used."""
         return self._runtime.models
 
     @property
     def authenticator(self) -> Authenticator:
+        """Who a bearer token stands for."""
         return self._runtime.authenticator
 
     @property
@@ -235,17 +257,21 @@ class BoundHub:
         return self._runtime.vault.open_bytes(sealed, *place)
 
     def metrics(self) -> list[ConnectorMetrics]:
+        """The numbers of every connector since this process started."""
         return self._runtime.recorder.list_metrics()
 
     def links(self) -> list[ConnectionStatus]:
+        """The state of every connection of this process."""
         return [*self._runtime.servers.statuses(), *self._runtime.services.statuses()]
 
     def workspace_of(self, link: ConnectionStatus) -> str:
+        """Whose connection it is; empty for one of the whole installation."""
         connector = self._runtime.registry.find_by_id(link.connector_id)
         return connector.workspace if connector else ""
 
     @property
     def dropped_records(self) -> int:
+        """Records of calls that could not be written and were given up."""
         return self._runtime.recorder.dropped
 
     async def check(self) -> None:
@@ -311,6 +337,15 @@ class Hub(BoundHub):
     def add_tool(self, tool: NativeTool | Callable[..., Any], **facts: Any) -> None:
         """Takes in a function, or an object that fills `NativeTool`. Also before the hub is open."""
         self._runtime.native.add(tool, **facts)
+        if self._runtime.is_open:
+            self._runtime.declare_native()
+
+    def remove_tool(self, name: str) -> None:
+        """Takes a function or tool object out again, by the name that it was added with. Raises `NotFound`.
+
+        Calls under way finish; nobody finds or calls it from now on.
+        """
+        self._runtime.native.remove(name)
         if self._runtime.is_open:
             self._runtime.declare_native()
 

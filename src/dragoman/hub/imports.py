@@ -19,7 +19,7 @@ from dragoman.formats.import_files import Importable, read_all
 from dragoman.formats.mcp_servers import write_servers
 from dragoman.formats.variables import asked_instead
 from dragoman.hub.bound import Bound
-from dragoman.hub.connector_input import check_program, configured
+from dragoman.hub.connector_input import check_program, configured, in_force, values_of
 from dragoman.hub.connectors import Connectors, ConnectorView
 from dragoman.hub.imported_agents import ImportedAgents, comparable
 from dragoman.scope import Caller
@@ -74,6 +74,7 @@ class Imports(Bound):
 
     @property
     def agents(self) -> ImportedAgents:
+        """The agents that a file brings."""
         return ImportedAgents(self._runtime, self._caller)
 
     async def plan(
@@ -288,10 +289,10 @@ def _differences(
     existing: Connector, stored: Mapping[str, SecretStr], found: FoundConnector, wanted: _Configured
 ) -> tuple[str, ...]:
     """Fields such as `args`, `env.MODE`, `secret env:TOKEN`. A secret that the file leaves out is none."""
-    configuration, secrets = wanted
-    differing = [*_fields("", _plain(existing.configuration), _plain(configuration))]
-    for name in sorted(stored.keys() | secrets.keys()):
-        if name not in found.missing and _value(stored, name) != _value(secrets, name):
+    configuration, secrets, held = wanted[0], values_of(wanted[1]), values_of(stored)
+    differing = [*_fields("", in_force(existing.configuration), in_force(configuration))]
+    for name in sorted(held.keys() | secrets.keys()):
+        if name not in found.missing and held.get(name) != secrets.get(name):
             differing.append(f"secret {name}")
     if found.description and found.description != existing.description:
         differing.append("description")
@@ -300,12 +301,6 @@ def _differences(
     if not {*found.aliases} <= {existing.slug, *existing.aliases}:
         differing.append("aliases")
     return tuple(differing)
-
-
-def _plain(configuration: Configuration) -> dict[str, Any]:
-    """As it works, not as it was written: a field that says its default is no different from one left out."""
-    facts = configuration.model_dump(mode="json", exclude={"secrets"})
-    return {**facts, "transport": configuration.wire if configuration.kind == "mcp" else None}
 
 
 def _fields(prefix: str, one: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[str]:
@@ -317,10 +312,6 @@ def _fields(prefix: str, one: Mapping[str, Any], other: Mapping[str, Any]) -> It
             yield from _fields(f"{name}.", cast("dict[str, Any]", before), cast("dict[str, Any]", after))
         else:
             yield f"{prefix}{name}"
-
-
-def _value(secrets: Mapping[str, SecretStr], name: str) -> str | None:
-    return secrets[name].get_secret_value() if name in secrets else None
 
 
 class Exports(Bound):

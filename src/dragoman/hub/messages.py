@@ -31,6 +31,7 @@ class Messages(Bound):
     __slots__ = ()
 
     async def list(self, thread: str, *, after: int = 0, limit: int = 200) -> Sequence[Message]:
+        """The messages of a thread, oldest first, from a number on."""
         caller = self._caller
         await Threads(self._runtime, caller).get(thread)
         return await self._runtime.store.threads.messages(

@@ -42,6 +42,7 @@ class People(Bound):
         return person.user.name if person else user
 
     async def me(self) -> Myself:
+        """The caller, with rights and workspace."""
         caller = self._caller
         return Myself(caller, await self._runtime.directory.of(caller))
 
@@ -56,11 +57,13 @@ class People(Bound):
         return [await self.get_workspace(caller.workspace)]
 
     async def get_workspace(self, workspace: str) -> Workspace:
+        """One workspace by id or name. Raises `NotFound`."""
         place = await self._place(workspace)
         user_rights.check_admin(self._caller)
         return place
 
     async def add_workspace(self, name: str) -> Workspace:
+        """A new workspace, with nobody in it. For who runs the installation."""
         caller = self._caller
         user_rights.check_operator(caller)
         async with self._runtime.locks.of("workspaces"):
@@ -120,6 +123,7 @@ class People(Bound):
     # Users
 
     async def users(self, workspace: str | None = None) -> Sequence[User]:
+        """All users of a workspace. For its admins."""
         place = await self._place(workspace)
         user_rights.check_admin(self._caller)
         return await self._runtime.store.people.users(place.id)
@@ -146,6 +150,7 @@ class People(Bound):
         bounds: UserLimits = UserLimits(),  # noqa: B008 - frozen
         workspace: str | None = None,
     ) -> User:
+        """A new user of a workspace. For its admins."""
         place = await self._place(workspace)
         user_rights.check_admin(self._caller)
         user = User(
@@ -252,6 +257,7 @@ class People(Bound):
         )
 
     async def revoke_key(self, key_id: str, workspace: str | None = None) -> ApiKey:
+        """The key opens nothing from now on."""
         place = await self._place(workspace)
         return await self._runtime.keys.revoke(self._caller, place.id, key_id)
 

@@ -34,6 +34,7 @@ class UserPreferences(Bound):
     __slots__ = ()
 
     async def get(self) -> PreferencesView:
+        """What the caller chose, and the limits in force with the tier that each comes from."""
         caller = self._caller
         person = await self._runtime.directory.of(caller)
         user, chosen = person.user, person.user.preferences

@@ -98,6 +98,7 @@ class Rollout(Bound):
     __slots__ = ()
 
     async def status(self) -> RolloutStatus:
+        """The plan, the figures of both arms, and whether one was switched off."""
         check_operator(self._caller)
         return await self._runtime.rollout.status()
 

@@ -66,6 +66,7 @@ class Runs(Bound):
         )
 
     async def get(self, run: str) -> Run:
+        """One run by its id. Raises `NotFound`."""
         caller = self._caller
         found = await self._runtime.store.runs.find(caller.workspace, run)
         if found is None or found.user != caller.user:
@@ -73,6 +74,7 @@ class Runs(Bound):
         return found
 
     async def view(self, run: str) -> RunView:
+        """One run with its steps and those that it began."""
         found = await self.get(run)
         rows = self._runtime.store.runs
         return RunView(
@@ -183,12 +185,14 @@ class Runs(Bound):
         status: str | None = "pending",
         limit: int = 100,
     ) -> Sequence[Question]:
+        """What runs ask persons: those without an answer unless said otherwise."""
         caller = self._caller
         return await self._runtime.store.runs.questions(
             caller.workspace, caller.user, thread=thread, status=status, limit=limit
         )
 
     async def question(self, question: str) -> Question:
+        """One question of a run to a person. Raises `NotFound`."""
         caller = self._caller
         found = await self._runtime.store.runs.find_question(caller.workspace, caller.user, question)
         if found is None:

@@ -67,6 +67,7 @@ class Threads(Bound):
         return await self._view(thread)
 
     async def get(self, thread: str) -> ThreadView:
+        """One thread with the connectors that are active in it. Raises `NotFound`."""
         return await self._view(await self._get(thread))
 
     async def remove(self, thread: str) -> None:

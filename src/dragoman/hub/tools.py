@@ -69,6 +69,7 @@ class Tools(Bound):
         return await self._runtime.loading.unload(names, in_thread(self._caller, thread))
 
     def loaded(self, thread: str | None = None) -> tuple[str, ...]:
+        """Deferred tools that were loaded in this thread."""
         return self._runtime.loading.loaded_in(in_thread(self._caller, thread))
 
     def deferred(self, tools: Sequence[ToolInfo]) -> frozenset[str]:
@@ -80,15 +81,19 @@ class Tools(Bound):
         return await self._runtime.loading.footprint(in_thread(self._caller, thread))
 
     def get(self, name: str) -> Tool:
+        """One tool by its name. Raises `NotFound`."""
         return self._runtime.catalog.get(name, self._caller)
 
     def info(self, name: str) -> ToolInfo:
+        """The same with its state, version and size."""
         return self._runtime.catalog.info(name, self._caller)
 
     def is_mcp(self, name: str) -> bool:
+        """Whether it comes from an MCP server."""
         return self._runtime.catalog.is_mcp(name, self._caller)
 
     async def enable(self, name: str) -> Tool:
+        """It can be called again."""
         caller = self._who_may_change(name)
         tool = self._runtime.catalog.get(name, caller)
         if not tool.identity:  # a list of one's own is nobody else's to decide on
@@ -97,6 +102,7 @@ class Tools(Bound):
         return await self._noted(await self._runtime.catalog.enable(name, caller), enabled=True)
 
     async def disable(self, name: str) -> Tool:
+        """It stays known and cannot be called."""
         caller = self._who_may_change(name)
         return await self._noted(await self._runtime.catalog.disable(name, caller), enabled=False)
 
@@ -123,9 +129,11 @@ class Tools(Bound):
         return await self._noted(changed, **settings)
 
     async def versions(self, name: str) -> Sequence[ToolVersion]:
+        """Every definition that it had, newest first."""
         return await self._runtime.catalog.versions(name, self._caller)
 
     async def accept(self, name: str) -> Tool:
+        """Its changed definition becomes the one that is used."""
         caller = self._who_may_change(name)
         if not is_person(caller):
             raise Denied("only a person accepts a change of a tool", hint="use a key of your own")

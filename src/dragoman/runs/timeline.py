@@ -64,6 +64,8 @@ class TimelineEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timeline:
+    """A run, and all that happened in it in order."""
+
     run: Run
     moments: tuple[TimelineEntry, ...]
 

@@ -16,6 +16,8 @@ _LONGEST_PATTERN = 500
 
 @dataclass(frozen=True, slots=True)
 class SearchQuery:
+    """What somebody looks for among the tools."""
+
     text: str
     strategy: Strategy = "hybrid"
     limit: int = 10
