@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dragoman.access.approval_questions import RequestedCall as RequestedCall
+    from dragoman.access.approvals import RequestedCall as RequestedCall
     from dragoman.agent import Agent as Agent
     from dragoman.agent import AgentNumbers as AgentNumbers
     from dragoman.agents.connector_query import ConnectorQuery as ConnectorQuery
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from dragoman.connections.source import ServerNotice as ServerNotice
     from dragoman.connector import Configuration as Configuration
     from dragoman.connector import Connector as Connector
-    from dragoman.discovery.arguments import CommandArgument as CommandArgument
+    from dragoman.discovery.inputs import CommandArgument as CommandArgument
     from dragoman.discovery.inputs import InputTemplate as InputTemplate
     from dragoman.discovery.inputs import RegistryInput as RegistryInput
     from dragoman.discovery.registry import RegistryPage as RegistryPage
@@ -108,10 +108,10 @@ if TYPE_CHECKING:
     from dragoman.hub.deferred_tools import ResolvedTools as ResolvedTools
     from dragoman.hub.deferred_tools import ToolFootprint as ToolFootprint
     from dragoman.hub.discovery import Discovery as Discovery
-    from dragoman.hub.exports import Exports as Exports
     from dragoman.hub.hub import BoundHub as BoundHub
     from dragoman.hub.hub import Hub as Hub
     from dragoman.hub.imported_agents import ImportedAgents as ImportedAgents
+    from dragoman.hub.imports import Exports as Exports
     from dragoman.hub.imports import Imports as Imports
     from dragoman.hub.imports import ImportStep as ImportStep
     from dragoman.hub.messages import Messages as Messages
@@ -148,11 +148,10 @@ if TYPE_CHECKING:
     from dragoman.run import RunLimits as RunLimits
     from dragoman.run import RunUsage as RunUsage
     from dragoman.run import Step as Step
-    from dragoman.runs.dispatch import RunDispatcher as RunDispatcher
     from dragoman.runs.timeline import Timeline as Timeline
     from dragoman.runs.timeline import TimelineEntry as TimelineEntry
-    from dragoman.sandbox.limits import CodeLimits as CodeLimits
     from dragoman.sandbox.outcome import CodeError as CodeError
+    from dragoman.sandbox.outcome import CodeLimits as CodeLimits
     from dragoman.sandbox.outcome import CodeOutput as CodeOutput
     from dragoman.scope import Caller as Caller
     from dragoman.settings import Settings as Settings
@@ -180,7 +179,7 @@ if TYPE_CHECKING:
 _HOMES = {
     name: home
     for home, names in {
-        "dragoman.access.approval_questions": "RequestedCall",
+        "dragoman.access.approvals": "RequestedCall",
         "dragoman.agent": "Agent AgentNumbers",
         "dragoman.agents.connector_query": "ConnectorQuery",
         "dragoman.agents.models": "Models",
@@ -194,8 +193,7 @@ _HOMES = {
         "dragoman.connections.oauth.flow": "AuthorizationCallback StartedAuthorization",
         "dragoman.connections.source": "ConnectionStatus ServerNotice",
         "dragoman.connector": "Configuration Connector",
-        "dragoman.discovery.arguments": "CommandArgument",
-        "dragoman.discovery.inputs": "InputTemplate RegistryInput",
+        "dragoman.discovery.inputs": "CommandArgument InputTemplate RegistryInput",
         "dragoman.discovery.registry": "RegistryPage",
         "dragoman.discovery.servers": "InstallMethod RegistryServer",
         "dragoman.errors": (
@@ -224,10 +222,9 @@ _HOMES = {
         ),
         "dragoman.hub.deferred_tools": "Footprint ResolvedTools ToolFootprint",
         "dragoman.hub.discovery": "Discovery",
-        "dragoman.hub.exports": "Exports",
         "dragoman.hub.hub": "BoundHub Hub",
         "dragoman.hub.imported_agents": "ImportedAgents",
-        "dragoman.hub.imports": "ImportStep Imports",
+        "dragoman.hub.imports": "Exports ImportStep Imports",
         "dragoman.hub.messages": "Messages",
         "dragoman.hub.people": "Myself People",
         "dragoman.hub.preferences": "PreferencesView UserPreferences",
@@ -242,10 +239,8 @@ _HOMES = {
         "dragoman.identity.directory": "Person",
         "dragoman.people": "ApiKey Preferences Thread User UserLimits Workspace",
         "dragoman.run": "Message Question Run RunEvent RunLimits RunUsage Step",
-        "dragoman.runs.dispatch": "RunDispatcher",
         "dragoman.runs.timeline": "Timeline TimelineEntry",
-        "dragoman.sandbox.limits": "CodeLimits",
-        "dragoman.sandbox.outcome": "CodeError CodeOutput",
+        "dragoman.sandbox.outcome": "CodeError CodeLimits CodeOutput",
         "dragoman.scope": "Caller",
         "dragoman.settings": "Settings",
         "dragoman.store.audit_chain": "ChainVerdict",

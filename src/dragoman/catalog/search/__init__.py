@@ -1,6 +1,5 @@
 """Finding the right tool among thousands: by a pattern, by words, by meaning, or by all of it."""
 
-from dragoman.catalog.search.embeddings import Embedder as Embedder
 from dragoman.catalog.search.query import MOST_HITS as MOST_HITS
 from dragoman.catalog.search.query import STRATEGIES as STRATEGIES
 from dragoman.catalog.search.query import SearchHit as SearchHit
