@@ -148,6 +148,7 @@ if TYPE_CHECKING:
     from dragoman.run import RunLimits as RunLimits
     from dragoman.run import RunUsage as RunUsage
     from dragoman.run import Step as Step
+    from dragoman.runs.dispatch import RunDispatcher as RunDispatcher
     from dragoman.runs.timeline import Timeline as Timeline
     from dragoman.runs.timeline import TimelineEntry as TimelineEntry
     from dragoman.sandbox.outcome import CodeError as CodeError
@@ -239,6 +240,7 @@ _HOMES = {
         "dragoman.identity.directory": "Person",
         "dragoman.people": "ApiKey Preferences Thread User UserLimits Workspace",
         "dragoman.run": "Message Question Run RunEvent RunLimits RunUsage Step",
+        "dragoman.runs.dispatch": "RunDispatcher",
         "dragoman.runs.timeline": "Timeline TimelineEntry",
         "dragoman.sandbox.outcome": "CodeError CodeLimits CodeOutput",
         "dragoman.scope": "Caller",
