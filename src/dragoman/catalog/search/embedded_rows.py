@@ -9,10 +9,10 @@ from contextlib import suppress
 import numpy as np
 
 from dragoman.catalog.search.embeddings import LONGEST, Embeddings, Vectors
-from dragoman.catalog.search.ranking import Scores
+from dragoman.catalog.search.fusion import Scores
 from dragoman.catalog.search.vector_cache import Key, key_of
 from dragoman.catalog.search.vectors import VectorRows
-from dragoman.catalog.search.workspace import Rows
+from dragoman.catalog.search.view import Rows
 
 _Keys = tuple[Key, Key]
 _AT_ONCE = 500

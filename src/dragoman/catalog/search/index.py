@@ -12,11 +12,11 @@ from dragoman.catalog.connector_tools import ListKey
 from dragoman.catalog.search.documents import document_of
 from dragoman.catalog.search.embedded_rows import EmbeddedRows
 from dragoman.catalog.search.embeddings import Embeddings
+from dragoman.catalog.search.fusion import Scores
 from dragoman.catalog.search.postings import Postings
-from dragoman.catalog.search.ranking import Scores
 from dragoman.catalog.search.vectors import WIDTH, VectorRows, WordVectors
+from dragoman.catalog.search.view import ListedTools, Rows, SearchView
 from dragoman.catalog.search.words import name_key, parts, terms
-from dragoman.catalog.search.workspace import ListedTools, Rows, SearchView
 from dragoman.scope import Caller
 from dragoman.tool import Tool
 

@@ -131,7 +131,7 @@ class Search:
 
     def _by_pattern(self, question: SearchQuery, moment: CatalogSnapshot, caller: Caller) -> SearchResults:
         from dragoman.catalog.search.search import Pattern
-        from dragoman.catalog.search.workspace import is_callable
+        from dragoman.catalog.search.view import is_callable
 
         pattern = Pattern(question.text)
         lists = (moment.lists.get(key, ()) for key in moment.readable)
