@@ -23,8 +23,6 @@ from collections.abc import Iterable
 from heapq import nsmallest
 from typing import Any
 
-import re2  # pyright: ignore[reportMissingTypeStubs]
-
 from dragoman.catalog.search.documents import document_of
 from dragoman.catalog.search.query import SearchHit
 from dragoman.errors import InvalidArguments
@@ -36,6 +34,8 @@ _MOST_MEMORY = 1 << 22
 
 class Pattern:
     def __init__(self, text: str) -> None:
+        import re2  # pyright: ignore[reportMissingTypeStubs] - loaded by the first pattern
+
         engine: Any = re2
         options = engine.Options()
         options.case_sensitive = False
