@@ -1,13 +1,13 @@
 """What every service of the hub is: the runtime, seen by one caller."""
 
+import asyncio
 from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
 
 from dragoman.scope import Caller
 
 if TYPE_CHECKING:
     from dragoman.hub.runtime import Runtime
-import asyncio
-from weakref import WeakValueDictionary
 
 
 class Bound:

@@ -5,13 +5,16 @@ the table of vectors) is imported before the first question.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from heapq import nsmallest
 from threading import Lock
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from dragoman.catalog.connector_tools import ListKey
-from dragoman.catalog.search.query import SearchQuery, SearchResults
+from dragoman.catalog.search.documents import document_of
+from dragoman.catalog.search.query import SearchHit, SearchQuery, SearchResults
+from dragoman.errors import InvalidArguments
 from dragoman.scope import Caller
 from dragoman.tool import Tool
 
@@ -19,13 +22,7 @@ if TYPE_CHECKING:
     from dragoman.catalog.search.embeddings import Embeddings, Vectors
     from dragoman.catalog.search.vectors import WordVectors
     from dragoman.catalog.search.workspace import WorkspaceSearch
-from collections.abc import Iterable
-from heapq import nsmallest
-from typing import Any
 
-from dragoman.catalog.search.documents import document_of
-from dragoman.catalog.search.query import SearchHit
-from dragoman.errors import InvalidArguments
 
 # A hit in the name says more than one in the small print.
 _NAME, _PUBLIC_NAME, _DESCRIPTION, _PARAMETERS = 1.0, 0.5, 0.4, 0.2
