@@ -5,6 +5,7 @@ call at once and prints how many of their calls ran. With `hold` as a fourth wor
 """
 
 import asyncio
+import os
 import subprocess
 import sys
 import time
@@ -75,7 +76,10 @@ async def away_from_the_end_of_the_hour() -> None:
 def crowd_process(home: Path, url: str, callers: int, *words: str) -> Generator[subprocess.Popen[str]]:
     """Ready to call; gone with the block."""
     command = [sys.executable, __file__, str(home), url, str(callers), *words]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}  # for `patience`
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+    ) as process:
         try:
             assert out_of(process).readline().strip() == "ready"
             yield process
