@@ -306,7 +306,7 @@ class Catalog:
         return changes
 
     def _release(self, connector_tools: ConnectorTools, tools: Sequence[Tool]) -> None:
-        """Frees the names that no list of the shelf shows."""
+        """Frees the names that no list of the connector shows."""
         shown = {tool.name for tool in connector_tools.all_tools()} if tools else set[str]()
         for tool in tools:
             if tool.name not in shown:

@@ -123,7 +123,7 @@ class ToolChanges:
 
 @dataclass(slots=True)
 class CatalogUpdate:
-    """A listing compared with a shelf: what to write, what to show afterwards, what to report."""
+    """A listing compared with the known tools: what to write, what to show afterwards, what to report."""
 
     tools: dict[str, Tool] = field(default_factory=dict[str, Tool])
     saved: list[Tool] = field(default_factory=list[Tool])
@@ -148,7 +148,7 @@ class CatalogUpdate:
 
 
 class UpdatePlanner:
-    """Compares one listing with one shelf. Changes nothing but the names that it has given out."""
+    """Compares one listing with the known tools. Changes nothing but the names that it has given out."""
 
     def __init__(
         self, connector_tools: ConnectorTools, identity: str, naming: NameAllocator, history: ToolHistory

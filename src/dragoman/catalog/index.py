@@ -70,7 +70,7 @@ class NameIndex:
         return tool if caller.may_use(tool.slug, tool.name, tool.required_capabilities) else None
 
     def put(self, connector_tools: ConnectorTools, all_connector_tools: Iterable[ConnectorTools]) -> None:
-        """Indexes one shelf anew; `all_connector_tools` are all that there are."""
+        """Indexes one connector anew; `all_connector_tools` are those of all connectors."""
         self._drop_keys(connector_tools.connector.id)
         workspace, owner = connector_tools.connector.workspace, connector_tools.connector.owner
         common = connector_tools.tools(COMMON)

@@ -1,4 +1,4 @@
-"""What a user chooses for themselves: the connectors of a new thread, and bounds below those from above."""
+"""What a user chooses for themselves: the connectors of a new thread, and limits below those from above."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -118,7 +118,7 @@ class UserPreferences(Bound):
 
 
 def narrowed_bounds(own: UserLimits, changes: Mapping[str, float | None], above: UserLimits) -> UserLimits:
-    """The own bounds with the changes; `InvalidArguments` where one makes no sense or exceeds those above."""
+    """The own limits with the changes; `InvalidArguments` where one makes no sense or exceeds those above."""
     for name, value in changes.items():
         if name not in BOUNDS:
             raise InvalidArguments(

@@ -159,7 +159,7 @@ class Threads(Bound):
             change = "dragoman preferences set --max-connectors-per-thread" if is_own else "ask an admin"
             raise LimitReached(
                 f"a thread may have at most {limit} connectors, not {len(slugs)}",
-                hint=f"leave some out, or have the bound raised: {change}",
+                hint=f"leave some out, or have the limit raised: {change}",
             )
         return tuple(slugs)
 

@@ -107,7 +107,7 @@ class RunExecution:
             )
         return await self._end("done", answer=answer)
 
-    # The desk
+    # What a run does for its agent
 
     async def ask_person(self, text: str, fields: Mapping[str, Any] | None, attempt: OfferCall) -> Any:
         self.family.has_asked = True
