@@ -15,6 +15,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from conformance import node_tools
 from conformance.expectations import NOT_OURS
 from dragoman.mcp_endpoint import McpEndpoint
+from dragoman.scope import LOCAL_CALLER
 from dragoman.web.guard import Guard
 from mcp_endpoint.doors import TOKEN, serving
 from patience import deadline
@@ -43,7 +44,9 @@ async def open_gateway(folder: Path) -> AsyncGenerator[str]:
             view = await hub.connectors.add("everything", url=server.url, approval="never")
             assert view.status.state == "connected", view.status.cause
             endpoint = McpEndpoint(hub)
-            async with serving(WithToken(Guard(endpoint, token=TOKEN)), endpoint) as url:
+            async with serving(
+                WithToken(Guard(endpoint, token=TOKEN, operator=LOCAL_CALLER)), endpoint
+            ) as url:
                 yield f"{url}/mcp/everything"
 
 

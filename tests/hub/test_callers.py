@@ -27,13 +27,16 @@ def double(number: int) -> int:
 
 
 def with_default(function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> Iterator[str]:
-    """Names of the parameters that may be left out."""
+    """Parameters that may be left out: the name, and for one that is a `Caller` by its type `caller` too."""
     given = function.args
     positional = [*given.posonlyargs, *given.args]
-    yield from (one.arg for one in positional[len(positional) - len(given.defaults) :])
-    yield from (
-        one.arg for one, value in zip(given.kwonlyargs, given.kw_defaults, strict=True) if value is not None
-    )
+    named = zip(given.kwonlyargs, given.kw_defaults, strict=True)
+    optional = positional[len(positional) - len(given.defaults) :]
+    for one in (*optional, *(one for one, value in named if value is not None)):
+        yield one.arg
+        # The owner of a `Hub` is who opens it: the one place where somebody is the operator by default.
+        if one.annotation and ast.unparse(one.annotation) == "Caller" and one.arg != "owner":
+            yield "caller"
 
 
 def test_no_function_has_a_caller_that_can_be_left_out() -> None:

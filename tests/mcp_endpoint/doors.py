@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dragoman import Hub
 from dragoman.mcp_endpoint import McpEndpoint
-from dragoman.scope import Caller
+from dragoman.scope import LOCAL_CALLER, Caller
 from dragoman.web.guard import Guard
 from patience import deadline, patient, until
 from servers.hubs import open_hub
@@ -217,7 +217,7 @@ async def open_door(
 ) -> AsyncGenerator[Door]:
     async with open_hub(home, **settings) as hub:
         endpoint = McpEndpoint(hub, **(door or {}))
-        guarded = Guard(People(endpoint, callers or {}), token=TOKEN)
+        guarded = Guard(People(endpoint, callers or {}), token=TOKEN, operator=LOCAL_CALLER)
         async with serving(guarded, endpoint) as url, aiohttp.ClientSession() as session:
             yield Door(hub, endpoint, url, session)
 

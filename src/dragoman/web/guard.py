@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from dragoman.errors import DragomanError, Unauthenticated
 from dragoman.hub import BoundHub
 from dragoman.identity.authenticator import AuthenticatedCaller, stranger
-from dragoman.scope import LOCAL_CALLER, NOBODY, Caller
+from dragoman.scope import NOBODY, Caller
 from dragoman.web.hints import choose_words
 from dragoman.web.problems import WrongHost, WrongOrigin, problem
 from dragoman.web.scopes import OPEN_PATHS, SCOPES, check_scope
@@ -42,7 +42,7 @@ class Guard:
         app: ASGIApp,
         *,
         token: str,
-        operator: Caller = LOCAL_CALLER,
+        operator: Caller,
         admit: Admit | None = None,
         hosts: Iterable[str] = (),
         is_open: Callable[[str], bool] = lambda path: False,
