@@ -1,6 +1,6 @@
-"""What bounds cost, side by side: the road without any, with calls per hour, and with every bound (SQLite).
+"""What limits cost, side by side: the road without any, with calls per hour, and with every limit (SQLite).
 
-Also the two steps by themselves that every call takes: asking for bounds where there are none, and noting
+Also the two steps by themselves that every call takes: asking for limits where there are none, and noting
 the call for the audit trail.
 """
 
@@ -22,8 +22,8 @@ from dragoman.store import open_store
 from dragoman.tool import Tool, ToolCall, ToolDefinition
 
 MANY = 10**9
-FREE, HOURLY, ALL = "no bound", "calls per hour", "every bound"
-BOUNDS = {
+FREE, HOURLY, ALL = "no limit", "calls per hour", "every limit"
+LIMITS = {
     FREE: UserLimits(),
     HOURLY: UserLimits(calls_per_hour=MANY),
     ALL: UserLimits(
@@ -45,8 +45,8 @@ async def echo(text: str) -> str:
 async def put_users(hub: peers.Hub) -> None:
     async with open_store(hub.settings.store_url) as store:
         await store.people.put_workspace(Workspace(id="bench", name="bench"))
-        for name, bounds in BOUNDS.items():
-            await store.people.put_user(User(id=name, workspace="bench", name=name, bounds=bounds))
+        for name, limits in LIMITS.items():
+            await store.people.put_user(User(id=name, workspace="bench", name=name, limits=limits))
 
 
 def contender(hub: peers.Hub, name: str) -> lab.Contender:
@@ -95,7 +95,7 @@ async def steps(hub: peers.Hub) -> dict[str, float]:
         empty = await fastest(nothing)
         asking = await fastest(lambda: budgets.enter(call, tool, connector, caller, 0.0))
         return {
-            "asking where there is no bound": asking - empty,
+            "asking where there is no limit": asking - empty,
             "noting a call for the trail": await fastest(note) - empty,
         }
 
@@ -105,7 +105,7 @@ async def measure(calls: int, rounds: int) -> lab.Report:
     async with peers.open_hub() as hub:
         hub.add_tool(echo)
         await put_users(hub)
-        contenders = [contender(hub, name) for name in BOUNDS]
+        contenders = [contender(hub, name) for name in LIMITS]
         rows: list[list[object]] = []
         for callers in CALLERS:
             found = await lab.compare(contenders, callers=callers, calls=calls, rounds=rounds)
@@ -114,13 +114,13 @@ async def measure(calls: int, rounds: int) -> lab.Report:
                 rows.append(
                     [f"{callers:>2} × {name}", one.p50, one.p95, ratio, one.cpu, one.calls_per_second]
                 )
-        columns = ["callers", "p50 ms", "p95 ms", "p50 ÷ no bound", "CPU ms", "calls/s"]
+        columns = ["callers", "p50 ms", "p95 ms", "p50 ÷ no limit", "CPU ms", "calls/s"]
         report.table("One call of a native tool", columns, rows)
         for name, microseconds in (await steps(hub)).items():
             report.verdict(
                 f"{name}: at most {STEP_AIM:g} µs", f"{microseconds:.1f} µs", met=microseconds <= STEP_AIM
             )
-    report.notes.append("With a bound a call takes a transaction before it is made, and one after it if it")
+    report.notes.append("With a limit a call takes a transaction before it is made, and one after it if it")
     report.notes[-1] += " holds a place or counts tokens."
     return report
 

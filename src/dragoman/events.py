@@ -51,7 +51,7 @@ class Event:
 
 
 class Listener:
-    """One reader of events, with a bounded backlog of its own."""
+    """One reader of events, with a limited backlog of its own."""
 
     def __init__(self, workspace: str, user: str, limit: int) -> None:
         self._workspace = workspace

@@ -5,6 +5,7 @@ Knows no store and no door. Ids are random; names are for people.
 
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
+from operator import attrgetter
 from typing import Annotated, Literal
 
 from dragoman.connector import LIMITS, Policy
@@ -54,9 +55,13 @@ class UserLimits:
         )
 
 
+# What `limits` were called before; for one version.
+_OLD_NAME = property(attrgetter("limits"))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workspace:
-    """The tenant. `bounds` hold for each of its users; `approval` for every tool that says nothing nearer."""
+    """The tenant. `limits` hold for each of its users; `approval` for every tool that says nothing nearer."""
 
     id: str
     name: str
@@ -64,13 +69,15 @@ class Workspace:
         Policy,
         Setting("When a person must say yes, for every tool that says nothing nearer.", "Rights", "owner"),
     ] = "default"
-    bounds: UserLimits = UserLimits()
+    limits: UserLimits = UserLimits()
     created_at: datetime = field(default_factory=_now)
+
+    bounds = _OLD_NAME
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preferences:
-    """What a user chooses: the connectors of a new thread (None: all), and bounds of their own."""
+    """What a user chooses: the connectors of a new thread (None: all), and limits of their own."""
 
     connectors: Annotated[
         tuple[str, ...] | None, Setting("The connectors of a new thread; none: all.", "New threads", "owner")
@@ -78,14 +85,16 @@ class Preferences:
     auto_load: Annotated[
         bool, Setting("Whether a new thread starts with them, or with none.", "New threads", "owner")
     ] = True
-    bounds: UserLimits = UserLimits()
+    limits: UserLimits = UserLimits()
+
+    bounds = _OLD_NAME
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class User:
     """A person or a service. `external` is who they are to an outside issuer: issuer and subject.
 
-    `capabilities` and `bounds` are set by admins; an admin's capabilities restrict nothing.
+    `capabilities` and `limits` are set by admins; an admin's capabilities restrict nothing.
     """
 
     id: str
@@ -101,13 +110,15 @@ class User:
             flag="--capability",
         ),
     ] = frozenset({"mcp_integration"})
-    bounds: UserLimits = UserLimits()
+    limits: UserLimits = UserLimits()
     preferences: Preferences = Preferences()
     is_active: Annotated[
         bool, Setting("Whether they are let in.", "Rights", "owner", flag="--active/--inactive")
     ] = True
     external: str | None = None
     created_at: datetime = field(default_factory=_now)
+
+    bounds = _OLD_NAME
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -140,14 +140,6 @@ def settings_of(noun: type) -> tuple[Described, ...]:
     return tuple(_walked(noun, (), None))
 
 
-def limits_called(described: tuple[Described, ...]) -> tuple[Described, ...]:
-    """As people have it: what is kept as `bounds` they call `limits`."""
-    return tuple(
-        dataclasses.replace(one, path=("limits", *one.path[1:])) if one.path[0] == "bounds" else one
-        for one in described
-    )
-
-
 def default_of(noun: type, name: str) -> Any:
     """What a field is set back to; `KeyError` where it has no default."""
     return _defaults(noun)[name]

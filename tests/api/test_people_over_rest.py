@@ -33,15 +33,15 @@ async def test_a_team_is_set_up_and_taken_down(tmp_path: Path, database_url: str
         assert me["workspace"] == {"id": acme["id"], "name": "acme"}
         assert (me["user"]["id"], me["role"], me["scopes"]) == (ada["id"], "admin", sorted(ALL))
         changed = await asked(
-            live, key, "PATCH", f"/api/workspaces/{acme['id']}", {"bounds": {"calls_per_hour": 9}}
+            live, key, "PATCH", f"/api/workspaces/{acme['id']}", {"limits": {"calls_per_hour": 9}}
         )
-        assert changed.value["bounds"]["calls_per_hour"] == 9
-        more = await asked(live, key, "PATCH", "/api/workspaces/acme", {"bounds": {"cost_per_day": 1.5}})
-        assert more.value["bounds"]["calls_per_hour"] == 9
+        assert changed.value["limits"]["calls_per_hour"] == 9
+        more = await asked(live, key, "PATCH", "/api/workspaces/acme", {"limits": {"cost_per_day": 1.5}})
+        assert more.value["limits"]["calls_per_hour"] == 9
         bob = (await asked(live, key, "POST", "/api/users", {"name": "bob"})).value
         assert (bob["workspace"], bob["role"]) == (acme["id"], "member")
-        bounded = {"bounds": {"tokens_per_day": 5}, "capabilities": ["mcp_x"]}
-        assert (await asked(live, key, "PATCH", "/api/users/bob", bounded)).value["capabilities"] == ["mcp_x"]
+        limited = {"limits": {"tokens_per_day": 5}, "capabilities": ["mcp_x"]}
+        assert (await asked(live, key, "PATCH", "/api/users/bob", limited)).value["capabilities"] == ["mcp_x"]
         assert len((await asked(live, key, "GET", "/api/users")).value["users"]) == 2
         assert (await asked(live, key, "DELETE", f"/api/users/{bob['id']}")).status == 204
         assert (await asked(live, key, "GET", f"/api/users/{bob['id']}")).status == 404
@@ -122,8 +122,8 @@ async def test_without_the_guards_word_nobody_is_the_operator(tmp_path: Path) ->
         ("/api/users", {"name": ""}),
         ("/api/users", {"name": "x", "role": "operator"}),
         ("/api/users", {"name": "x", "surprise": 1}),
-        ("/api/users", {"name": "x", "bounds": {"calls_per_hour": -1}}),
-        ("/api/users", {"name": "x", "bounds": {"calls": 1}}),
+        ("/api/users", {"name": "x", "limits": {"calls_per_hour": -1}}),
+        ("/api/users", {"name": "x", "limits": {"calls": 1}}),
         ("/api/users", {"name": "\u0000"}),
         ("/api/workspaces", {"name": "a\nb"}),
         ("/api/keys", {"name": "x", "scopes": ["root"]}),

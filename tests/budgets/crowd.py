@@ -1,4 +1,4 @@
-"""Users with bounds, callers at once, and a process of its own that calls when it is told to.
+"""Users with limits, callers at once, and a process of its own that calls when it is told to.
 
 As a program: `crowd.py HOME URL CALLERS` opens a hub, says `ready`, waits for a line, lets all callers
 call at once and prints how many of their calls ran. With `hold` as a fourth word the tool never ends.
@@ -24,16 +24,16 @@ from patience import patient
 ADA = Caller(workspace="acme", user="ada")
 
 
-async def put_user(url: str, caller: Caller = ADA, **bounds: Any) -> None:
-    """A workspace and one user of it, bounded by an admin."""
+async def put_user(url: str, caller: Caller = ADA, **limits: Any) -> None:
+    """A workspace and one user of it, limited by an admin."""
     async with open_store(url) as store:
         await store.people.put_workspace(Workspace(id=caller.workspace, name=caller.workspace))
-        user = User(id=caller.user, workspace=caller.workspace, name=caller.user, bounds=UserLimits(**bounds))
+        user = User(id=caller.user, workspace=caller.workspace, name=caller.user, limits=UserLimits(**limits))
         await store.people.put_user(user)
 
 
-def own_bounds(**bounds: Any) -> Preferences:
-    return Preferences(bounds=UserLimits(**bounds))
+def own_limits(**limits: Any) -> Preferences:
+    return Preferences(limits=UserLimits(**limits))
 
 
 def made_connector(workspace: str = "acme", **configuration: Any) -> Connector:

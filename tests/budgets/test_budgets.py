@@ -9,7 +9,7 @@ from time import perf_counter
 from typing import Any
 
 import pytest
-from crowd import ADA, made_call, made_connector, made_tool, own_bounds, put_user, soon
+from crowd import ADA, made_call, made_connector, made_tool, own_limits, put_user, soon
 
 from dragoman import Caller
 from dragoman.access import Budgets
@@ -49,8 +49,8 @@ class Desk:
 
 
 @asynccontextmanager
-async def open_desk(url: str, **bounds: Any) -> AsyncGenerator[Desk]:
-    await put_user(url, **bounds)
+async def open_desk(url: str, **limits: Any) -> AsyncGenerator[Desk]:
+    await put_user(url, **limits)
     async with open_store(url) as store:
         yield Desk(store)
 
@@ -135,13 +135,13 @@ async def test_a_connector_of_the_app_is_counted_over_all_workspaces(database_ur
         await desk.enter(ADA)
 
 
-async def test_a_refusal_says_who_set_the_bound(database_url: str) -> None:
+async def test_a_refusal_says_who_set_the_limit(database_url: str) -> None:
     async with open_desk(database_url, calls_per_hour=5) as desk:
         user = await desk.store.people.find_user("acme", "ada")
         assert user
-        await desk.store.people.put_user(replace(user, preferences=own_bounds(calls_per_hour=0)))
+        await desk.store.people.put_user(replace(user, preferences=own_limits(calls_per_hour=0)))
         assert "set by the user" in ((await refused(desk)).hint or "")
-        strict = Workspace(id="acme", name="acme", bounds=UserLimits(calls_per_hour=0))
+        strict = Workspace(id="acme", name="acme", limits=UserLimits(calls_per_hour=0))
         await desk.store.people.put_workspace(strict)
         desk.directory.forget("acme")
         assert "set by the workspace" in ((await refused(desk)).hint or "")
@@ -189,7 +189,7 @@ class Failing:
             raise StoreUnavailable("it does not answer")
 
 
-async def test_a_store_that_is_down_refuses_the_bounded_and_loses_nothing_of_calls_under_way(
+async def test_a_store_that_is_down_refuses_the_limited_and_loses_nothing_of_calls_under_way(
     sqlite_url: str,
 ) -> None:
     async with open_desk(sqlite_url, tokens_per_day=100, max_concurrency=1) as desk:
@@ -211,7 +211,7 @@ async def test_a_store_that_is_down_refuses_the_bounded_and_loses_nothing_of_cal
         await refused(desk)
 
 
-async def test_who_has_no_bound_is_not_counted_and_asks_no_store(sqlite_url: str) -> None:
+async def test_who_has_no_limit_is_not_counted_and_asks_no_store(sqlite_url: str) -> None:
     async with open_desk(sqlite_url, max_connectors_per_thread=3) as desk:
         rows: Any = Failing(desk.store.usage)
         rows.is_down = True

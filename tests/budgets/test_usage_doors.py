@@ -14,7 +14,7 @@ from dragoman.errors import NotFound
 from dragoman.scope import LOCAL_CALLER
 
 pytestmark = pytest.mark.anyio
-BOUNDS = ["calls_per_hour", "tokens_per_day", "cost_per_day", "calls_per_minute", "max_concurrency"]
+LIMITS = ["calls_per_hour", "tokens_per_day", "cost_per_day", "calls_per_minute", "max_concurrency"]
 
 
 def work() -> str:
@@ -32,13 +32,13 @@ async def test_a_refused_call_says_over_rest_when_to_come_again(tmp_path: Path, 
         assert (output["ok"], output["error"]["code"]) == (False, "limit_reached")
         assert 0 < output["error"]["retry_after"] <= 3600
         usage = (await live.ask("GET", "/api/usage")).value
-        by_bound = {use["bound"]: use for use in usage["uses"]}
-        assert set(by_bound) == {*BOUNDS, "max_connectors_per_thread"}
-        assert by_bound["calls_per_hour"]["used"] == by_bound["calls_per_hour"]["limit"] == 2
-        assert by_bound["calls_per_hour"]["set_by"] == "an admin"
-        assert by_bound["calls_per_hour"]["resets_at"]
-        assert 0 < by_bound["tokens_per_day"]["used"] < 10
-        assert by_bound["cost_per_day"] == {
+        by_name = {use["name"]: use for use in usage["uses"]}
+        assert set(by_name) == {*LIMITS, "max_connectors_per_thread"}
+        assert by_name["calls_per_hour"]["used"] == by_name["calls_per_hour"]["limit"] == 2
+        assert by_name["calls_per_hour"]["set_by"] == "an admin"
+        assert by_name["calls_per_hour"]["resets_at"]
+        assert 0 < by_name["tokens_per_day"]["used"] < 10
+        assert by_name["cost_per_day"] == {
             **dict.fromkeys(("name", "bound"), "cost_per_day"),
             **dict.fromkeys(("used", "limit", "set_by", "resets_at")),
         }
@@ -65,7 +65,7 @@ async def test_admins_ask_for_anybody_of_their_workspace_and_members_for_themsel
                 await hub.acting_for(caller).usage.show("ada")
 
 
-def test_the_command_shows_bounds_and_what_is_used(dragoman: Command, home: Path) -> None:
+def test_the_command_shows_limits_and_what_is_used(dragoman: Command, home: Path) -> None:
     asyncio.run(put_user(f"sqlite:///{home}/dragoman.db", LOCAL_CALLER, calls_per_hour=1200))
     shown = [dragoman("usage", "show", *words).out for words in ([], ["--json"])]
     assert "calls per hour" in shown[0]

@@ -21,8 +21,8 @@ def test_a_team_is_set_up_by_command(dragoman: Command, home: Path) -> None:
     assert [key["name"] for key in keys] == ["laptop"]
     assert "revoked" in dragoman("keys", "revoke", keys[0]["id"], "-w", "acme").out
     assert "kept out" in dragoman("users", "update", "ada", "--inactive", "-w", "acme").out
-    updated = dragoman("users", "update", "ada", "--bound", "calls_per_hour=", "-w", "acme", "--json")
-    assert updated.value["bounds"]["calls_per_hour"] is None
+    updated = dragoman("users", "update", "ada", "--limit", "calls_per_hour=", "-w", "acme", "--json")
+    assert updated.value["limits"]["calls_per_hour"] is None
     limited = dragoman("users", "update", "ada", "--limit", "cost_per_day=2", "-w", "acme", "--json")
     assert limited.value["limits"]["cost_per_day"] == 2
     unset = dragoman(
@@ -51,7 +51,7 @@ def test_a_team_is_set_up_by_command(dragoman: Command, home: Path) -> None:
     "words",
     [
         ["keys", "add", "x", "--expires", "soon"],
-        ["users", "add", "x", "--bound", "calls_per_hour"],
+        ["users", "add", "x", "--limit", "calls_per_hour"],
         ["users", "add", "x", "--limit", "calls_per_hour=many"],
     ],
 )

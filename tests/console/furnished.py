@@ -117,8 +117,8 @@ async def _add_people(console: Console) -> None:
     await console.add_user("ada", role="admin")
     await console.add_user("bob")
     workspace = console.hub.caller.workspace
-    bounds = {"calls_per_hour": 500, "cost_per_day": 20}
-    await console.live.ask("PATCH", f"/api/workspaces/{workspace}", {"bounds": bounds})
+    limits = {"calls_per_hour": 500, "cost_per_day": 20}
+    await console.live.ask("PATCH", f"/api/workspaces/{workspace}", {"limits": limits})
     facts = {"name": "laptop", "scopes": ["read", "call"]}
     assert (await console.live.ask("POST", "/api/keys", facts)).status == 201
     await console.hub.agents.create(

@@ -207,7 +207,7 @@ async def test_the_registry_is_searched_and_shows_the_exact_command(
         await console.picture(page, "transfer_offer")
 
 
-async def test_preferences_bounds_and_theme_are_kept(open_console: OpenConsole, tmp_path: Path) -> None:
+async def test_preferences_limits_and_theme_are_kept(open_console: OpenConsole, tmp_path: Path) -> None:
     async with open_console(tmp_path, multi_user=True) as console:
         await console.hub.connectors.add("issues", **sample("tracker", tmp_path / "data"))
         key = await console.add_user("ada", role="admin")

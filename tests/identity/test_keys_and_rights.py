@@ -222,11 +222,11 @@ async def test_an_admin_rules_their_workspace_and_sees_no_other(tmp_path: Path, 
         eve, eves = await joined(hub, "eve", other.id)
         caller = await caller_of(hub, key)
         assert [one.id for one in await hub.acting_for(caller).people.workspaces()] == [acme.id]
-        bounds = UserLimits(calls_per_hour=5)
+        limits = UserLimits(calls_per_hour=5)
         changed = await hub.acting_for(caller).people.update_workspace(
-            acme.id, approval="always", bounds=bounds
+            acme.id, approval="always", limits=limits
         )
-        assert (changed.approval, changed.bounds) == ("always", bounds)
+        assert (changed.approval, changed.limits) == ("always", limits)
         bob = await hub.acting_for(caller).people.add_user("bob")
         assert bob.workspace == acme.id
         assert (await hub.acting_for(caller).people.add_key("his", user="bob"))[0].user == bob.id
@@ -336,7 +336,7 @@ async def test_wrong_values_are_refused_with_what_would_do(tmp_path: Path) -> No
         for refusal in (
             people.add_user("x", role=wrong),
             people.add_user("x", capabilities=["", "a"]),
-            people.add_user("x", bounds=UserLimits(calls_per_hour=-1)),
+            people.add_user("x", limits=UserLimits(calls_per_hour=-1)),
             people.update_workspace("local", approval=wrong),
             people.add_key("x", scopes=[wrong]),
             people.add_key("x", scopes=[]),

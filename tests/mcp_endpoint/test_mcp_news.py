@@ -170,9 +170,9 @@ async def test_what_is_read_is_written_to_the_trail(tmp_path: Path) -> None:
         assert "test://a" not in json.dumps([dict(read.details), read.subject])
 
 
-async def test_what_is_read_counts_against_the_bounds_of_its_reader(tmp_path: Path) -> None:
+async def test_what_is_read_counts_against_the_limits_of_its_reader(tmp_path: Path) -> None:
     async with telling(tmp_path, "2025") as (door, _):
-        await door.hub.people.update_workspace("local", bounds=UserLimits(calls_per_hour=2))
+        await door.hub.people.update_workspace("local", limits=UserLimits(calls_per_hour=2))
         for _ in range(2):
             assert "result" in (await door.ask("resources/read", {"uri": "box+test://a"})).value
         error = (await door.ask("prompts/get", {"name": "box__hello"})).value["error"]

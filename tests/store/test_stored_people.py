@@ -12,15 +12,15 @@ from dragoman.store.records import AuthorizationFlow
 
 pytestmark = pytest.mark.anyio
 
-ACME = Workspace(id="acme", name="Acme", bounds=UserLimits(calls_per_hour=5), created_at=NOON)
+ACME = Workspace(id="acme", name="Acme", limits=UserLimits(calls_per_hour=5), created_at=NOON)
 ANN = User(
     id="ann",
     workspace="acme",
     name="Ann",
     role="admin",
     capabilities=frozenset({"mcp_time", "finance"}),
-    bounds=UserLimits(cost_per_day=1.5),
-    preferences=Preferences(connectors=("time",), auto_load=False, bounds=UserLimits(tokens_per_day=10)),
+    limits=UserLimits(cost_per_day=1.5),
+    preferences=Preferences(connectors=("time",), auto_load=False, limits=UserLimits(tokens_per_day=10)),
     external="https://issuer|1",
     created_at=NOON,
 )

@@ -6,6 +6,7 @@ import pytest
 from sqlalchemy import create_engine, text
 from store_values import NOON, a_connector, a_secret, a_tool, a_version
 
+from dragoman.people import Preferences, UserLimits
 from dragoman.store import open_store
 from dragoman.store.location import DatabaseLocation
 from dragoman.store.schema import migrate
@@ -102,3 +103,39 @@ async def test_after_the_upgrade_two_users_may_give_their_connectors_one_name(da
         await store.connectors.add(other, [])
         await store.connectors.save_tools([a_tool(connector_id="con_other")], [], [])
         assert len(await store.connectors.tools()) == 2
+
+
+async def test_what_was_kept_as_bounds_are_the_limits_of_workspaces_users_and_preferences(
+    database_url: str,
+) -> None:
+    location = DatabaseLocation.of(database_url)
+    if location.is_sqlite:
+        location.make_file()
+    migrate(location, busy_timeout=1, target="0004")
+    facts = {
+        "hourly": json.dumps({"calls_per_hour": 7}),
+        "daily": json.dumps({"cost_per_day": 1.5}),
+        "chosen": json.dumps({"connectors": ["time"], "auto_load": False, "bounds": {"tokens_per_day": 9}}),
+        "now": NOON.replace(tzinfo=None) if location.is_sqlite else NOON,
+    }
+    engine = create_engine(location.blocking_url)
+    with engine.begin() as connection:
+        connection.execute(
+            text("INSERT INTO workspaces VALUES ('acme', 'acme', 'default', :hourly, :now)"), facts
+        )
+        connection.execute(
+            text(
+                "INSERT INTO users VALUES"
+                " ('acme', 'ada', 'ada', 'member', '[]', :daily, :chosen, true, null, :now)"
+            ),
+            facts,
+        )
+    engine.dispose()
+    async with open_store(database_url) as store:
+        [acme] = await store.people.workspaces()
+        [ada] = await store.people.users("acme")
+    assert acme.limits == UserLimits(calls_per_hour=7)
+    assert ada.limits == UserLimits(cost_per_day=1.5)
+    assert ada.preferences == Preferences(
+        connectors=("time",), auto_load=False, limits=UserLimits(tokens_per_day=9)
+    )

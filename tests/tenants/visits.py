@@ -104,7 +104,7 @@ class Visits:
             {"values": {"auth": visitor.private}},
             {"enabled": True, "cost": 0.01, "approval": "default"},
             {"code": "await own.whoami()", "thread": thread},
-            {"bounds": {"calls_per_hour": 100_000}},
+            {"limits": {"calls_per_hour": 100_000}},
             {
                 "files": [{"text": '{"mcpServers": {"own": {"url": "http://127.0.0.1:9/mcp"}}}'}],
                 "connect": False,

@@ -22,16 +22,16 @@ NONE = UserLimits()
 
 @asynccontextmanager
 async def open_team(
-    home: Path, url: str, *, bounds: UserLimits = NONE, admin_bounds: UserLimits = NONE, **settings: Any
+    home: Path, url: str, *, limits: UserLimits = NONE, admin_limits: UserLimits = NONE, **settings: Any
 ) -> AsyncGenerator[Hub]:
-    """A hub where these people are known. `bounds` are the workspace's, `admin_bounds` ada's."""
+    """A hub where these people are known. `limits` are the workspace's, `admin_limits` ada's."""
     async with open_store(url) as store:
         for name in ("north", "south"):
-            await store.people.put_workspace(Workspace(id=name, name=name, bounds=bounds))
+            await store.people.put_workspace(Workspace(id=name, name=name, limits=limits))
         for caller in (ADA, BOB, NORA, SAM):
             role = "admin" if caller.is_admin else "member"
             user = User(id=caller.user, workspace=caller.workspace, name=caller.user, role=role)
-            await store.people.put_user(replace(user, bounds=admin_bounds) if caller is ADA else user)
+            await store.people.put_user(replace(user, limits=admin_limits) if caller is ADA else user)
     async with Hub(Settings(home=home, database_url=url, **settings)) as hub:
         yield hub
 

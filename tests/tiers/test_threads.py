@@ -1,4 +1,4 @@
-"""What is active in a conversation: chosen by its user, bounded from above, effective for the next call."""
+"""What is active in a conversation: chosen by its user, limited from above, effective for the next call."""
 
 import asyncio
 import json
@@ -109,10 +109,10 @@ async def test_only_what_the_user_sees_can_be_chosen(
         assert (await hub.acting_for(BOB).threads.get(thread)).notes == ("alpha is disabled",)
 
 
-async def test_never_are_more_active_than_the_bound_allows(
+async def test_never_are_more_active_than_the_limit_allows(
     tmp_path: Path, database_url: str, server: AccountServer
 ) -> None:
-    async with open_team(tmp_path, database_url, bounds=UserLimits(max_connectors_per_thread=2)) as hub:
+    async with open_team(tmp_path, database_url, limits=UserLimits(max_connectors_per_thread=2)) as hub:
         await add_three(hub, server)
         thread = (await hub.acting_for(ADA).threads.create()).thread.id
         assert (await hub.acting_for(ADA).threads.get(thread)).active == ("alpha", "beta"), (
@@ -126,7 +126,7 @@ async def test_never_are_more_active_than_the_bound_allows(
         with pytest.raises(LimitReached):
             await hub.acting_for(ADA).threads.create(connectors=["alpha", "beta", "gamma"])
         await hub.acting_for(ADA).threads.set(thread, ["gamma", "alpha"])
-        await hub.acting_for(ADA).preferences.update(bounds={"max_connectors_per_thread": 1})
+        await hub.acting_for(ADA).preferences.update(limits={"max_connectors_per_thread": 1})
         view = await hub.acting_for(ADA).threads.get(thread)
         assert (view.active, view.notes) == (("gamma",), ("at most 1 may be active: alpha left out",))
         assert await code(hub, "mcp_alpha_read", thread) == "denied"

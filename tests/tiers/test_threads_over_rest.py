@@ -56,10 +56,10 @@ class Door:
 
 @pytest.fixture
 async def door(tmp_path: Path, sqlite_url: str) -> AsyncGenerator[Door]:
-    bounds = UserLimits(max_connectors_per_thread=2)
+    limits = UserLimits(max_connectors_per_thread=2)
     async with (
         AccountServer(lambda _: [tool("read")]) as server,
-        open_team(tmp_path, sqlite_url, bounds=bounds) as hub,
+        open_team(tmp_path, sqlite_url, limits=limits) as hub,
     ):
         await hub.acting_for(NORA).connectors.add("alpha", url=server.url, shared=True)
         await hub.acting_for(ADA).connectors.add("beta", url=server.url)
@@ -120,16 +120,16 @@ async def test_calls_lists_and_search_honour_the_thread(door: Door) -> None:
 async def test_a_user_reads_and_changes_preferences(door: Door) -> None:
     status, mine = await door.ask(ADA, "GET", "/api/preferences")
     assert (status, mine["connectors"], mine["above"]["max_connectors_per_thread"]) == (200, None, 2)
-    changes: dict[str, Any] = {"connectors": ["beta"], "bounds": {"max_connectors_per_thread": 1}}
+    changes: dict[str, Any] = {"connectors": ["beta"], "limits": {"max_connectors_per_thread": 1}}
     status, mine = await door.ask(ADA, "PATCH", "/api/preferences", changes)
     assert (status, mine["connectors"], mine["in_force"]["max_connectors_per_thread"]) == (200, ["beta"], 1)
-    changes = {"connectors": None, "bounds": {"max_connectors_per_thread": None}}
+    changes = {"connectors": None, "limits": {"max_connectors_per_thread": None}}
     status, mine = await door.ask(ADA, "PATCH", "/api/preferences", changes)
     assert (status, mine["connectors"], mine["in_force"]["max_connectors_per_thread"]) == (200, None, 2)
     for wrong in (
-        {"bounds": {"max_connectors_per_thread": 3}},
-        {"bounds": {"calls_per_hour": "many"}},
-        {"bounds": {"calls_per_hour": True}},
+        {"limits": {"max_connectors_per_thread": 3}},
+        {"limits": {"calls_per_hour": "many"}},
+        {"limits": {"calls_per_hour": True}},
         {"colour": "green"},
     ):
         status, problem = await door.ask(ADA, "PATCH", "/api/preferences", wrong)

@@ -81,7 +81,7 @@ async def test_only_the_operator_rewrites_the_apps_agents(tmp_path: Path, sqlite
         assert [path.name for path in agents.iterdir()] == ["m.json"]
 
 
-async def test_the_apps_file_bounds_every_user_and_its_changes_are_taken_in(
+async def test_the_apps_file_limits_every_user_and_its_changes_are_taken_in(
     tmp_path: Path, sqlite_url: str
 ) -> None:
     file = tmp_path / "dragoman.toml"
@@ -93,7 +93,7 @@ async def test_the_apps_file_bounds_every_user_and_its_changes_are_taken_in(
                 calls_per_hour=10, cost_per_day=0.5
             )
         with pytest.raises(InvalidArguments, match="at most 10"):
-            await hub.acting_for(ADA).preferences.update(bounds={"calls_per_hour": 11})
+            await hub.acting_for(ADA).preferences.update(limits={"calls_per_hour": 11})
         file.write_text("[defaults.bounds]\ncalls_per_hour = 12\n")
         await hub.folders.sync()
         assert (await hub.acting_for(ADA).preferences.get()).in_force == UserLimits(calls_per_hour=12)
@@ -105,7 +105,7 @@ async def test_the_apps_file_bounds_every_user_and_its_changes_are_taken_in(
             )
 
 
-@pytest.mark.parametrize("text", ["bounds.calls_per_our = 1", "bounds.calls_per_hour = -1", "colour = 1"])
+@pytest.mark.parametrize("text", ["limits.calls_per_our = 1", "limits.calls_per_hour = -1", "colour = 1"])
 async def test_wrong_defaults_are_a_clear_error_at_start(tmp_path: Path, sqlite_url: str, text: str) -> None:
     file = tmp_path / "dragoman.toml"
     file.write_text(f"[defaults]\n{text}\n")

@@ -201,17 +201,22 @@ class ApprovalGate:
 
     async def _has_yes(self, wanted: _Wanted, used_by: str | None) -> bool:
         """An allowance for longer covers it, or a yes for exactly this call is taken, once."""
-        bound = wanted.binding
+        binding = wanted.binding
         return (
             not wanted.need.only_once
             and await self._rows.allows(
-                bound.workspace, bound.user, bound.connector_id, bound.tool, bound.fingerprint, bound.thread
+                binding.workspace,
+                binding.user,
+                binding.connector_id,
+                binding.tool,
+                binding.fingerprint,
+                binding.thread,
             )
-        ) or await self._rows.take(bound, datetime.now(UTC), used_by) is not None
+        ) or await self._rows.take(binding, datetime.now(UTC), used_by) is not None
 
     async def _ask(self, wanted: _Wanted) -> Approval:
-        bound, now, approval_id = wanted.binding, datetime.now(UTC), f"apr_{token_hex(8)}"
-        if await self._rows.count_open(bound.workspace, bound.user) >= MOST_OPEN:
+        binding, now, approval_id = wanted.binding, datetime.now(UTC), f"apr_{token_hex(8)}"
+        if await self._rows.count_open(binding.workspace, binding.user) >= MOST_OPEN:
             raise LimitReached(
                 f"{MOST_OPEN} questions wait for an answer already",
                 hint="answer some first: dragoman approvals list",
@@ -219,10 +224,10 @@ class ApprovalGate:
         asked = RequestedCall.of(wanted.tool, wanted.arguments)
         new = Approval(
             id=approval_id,
-            binding=bound,
+            binding=binding,
             slug=wanted.tool.slug,
             reason=wanted.need.reason,
-            arguments=asked.sealed(self._sealer, bound.workspace, bound.user, approval_id),
+            arguments=asked.sealed(self._sealer, binding.workspace, binding.user, approval_id),
             only_once=wanted.need.only_once,
             status="pending",
             created_at=now,
@@ -281,11 +286,13 @@ class ApprovalGate:
     def _publish(self, kind: EventKind, approval: Approval, **facts: Any) -> None:
         if not self._events.has_listeners:
             return
-        bound = approval.binding
-        data = {"id": approval.id, "tool": bound.tool, "agent": bound.agent, "way": bound.way}
-        data |= {"thread": bound.thread, "expires_at": approval.expires_at.isoformat(), **facts}
+        binding = approval.binding
+        data = {"id": approval.id, "tool": binding.tool, "agent": binding.agent, "way": binding.way}
+        data |= {"thread": binding.thread, "expires_at": approval.expires_at.isoformat(), **facts}
         self._events.publish(
-            Event(kind=kind, workspace=bound.workspace, user=bound.user, connector=approval.slug, data=data)
+            Event(
+                kind=kind, workspace=binding.workspace, user=binding.user, connector=approval.slug, data=data
+            )
         )
 
 

@@ -1,7 +1,7 @@
 """What users and connectors may use, counted in the store so that several processes agree.
 
-Who has no bound is not counted and costs nothing. With a bound a call is counted before it is made:
-while the store does not answer, those with a bound are refused.
+Who has no limit is not counted and costs nothing. With a limit a call is counted before it is made:
+while the store does not answer, those with a limit are refused.
 """
 
 import asyncio
@@ -50,7 +50,7 @@ def connector_subject(connector_id: str) -> str:
 
 
 def shown(measure: str, limit: float) -> str:
-    """A bound as a person says it."""
+    """A limit as a person says it."""
     if measure == "cost_per_day":
         return f"${limit:g} a day"
     what, _, per = measure.partition("_per_")
@@ -97,19 +97,19 @@ class Budgets:
     async def enter(
         self, call: ToolCall, tool: Tool, connector: Connector, caller: Caller, deadline: float
     ) -> BudgetReservation | None:
-        """Counts the call, or raises `LimitReached` with `retry_after`. None when nothing is bounded."""
+        """Counts the call, or raises `LimitReached` with `retry_after`. None when nothing is limited."""
         if call.cost_limit is not None and tool.cost > call.cost_limit:
             raise CostLimitExceeded(
                 f"{tool.name} costs ${tool.cost:g} a call, more than this call may cost",
                 hint=f"the call's cost_limit is ${call.cost_limit:g}; raise it or use another tool",
             )
         person = await self._directory.of(caller)
-        bounds = person.bounds
-        if not _is_bounded(connector) and _metered(bounds) == _NOTHING:
+        limits = person.limits
+        if not _is_limited(connector) and _metered(limits) == _NOTHING:
             return None
         now = self._clock()
-        meters = [*_of_user(bounds, tool, caller, now), *_of_connector(connector, now)]
-        leases = _places(bounds, connector, caller, self._lease_end(now, deadline))
+        meters = [*_of_user(limits, tool, caller, now), *_of_connector(connector, now)]
+        leases = _places(limits, connector, caller, self._lease_end(now, deadline))
         try:
             refused = await self._rows.take(meters, leases, datetime.fromtimestamp(now, UTC))
         except asyncio.CancelledError:
@@ -118,7 +118,7 @@ class Budgets:
             raise
         if refused is not None:
             raise _refusal(refused, tool, connector, person, now)
-        return BudgetReservation(caller.workspace, caller.user, leases, bounds.tokens_per_day)
+        return BudgetReservation(caller.workspace, caller.user, leases, limits.tokens_per_day)
 
     async def leave(self, ticket: BudgetReservation, tokens: int) -> None:
         """Gives places back and adds what the call has used. Never raises for the store's sake."""
@@ -152,18 +152,18 @@ class Budgets:
         return datetime.fromtimestamp(now + left + _GRACE, UTC)
 
 
-def set_by(person: Person, bound: str) -> str:
-    """Who set the bound that is in force: of several that agree the highest, as it has to change first."""
-    limit = getattr(person.bounds, bound)
+def set_by(person: Person, name: str) -> str:
+    """Who set the limit that is in force: of several that agree the highest, as it has to change first."""
+    limit = getattr(person.limits, name)
     tiers = (
-        ("the workspace", person.workspace.bounds),
-        ("an admin", person.user.bounds),
-        ("the user", person.user.preferences.bounds),
+        ("the workspace", person.workspace.limits),
+        ("an admin", person.user.limits),
+        ("the user", person.user.preferences.limits),
     )
-    return next((name for name, bounds in tiers if getattr(bounds, bound) == limit), "the installation")
+    return next((tier for tier, limits in tiers if getattr(limits, name) == limit), "the installation")
 
 
-def _of_user(bounds: UserLimits, tool: Tool, caller: Caller, now: float) -> list[UsageMeter]:
+def _of_user(limits: UserLimits, tool: Tool, caller: Caller, now: float) -> list[UsageMeter]:
     # Tokens are known afterwards only: whether there is room at all is asked before.
     amounts: dict[str, float] = {"calls_per_minute": 1, "calls_per_hour": 1, "tokens_per_day": 0}
     if tool.cost:
@@ -172,7 +172,7 @@ def _of_user(bounds: UserLimits, tool: Tool, caller: Caller, now: float) -> list
     return [
         _meter(caller.workspace, subject, measure, limit, amount, now)
         for measure, amount in amounts.items()
-        if (limit := getattr(bounds, measure)) is not None
+        if (limit := getattr(limits, measure)) is not None
     ]
 
 
@@ -196,17 +196,17 @@ def _meter(workspace: str, subject: str, measure: str, limit: float, amount: flo
     )
 
 
-def _is_bounded(connector: Connector) -> bool:
+def _is_limited(connector: Connector) -> bool:
     configuration = connector.configuration
     return configuration.calls_per_minute is not None or configuration.shared_concurrency is not None
 
 
 def _places(
-    bounds: UserLimits, connector: Connector, caller: Caller, expires_at: datetime
+    limits: UserLimits, connector: Connector, caller: Caller, expires_at: datetime
 ) -> tuple[ConcurrencyLease, ...]:
     """Among the calls of the user, and among those of the connector, whoever makes them."""
     wanted = (
-        (caller.workspace, user_subject(caller.user), bounds.max_concurrency),
+        (caller.workspace, user_subject(caller.user), limits.max_concurrency),
         (connector.workspace, connector_subject(connector.id), connector.configuration.shared_concurrency),
     )
     return tuple(

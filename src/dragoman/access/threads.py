@@ -65,7 +65,7 @@ class ActiveConnectors:
         return caller if active is None else caller.limited_to(f"mcp_{slug}" for slug in active)
 
     def in_force(self, thread: Thread | None, person: Person, caller: Caller) -> tuple[str, ...] | None:
-        limit = person.bounds.max_connectors_per_thread
+        limit = person.limits.max_connectors_per_thread
         chosen = None if thread is None else thread.connectors
         if chosen is None:
             wishes = person.user.preferences

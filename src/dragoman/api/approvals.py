@@ -104,23 +104,23 @@ async def answer(approval: str, given: AnswerRequest, hub: TheHub) -> Response:
 
 
 async def _approval(hub: BoundHub, question: ApprovalView) -> ApprovalShape:
-    approval, bound = question.approval, question.approval.binding
+    approval, binding = question.approval, question.approval.binding
     return ApprovalShape.of(
         approval,
         status=question.status,
-        tool=bound.tool,
+        tool=binding.tool,
         connector=approval.slug,
-        version=bound.version,
+        version=binding.version,
         title=question.asked.title,
         description=question.asked.description,
         annotations=question.asked.annotations,
         arguments=question.asked.arguments,
         answers=question.answers,
-        user=bound.user,
-        user_name=await hub.people.name_of(bound.workspace, bound.user),
-        thread=bound.thread,
-        agent=bound.agent,
-        way=bound.way,
+        user=binding.user,
+        user_name=await hub.people.name_of(binding.workspace, binding.user),
+        thread=binding.thread,
+        agent=binding.agent,
+        way=binding.way,
     )
 
 

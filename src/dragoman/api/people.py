@@ -68,7 +68,7 @@ async def update_workspace(workspace: str, changes: shapes.WorkspaceChanges, hub
         before.id,
         name=changes.name,
         approval=_given(changes, Workspace, "approval"),
-        bounds=limits_over(changes.limits, before.bounds) if "limits" in changes.model_fields_set else None,
+        limits=limits_over(changes.limits, before.limits) if "limits" in changes.model_fields_set else None,
     )
     return json_response(workspace_view(after))
 
@@ -92,7 +92,7 @@ async def add_user(new: shapes.NewUser, hub: TheHub) -> Response:
         new.name,
         role=new.role,
         capabilities=new.capabilities,
-        bounds=new.limits.over(UserLimits()),
+        limits=new.limits.over(UserLimits()),
         workspace=new.workspace,
     )
     return json_response(user_view(made), 201, {"Location": f"/api/users/{made.id}"})
@@ -114,7 +114,7 @@ async def update_user(
         before.id,
         role=_given(changes, User, "role"),
         capabilities=_given(changes, User, "capabilities"),
-        bounds=limits_over(changes.limits, before.bounds) if "limits" in changes.model_fields_set else None,
+        limits=limits_over(changes.limits, before.limits) if "limits" in changes.model_fields_set else None,
         is_active=_given(changes, User, "is_active"),
         workspace=place,
     )

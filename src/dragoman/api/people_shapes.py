@@ -181,11 +181,11 @@ class MeShape(Shape):
 
 
 def workspace_view(workspace: Workspace) -> WorkspaceShape:
-    return WorkspaceShape.of(workspace, limits=workspace.bounds)
+    return WorkspaceShape.of(workspace)
 
 
 def user_view(user: User) -> UserShape:
-    return UserShape.of(user, limits=user.bounds)
+    return UserShape.of(user)
 
 
 def key_view(key: ApiKey) -> KeyShape:
@@ -204,6 +204,6 @@ def me_view(myself: Myself, scopes: frozenset[KeyScope]) -> MeShape:
         user=person.user,
         scopes=scopes,
         grants=[sorted(grant) for grant in myself.caller.grants],
-        limits=person.bounds,
-        bounds=person.bounds,
+        limits=person.limits,
+        bounds=person.limits,
     )

@@ -142,9 +142,8 @@ class PreferenceChanges(BaseModel):
         if "auto_load" in facts and facts["auto_load"] is None:
             facts["auto_load"] = default_of(Preferences, "auto_load")
         if "limits" in facts:
-            del facts["limits"]
             nothing = {item.name: None for item in fields(UserLimits)}
-            facts["bounds"] = self.limits.model_dump(exclude_unset=True) if self.limits else nothing
+            facts["limits"] = self.limits.model_dump(exclude_unset=True) if self.limits else nothing
         return facts
 
 
@@ -228,6 +227,4 @@ def thread_tools_view(found: ThreadTools) -> ThreadToolsShape:
 
 
 def preferences_view(view: PreferencesView) -> PreferencesShape:
-    return PreferencesShape.of(
-        view.preferences, limits=view.preferences.bounds, above=view.above, in_force=view.in_force
-    )
+    return PreferencesShape.of(view.preferences, above=view.above, in_force=view.in_force)

@@ -1,4 +1,4 @@
-"""Remembered results of read-only tools: off unless a time to live is set, one identity's own, bounded.
+"""Remembered results of read-only tools: off unless a time to live is set, one identity's own, not too many.
 
 Results are kept as bytes: what one caller does to a result cannot reach the next one's.
 """

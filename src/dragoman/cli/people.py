@@ -287,9 +287,9 @@ def _unset(facts: dict[str, Any], names: list[str] | None, noun: str) -> dict[st
     if not names:
         return facts
     from dragoman import people
-    from dragoman.setting import limits_called, settings_of
+    from dragoman.setting import settings_of
 
-    return without(facts, names, limits_called(settings_of(getattr(people, noun))))
+    return without(facts, names, settings_of(getattr(people, noun)))
 
 
 def _limits(words: list[str] | None) -> dict[str, float | None] | None:

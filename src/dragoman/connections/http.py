@@ -84,7 +84,7 @@ class HttpWire(Wire):
         return result_of(reply, method)
 
     async def close(self) -> None:
-        """Ends the server's session, if there is one; bounded, and its failure concerns nobody."""
+        """Ends the server's session, if there is one, within a time limit; its failure concerns nobody."""
         if self._session_id is None or self._fault is not None:
             return
         with suppress(aiohttp.ClientError, TimeoutError, OSError, WireFault):

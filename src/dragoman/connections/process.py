@@ -1,7 +1,7 @@
 """A server's process: spawned in a group of its own, watched, and reaped with all its descendants.
 
 Descendants that left the group are found by a variable that every one of them inherited. Who spawns
-the process closes it; `close` is bounded and ends with SIGKILL.
+the process closes it; `close` has a time limit and ends with SIGKILL.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Server-sent events cut out of a byte stream, in linear time and with a bound on their size."""
+"""Server-sent events cut out of a byte stream, in linear time and with a limit on their size."""
 
 from dataclasses import dataclass
 

@@ -5,7 +5,7 @@ from typing import Any, cast
 
 from dragoman.console.submitted_form import SubmittedForm
 from dragoman.errors import InvalidArguments
-from dragoman.hub.preferences import BOUNDS
+from dragoman.hub.preferences import LIMITS
 from dragoman.people import UserLimits
 from dragoman.setting import settings_of
 
@@ -15,7 +15,7 @@ WORDS = {one.name: one.label for one in settings_of(UserLimits)}
 def read_limits(form: SubmittedForm) -> dict[str, float | None]:
     """Empty takes a limit away."""
     given: dict[str, float | None] = {}
-    for name in BOUNDS:
+    for name in LIMITS:
         text = form.text(name)
         try:
             number = float(text) if text else None

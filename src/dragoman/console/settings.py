@@ -45,7 +45,7 @@ async def save_mine(request: Request) -> Response:
     await hub_of(request).preferences.update(
         connectors="all" if form.text("which") != "some" else form.chosen("connector"),
         auto_load=bool(form.text("auto_load")),
-        bounds=read_limits(form),
+        limits=read_limits(form),
     )
     facts = await _mine(request)
     return pages_of(request).part(
@@ -69,7 +69,7 @@ async def save_workspace(request: Request) -> Response:
     if approval not in _POLICIES:
         raise InvalidArguments(f"there is no policy {approval[:40]!r}", hint="choose one of the list")
     await hub.people.update_workspace(
-        hub.caller.workspace, approval=approval, bounds=limits_in(form), name=form.text("name") or None
+        hub.caller.workspace, approval=approval, limits=limits_in(form), name=form.text("name") or None
     )
     return await _workspace_part(request, "Kept. It holds for everybody from the next call on.")
 

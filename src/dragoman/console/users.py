@@ -50,7 +50,7 @@ async def save(request: Request) -> Response:
     user = await hub_of(request).people.update_user(
         request.path_params["user"],
         capabilities=form.words("capabilities"),
-        bounds=limits_in(form),
+        limits=limits_in(form),
         workspace=place_of(request),
     )
     facts = await _facts(request, user)

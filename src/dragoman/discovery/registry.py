@@ -1,6 +1,6 @@
 """The API of an MCP registry: `GET /v0/servers` with search and pages, and one server by its name.
 
-Opens a session per question and closes it. Every answer is bounded in size and time.
+Opens a session per question and closes it. Every answer is limited in size and time.
 """
 
 import asyncio

@@ -183,29 +183,29 @@ def _answered(approval: Approval, answer: Answer, caller: Caller) -> Approval:
 
 
 def _allowance(approval: Approval) -> Allowance | None:
-    bound, now = approval.binding, approval.answered_at
+    binding, now = approval.binding, approval.answered_at
     if approval.answer not in ("thread", "always") or now is None:
         return None
     return Allowance(
-        workspace=bound.workspace,
-        user=bound.user,
-        connector_id=bound.connector_id,
-        tool=bound.tool,
-        fingerprint=bound.fingerprint,
-        thread=bound.thread or "" if approval.answer == "thread" else "",
+        workspace=binding.workspace,
+        user=binding.user,
+        connector_id=binding.connector_id,
+        tool=binding.tool,
+        fingerprint=binding.fingerprint,
+        thread=binding.thread or "" if approval.answer == "thread" else "",
         approval_id=approval.id,
         created_at=now,
     )
 
 
 def _is_covered(approval: Approval, allowance: Allowance) -> bool:
-    bound = approval.binding
-    is_same_tool = (bound.connector_id, bound.tool, bound.fingerprint) == (
+    binding = approval.binding
+    is_same_tool = (binding.connector_id, binding.tool, binding.fingerprint) == (
         allowance.connector_id,
         allowance.tool,
         allowance.fingerprint,
     )
-    return is_same_tool and allowance.thread in ("", bound.thread)
+    return is_same_tool and allowance.thread in ("", binding.thread)
 
 
 def _too_late(approval: Approval) -> Conflict:

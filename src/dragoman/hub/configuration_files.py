@@ -25,7 +25,7 @@ from dragoman.formats.parsing import read_document, table
 from dragoman.hub.background_tasks import BackgroundTasks
 from dragoman.hub.connectors import Connectors
 from dragoman.hub.imports import Imports, ImportStep
-from dragoman.hub.preferences import narrowed_bounds
+from dragoman.hub.preferences import narrowed_limits
 from dragoman.names import slug_from
 from dragoman.people import UserLimits
 from dragoman.scope import APP, Caller
@@ -167,14 +167,14 @@ class ConfigurationFiles:
         if path is None:
             return
         try:
-            bounds = await asyncio.to_thread(read_default_bounds, path)
+            limits = await asyncio.to_thread(read_default_limits, path)
         except DragomanError as error:
             if not self._has_defaults:
                 raise InvalidConfig(f"{path}: {error.message}", hint=error.command_hint) from None
             log.warning("configuration.problem", source=str(path), entry="defaults", reason=error.message)
             return
-        if bounds is not None:
-            self._runtime.directory.allow(bounds)
+        if limits is not None:
+            self._runtime.directory.allow(limits)
             self._has_defaults = True
 
     async def _remove_vanished(self, steps: Sequence[ImportStep]) -> None:
@@ -226,7 +226,7 @@ def _lists(items: Sequence[Any], connector: Connector) -> bool:
     return any((item if isinstance(item, str) else table(item).get("name")) in names for item in items)
 
 
-def read_default_bounds(path: Path) -> UserLimits | None:
+def read_default_limits(path: Path) -> UserLimits | None:
     """None when the file cannot be read at all, which is told of with its connectors."""
     try:
         document = table(read_document(path.read_text(encoding="utf-8"), str(path)))
@@ -235,7 +235,7 @@ def read_default_bounds(path: Path) -> UserLimits | None:
     defaults = table(document.get("defaults"))
     if unknown := sorted(defaults.keys() - _DEFAULTS):
         raise InvalidConfig(f"defaults has no {unknown[0][:60]!r}", hint="it has a table defaults.limits")
-    return narrowed_bounds(UserLimits(), table(defaults.get("limits", defaults.get("bounds"))), UserLimits())
+    return narrowed_limits(UserLimits(), table(defaults.get("limits", defaults.get("bounds"))), UserLimits())
 
 
 def write_whole(path: Path, text: str) -> None:

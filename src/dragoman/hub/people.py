@@ -74,15 +74,16 @@ class People(Bound):
         )
         return workspace
 
+    @user_rights.takes_bounds
     async def update_workspace(
         self,
         workspace: str,
         *,
         name: str | None = None,
         approval: Policy | None = None,
-        bounds: UserLimits | None = None,
+        limits: UserLimits | None = None,
     ) -> Workspace:
-        """Changes what is given and keeps the rest; `bounds` come as a whole. Only the operator renames."""
+        """Changes what is given and keeps the rest; `limits` come as a whole. Only the operator renames."""
         before = await self.get_workspace(workspace)
         changes: dict[str, Any] = {}
         if approval is not None:
@@ -91,8 +92,8 @@ class People(Bound):
                     f"there is no policy {approval[:80]!r}", hint="never, default or always"
                 )
             changes["approval"] = approval
-        if bounds is not None:
-            changes["bounds"] = user_rights.checked_bounds(bounds)
+        if limits is not None:
+            changes["limits"] = user_rights.checked_limits(limits)
         if name is not None and name != before.name:
             user_rights.check_operator(self._caller)
             changes["name"] = await self._free_name(name)
@@ -141,13 +142,14 @@ class People(Bound):
             raise user_rights.no_user(user)
         return found
 
+    @user_rights.takes_bounds
     async def add_user(
         self,
         name: str,
         *,
         role: UserRole = "member",
         capabilities: Collection[str] = (ANY_TOOL,),
-        bounds: UserLimits = UserLimits(),  # noqa: B008 - frozen
+        limits: UserLimits = UserLimits(),  # noqa: B008 - frozen
         workspace: str | None = None,
     ) -> User:
         """A new user of a workspace. For its admins."""
@@ -159,23 +161,24 @@ class People(Bound):
             name=user_rights.checked_name(name),
             role=user_rights.checked_role(role),
             capabilities=user_rights.checked_words(capabilities),
-            bounds=user_rights.checked_bounds(bounds),
+            limits=user_rights.checked_limits(limits),
         )
         await self._runtime.store.people.put_user(user)
         await self._tell(place.id, "user.added", user.id, name=user.name, role=user.role)
         return user
 
+    @user_rights.takes_bounds
     async def update_user(
         self,
         user: str,
         *,
         role: UserRole | None = None,
         capabilities: Collection[str] | None = None,
-        bounds: UserLimits | None = None,
+        limits: UserLimits | None = None,
         is_active: bool | None = None,
         workspace: str | None = None,
     ) -> User:
-        """Changes what is given and keeps the rest; `bounds` are given as a whole. Effective at once."""
+        """Changes what is given and keeps the rest; `limits` are given as a whole. Effective at once."""
         caller = self._caller
         place = await self._place(workspace)
         async with self._runtime.locks.of("workspace", place.id):
@@ -187,7 +190,7 @@ class People(Bound):
                 capabilities=before.capabilities
                 if capabilities is None
                 else user_rights.checked_words(capabilities),
-                bounds=before.bounds if bounds is None else user_rights.checked_bounds(bounds),
+                limits=before.limits if limits is None else user_rights.checked_limits(limits),
                 is_active=before.is_active if is_active is None else is_active,
             )
             if after == before:

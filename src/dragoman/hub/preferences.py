@@ -7,10 +7,11 @@ from typing import Literal
 from dragoman.errors import InvalidArguments, NotFound
 from dragoman.events import Event
 from dragoman.hub.bound import Bound
+from dragoman.hub.user_rights import takes_bounds
 from dragoman.names import did_you_mean
 from dragoman.people import Preferences, User, UserLimits
 
-BOUNDS = tuple(item.name for item in fields(UserLimits))
+LIMITS = tuple(item.name for item in fields(UserLimits))
 _IN_PARTS = frozenset({"cost_per_day"})
 _LARGEST = 2**53
 
@@ -38,29 +39,30 @@ class UserPreferences(Bound):
         caller = self._caller
         person = await self._runtime.directory.of(caller)
         user, chosen = person.user, person.user.preferences
-        app, workspace = self._runtime.directory.bounds, person.workspace.bounds
-        above = app.narrowed_by(workspace).narrowed_by(user.bounds)
+        app, workspace = self._runtime.directory.limits, person.workspace.limits
+        above = app.narrowed_by(workspace).narrowed_by(user.limits)
         if chosen.connectors is not None:
             seen = {connector.slug for connector in self._runtime.registry.list(caller)}
             chosen = replace(chosen, connectors=tuple(slug for slug in chosen.connectors if slug in seen))
         return PreferencesView(
             preferences=chosen,
             above=above,
-            in_force=above.narrowed_by(chosen.bounds),
-            tiers={"app": app, "workspace": workspace, "admin": user.bounds, "user": chosen.bounds},
+            in_force=above.narrowed_by(chosen.limits),
+            tiers={"app": app, "workspace": workspace, "admin": user.limits, "user": chosen.limits},
         )
 
+    @takes_bounds
     async def update(
         self,
         *,
         connectors: Sequence[str] | Literal["all"] | None = None,
         auto_load: bool | None = None,
-        bounds: Mapping[str, float | None] | None = None,
+        limits: Mapping[str, float | None] | None = None,
     ) -> PreferencesView:
         """Changes what is given and keeps the rest. Effective for the next call.
 
         `connectors` are those of a new thread, `auto_load` whether it starts with them or with none. In
-        `bounds`, None takes an own one away; one above what the tiers above allow is refused.
+        `limits`, None takes an own one away; one above what the tiers above allow is refused.
         """
         caller = self._caller
         above = (await self.get()).above
@@ -70,7 +72,7 @@ class UserPreferences(Bound):
             before,
             connectors=self._chosen(connectors, before),
             auto_load=before.auto_load if auto_load is None else auto_load,
-            bounds=narrowed_bounds(before.bounds, bounds or {}, above),
+            limits=narrowed_limits(before.limits, limits or {}, above),
         )
         if after != before:
             await self._runtime.store.people.put_user(replace(user, preferences=after))
@@ -117,13 +119,13 @@ class UserPreferences(Bound):
         )
 
 
-def narrowed_bounds(own: UserLimits, changes: Mapping[str, float | None], above: UserLimits) -> UserLimits:
+def narrowed_limits(own: UserLimits, changes: Mapping[str, float | None], above: UserLimits) -> UserLimits:
     """The own limits with the changes; `InvalidArguments` where one makes no sense or exceeds those above."""
     for name, value in changes.items():
-        if name not in BOUNDS:
+        if name not in LIMITS:
             raise InvalidArguments(
                 f"there is no limit {name[:80]!r}",
-                hint=did_you_mean(name[:80], [*BOUNDS]) or ", ".join(BOUNDS),
+                hint=did_you_mean(name[:80], [*LIMITS]) or ", ".join(LIMITS),
             )
         if value is None:
             own = replace(own, **{name: None})

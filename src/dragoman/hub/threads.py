@@ -153,9 +153,9 @@ class Threads(Bound):
         slugs = dict.fromkeys(
             (*kept, *(self._runtime.registry.get(name, caller).slug for name in connectors))
         )
-        limit = person.bounds.max_connectors_per_thread
+        limit = person.limits.max_connectors_per_thread
         if limit is not None and len(slugs) > limit:
-            is_own = person.user.preferences.bounds.max_connectors_per_thread == limit
+            is_own = person.user.preferences.limits.max_connectors_per_thread == limit
             change = "dragoman preferences set --max-connectors-per-thread" if is_own else "ask an admin"
             raise LimitReached(
                 f"a thread may have at most {limit} connectors, not {len(slugs)}",
@@ -204,7 +204,7 @@ class Threads(Bound):
             active = tuple(one.slug for one in self._runtime.active.usable(caller, person))
         notes = [f"{slug} is disabled" for slug in active if slug in seen and not seen[slug].enabled]
         left_out = [slug for slug in chosen or () if slug in seen and slug not in active]
-        limit = person.bounds.max_connectors_per_thread
+        limit = person.limits.max_connectors_per_thread
         if left_out:
             notes.append(f"at most {limit} may be active: {', '.join(left_out)} left out")
         return ThreadView(

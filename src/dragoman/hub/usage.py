@@ -76,15 +76,13 @@ class Usage(Bound):
         raise NotFound(f"there is no user {user[:80]!r}", hint="admins see the users of their workspace")
 
 
-def _use(person: Person, bound: str, used: dict[str, float], now: float) -> UsedLimit:
-    limit = getattr(person.bounds, bound)
-    is_bounded = limit is not None
+def _use(person: Person, name: str, used: dict[str, float], now: float) -> UsedLimit:
+    limit = getattr(person.limits, name)
+    is_limited = limit is not None
     return UsedLimit(
-        name=bound,
-        used=used.get(bound) if is_bounded else None,
+        name=name,
+        used=used.get(name) if is_limited else None,
         limit=limit,
-        set_by=set_by(person, bound) if is_bounded else None,
-        resets_at=datetime.fromtimestamp(end_of(bound, now), UTC)
-        if is_bounded and bound in SECONDS
-        else None,
+        set_by=set_by(person, name) if is_limited else None,
+        resets_at=datetime.fromtimestamp(end_of(name, now), UTC) if is_limited and name in SECONDS else None,
     )

@@ -1,15 +1,18 @@
 """Who may manage whom, and with how much. Pure rules over callers, users and keys; no store, no door."""
 
-from collections.abc import Collection, Iterable
+import warnings
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import fields
-from functools import reduce
+from functools import reduce, wraps
 from math import isfinite
-from typing import get_args
+from typing import ParamSpec, TypeVar, get_args
 
 from dragoman.errors import Conflict, Denied, InvalidArguments, InvalidName, NotFound
 from dragoman.people import KEY_SCOPES, KeyScope, User, UserLimits, UserRole
 from dragoman.scope import ANY_EXTRA, ANY_TOOL, LOCAL_USER, LOCAL_WORKSPACE, Caller, Way
 
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
 # What programs that act for a model may be given: no model approves, or changes what needs approval.
 MODEL_SCOPES: frozenset[KeyScope] = frozenset({"read", "call"})
 KEY_WAYS: tuple[Way, ...] = ("direct", "agent", "mcp")
@@ -71,14 +74,27 @@ def checked_words(capabilities: Collection[str]) -> frozenset[str]:
     return words
 
 
-def checked_bounds(bounds: UserLimits) -> UserLimits:
-    for item in fields(bounds):
-        value = getattr(bounds, item.name)
+def takes_bounds(method: Callable[Given, Result]) -> Callable[Given, Result]:
+    """For one version the keyword `limits` may also be given as `bounds`, its old name."""
+
+    @wraps(method)
+    def called(*args: Given.args, **kwargs: Given.kwargs) -> Result:
+        if "bounds" in kwargs:
+            warnings.warn("bounds= is now limits=", DeprecationWarning, stacklevel=2)
+            kwargs.setdefault("limits", kwargs.pop("bounds"))
+        return method(*args, **kwargs)
+
+    return called
+
+
+def checked_limits(limits: UserLimits) -> UserLimits:
+    for item in fields(limits):
+        value = getattr(limits, item.name)
         if value is not None and not (isfinite(value) and 0 <= value <= _LARGEST):
             raise InvalidArguments(
                 f"{item.name} must be a number of 0 or more", hint="leave it out for no limit"
             )
-    return bounds
+    return limits
 
 
 def checked_scopes(

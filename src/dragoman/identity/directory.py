@@ -1,4 +1,4 @@
-"""Who belongs where, with what bounds: workspaces and users in memory over the store's rows.
+"""Who belongs where, with what limits: workspaces and users in memory over the store's rows.
 
 A change by this process is seen at once, one by another process after `FRESH` seconds.
 """
@@ -48,17 +48,17 @@ _LOCAL_WORKSPACE = Workspace(id=LOCAL_WORKSPACE, name="local")
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """A user inside a workspace. `bounds` are those in force: the workspace's, the admin's and their own."""
+    """A user inside a workspace. `limits` are those in force: the workspace's, the admin's and their own."""
 
     workspace: Workspace
     user: User
-    bounds: UserLimits
+    limits: UserLimits
 
 
 class Directory:
-    def __init__(self, rows: PeopleStore, bounds: UserLimits = UserLimits()) -> None:  # noqa: B008 - frozen
+    def __init__(self, rows: PeopleStore, limits: UserLimits = UserLimits()) -> None:  # noqa: B008 - frozen
         self._rows = rows
-        self._bounds = bounds
+        self._limits = limits
         self._people: dict[tuple[str, str], tuple[float, Person]] = {}
         self._changes = 0
         # Fifty callers at once, every `FRESH` seconds, would otherwise read the same person fifty times.
@@ -66,13 +66,13 @@ class Directory:
         self._unrecorded = SingleFlight[tuple[str, str], Person]()
 
     @property
-    def bounds(self) -> UserLimits:
+    def limits(self) -> UserLimits:
         """What the app allows every user."""
-        return self._bounds
+        return self._limits
 
-    def allow(self, bounds: UserLimits) -> None:
+    def allow(self, limits: UserLimits) -> None:
         """The app allows something else from now on."""
-        self._bounds = bounds
+        self._limits = limits
         self._change()
         self._people.clear()
 
@@ -133,7 +133,7 @@ class Directory:
         changes, now = self._changes, monotonic()
         workspace = await self._workspace(caller.workspace)
         user = User(id=caller.user, workspace=caller.workspace, name=caller.user)
-        person = Person(workspace, user, self._bounds.narrowed_by(workspace.bounds))
+        person = Person(workspace, user, self._limits.narrowed_by(workspace.limits))
         self._remember((caller.workspace, caller.user), person, changes, now)
         return person
 
@@ -142,8 +142,8 @@ class Directory:
         if found is None:
             return None
         place = await self._workspace(workspace)
-        above = self._bounds.narrowed_by(place.bounds).narrowed_by(found.bounds)
-        return Person(place, found, above.narrowed_by(found.preferences.bounds))
+        above = self._limits.narrowed_by(place.limits).narrowed_by(found.limits)
+        return Person(place, found, above.narrowed_by(found.preferences.limits))
 
     async def _workspace(self, workspace: str) -> Workspace:
         return await self._rows.find_workspace(workspace) or Workspace(id=workspace, name=workspace)

@@ -144,7 +144,7 @@ async def ask(
     form: Mapping[str, str] | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """An object from the issuer, bounded in size and time; `form` is posted."""
+    """An object from the issuer, limited in size and time; `form` is posted."""
     limit = aiohttp.ClientTimeout(total=issuer.timeout)
     method = "GET" if form is None else "POST"
     async with session.request(

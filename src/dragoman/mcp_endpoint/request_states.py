@@ -1,6 +1,6 @@
 """What waits for a client of the 2026 era to come back, and the mark in `requestState` by which it is found.
 
-A ticket is for one caller at one address and is taken once. Bounded in number and in time; kept in memory,
+A ticket is for one caller at one address and is taken once. Limited in number and in time; kept in memory,
 so that after a restart there are none.
 """
 

@@ -197,7 +197,7 @@ def _batch(noted: Iterable[_Noted]) -> JournalBatch:
 
 @asynccontextmanager
 async def open_journal(rows: RunStore, tell: Callable[[Sequence[RunEvent]], None]) -> AsyncGenerator[Journal]:
-    """Writes while the block runs, and writes the rest within a bound at its end."""
+    """Writes while the block runs, and writes the rest within a time limit at its end."""
     journal = Journal(rows, tell)
     writer = asyncio.ensure_future(journal._keep())  # pyright: ignore[reportPrivateUsage]
     try:

@@ -1,4 +1,4 @@
-"""Values that leave the sandbox, as plain JSON of bounded size. Pure.
+"""Values that leave the sandbox, as plain JSON of limited size. Pure.
 
 A list may hold the same list a thousand times, and that one another: it arrives small and would be written
 large. So what would be written is counted while it is read, and reading stops at the limit.

@@ -169,14 +169,14 @@ class SqlPeople:
 
 def _workspace(row: RowMapping) -> Workspace:
     facts = dict(row)
-    facts["bounds"] = UserLimits(**facts["bounds"])
+    facts["limits"] = UserLimits(**facts["limits"])
     return Workspace(**facts)
 
 
 def _user_row(user: User) -> dict[str, Any]:
     facts = {column.name: getattr(user, column.name) for column in _users.columns}
     facts["capabilities"] = sorted(user.capabilities)
-    facts["bounds"] = asdict(user.bounds)
+    facts["limits"] = asdict(user.limits)
     facts["preferences"] = asdict(user.preferences)
     return facts
 
@@ -184,14 +184,14 @@ def _user_row(user: User) -> dict[str, Any]:
 def _user(row: RowMapping) -> User:
     facts = dict(row)
     facts["capabilities"] = frozenset(facts["capabilities"])
-    facts["bounds"] = UserLimits(**facts["bounds"])
+    facts["limits"] = UserLimits(**facts["limits"])
     facts["preferences"] = _preferences(facts["preferences"])
     return User(**facts)
 
 
 def _preferences(document: Mapping[str, Any]) -> Preferences:
     facts = dict(document)
-    facts["bounds"] = UserLimits(**facts["bounds"])
+    facts["limits"] = UserLimits(**facts["limits"])
     if facts["connectors"] is not None:
         facts["connectors"] = tuple(facts["connectors"])
     return Preferences(**facts)

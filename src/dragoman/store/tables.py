@@ -168,7 +168,7 @@ workspaces = Table(
     Column("id", Text, primary_key=True),
     Column("name", FreeText, nullable=False),
     Column("approval", Text, nullable=False),
-    Column("bounds", Document, nullable=False),
+    Column("limits", Document, nullable=False),
     Column("created_at", UtcDateTime, nullable=False),
 )
 
@@ -180,7 +180,7 @@ users = Table(
     Column("name", Text, nullable=False),
     Column("role", Text, nullable=False),
     Column("capabilities", Document, nullable=False),
-    Column("bounds", Document, nullable=False),
+    Column("limits", Document, nullable=False),
     Column("preferences", Document, nullable=False),
     Column("is_active", Boolean, nullable=False),
     Column("external", Text, unique=True),

@@ -11,7 +11,7 @@ from dragoman.telemetry.metrics import BOUNDS_MS, ConnectorMetrics
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _LABELS = ("workspace", "connector")
-# Every sixth bound: a factor of three, fine enough for a graph and kind to the one who stores it.
+# Every sixth bucket: a factor of three, fine enough for a graph and kind to the one who stores it.
 _SHOWN = range(0, len(BOUNDS_MS), 6)
 
 

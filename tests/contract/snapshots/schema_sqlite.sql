@@ -430,7 +430,7 @@ CREATE TABLE users (
     name TEXT NOT NULL,
     role TEXT NOT NULL,
     capabilities JSON NOT NULL,
-    bounds JSON NOT NULL,
+    limits JSON NOT NULL,
     preferences JSON NOT NULL,
     is_active BOOLEAN NOT NULL,
     external TEXT,
@@ -445,7 +445,7 @@ CREATE TABLE workspaces (
     id TEXT NOT NULL,
     name TEXT NOT NULL,
     approval TEXT NOT NULL,
-    bounds JSON NOT NULL,
+    limits JSON NOT NULL,
     created_at DATETIME NOT NULL,
     CONSTRAINT pk_workspaces PRIMARY KEY (id)
 );

@@ -1,4 +1,4 @@
-"""Requests to authorisation servers: bounded in size and time, no redirects, answers as JSON objects."""
+"""Requests to authorisation servers: limited in size and time, no redirects, answers as JSON objects."""
 
 import asyncio
 import json
@@ -61,7 +61,7 @@ async def _exchange(reach: Reach, method: str, url: str, **facts: Any) -> tuple[
                 **facts,
             ) as response,
         ):
-            body = await _bounded(response, url)
+            body = await _read_limited(response, url)
             return response.status, body
     except aiohttp.InvalidURL:
         raise ProtocolFault(f"{url[:200]!r} is no address") from None
@@ -71,7 +71,7 @@ async def _exchange(reach: Reach, method: str, url: str, **facts: Any) -> tuple[
         raise Unreachable(f"{url} cannot be reached: {plain(error)}", hint="try again later") from None
 
 
-async def _bounded(response: aiohttp.ClientResponse, url: str) -> bytes:
+async def _read_limited(response: aiohttp.ClientResponse, url: str) -> bytes:
     parts: list[bytes] = []
     size = 0
     async for chunk in response.content.iter_any():

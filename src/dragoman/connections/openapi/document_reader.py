@@ -127,7 +127,7 @@ class DocumentReader:
         kind = response.content_type
         if response.status != 200:
             return _Miss(str(place), response.status, f"{response.status} {kind}")
-        data = await _bounded(response, place)
+        data = await _read_limited(response, place)
         if is_html(data):
             return _Miss(str(place), 200, f"200 {kind}, an HTML page")
         if not data.strip():
@@ -184,7 +184,7 @@ def _next_place(here: URL, location: str) -> URL:
     return target
 
 
-async def _bounded(response: aiohttp.ClientResponse, place: URL) -> bytes:
+async def _read_limited(response: aiohttp.ClientResponse, place: URL) -> bytes:
     parts: list[bytes] = []
     size = response.content_length or 0
     if size <= LARGEST:

@@ -50,7 +50,7 @@ async def test_fifty_callers_at_once_get_exactly_what_the_hour_allows(
         used = await hub.acting_for(ADA).usage.show()
     assert ran == 30
     assert sum(output.ok for output in outputs) == 20
-    assert all(output.ok for output in (*others, *same_name)), "the bound is one user's"
+    assert all(output.ok for output in (*others, *same_name)), "the limit is one user's"
     error = next(output.error for output in outputs if not output.ok)
     assert error
     assert (error.code, error.retryable) == ("limit_reached", True)
@@ -59,7 +59,7 @@ async def test_fifty_callers_at_once_get_exactly_what_the_hour_allows(
     assert "hub.usage.show()" in (error.hint or "")
     assert error.retry_after is not None
     assert 0 < error.retry_after <= 3600
-    [use] = [one for one in used.uses if one.bound == "calls_per_hour"]
+    [use] = [one for one in used.uses if one.name == "calls_per_hour"]
     assert (use.used, use.limit, use.set_by) == (20, 20, "an admin")
 
 
@@ -120,7 +120,7 @@ async def test_a_cancelled_call_gives_its_place_back(tmp_path: Path, database_ur
         await begun.wait()
         assert not (await hub.acting_for(ADA).call("work")).ok
         [use] = [
-            one for one in (await hub.acting_for(ADA).usage.show()).uses if one.bound == "max_concurrency"
+            one for one in (await hub.acting_for(ADA).usage.show()).uses if one.name == "max_concurrency"
         ]
         assert use.used == 1
         call.cancel()
