@@ -22,6 +22,8 @@ Transport = Literal["stdio", "sse", "http"]
 Pin = Literal["off", "warn", "block"]
 Era = Literal["2025", "2026"]
 Policy = Literal["never", "default", "always"]
+OutputCheck = Literal["off", "warn", "strict"]
+ClientCapability = Literal["elicitation", "sampling", "roots"]
 Origin = Literal["files", "operator", "people"]
 
 _SECRET_NAME = re.compile(
@@ -69,6 +71,48 @@ class RetryPolicy(_Frozen):
             "Seconds that a wait between tries has at most.", LIMITS, "owner", label="Longest wait, seconds"
         ),
     ] = Field(default=30.0, ge=0, le=600)
+
+
+class ReconnectPolicy(_Frozen):
+    """How often, and after which waits, a lost connection is tried again. A call tries at once."""
+
+    attempts: Annotated[
+        int | None,
+        Setting(
+            "Most failed attempts in a row, after which only a call tries again.",
+            CONNECTION,
+            "owner",
+            label="Attempts to reconnect",
+            example="no limit",
+        ),
+    ] = Field(default=None, ge=1)
+    delay: Annotated[
+        float,
+        Setting(
+            "Seconds before the second attempt; the first is at once.",
+            CONNECTION,
+            "owner",
+            label="Wait before a second attempt, seconds",
+        ),
+    ] = Field(default=1.0, ge=0.1, le=3600)
+    factor: Annotated[
+        float,
+        Setting(
+            "By how much that wait grows with each attempt.",
+            CONNECTION,
+            "owner",
+            label="Growth of that wait",
+        ),
+    ] = Field(default=2.0, ge=1, le=10)
+    cap: Annotated[
+        float,
+        Setting(
+            "Seconds that the wait between attempts has at most.",
+            CONNECTION,
+            "owner",
+            label="Longest wait between attempts, seconds",
+        ),
+    ] = Field(default=30.0, ge=0.1, le=86400)
 
 
 class Auth(_Frozen):
@@ -451,6 +495,7 @@ class Configuration(_Frozen):
     auto_reconnect: Annotated[
         bool, Setting("Try again in the background.", CONNECTION, "owner", label="Reconnect by itself")
     ] = True
+    reconnect: ReconnectPolicy = ReconnectPolicy()
     connect_timeout: Annotated[
         float, Setting("Seconds to connect.", CONNECTION, "narrow", label="Time to connect, seconds")
     ] = Field(default=60.0, gt=0, le=3600)
@@ -482,9 +527,37 @@ class Configuration(_Frozen):
             example="no limit",
         ),
     ] = Field(default=None, ge=1)
+    client_capabilities: Annotated[
+        tuple[ClientCapability, ...],
+        Setting(
+            "What its server may ask for during a call: elicitation, sampling, roots.",
+            CONNECTION,
+            "owner",
+            label="The server may ask for",
+            flag="--client-capability",
+            ways=("command", "url"),
+        ),
+    ] = ("elicitation", "sampling", "roots")
     request_timeout: Annotated[
-        float, Setting("Seconds that a call may take.", LIMITS, "narrow", label="Time of a call, seconds")
-    ] = Field(default=60.0, gt=0, le=86400)
+        float | None,
+        Setting(
+            "Seconds that a call may take without progress; else as the app has it.",
+            LIMITS,
+            "narrow",
+            inherited=True,
+            label="Time of a call, seconds",
+            example="as the app has it",
+        ),
+    ] = Field(default=None, gt=0, le=86400)
+    max_request_time: Annotated[
+        float,
+        Setting(
+            "Seconds that a call may take in all, however much progress it makes.",
+            LIMITS,
+            "narrow",
+            label="Time of a call with progress, seconds",
+        ),
+    ] = Field(default=600.0, gt=0, le=86400)
     max_concurrency: Annotated[
         int, Setting("Most calls at once.", LIMITS, "narrow", label="Calls at once")
     ] = Field(default=32, ge=1, le=10000)
@@ -518,6 +591,17 @@ class Configuration(_Frozen):
             label="Keep results of reading tools, seconds",
         ),
     ] = Field(default=0.0, ge=0, le=86400)
+    output_check: Annotated[
+        OutputCheck,
+        Setting(
+            "What happens to a structured result that does not fit the tool's output schema.",
+            RESULTS,
+            "narrow",
+            strictness=("off", "warn", "strict"),
+            label="When a result does not fit its schema",
+            words={"off": "do nothing", "warn": "give it with a warning", "strict": "refuse it"},
+        ),
+    ] = "warn"
     max_result_bytes: Annotated[
         int,
         Setting(

@@ -1,6 +1,6 @@
 """How a noun describes its settings: once, beside the field, for every door.
 
-    request_timeout: Annotated[float, Setting("Seconds that a call may take.", "Limits", "owner")] = 60.0
+    connect_timeout: Annotated[float, Setting("Seconds to connect.", "Connection", "owner")] = 60.0
 
 works in a pydantic model and in a dataclass. The options of a command, the form of the console, the files
 people write, the rights and the page of the documentation are made from it. Knows none of them.
@@ -25,6 +25,7 @@ class Setting:
     `who` may change it: the operator alone, which is also what a field means that says nothing; owners on
     what is theirs; or, with `narrow`, besides those who manage what a tier above gave them, but only to make
     it stricter. `strictness` is what that means: the lower number, the later of these values, or any value.
+    One that is `inherited` has, where it has no value, that of the app, which may be any.
 
     Whoever changes a setting that `leads` somewhere decides where secrets go. `ways` are those by which a
     connector is reached that the setting belongs to, `when` the choices of its model's `kind`; none: all.
@@ -41,6 +42,7 @@ class Setting:
     metavar: str = ""
     example: str = ""
     strictness: Literal["lower", "any"] | tuple[str | bool, ...] = "lower"
+    inherited: bool = False
     leads: bool = False
     ways: tuple[str, ...] = ()
     when: tuple[str, ...] = ()
@@ -126,6 +128,8 @@ class Described:
         order = self.setting.strictness
         if order == "any":
             return True
+        if self.setting.inherited and (before is None or after is None):
+            return False
         if order == "lower":
             return after is not None and (before is None or after < before)
         # What no value means is decided elsewhere: only the strictest is surely no wider.

@@ -102,6 +102,9 @@ class Settings:
     rollout_users: Annotated[tuple[str, ...], Setting("Users who do in any case.", _ROLLOUT)] = ()
     rollout_sample: Annotated[int, Setting("Fewest runs of each way that are compared.", _ROLLOUT)] = 20
     rollout_hours: Annotated[float, Setting("Hours whose runs are compared.", _ROLLOUT)] = 24.0
+    request_timeout: Annotated[
+        float, Setting("Seconds that a call may take where its connector says nothing else.", _RESOURCES)
+    ] = 60.0
     approval_wait: Annotated[float, Setting("Seconds that a call waits for a person.", _RESOURCES)] = 120.0
     keep_audit_days: Annotated[float, Setting("Days that the audit trail is kept.", _RESOURCES)] = 365.0
     max_servers: Annotated[int, Setting("Most open connections at once.", _RESOURCES)] = 64

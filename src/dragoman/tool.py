@@ -149,6 +149,8 @@ class AdmittedCall:
 class ClientChannel(Protocol):
     """The way back to the client whose call this is: to tell it of progress, and to ask it.
 
+    `capabilities` are MCP's, for what it can be asked. A person has `patience` seconds to answer, None is as
+    long as the question lasts.
     `inputs` are its answers where it `retries` a request that asked for input; `pending` is then what the
     server asked for, and `refused` the server's own no (code, message, data), for the door to pass on.
     A request that asked was `admitted`; the one that `continues` it is a part of the same call, for which
@@ -159,6 +161,7 @@ class ClientChannel(Protocol):
     inputs: Mapping[str, Any]
     retries: bool
     wants_progress: bool
+    patience: float | None
     pending: Mapping[str, Any] | None
     refused: tuple[int, str, Any] | None
     admitted: AdmittedCall | None
@@ -166,8 +169,8 @@ class ClientChannel(Protocol):
 
     async def progress(self, progress: float, total: float | None, message: str | None) -> None: ...
 
-    async def ask(self, method: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Its answer. Raises `InputRequired` when it cannot be asked."""
+    async def ask(self, method: str, params: Mapping[str, Any], connector: str) -> Mapping[str, Any]:
+        """Its answer to the connector's server. Raises `InputRequired` when it cannot be asked."""
         ...
 
 
@@ -262,13 +265,17 @@ class CallError:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallMetadata:
-    """Circumstances of a call. `handle` reads the rest of a result that was cut."""
+    """Circumstances of a call. `handle` reads the rest of a result that was cut.
+
+    `duration_ms` is without the time that people took to answer, which is `waited_ms`.
+    """
 
     request_id: str
     connector: str | None = None
     original_name: str | None = None
     version: int | None = None
     duration_ms: float = 0.0
+    waited_ms: float = 0.0
     content_type: str | None = None
     truncated: bool = False
     handle: str | None = None

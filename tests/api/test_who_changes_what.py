@@ -29,8 +29,10 @@ BASES: dict[str, dict[str, Any]] = {
 MIDDLE: dict[str, Any] = {
     "approval": "default",
     "pin": "warn",
+    "output_check": "warn",
     "connect_timeout": 30,
     "request_timeout": 30,
+    "max_request_time": 30,
     "max_servers": 5,
     "max_concurrency": 5,
     "shared_concurrency": 5,
@@ -57,6 +59,8 @@ CHANGES: dict[str, tuple[str, dict[str, Any]]] = {
     "isolation": ("far", {"isolation": "thread"}),
     "deferred": ("far", {"deferred": True}),
     "retry": ("far", {"retry": {"tries": 1}}),
+    "reconnect": ("far", {"reconnect": {"attempts": 1}}),
+    "client_capabilities": ("far", {"client_capabilities": []}),
     "document_ttl": ("api", {"document_ttl": 9}),
     "idle_ttl": ("far", {"idle_ttl": 9}),
     "cache_ttl": ("far", {"cache_ttl": 9}),
@@ -68,14 +72,16 @@ CHANGES: dict[str, tuple[str, dict[str, Any]]] = {
 STRICTER: dict[str, Any] = {
     "approval": "always",
     "pin": "block",
-    **dict.fromkeys(("connect_timeout", "request_timeout"), 20),
+    "output_check": "strict",
+    **dict.fromkeys(("connect_timeout", "request_timeout", "max_request_time"), 20),
     **dict.fromkeys(("max_servers", "max_concurrency", "shared_concurrency", "calls_per_minute"), 4),
     **dict.fromkeys(("max_result_bytes", "max_message_bytes"), 4000),
 }
 LAXER: dict[str, Any] = {
     "approval": "never",
     "pin": "off",
-    **dict.fromkeys(("connect_timeout", "request_timeout"), 40),
+    "output_check": "off",
+    **dict.fromkeys(("connect_timeout", "request_timeout", "max_request_time"), 40),
     **dict.fromkeys(("max_servers", "max_concurrency", "shared_concurrency", "calls_per_minute"), 6),
     **dict.fromkeys(("max_result_bytes", "max_message_bytes"), 6000),
 }

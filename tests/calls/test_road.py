@@ -170,7 +170,7 @@ async def test_a_caller_may_shorten_the_time_but_never_lengthen_it(
         await world.offer("echo", echo)
         before = asyncio.get_running_loop().time()
         await world.road.call(ToolCall(tool="mcp_shop_echo", timeout=asked), LOCAL_CALLER)
-        assert world.shop.calls[0].deadline - before == pytest.approx(allowed, abs=patient(0.5))
+        assert world.shop.calls[0].deadline.at - before == pytest.approx(allowed, abs=patient(0.5))
 
 
 async def test_a_timeout_of_nothing_is_refused(sqlite_url: str) -> None:

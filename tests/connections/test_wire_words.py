@@ -14,7 +14,7 @@ from dragoman.connections.retry import RetrySchedule, backoff
 from dragoman.connections.sse_events import EventDecoder, EventTooLarge, ServerEvent
 from dragoman.connections.wire import decode
 from dragoman.connections.wire_faults import WireFault, explained
-from dragoman.connector import RetryPolicy
+from dragoman.connector import ReconnectPolicy, RetryPolicy
 from dragoman.errors import ConnectTimeout, InvalidConfig, ProtocolFault, Uncertain, Unreachable
 
 STREAM = (
@@ -31,7 +31,7 @@ EVENTS = [
 
 
 def tried(count: int) -> RetrySchedule:
-    tries = RetrySchedule(RetryPolicy(), deadline=1000)
+    tries = RetrySchedule(RetryPolicy())
     tries.count = count
     return tries
 
@@ -81,7 +81,7 @@ def test_an_unknown_outcome_of_an_unsafe_call_is_uncertain_and_not_repeated(kind
     fault = WireFault(kind, "it broke")  # pyright: ignore[reportArgumentType]
     assert isinstance(fault.as_error("a/b", safe=False), Uncertain)
     assert not fault.may_be_repeated(safe=False)
-    assert tried(1).pause_after(fault, False, now=0) is None
+    assert tried(1).pause_after(fault, False, left=1000) is None
 
 
 @pytest.mark.parametrize("kind", ["refused", "session_unknown"])
@@ -93,38 +93,46 @@ def test_what_never_ran_is_repeated_even_if_unsafe(kind: str) -> None:
 
 def test_a_lost_request_that_was_never_sent_is_repeated_at_once() -> None:
     fault = WireFault("lost", "gone", sent=False)
-    assert tried(1).pause_after(fault, False, now=0) == 0.0
+    assert tried(1).pause_after(fault, False, left=1000) == 0.0
     assert isinstance(fault.as_error("a/b", safe=False), Unreachable)
 
 
 def test_retry_after_takes_the_place_of_the_pause() -> None:
     fault = WireFault("rate_limited", "slow down", retry_after=7.0)
-    assert tried(1).pause_after(fault, True, now=0) == 7.0
-    assert tried(1).pause_after(fault, True, now=995) is None, "the deadline comes first"
-    assert tried(1).pause_after(fault, False, now=0) is None
+    assert tried(1).pause_after(fault, True, left=1000) == 7.0
+    assert tried(1).pause_after(fault, True, left=5) is None, "the deadline comes first"
+    assert tried(1).pause_after(fault, False, left=1000) is None
 
 
 def test_pauses_grow_to_their_cap_and_end() -> None:
-    tries = RetrySchedule(RetryPolicy(tries=6, delay=1, factor=3, cap=10), deadline=1000)
+    tries = RetrySchedule(RetryPolicy(tries=6, delay=1, factor=3, cap=10))
     found: list[float | None] = []
     for tries.count in range(1, 7):
-        found.append(tries.pause(now=0))
+        found.append(tries.pause(left=1000))
     assert found == [1, 3, 9, 10, 10, None]
 
 
 def test_the_pause_after_a_repeat_at_once_is_the_longer_one() -> None:
     """A server that restarts needs its second or two: three tries within one would all be too early."""
     tries = tried(1)
-    assert tries.pause_after(WireFault("lost", "gone"), True, now=0) == 0.0
+    assert tries.pause_after(WireFault("lost", "gone"), True, left=1000) == 0.0
     tries.count = 2
-    assert tries.pause_after(WireFault("refused", "not yet"), True, now=0) == 2.0
+    assert tries.pause_after(WireFault("refused", "not yet"), True, left=1000) == 2.0
 
 
 def test_backoff_grows_to_half_a_minute_and_never_ends() -> None:
-    assert backoff(0) == 0
-    assert 0.8 < backoff(1) < 1.2
-    assert 3.3 < backoff(3) < 4.7
-    assert all(25 < backoff(attempt) < 35 for attempt in (6, 60, 6000))
+    policy = ReconnectPolicy()
+    assert backoff(policy, 0) == 0
+    assert 0.8 < (backoff(policy, 1) or 0) < 1.2
+    assert 3.3 < (backoff(policy, 3) or 0) < 4.7
+    assert all(25 < (backoff(policy, attempt) or 0) < 35 for attempt in (6, 60, 6000))
+
+
+def test_backoff_is_what_the_connector_says_and_ends_with_its_last_attempt() -> None:
+    policy = ReconnectPolicy(attempts=3, delay=10, factor=3, cap=60)
+    assert 8 < (backoff(policy, 1) or 0) < 12
+    assert 25 < (backoff(policy, 2) or 0) < 35
+    assert backoff(policy, 3) is None
 
 
 def test_the_one_cause_is_found_in_nested_groups() -> None:

@@ -177,8 +177,8 @@ async def test_over_stdio_nobody_is_asked_where_it_may_be_another(
 
 async def test_who_comes_back_too_late_has_declined_and_gets_the_result(tmp_path: Path) -> None:
     with HttpProcess(tmp_path, program="asking_server.py") as server:
-        async with open_door(tmp_path / "home") as door:
-            await door.hub.connectors.add("all", url=server.url, request_timeout=patient(1))
+        async with open_door(tmp_path / "home", approval_wait=patient(0.5)) as door:
+            await door.hub.connectors.add("all", url=server.url)
             call = {"name": "introduce", "arguments": {}}
             asked = await ask(door, call)
 

@@ -23,6 +23,8 @@ _CERTAIN: dict[str, Any] = {
     "auth.kind": "oauth",
     "auth.issuer": "https://login.example",
     "isolation": "thread",
+    "request_timeout": 7.5,
+    "client_capabilities": ("elicitation",),
     "headers": {"X-Region": "north"},
     "env": {"REGION": "north"},
 }

@@ -16,7 +16,7 @@ from typing import Any
 import protocol
 from toolbox import CHANGES_LIST, Json, Log, Toolbox, spawn_grandchild, text
 
-SLOW = frozenset({"sleep", "sleep_send", "progress", "hang_process", "ask_client"})
+SLOW = frozenset({"sleep", "sleep_send", "progress", "steps", "hang_process", "ask_client"})
 
 
 def arguments() -> argparse.Namespace:
@@ -186,6 +186,24 @@ class Server:
             if token is not None:
                 self.send(protocol.progress(token, done + 1, n))
         return text(f"{n} steps, {'told' if token is not None else 'untold'}")
+
+    def _tool_steps(self, request_id: Any, params: Json, count: int, seconds: float) -> Json | None:
+        """So many steps of so many seconds, each told; without a token it is only slow."""
+        token = (params.get("_meta") or {}).get("progressToken")
+        for done in range(count):
+            if not self._wait(request_id, seconds):
+                return None
+            if token is not None:
+                self.send(protocol.progress(token, done + 1, count))
+        return text(f"{count} steps")
+
+    def _tool_answer(self, request_id: Any, params: Json, result: Json) -> None:
+        """Answers with just this, whatever a result should look like."""
+        self.send(protocol.answer(request_id, result))
+
+    def _tool_send_and_answer(self, request_id: Any, params: Json, text: str, result: Json) -> None:
+        self._tools.write(text)
+        self.send(protocol.answer(request_id, result))
 
     def _tool_hang_process(self, request_id: Any, params: Json) -> Json:
         os.kill(os.getpid(), signal.SIGSTOP)

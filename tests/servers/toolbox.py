@@ -51,6 +51,14 @@ TOOLS: dict[str, tuple[Json, list[str], Json]] = {
     "change_tool": ({"name": STRING}, ["name"], WRITES),
     "progress": ({"n": INTEGER}, ["n"], READ_ONLY),
     "ask_client": ({}, [], READ_ONLY),
+    "answer": ({"result": {"type": "object"}}, ["result"], READ_ONLY),
+    "send_and_answer": ({"text": STRING, "result": {"type": "object"}}, ["text", "result"], WRITES),
+    "steps": ({"count": INTEGER, "seconds": NUMBER}, ["count", "seconds"], READ_ONLY),
+}
+MEASURES: Json = {
+    "type": "object",
+    "properties": {"size": {"type": "integer"}, "unit": {"enum": ["cm", "in"]}},
+    "required": ["size"],
 }
 STRICT: Json = {
     "type": "object",
@@ -102,6 +110,9 @@ class Toolbox:
                 "annotations": READ_ONLY,
             }
         )
+        for name, marks in (("measure", READ_ONLY), ("send_measure", WRITES)):
+            made = self._definition(name, {"found": {}}, [], marks)
+            tools.append({**made, "outputSchema": MEASURES})
         tools += [self._definition(name, {"text": STRING}, [], READ_ONLY) for name in self._extra]
         return tools
 
@@ -176,6 +187,13 @@ class Toolbox:
         self, session: str, ignore_sigterm: bool = False, detached: bool = False
     ) -> Json:
         return structured({"pid": spawn_grandchild(ignore_sigterm, detached)})
+
+    def _run_measure(self, session: str, found: Any = None) -> Json:
+        return text("measured") if found is None else text("measured", structuredContent=found)
+
+    def _run_send_measure(self, session: str, found: Any = None) -> Json:
+        self.write("measured")
+        return self._run_measure(session, found)
 
     def _run_stderr(self, session: str, text: str) -> Json:
         print(text, file=sys.stderr, flush=True)

@@ -170,13 +170,17 @@ class CallErrorShape(Shape):
 
 
 class CallMetadataShape(Shape):
-    """`handle` reads the whole of a result that was cut: GET /api/results/{handle}."""
+    """`handle` reads the whole of a result that was cut: GET /api/results/{handle}.
+
+    `duration_ms` is without `waited_ms`, the time that people took to answer.
+    """
 
     request_id: str
     connector: str | None
     original_name: str | None
     version: int | None
     duration_ms: float
+    waited_ms: float
     content_type: str | None
     truncated: bool
     handle: str | None

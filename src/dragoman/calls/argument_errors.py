@@ -1,4 +1,4 @@
-"""What is wrong with arguments, in words for the one who wrote them. Pure.
+"""What is wrong with arguments, and with other values that a schema describes, in words for people. Pure.
 
 A value is never repeated: it may be a secret. Only its type, its place and what was expected are named.
 """
@@ -25,10 +25,10 @@ _WORDS = {
 }
 
 
-def complaint(errors: Iterable[ValidationError]) -> str:
-    """One sentence for the first few errors."""
+def complaint(errors: Iterable[ValidationError], noun: str = "argument") -> str:
+    """One sentence for the first few errors. `noun` is what one of the values is called."""
     found = list(islice(errors, _MOST + 1))
-    text = "; ".join(_sentence(error) for error in found[:_MOST])
+    text = "; ".join(_sentence(error, noun) for error in found[:_MOST])
     return f"{text}; and more" if len(found) > _MOST else text
 
 
@@ -47,17 +47,17 @@ def known_names(schema: Mapping[str, Any]) -> list[str]:
     return list(cast("Mapping[str, Any]", properties)) if isinstance(properties, Mapping) else []
 
 
-def _sentence(error: ValidationError) -> str:
+def _sentence(error: ValidationError, noun: str) -> str:
     where = _place(error.instance_path)
     kind = error.kind
     if isinstance(kind, Kind.Required):
         inside = f" of {where}" if where else ""
-        return f"the argument {kind.property!r}{inside} is missing"
+        return f"the {noun} {kind.property!r}{inside} is missing"
     if isinstance(kind, Kind.AdditionalProperties | Kind.UnevaluatedProperties):
         names = ", ".join(repr(name[:100]) for name in kind.unexpected[:10])
         inside = f" inside {where}" if where else ""
-        return f"unknown {'argument' if len(kind.unexpected) == 1 else 'arguments'} {names}{inside}"
-    return f"{f'the argument {where}' if where else 'the whole of the arguments'} {_fault(error)}"
+        return f"unknown {noun if len(kind.unexpected) == 1 else f'{noun}s'} {names}{inside}"
+    return f"{f'the {noun} {where}' if where else f'the whole of the {noun}s'} {_fault(error)}"
 
 
 def _fault(error: ValidationError) -> str:

@@ -106,7 +106,9 @@ def _hash(arguments: Mapping[str, Any]) -> str | None:
 def _entry(finished: FinishedCall, hash: str | None) -> AuditEntry:
     caller, connector = finished.caller, finished.connector
     return AuditEntry(
-        time=datetime.fromtimestamp(finished.started_at + finished.duration_ms / 1000, UTC),
+        time=datetime.fromtimestamp(
+            finished.started_at + (finished.duration_ms + finished.waited_ms) / 1000, UTC
+        ),
         workspace=caller.workspace,
         user=caller.user,
         agent=caller.agent,

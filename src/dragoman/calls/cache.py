@@ -55,9 +55,13 @@ class ResultCache:
             self._drop(key)
             return None
         self._entries.move_to_end(key)
-        result, content, content_type, has_structured = orjson.loads(body)
+        result, content, content_type, has_structured, warnings = orjson.loads(body)
         return ShapedResult(
-            result=result, content=tuple(content), content_type=content_type, has_structured=has_structured
+            result=result,
+            content=tuple(content),
+            content_type=content_type,
+            has_structured=has_structured,
+            warnings=tuple(warnings),
         )
 
     def keep(self, key: Key, tool: Tool, connector: Connector, shaped: ShapedResult) -> None:
@@ -65,7 +69,15 @@ class ResultCache:
         if shaped.is_error or shaped.size is not None:
             return
         try:
-            body = orjson.dumps((shaped.result, shaped.content, shaped.content_type, shaped.has_structured))
+            body = orjson.dumps(
+                (
+                    shaped.result,
+                    shaped.content,
+                    shaped.content_type,
+                    shaped.has_structured,
+                    shaped.warnings,
+                )
+            )
         except TypeError:
             return  # a native tool may return what JSON cannot hold
         if len(body) > _MAX_ENTRY:

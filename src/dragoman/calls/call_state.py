@@ -1,11 +1,14 @@
 """One call on its way: what is known of it so far, and the output it ends with."""
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from time import perf_counter, time
 from typing import Any
 
+from dragoman.calls.call_channel import CallChannel
 from dragoman.calls.outputs import ShapedResult
 from dragoman.calls.records import FinishedCall
+from dragoman.connections.deadline import Deadline
 from dragoman.connector import Connector
 from dragoman.errors import DragomanError, Internal, ToolFailed
 from dragoman.scope import Caller
@@ -19,11 +22,14 @@ class CallState:
 
     __slots__ = (
         "_started",
+        "_waited",
         "arguments",
         "attempts",
         "call",
         "caller",
+        "channel",
         "connector",
+        "deadline",
         "handle",
         "started_at",
         "tool",
@@ -34,6 +40,7 @@ class CallState:
 
     def __init__(self, call: ToolCall, caller: Caller) -> None:
         self._started = perf_counter()
+        self._waited = 0.0
         self.started_at = time()
         self.call = call
         self.caller = caller
@@ -41,6 +48,8 @@ class CallState:
         self.connector: Connector | None = None
         self.arguments: Mapping[str, Any] | None = None
         self.warnings: tuple[str, ...] = ()
+        self.deadline: Deadline | None = None
+        self.channel: CallChannel | None = None
         self.handle: str | None = None
         self.attempts = 1
         self.was_sent = False
@@ -50,6 +59,15 @@ class CallState:
     def tool_name(self) -> str:
         """The public name once the tool is found; until then what was asked for."""
         return self.tool.name if self.tool else str(self.call.tool)[:200]
+
+    @contextmanager
+    def waiting(self) -> Generator[None]:
+        """A person may be asked: what that takes is no latency."""
+        began = perf_counter()
+        try:
+            yield
+        finally:
+            self._waited += perf_counter() - began
 
     def arrived(self, shaped: ShapedResult, redactor: Redactor) -> ToolOutput:
         if shaped.is_error:
@@ -109,13 +127,17 @@ class CallState:
             code=error.code if error else None if output else "cancelled",
             message=error.message[:500] if error else None if output else "the caller went away",
             duration_ms=output.metadata.duration_ms if output else self._elapsed_ms(),
+            waited_ms=self._waited_ms(),
             attempts=self.attempts,
             started_at=self.started_at,
             version=self.tool.version if self.tool else None,
         )
 
     def _elapsed_ms(self) -> float:
-        return (perf_counter() - self._started) * 1000
+        return (perf_counter() - self._started) * 1000 - self._waited_ms()
+
+    def _waited_ms(self) -> float:
+        return (self._waited + (self.deadline.waited if self.deadline else 0.0)) * 1000
 
     def _metadata(self, shaped: ShapedResult | None) -> CallMetadata:
         tool = self.tool
@@ -125,11 +147,18 @@ class CallState:
             original_name=tool.definition.original_name if tool else None,
             version=tool.version if tool else None,
             duration_ms=self._elapsed_ms(),
+            waited_ms=self._waited_ms(),
             content_type=shaped.content_type if shaped else None,
             truncated=shaped is not None and shaped.size is not None,
             handle=self.handle,
             size=shaped.size if shaped else None,
             cached=self.was_cached,
             attempts=self.attempts,
-            warnings=self.warnings,
+            warnings=self._all_warnings(shaped),
         )
+
+    def _all_warnings(self, shaped: ShapedResult | None) -> tuple[str, ...]:
+        told = self.warnings
+        if shaped is not None and shaped.warnings:
+            told = (*told, *shaped.warnings)
+        return (*told, *self.channel.warnings) if self.channel and self.channel.warnings else told

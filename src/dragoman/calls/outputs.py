@@ -38,6 +38,7 @@ class ShapedResult:
     size: int | None = None
     has_structured: bool = False
     meta: Mapping[str, Any] | None = None
+    warnings: tuple[str, ...] = ()
 
 
 def shape(raw: RawResult, limit: int) -> ShapedResult:

@@ -34,6 +34,7 @@ class FinishedCall:
     attempts: int
     started_at: float
     version: int | None = None
+    waited_ms: float = 0.0  # for people: no part of the duration
 
 
 class Recorder(BatchFlusher[FinishedCall]):

@@ -11,13 +11,16 @@ from dragoman.access import AccessRules, ApprovalGate, Budgets, ConcurrencyLimit
 from dragoman.calls.arguments import ArgumentValidator
 from dragoman.calls.audit import Auditor
 from dragoman.calls.cache import ResultCache
+from dragoman.calls.call_channel import CallChannel
 from dragoman.calls.call_state import CallState
 from dragoman.calls.kept_results import ResultKeeper
+from dragoman.calls.output_schemas import OutputValidator
 from dragoman.calls.outputs import ShapedResult, shape, tokens_in
 from dragoman.calls.records import FinishedCall, Recorder
 from dragoman.catalog import Catalog
+from dragoman.connections.deadline import Deadline
 from dragoman.connections.source import SourceCall, Sources
-from dragoman.connector import Connector
+from dragoman.connector import Configuration, Connector
 from dragoman.errors import DragomanError, InvalidArguments, ToolChanged
 from dragoman.events import Event, Events
 from dragoman.scope import Caller
@@ -46,11 +49,14 @@ class Road:
         cache: ResultCache | None = None,
         spans: Spans | None = None,
         redactor: Redactor | None = None,
+        request_timeout: float = 60.0,
     ) -> None:
+        """`request_timeout` is for connectors that have none of their own."""
         self._catalog = catalog
         self._connector_of = connector_of or catalog.connector_of
         self._access = access
         self._arguments = arguments or ArgumentValidator()
+        self._outputs = OutputValidator()
         self._approvals = approvals
         self._limits = limits
         self._budgets = budgets
@@ -62,6 +68,7 @@ class Road:
         self._events = events
         self._spans = spans or Spans()
         self._redactor = redactor or Redactor()
+        self._request_timeout = request_timeout
 
     async def call(self, call: ToolCall, caller: Caller) -> ToolOutput:
         """Whatever goes wrong is an output that says so; only cancellation gets out as an exception."""
@@ -111,7 +118,9 @@ class Road:
             and channel.continues.covers(tool, arguments)
         ):
             return
-        if await self._approvals.admit(tool, connector, state.caller, arguments, call):
+        with state.waiting():
+            was_asked = await self._approvals.admit(tool, connector, state.caller, arguments, call)
+        if was_asked:
             await self._check_again(state)
 
     async def _check_again(self, state: CallState) -> None:
@@ -126,20 +135,24 @@ class Road:
     ) -> ShapedResult:
         """Limit → call → normalise. The wait for a place counts against the same deadline."""
         caller = state.caller
-        deadline = _deadline(state.call.timeout, connector.configuration.request_timeout)
+        deadline = state.deadline = self._deadline(state.call.timeout, connector.configuration)
+        channel = state.channel = CallChannel(state.call.channel, connector, deadline)
         call = SourceCall(
             connector=connector,
             tool=tool,
             arguments=arguments,
             caller=caller,
             deadline=deadline,
-            channel=state.call.channel,
+            channel=channel,
         )
-        ticket = await self._budgets.enter(state.call, tool, connector, caller, deadline)
+        ticket = await self._budgets.enter(state.call, tool, connector, caller, deadline.at)
         try:
             if state.call.witness is not None:
                 await state.call.witness.departs(tool.definition.annotations.is_safe_to_repeat)
-            shaped = shape(await self._send(state, call), connector.configuration.max_result_bytes)
+            raw = await self._send(state, call)
+            flaws = self._outputs.check(tool, connector, raw)
+            shaped = shape(raw, connector.configuration.max_result_bytes)
+            shaped.warnings = flaws
         except BaseException:
             if ticket is not None:
                 await self._budgets.leave(ticket, tokens_in(arguments, None))
@@ -154,7 +167,7 @@ class Road:
         connector = call.connector
         gate = self._limits.gate(connector)
         if not gate.try_enter(connector.configuration.max_concurrency):
-            await gate.enter(connector, call.deadline)
+            await gate.enter(connector, call.deadline.at)
         try:
             state.was_sent = True
             raw = await self._sources.call(call)
@@ -162,6 +175,17 @@ class Road:
             gate.leave(connector)
         state.attempts = raw.attempts
         return raw
+
+    def _deadline(self, asked: float | None, configuration: Configuration) -> Deadline:
+        """A caller may shorten the connector's time, never lengthen it; then progress does not either."""
+        allowed = configuration.request_timeout or self._request_timeout
+        if asked is None:
+            return Deadline(allowed, configuration.max_request_time)
+        if not asked > 0:
+            raise InvalidArguments(
+                "the timeout must be more than 0 seconds", hint="leave it out for the default"
+            )
+        return Deadline(min(asked, allowed))
 
     def _record(self, state: CallState, output: ToolOutput | None, span: CallSpan | None) -> None:
         finished = state.finished(output)
@@ -199,10 +223,3 @@ class Road:
                     data=data,
                 )
             )
-
-
-def _deadline(asked: float | None, allowed: float) -> float:
-    """On the event loop's clock. A caller may shorten the connector's time, never lengthen it."""
-    if asked is not None and not asked > 0:
-        raise InvalidArguments("the timeout must be more than 0 seconds", hint="leave it out for the default")
-    return asyncio.get_running_loop().time() + (allowed if asked is None else min(asked, allowed))

@@ -52,7 +52,12 @@ class Opener(Protocol):
     """How the owner gets a session; the pool fills it in."""
 
     def __call__(
-        self, connector: Connector, on_notice: Callable[[ServerNotice], None], on_wire: Callable[[Wire], None]
+        self,
+        connector: Connector,
+        on_notice: Callable[[ServerNotice], None],
+        on_wire: Callable[[Wire], None],
+        *,
+        can_ask: bool,
     ) -> AbstractAsyncContextManager[McpSession]: ...
 
 
@@ -73,9 +78,12 @@ class Connection:
         opener: Opener,
         observer: ConnectionObserver,
         watching: ResourceSubscriptions,
+        *,
+        can_ask: bool,
     ) -> None:
         self.connector = connector
         self.identity = identity
+        self._can_ask = can_ask
         self.usage = ConnectionLeases()
         self.on_notice: Callable[[Connection, ServerNotice], None] = lambda link, notice: None
         self._opener = opener
@@ -102,6 +110,11 @@ class Connection:
     def is_open(self) -> bool:
         """Whether it holds, or is about to hold, something that costs a process or a socket."""
         return self._session is not None or self._phase.state in ("connecting", "reconnecting")
+
+    @property
+    def takes_questions(self) -> bool:
+        """Whether its server may ask: the 2026 era says so with each request, the 2025 era as it begins."""
+        return self._can_ask or self.connector.era == "2026"
 
     def status(self) -> ConnectionStatus:
         phase, wire = self._phase, self._wire
@@ -134,11 +147,10 @@ class Connection:
         """One tool call with its deadline, its retries and its honest outcome."""
         safe = call.tool.definition.annotations.is_safe_to_repeat
         subject = f"{self.connector.slug}/{call.tool.original_name}"
-        tries = RetrySchedule(self.connector.configuration.retry, call.deadline)
-        clock = asyncio.get_running_loop().time
+        tries = RetrySchedule(self.connector.configuration.retry)
         has_left = False
         try:
-            async with asyncio.timeout_at(call.deadline):
+            async with call.deadline.enforced():
                 while True:
                     tries.count += 1
                     try:
@@ -150,10 +162,10 @@ class Connection:
                     except WireFault as fault:
                         self._notice(fault)
                         has_left = has_left and not fault.never_ran
-                        if (pause := tries.pause_after(fault, safe, clock())) is None:
+                        if (pause := tries.pause_after(fault, safe, call.deadline.left)) is None:
                             raise self._told(fault, subject, safe) from None
                     except (Unreachable, ConnectTimeout):
-                        if (pause := tries.pause(clock())) is None:
+                        if (pause := tries.pause(call.deadline.left)) is None:
                             raise
                     await asyncio.sleep(pause)
         except TimeoutError:
@@ -165,7 +177,7 @@ class Connection:
         """A request that is no call of a tool. The server's own no is on the line as well."""
         subject = f"{self.connector.slug}: {question.method}"
         try:
-            async with asyncio.timeout_at(question.deadline):
+            async with question.deadline.enforced():
                 session = self._session or await self.ready()
                 return await session.ask(question)
         except TimeoutError:
@@ -244,7 +256,9 @@ class Connection:
         started = asyncio.get_running_loop().time()
         end: DragomanError | None = None
         try:
-            async with self._opener(self.connector, self._take_notice, self._take_wire) as session:
+            async with self._opener(
+                self.connector, self._take_notice, self._take_wire, can_ask=self._can_ask
+            ) as session:
                 self._opened(session, asyncio.get_running_loop().time() - started)
                 upkeep = Upkeep(self.connector.configuration, self.usage, self._watching, self._take_notice)
                 try:
@@ -293,7 +307,8 @@ class Connection:
             is_relapse = asyncio.get_running_loop().time() - self._opened_at < _SHORT_LIFE
             self._relapses = self._relapses + 1 if is_relapse else 0
         # A session that ends as soon as it is open, again and again, is no better than none.
-        delay = None if is_final else backoff(max(self._attempt, self._relapses - 1))
+        failed = max(self._attempt, self._relapses - 1)
+        delay = None if is_final else backoff(self.connector.configuration.reconnect, failed)
         if self._attempt == 0 and delay is not None:
             self._enter("reconnecting", error, delay)  # just lost: that is no error yet, callers may wait
             return

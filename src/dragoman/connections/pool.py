@@ -49,11 +49,16 @@ class Connections:
         *,
         max_servers: int = 64,
         max_spawns: int = 4,
+        request_timeout: float = 60.0,
+        has_people: bool = False,
     ) -> None:
+        """`has_people`: there is always somebody whom servers may ask, whoever calls."""
         self._secrets = secrets
         self._observer = observer
         self._clients = clients
         self._max_servers = max_servers
+        self._request_timeout = request_timeout
+        self.has_people = has_people
         self._spawns = asyncio.Semaphore(max_spawns)
         self._links: dict[Key, Connection] = {}
         self._owners: dict[Connection, asyncio.Task[None]] = {}
@@ -82,11 +87,21 @@ class Connections:
     # Sources
 
     async def call(self, call: SourceCall) -> RawResult:
-        return await self._with_link(call.connector, call.caller, lambda link: link.call(call))
+        return await self._with_link(
+            call.connector,
+            call.caller,
+            lambda link: link.call(call),
+            can_ask="elicitation" in call.channel.capabilities,
+        )
 
     async def ask(self, question: ServerRequest) -> Mapping[str, Any]:
         """What else a server of MCP can be asked. Its own no is on the line as well."""
-        return await self._with_link(question.connector, question.caller, lambda link: link.ask(question))
+        return await self._with_link(
+            question.connector,
+            question.caller,
+            lambda link: link.ask(question),
+            can_ask="elicitation" in question.channel.capabilities,
+        )
 
     # What servers tell by themselves
 
@@ -131,7 +146,7 @@ class Connections:
     # Tools
 
     async def list_tools(self, connector: Connector, caller: Caller) -> Listing:
-        return await self._with_link(connector, caller, _listed)
+        return await self._with_link(connector, caller, self._listed)
 
     async def list_tools_again(self, connector: Connector, identity: str) -> Listing | None:
         link = self._links.get((connector.id, identity))
@@ -139,9 +154,14 @@ class Connections:
             return None
         link.usage.lease()
         try:
-            return await _listed(link)
+            return await self._listed(link)
         finally:
             link.usage.release()
+
+    def _listed(self, link: Connection) -> Awaitable[Listing]:
+        configuration = link.connector.configuration
+        wait = configuration.connect_timeout + (configuration.request_timeout or self._request_timeout)
+        return link.list_tools(asyncio.get_running_loop().time() + wait)
 
     async def connect(self, connector: Connector, caller: Caller) -> ConnectionStatus:
         async def opened(link: Connection) -> ConnectionStatus:
@@ -192,13 +212,27 @@ class Connections:
     # Links
 
     async def _with_link(
-        self, connector: Connector, caller: Caller, use: Callable[[Connection], Awaitable[Result]]
+        self,
+        connector: Connector,
+        caller: Caller,
+        use: Callable[[Connection], Awaitable[Result]],
+        *,
+        can_ask: bool = False,
     ) -> Result:
+        """A connection that was begun when nobody could be asked gives way to one for who can be."""
+        can_ask = can_ask or (
+            self.has_people and "elicitation" in connector.configuration.client_capabilities
+        )
         key = (connector.id, identity_of(caller, connector.configuration.isolation))
         while True:
             link = self._links.get(key)
-            if link is None or link.usage.is_closing or link.connector.revision < connector.revision:
-                link = self._open_link(key, connector)
+            if (
+                link is None
+                or link.usage.is_closing
+                or link.connector.revision < connector.revision
+                or (can_ask and not link.takes_questions)
+            ):
+                link = self._open_link(key, connector, can_ask)
             elif link.is_connected:
                 self._observer.reused(connector)
             link.usage.lease()
@@ -210,7 +244,7 @@ class Connections:
             finally:
                 link.usage.release()
 
-    def _open_link(self, key: Key, connector: Connector) -> Connection:
+    def _open_link(self, key: Key, connector: Connector, can_ask: bool) -> Connection:
         if self._is_closing:
             raise ShuttingDown("Dragoman is shutting down", hint="call again when it is back")
         if connector.revision <= self._retired.get(connector.id, 0):
@@ -220,7 +254,7 @@ class Connections:
         if old is not None:
             old.close()
         watching = self._watching.setdefault(key, ResourceSubscriptions())
-        link = Connection(connector, key[1], self._opener(key), self._observer, watching)
+        link = Connection(connector, key[1], self._opener(key), self._observer, watching, can_ask=can_ask)
         link.on_notice = self._take_notice
         self._links[key] = link
         owner = self._tasks.create_task(link.run(), name=f"owner of {connector.slug} for {key[1]}")
@@ -269,7 +303,11 @@ class Connections:
     def _opener(self, key: Key):
         @asynccontextmanager
         async def opened(
-            connector: Connector, on_notice: Callable[[ServerNotice], None], on_wire: Callable[[Wire], None]
+            connector: Connector,
+            on_notice: Callable[[ServerNotice], None],
+            on_wire: Callable[[Wire], None],
+            *,
+            can_ask: bool,
         ) -> AsyncGenerator[McpSession]:
             self._make_room(key, connector)
             reach = self._clients.for_connector(connector)
@@ -278,7 +316,9 @@ class Connections:
             async with (
                 self._turn_to_start(connector) as started,
                 asyncio.timeout(connector.configuration.connect_timeout) as limit,
-                open_session(connector, secrets, reach, on_notice, on_wire, bearer) as session,
+                open_session(
+                    connector, secrets, reach, on_notice, on_wire, bearer, can_ask=can_ask
+                ) as session,
             ):
                 limit.reschedule(None)
                 started()
@@ -307,9 +347,3 @@ class Connections:
             yield give_back
         finally:
             give_back()
-
-
-def _listed(link: Connection) -> Awaitable[Listing]:
-    configuration = link.connector.configuration
-    wait = configuration.connect_timeout + configuration.request_timeout
-    return link.list_tools(asyncio.get_running_loop().time() + wait)

@@ -3,41 +3,43 @@
 import random
 
 from dragoman.connections.wire_faults import WireFault
-from dragoman.connector import RetryPolicy
+from dragoman.connector import ReconnectPolicy, RetryPolicy
 
-_BACKOFF_FIRST = 1.0
-_BACKOFF_CAP = 30.0
 _JITTER = 0.15
 
 
-def backoff(attempt: int) -> float:
-    """Seconds before the next attempt to connect, after `attempt` failed ones: 1, 2, 4 … 30, with jitter."""
+def backoff(policy: ReconnectPolicy, attempt: int) -> float | None:
+    """Seconds before the next attempt to connect, after so many failed ones; None after the last."""
+    if policy.attempts is not None and attempt >= policy.attempts:
+        return None
     if attempt == 0:
         return 0.0  # a session that was just lost gets its first new attempt at once
-    delay = min(_BACKOFF_CAP, _BACKOFF_FIRST * 2.0 ** min(attempt - 1, 10))
+    delay = min(policy.cap, policy.delay * policy.factor ** min(attempt - 1, 30))
     return delay * random.uniform(1 - _JITTER, 1 + _JITTER)  # noqa: S311 - jitter, not a secret
 
 
 class RetrySchedule:
     """The tries of one call. A pause that would outlast the deadline is none: better told now than then."""
 
-    def __init__(self, policy: RetryPolicy, deadline: float) -> None:
+    def __init__(self, policy: RetryPolicy) -> None:
         self._policy = policy
-        self._deadline = deadline
         self.count = 0
 
-    def pause(self, now: float) -> float | None:
-        """Seconds before the next try of a call that never left; None when there were enough."""
+    def pause(self, left: float) -> float | None:
+        """Seconds before the next try of a call that never left; None when there were enough.
+
+        `left` are the seconds until the deadline.
+        """
         policy = self._policy
         pause = min(policy.cap, policy.delay * policy.factor ** (self.count - 1))
-        return None if self.count >= policy.tries or now + pause >= self._deadline else pause
+        return None if self.count >= policy.tries or pause >= left else pause
 
-    def pause_after(self, fault: WireFault, safe: bool, now: float) -> float | None:
+    def pause_after(self, fault: WireFault, safe: bool, left: float) -> float | None:
         """The same for a request that met a fault; None also when repeating it is not safe."""
         if self.count >= self._policy.tries or not fault.may_be_repeated(safe):
             return None
         if self.count == 1 and fault.is_repeated_at_once:
             return 0.0
         if fault.retry_after is not None:
-            return fault.retry_after if now + fault.retry_after < self._deadline else None
-        return self.pause(now)
+            return fault.retry_after if fault.retry_after < left else None
+        return self.pause(left)

@@ -47,7 +47,7 @@ from dragoman.connections.environment import child_environment, expanded
 from dragoman.connections.http import HttpWire, open_http
 from dragoman.connections.http_clients import Reach
 from dragoman.connections.missing_credentials import check_secrets
-from dragoman.connections.source import Listing, ServerNotice, ServerRequest, SourceCall
+from dragoman.connections.source import Listing, ServerNotice, ServerRequest, SourceCall, SourceChannel
 from dragoman.connections.sse import open_sse
 from dragoman.connections.stdio import open_stdio
 from dragoman.connections.wire import Message, Wire, is_object
@@ -118,13 +118,10 @@ class McpSession:
                 MCP_NAME_HEADER: encode_header_value(name),
                 **self._param_headers(tool, arguments),
             }
-        if call.channel is None:
-            with self._asking.on_behalf_of(None, call.deadline):
-                return _checked(await self.wire.request("tools/call", params, headers), tool)
         try:
-            return _checked(await self._converse("tools/call", params, headers, call), tool)
+            return _read_result(await self._converse("tools/call", params, headers, call.channel), tool)
         except InputRequired:
-            call.channel.admitted = AdmittedCall.of(tool, arguments)
+            call.channel.note_admitted(AdmittedCall.of(tool, arguments))
             raise
 
     async def ask(self, question: ServerRequest) -> Message:
@@ -137,24 +134,24 @@ class McpSession:
             named = params.get(NAME_BEARING_METHODS.get(method, ""))
             headers = {**headers, MCP_METHOD_HEADER: method}
             headers |= {MCP_NAME_HEADER: encode_header_value(named)} if isinstance(named, str) else {}
-        return await self._converse(method, params, headers, question)
+        return _complete(await self._converse(method, params, headers, question.channel), method)
 
     async def _converse(
-        self, method: str, params: Message, headers: Mapping[str, str], about: SourceCall | ServerRequest
+        self, method: str, params: Message, headers: Mapping[str, str], channel: SourceChannel
     ) -> Message:
-        channel = about.channel
-        assert channel is not None
-        options: CallOptions = {"headers": dict(headers)}
-        if channel.wants_progress:
-            options["on_progress"] = channel.progress
+        # Progress is always asked for: whoever watches, it moves the deadline on.
+        options: CallOptions = {"headers": dict(headers), "on_progress": channel.progress}
 
-        with self._asking.on_behalf_of(channel, about.deadline) as party:
+        with self._asking.on_behalf_of(channel) as party:
 
             async def send(params: Message) -> Message:
-                options["request_id"] = party.request_id = self.wire.next_id()
-                return await self.wire.send_raw_request(method, params, options)
+                options["request_id"] = party.request_id
+                try:
+                    return await self.wire.send_raw_request(method, params, options)
+                finally:
+                    party.request_id = self.wire.next_id()
 
-            return await converse(send, params, channel, about.deadline)
+            return await converse(send, params, channel)
 
     async def list_tools(self) -> Listing:
         """Every page. A tool that cannot be read is named as skipped and never loses the others."""
@@ -251,8 +248,13 @@ async def open_session(
     on_notice: Callable[[ServerNotice], None],
     on_wire: Callable[[Wire], None],
     bearer: Bearer | None = None,
+    *,
+    can_ask: bool = False,
 ) -> AsyncGenerator[McpSession]:
-    """A negotiated session on a wire of its own. `on_wire` sees the wire before anything is sent."""
+    """A negotiated session on a wire of its own. `on_wire` sees the wire before anything is sent.
+
+    `can_ask` is what a server of the 2025 era is told when it begins: whether anybody answers its questions.
+    """
     check_secrets(connector, secrets)
 
     async def take_message(message: ServerNotification | Exception) -> None:
@@ -266,7 +268,7 @@ async def open_session(
             dispatcher=wire,
             message_handler=take_message,
             client_info=CLIENT_INFO,
-            elicitation_callback=asking.elicit,
+            elicitation_callback=asking.elicit if can_ask else None,
             read_timeout_seconds=connector.configuration.connect_timeout,
         ) as session:
             await _negotiate(session, connector.era)
@@ -359,20 +361,32 @@ def _annotations(raw: Message) -> Annotations:
     )
 
 
-def _checked(raw: Message, tool: Tool) -> RawResult:
+def _complete(raw: Message, what: str) -> Message:
+    """The same, unless the server says that it is something else than the whole result."""
+    kind = raw.get("resultType")
+    if kind is not None and kind != "complete":
+        raise WireFault("no_result", f"{what} was answered with {kind!r:.60} in place of a result")
+    return raw
+
+
+def _read_result(raw: Message, tool: Tool) -> RawResult:
     """A result of the right shape, or the fault of a server that does not speak MCP."""
-    if raw.get("resultType") == "input_required":
-        raise WireFault("garbled", "the tool asks for input from a person, which this door cannot pass on")
-    content = raw.get("content", [])
+    name = tool.original_name
+    content, structured = _complete(raw, name).get("content"), raw.get("structuredContent")
+    is_error = raw.get("isError") is True
+    if content is None and (structured is not None or is_error):
+        content = []
+    if content is None:
+        raise WireFault("no_result", f"{name} was answered with neither content nor a structure")
     if not isinstance(content, list) or not all(
         is_object(block) and isinstance(block.get("type"), str) for block in cast("list[Any]", content)
     ):
-        raise WireFault("garbled", f"the result of {tool.original_name} has no valid content")
+        raise WireFault("garbled", f"the result of {name} has no valid content")
     meta = raw.get("_meta")
     return RawResult(
         content=tuple(cast("list[Message]", content)),
-        structured=raw.get("structuredContent"),
-        has_structured=raw.get("structuredContent") is not None,
-        is_error=raw.get("isError") is True,
+        structured=structured,
+        has_structured=structured is not None,
+        is_error=is_error,
         meta=meta if is_object(meta) else None,
     )

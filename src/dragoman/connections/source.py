@@ -8,9 +8,10 @@ from typing import Any, Literal, Protocol
 from pydantic import SecretStr
 
 from dragoman.connections.bearer import Bearer
+from dragoman.connections.deadline import Deadline
 from dragoman.connector import Connector, Era
 from dragoman.scope import Caller
-from dragoman.tool import ClientChannel, RawResult, Tool, ToolDefinition
+from dragoman.tool import AdmittedCall, RawResult, Tool, ToolDefinition
 
 State = Literal["disconnected", "connecting", "connected", "reconnecting", "needs_auth", "error", "disabled"]
 
@@ -55,16 +56,47 @@ class Listing:
     skipped: tuple[str, ...] = ()
 
 
+class SourceChannel(Protocol):
+    """What a source may tell and ask in the middle of a request; the road fills it for every call."""
+
+    @property
+    def capabilities(self) -> Mapping[str, Any]:
+        """What may be asked, as MCP declares it."""
+        ...
+
+    @property
+    def inputs(self) -> Mapping[str, Any]:
+        """Answers that came with a request which is sent again; see `ClientChannel`."""
+        ...
+
+    @property
+    def retries(self) -> bool: ...
+
+    def note_pending(self, asked: Mapping[str, Any]) -> None: ...
+
+    def note_refused(self, code: int, message: str, data: Any) -> None: ...
+
+    def note_admitted(self, admitted: AdmittedCall) -> None: ...
+
+    async def progress(self, progress: float, total: float | None, message: str | None) -> None: ...
+
+    async def ask(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        """The answer; an elicitation that nobody answers is declined. Else raises `InputRequired`."""
+        ...
+
+    def decline(self, params: Mapping[str, Any], reason: str) -> dict[str, Any]: ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceCall:
-    """One call as a source sees it. `deadline` is on the event loop's clock and covers everything."""
+    """One call as a source sees it. The deadline covers everything; the channel leads to who is asked."""
 
     connector: Connector
     tool: Tool
     arguments: Mapping[str, Any]
     caller: Caller
-    deadline: float
-    channel: ClientChannel | None = None
+    deadline: Deadline
+    channel: SourceChannel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,8 +107,8 @@ class ServerRequest:
     method: str
     params: Mapping[str, Any]
     caller: Caller
-    deadline: float
-    channel: ClientChannel
+    deadline: Deadline
+    channel: SourceChannel
 
 
 class Sources(Protocol):

@@ -1,7 +1,5 @@
 """Every kind of source behind the one face that the road knows."""
 
-import asyncio
-
 from dragoman.connections.native.source import NativeTools
 from dragoman.connections.openapi.source import OpenApiServices
 from dragoman.connections.pool import Connections
@@ -68,7 +66,7 @@ class SourceRouter:
 
     async def _call_native(self, call: SourceCall) -> RawResult:
         try:
-            async with asyncio.timeout_at(call.deadline):
+            async with call.deadline.enforced():
                 return await self._native.call(call.tool.original_name, call.arguments, call.caller)
         except TimeoutError:
             if call.tool.definition.annotations.is_safe_to_repeat:

@@ -45,6 +45,7 @@ FaultKind = Literal[
     "rate_limited",
     "server_error",
     "garbled",  # an answer came, and nobody can read it
+    "no_result",  # an answer came that can be read and is no result
 ]
 
 _NEVER_RAN: frozenset[FaultKind] = frozenset(
@@ -65,6 +66,7 @@ _ERRORS: dict[FaultKind, Callable[..., DragomanError]] = {
     "rate_limited": RateLimited,
     "server_error": ServerError,
     "garbled": ProtocolFault,
+    "no_result": ProtocolFault,
 }
 
 _HINTS: dict[FaultKind, str] = {
@@ -76,6 +78,7 @@ _HINTS: dict[FaultKind, str] = {
     "rate_limited": "the server asks to wait; call again later",
     "server_error": "the fault is the server's; its log should say more",
     "garbled": "the server does not speak MCP correctly; its log should say more",
+    "no_result": "the server answered with something else than the tool's result; its log should say more",
 }
 
 

@@ -53,6 +53,22 @@ class SelectionSettings(TypedDict, total=False):
     """No operation so named."""
 
 
+class ReconnectPolicySettings(TypedDict, total=False):
+    """How often, and after which waits, a lost connection is tried again. A call tries at once."""
+
+    attempts: int | None
+    """Most failed attempts in a row, after which only a call tries again."""
+
+    delay: float | None
+    """Seconds before the second attempt; the first is at once."""
+
+    factor: float | None
+    """By how much that wait grows with each attempt."""
+
+    cap: float | None
+    """Seconds that the wait between attempts has at most."""
+
+
 class RetryPolicySettings(TypedDict, total=False):
     """For one call, and only for what is safe to repeat. Reconnecting has a backoff of its own."""
 
@@ -133,6 +149,8 @@ class ConnectorSettings(TypedDict, total=False):
     auto_reconnect: bool | None
     """Try again in the background."""
 
+    reconnect: ReconnectPolicySettings | None
+
     connect_timeout: float | None
     """Seconds to connect."""
 
@@ -145,8 +163,18 @@ class ConnectorSettings(TypedDict, total=False):
     max_servers: int | None
     """Most connections of this connector at once."""
 
+    client_capabilities: (
+        list[Literal["elicitation", "sampling", "roots"]]
+        | tuple[Literal["elicitation", "sampling", "roots"], ...]
+        | None
+    )
+    """What its server may ask for during a call: elicitation, sampling, roots."""
+
     request_timeout: float | None
-    """Seconds that a call may take."""
+    """Seconds that a call may take without progress; else as the app has it."""
+
+    max_request_time: float | None
+    """Seconds that a call may take in all, however much progress it makes."""
 
     max_concurrency: int | None
     """Most calls at once."""
@@ -161,6 +189,9 @@ class ConnectorSettings(TypedDict, total=False):
 
     cache_ttl: float | None
     """Seconds that results of read-only tools are kept; 0 is off."""
+
+    output_check: Literal["off", "warn", "strict"] | None
+    """What happens to a structured result that does not fit the tool's output schema."""
 
     max_result_bytes: int | None
     """Most bytes of a result that a model is shown at once."""

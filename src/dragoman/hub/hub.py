@@ -306,6 +306,14 @@ class Hub(BoundHub):
         """Has what executes runs opened now, and not by the first of them."""
         return await self._runtime.engine.open()
 
+    def expect_people(self) -> None:
+        """Says that a door is open by which people answer what servers ask in the middle of a call.
+
+        A server of the 2025 era learns when it is connected whether anybody answers; without this it learns
+        so from the first call of somebody who can be asked.
+        """
+        self._runtime.expect_people()
+
     @property
     def folders(self) -> ConfigurationFiles:
         """The app's configuration in files."""

@@ -107,6 +107,7 @@ class Runtime:
         self.owner = owner
         self.redactor = redactor
         self._given_store = store
+        self._has_people = False
         self.native = NativeTools()
         self.native_connector = native_connector()
         self._stack = AsyncExitStack()
@@ -184,6 +185,8 @@ class Runtime:
                 self.clients,
                 max_servers=settings.max_servers,
                 max_spawns=settings.max_spawns,
+                request_timeout=settings.request_timeout,
+                has_people=self._has_people,
             )
         )
         self.sources = SourceRouter(self.servers, self.services, self.native)
@@ -221,6 +224,7 @@ class Runtime:
             auditor=self.auditor,
             events=self.events,
             redactor=self.redactor,
+            request_timeout=self.settings.request_timeout,
         )
 
     async def _open_tools(self, stack: AsyncExitStack) -> None:
@@ -265,6 +269,12 @@ class Runtime:
         self.lists.start_first(self.tasks, self.owner)
         self.tasks.start(self._keep_tidy(), "forget old results and calls")
         self.tasks.start(self.engine.resume_left(), "resume runs that were left")
+
+    def expect_people(self) -> None:
+        """From now on servers are told, as they are connected, that there is somebody whom they may ask."""
+        self._has_people = True
+        if self.is_open:
+            self.servers.has_people = True
 
     @property
     def is_open(self) -> bool:

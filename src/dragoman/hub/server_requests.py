@@ -10,7 +10,9 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from time import perf_counter, time
 from typing import Any, cast
 
+from dragoman.calls.call_channel import CallChannel
 from dragoman.calls.records import FinishedCall
+from dragoman.connections.deadline import Deadline
 from dragoman.connections.source import ServerNotice, ServerRequest
 from dragoman.connector import Connector
 from dragoman.errors import DragomanError, NotFound
@@ -34,14 +36,16 @@ class ServerRequests(Bound):
     async def ask(self, connector: str, method: str, params: Json, *, channel: ClientChannel) -> Json:
         """The server's result as it came. A no of its own is on the line as well."""
         found = await self._get(connector)
-        deadline = asyncio.get_running_loop().time() + found.configuration.request_timeout
+        configuration = found.configuration
+        seconds = configuration.request_timeout or self._runtime.settings.request_timeout
+        deadline = Deadline(seconds, configuration.max_request_time)
         question = ServerRequest(
             connector=found,
             method=method,
             params=params,
             caller=self._caller,
             deadline=deadline,
-            channel=channel,
+            channel=CallChannel(channel, found, deadline),
         )
         if method not in _COUNTED:
             return await self._runtime.servers.ask(question)
@@ -126,7 +130,8 @@ class ServerRequests(Bound):
                 ok=is_done,
                 code=None if is_done else error.code if error else "cancelled",
                 message=error.message[:500] if error else None,
-                duration_ms=(perf_counter() - began) * 1000,
+                duration_ms=(perf_counter() - began - question.deadline.waited) * 1000,
+                waited_ms=question.deadline.waited * 1000,
                 attempts=1,
                 started_at=started_at,
             )
@@ -134,7 +139,7 @@ class ServerRequests(Bound):
 
     async def _counted(self, question: ServerRequest, tool: Tool, call: ToolCall) -> Json:
         ticket = await self._runtime.budgets.enter(
-            call, tool, question.connector, question.caller, question.deadline
+            call, tool, question.connector, question.caller, question.deadline.at
         )
         if ticket is None:
             return await self._runtime.servers.ask(question)

@@ -33,6 +33,12 @@ def can_answer(capabilities: Mapping[str, Any], method: str, params: Params) -> 
     return params.get("mode") != "url" or "url" in declared
 
 
+def signed(params: Params, connector: str) -> Params:
+    """The question with who asks it: the client knows only Dragoman, its person must know more."""
+    message = params.get("message")
+    return {**params, "message": f"[{connector}] {message}"} if isinstance(message, str) else params
+
+
 class NoChannel:
     """For requests that nothing is told about, and that ask nothing."""
 
@@ -40,6 +46,7 @@ class NoChannel:
     inputs: Mapping[str, Any] = _NOTHING
     retries = False
     wants_progress = False
+    patience: float | None = None
 
     def __init__(self) -> None:
         self.pending: Mapping[str, Any] | None = None
@@ -50,16 +57,17 @@ class NoChannel:
     async def progress(self, progress: float, total: float | None, message: str | None) -> None:
         return None
 
-    async def ask(self, method: str, params: Params) -> Params:
+    async def ask(self, method: str, params: Params, connector: str) -> Params:
         raise InputRequired(f"this client cannot be asked for {method}")
 
 
 class PostChannel(NoChannel):
     """Over the answer to the client's own POST, which then becomes a stream."""
 
-    def __init__(self, reply: PostReply, params: Params) -> None:
+    def __init__(self, reply: PostReply, params: Params, patience: float) -> None:
         super().__init__()
         self._reply: PostReply | None = reply
+        self.patience: float | None = patience
         meta = params.get("_meta")
         self._meta = cast("Mapping[str, Any]", meta) if isinstance(meta, dict) else _NOTHING
         self._token: Any = self._meta.get("progressToken")
@@ -81,8 +89,8 @@ class StatelessChannel(PostChannel):
 
     retries = True
 
-    def __init__(self, reply: PostReply, params: Params) -> None:
-        super().__init__(reply, params)
+    def __init__(self, reply: PostReply, params: Params, patience: float) -> None:
+        super().__init__(reply, params, patience)
         declared = self._meta.get(CLIENT_CAPABILITIES_META_KEY)
         self.capabilities = cast("Mapping[str, Any]", declared) if isinstance(declared, dict) else _NOTHING
         self.inputs = {name: params[name] for name in ("inputResponses", "requestState") if name in params}
@@ -100,29 +108,29 @@ class StatelessChannel(PostChannel):
         """Over the answer to another POST, that of `channel`, from now on."""
         self._reply, self._token = channel._reply, channel._token
 
-    async def ask(self, method: str, params: Params) -> Params:
+    async def ask(self, method: str, params: Params, connector: str) -> Params:
         if self.parked is None or not can_answer(self.capabilities, method, params):
-            return await super().ask(method, params)
-        return await self.parked.ask(method, params)
+            return await super().ask(method, params, connector)
+        return await self.parked.ask(method, signed(params, connector))
 
 
 class SessionChannel(PostChannel):
     """A client of the 2025 era is asked in the middle of its request, and answers by another."""
 
-    def __init__(self, reply: PostReply, params: Params, session: EndpointSession) -> None:
-        super().__init__(reply, params)
+    def __init__(self, reply: PostReply, params: Params, patience: float, session: EndpointSession) -> None:
+        super().__init__(reply, params, patience)
         self._session = session
         declared = session.client.get("capabilities")
         self.capabilities = cast("Mapping[str, Any]", declared) if isinstance(declared, dict) else _NOTHING
 
-    async def ask(self, method: str, params: Params) -> Params:
+    async def ask(self, method: str, params: Params, connector: str) -> Params:
         if (
             self._reply is None
             or not self._reply.can_stream
             or not can_answer(self.capabilities, method, params)
         ):
-            return await super().ask(method, params)
+            return await super().ask(method, params, connector)
         try:
-            return await self._session.ask(self._reply.tell, method, params)
+            return await self._session.ask(self._reply.tell, method, signed(params, connector))
         except RpcError as error:
             raise InputRequired(f"the client refused {method}: {error.message}") from None

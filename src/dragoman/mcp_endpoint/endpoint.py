@@ -74,6 +74,7 @@ class McpEndpoint:
         self, hub: Hub, *, max_body: int = MAX_BODY, sessions: EndpointSessions | None = None
     ) -> None:
         self._hub = hub
+        hub.expect_people()  # some clients can be asked, and connections are shared
         self._answers = McpMethods()
         self._parked = ParkedRequests(self._answers)
         self._sessions = EndpointSessions() if sessions is None else sessions
@@ -166,7 +167,7 @@ class McpEndpoint:
         if message.method == "subscriptions/listen":
             await self._listen(post, message, context)
             return
-        channel = StatelessChannel(post.reply, message.params)
+        channel = StatelessChannel(post.reply, message.params, post.hub.settings.approval_wait)
         with DisconnectWatcher(post.reply, post.receive, cancels=True):
             await self._answer(post, message, replace(context, channel=channel))
 
@@ -183,7 +184,8 @@ class McpEndpoint:
                 session.cancel(message.params.get("requestId"))
             await post.reply.finish_empty(202)
         else:
-            channel = SessionChannel(post.reply, message.params, session)
+            patience = post.hub.settings.approval_wait
+            channel = SessionChannel(post.reply, message.params, patience, session)
             context = RequestContext(post.hub, post.target, False, channel, watched=session.watched)
             with DisconnectWatcher(post.reply, post.receive, cancels=False):
                 await self._answer(post, message, context, session)

@@ -2,7 +2,7 @@
 
 A server of the 2025 era asks during a call and waits. Its client gets the question as a result, and the
 same request again, with the answer, goes on where the first one stopped. Owns the tasks of such requests;
-`stop` ends them. How long one may wait is the deadline of its call: then the question is declined.
+`stop` ends them. One waits for as long as a call waits for a person: then the question is declined.
 """
 
 import asyncio
@@ -108,7 +108,7 @@ class ParkedRequest:
         return await self._outcome()
 
     async def ask(self, method: str, params: Params) -> Params:
-        """For the line: one question at a time goes out in place of the result."""
+        """One question at a time goes out in place of the result."""
         async with self._turn:
             if self._channel.is_away or self._task.done():
                 raise InputRequired("the client has not come back with an answer in time")

@@ -16,6 +16,13 @@ RESULTS = "dragoman://results/"
 
 def call_result(output: ToolOutput, tool: Tool | None) -> dict[str, Any]:
     """`tool` is what the client was shown; None when it is not in the catalog any more."""
+    result = _result(output, tool)
+    if warnings := output.metadata.warnings:
+        result["_meta"] = {**result.get("_meta", {}), "dragoman/warnings": [*warnings]}
+    return result
+
+
+def _result(output: ToolOutput, tool: Tool | None) -> dict[str, Any]:
     if output.error is not None:
         return failed(output.error, output.content)
     if output.metadata.truncated:

@@ -247,6 +247,7 @@ class _RunChannel:
     inputs: Mapping[str, Any] = {}
     retries = False
     wants_progress = True
+    patience: float | None = None
     pending: Mapping[str, Any] | None = None
     refused: tuple[int, str, Any] | None = None
     admitted: AdmittedCall | None = None
@@ -263,7 +264,7 @@ class _RunChannel:
         facts = {"progress": progress, "total": total, "message": message}
         self._performance.tell_progress(self._attempt.key, facts)
 
-    async def ask(self, method: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
+    async def ask(self, method: str, params: Mapping[str, Any], connector: str) -> Mapping[str, Any]:
         schema = params.get("requestedSchema")
         if method != "elicitation/create" or not isinstance(schema, Mapping):
             raise InputRequired(f"the tool asks by {method}, which a run cannot answer")

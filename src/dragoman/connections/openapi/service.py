@@ -34,7 +34,7 @@ from dragoman.connections.source import (
     State,
 )
 from dragoman.connections.wire_faults import WireFault
-from dragoman.connector import Connector
+from dragoman.connector import Configuration, Connector
 from dragoman.errors import DragomanError, Forbidden, InvalidConfig, NeedsAuth, ProtocolFault
 from dragoman.tool import RawResult, Tool, ToolDefinition
 
@@ -57,11 +57,11 @@ class ServiceState:
     A service whose calls succeed is connected, also while its document cannot be read: the cause says so.
     """
 
-    def __init__(self, auto_reconnect: bool, on_change: Callable[[], None]) -> None:
+    def __init__(self, configuration: Configuration, on_change: Callable[[], None]) -> None:
         self.phase = ServicePhase()
         self.was_ever_connected = False
         self.reconnects = 0
-        self._auto_reconnect = auto_reconnect
+        self._configuration = configuration
         self._on_change = on_change
         self._served_since = False  # a call succeeded since the document was last tried
 
@@ -82,8 +82,8 @@ class ServiceState:
     def document_failed(self, error: DragomanError) -> None:
         attempt = self.phase.attempt + 1
         is_final = isinstance(error, _FINAL) and not self.was_ever_connected
-        is_final = is_final or isinstance(error, NeedsAuth) or not self._auto_reconnect
-        at = None if is_final else datetime.now(UTC) + timedelta(seconds=backoff(attempt))
+        is_final = is_final or isinstance(error, NeedsAuth)
+        at = None if is_final else self._next_attempt(attempt)
         state: State = "needs_auth" if isinstance(error, NeedsAuth) else "error"
         if self._served_since:
             state = "connected"
@@ -106,15 +106,16 @@ class ServiceState:
         if isinstance(error, NeedsAuth):
             self._enter(ServicePhase("needs_auth", error.message, error.command_hint))
         elif self.phase.state not in ("error", "reconnecting"):
-            at = (
-                datetime.now(UTC) + timedelta(seconds=backoff(1))
-                if is_tried_again and self._auto_reconnect
-                else None
-            )
+            at = self._next_attempt(1) if is_tried_again else None
             self._enter(ServicePhase("error", error.message, error.command_hint, 1, at))
 
     def left(self) -> None:
         self._enter(ServicePhase("disconnected"))
+
+    def _next_attempt(self, failed: int) -> datetime | None:
+        configuration = self._configuration
+        delay = backoff(configuration.reconnect, failed) if configuration.auto_reconnect else None
+        return None if delay is None else datetime.now(UTC) + timedelta(seconds=delay)
 
     def _connected(self, phase: ServicePhase) -> bool:
         before, is_new = self.phase, not self.is_connected
@@ -170,7 +171,7 @@ class OpenApiService:
         self._document: ServiceDocument | None = None
         self._credentials: ServiceCredentials | None = None
         self._ready: dict[str, _Ready] = {}
-        self._standing = ServiceState(connector.configuration.auto_reconnect, self._tell_state)
+        self._standing = ServiceState(connector.configuration, self._tell_state)
         self._reading = asyncio.Lock()
         self._read_at: float | None = None
         self._used_at = self._loop.time()
@@ -315,12 +316,12 @@ class OpenApiService:
         """One request with its deadline, its retries and its honest outcome."""
         safe = call.tool.definition.annotations.is_safe_to_repeat
         subject = f"{self.connector.slug}/{call.tool.original_name}"
-        tries = RetrySchedule(self.connector.configuration.retry, call.deadline)
+        tries = RetrySchedule(self.connector.configuration.retry)
         self._used_at = started = self._loop.time()
         if self._is_asleep:
             self._nudge.set()
         try:
-            async with asyncio.timeout_at(call.deadline):
+            async with call.deadline.enforced():
                 credentials = self._credentials or await self._reveal()
                 ready = self._prepared(call.tool, credentials)
                 request = build(ready.operation, call.arguments)
@@ -332,7 +333,7 @@ class OpenApiService:
                         self._answered(started)
                         return result if tries.count == 1 else replace(result, attempts=tries.count)
                     except WireFault as fault:
-                        if (pause := tries.pause_after(fault, safe, self._loop.time())) is None:
+                        if (pause := tries.pause_after(fault, safe, call.deadline.left)) is None:
                             raise self._failed(fault, subject, safe, ready) from None
                     await asyncio.sleep(pause)
         except TimeoutError:

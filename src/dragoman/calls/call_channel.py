@@ -1,0 +1,126 @@
+"""What a source may tell and ask in the middle of one call, whoever made the call. Fills `SourceChannel`.
+
+Stands before the channel that the caller brought, or in its place where there is none: declares only what
+Dragoman understands, the connector allows and the caller can answer; lets progress move the deadline on and
+people stop it; checks answers. What was declined in the caller's name is said in the call's warnings.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any, cast
+
+from dragoman.calls.argument_errors import complaint
+from dragoman.catalog.schemas import compiled
+from dragoman.connections.deadline import Deadline
+from dragoman.connector import Connector
+from dragoman.errors import InputRequired
+from dragoman.tool import AdmittedCall, ClientChannel
+
+Json = Mapping[str, Any]
+_ELICIT = "elicitation/create"
+# What else a client declares, extensions above all, is between it and Dragoman: a server that took it for
+# ours would answer in ways that nobody here can read.
+_UNDERSTOOD: dict[str, frozenset[str]] = {
+    "elicitation": frozenset({"form", "url"}),
+    "sampling": frozenset({"context", "tools"}),
+    "roots": frozenset({"listChanged"}),
+}
+_NOTHING: Json = {}
+_LONGEST_QUOTE = 200
+
+
+class CallChannel:
+    """Of one call. `warnings` grow while it runs."""
+
+    __slots__ = ("_deadline", "_inner", "_slug", "capabilities", "warnings")
+
+    def __init__(self, inner: ClientChannel | None, connector: Connector, deadline: Deadline) -> None:
+        self._inner = inner
+        self._slug = connector.slug
+        self._deadline = deadline
+        self.capabilities = (
+            _declared(inner, connector.configuration.client_capabilities) if inner else _NOTHING
+        )
+        self.warnings: list[str] = []
+
+    @property
+    def inputs(self) -> Json:
+        return self._inner.inputs if self._inner else _NOTHING
+
+    @property
+    def retries(self) -> bool:
+        return self._inner is not None and self._inner.retries
+
+    def note_pending(self, asked: Json) -> None:
+        assert self._inner is not None
+        self._inner.pending = asked
+
+    def note_refused(self, code: int, message: str, data: Any) -> None:
+        if self._inner is not None:
+            self._inner.refused = (code, message, data)
+
+    def note_admitted(self, admitted: AdmittedCall) -> None:
+        if self._inner is not None:
+            self._inner.admitted = admitted
+
+    async def progress(self, progress: float, total: float | None, message: str | None) -> None:
+        self._deadline.extend()
+        if self._inner is not None and self._inner.wants_progress:
+            await self._inner.progress(progress, total, message)
+
+    async def ask(self, method: str, params: Json) -> dict[str, Any]:
+        """The answer. Who cannot be asked, or is not there in time, has declined to be elicited."""
+        inner = self._inner
+        try:
+            if inner is None or not self._may_ask(method, params):
+                raise InputRequired("nobody can be asked here")
+            with self._deadline.waiting():
+                async with asyncio.timeout(inner.patience):
+                    answer = dict(await inner.ask(method, params, self._slug))
+        except TimeoutError:
+            return self._unanswered(method, params, "nobody answered in time")
+        except InputRequired as error:
+            return self._unanswered(method, params, error.message)
+        if method == _ELICIT:
+            _check(answer, params)
+        return answer
+
+    def decline(self, params: Json, reason: str) -> dict[str, Any]:
+        """For who asked: no. For who reads the result: that it was asked, and why nobody answered."""
+        asked = str(params.get("message") or "something")[:_LONGEST_QUOTE]
+        self.warnings.append(f"{self._slug} asked {asked!r}, which was declined: {reason}")
+        return {"action": "decline"}
+
+    def _may_ask(self, method: str, params: Json) -> bool:
+        declared = self.capabilities.get(_CAPABILITY.get(method, ""))
+        return declared is not None and (params.get("mode") != "url" or "url" in declared)
+
+    def _unanswered(self, method: str, params: Json, reason: str) -> dict[str, Any]:
+        if method == _ELICIT:
+            return self.decline(params, reason)
+        raise InputRequired(f"{self._slug} asks for {method}, which nobody here can answer")
+
+
+_CAPABILITY = {_ELICIT: "elicitation", "sampling/createMessage": "sampling", "roots/list": "roots"}
+
+
+def _declared(channel: ClientChannel, allowed: tuple[str, ...]) -> dict[str, Json]:
+    found: dict[str, Json] = {}
+    for name, parts in _UNDERSTOOD.items():
+        offered = channel.capabilities.get(name)
+        if name in allowed and isinstance(offered, Mapping):
+            facts = cast("Json", offered)
+            found[name] = {part: facts[part] for part in parts if part in facts}
+    return found
+
+
+def _check(answer: Json, params: Json) -> None:
+    """What was accepted fits what was asked for: a server gets no value that it did not describe."""
+    schema = params.get("requestedSchema")
+    if answer.get("action") != "accept" or not isinstance(schema, Mapping):
+        return
+    validator = compiled(cast("Json", schema)).validator
+    content: Any = answer.get("content") or {}
+    if validator is not None and not validator.is_valid(content):
+        told = complaint(validator.iter_errors(content), "value")
+        raise InputRequired(f"the answer does not fit what was asked: {told}", hint="call again")

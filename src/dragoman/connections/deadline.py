@@ -1,0 +1,68 @@
+"""When a request must be answered, on the event loop's clock.
+
+Progress moves it on, each time by the request's own time and never past its limit. While a person is asked it
+stands still: their time is not the server's.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager
+
+
+class Deadline:
+    """Of one request. `at` is where it stands now, `waited` how many seconds went by for people."""
+
+    __slots__ = ("_began_waiting", "_clock", "_latest", "_seconds", "_timeout", "_waits", "at", "waited")
+
+    def __init__(self, seconds: float, longest: float = 0.0) -> None:
+        """`longest` is how many seconds the request may take, however much progress it makes."""
+        self._clock = asyncio.get_running_loop().time
+        now = self._clock()
+        self._seconds = seconds
+        self.at = now + seconds
+        self._latest = now + max(seconds, longest)
+        self._timeout: asyncio.Timeout | None = None
+        self._waits = 0
+        self._began_waiting = 0.0
+        self.waited = 0.0
+
+    @asynccontextmanager
+    async def enforced(self) -> AsyncGenerator[None]:
+        """`TimeoutError` where the block is not done in time."""
+        async with asyncio.timeout_at(None if self._waits else self.at) as self._timeout:
+            try:
+                yield
+            finally:
+                self._timeout = None
+
+    @property
+    def left(self) -> float:
+        """Seconds until then."""
+        return self.at - self._clock()
+
+    def extend(self) -> None:
+        """The server told of progress."""
+        self.at = max(self.at, min(self._clock() + self._seconds, self._latest))
+        self._apply()
+
+    @contextmanager
+    def waiting(self) -> Generator[None]:
+        """A person is asked. Several may be at once: the time counts once."""
+        if self._waits == 0:
+            self._began_waiting = self._clock()
+        self._waits += 1
+        self._apply()
+        try:
+            yield
+        finally:
+            self._waits -= 1
+            if self._waits == 0:
+                took = self._clock() - self._began_waiting
+                self.waited += took
+                self.at += took
+                self._latest += took
+            self._apply()
+
+    def _apply(self) -> None:
+        if self._timeout is not None and not self._timeout.expired():
+            self._timeout.reschedule(None if self._waits else self.at)
