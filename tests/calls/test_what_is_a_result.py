@@ -85,7 +85,7 @@ async def test_a_strict_connector_refuses_what_breaks_the_schema(tmp_path: Path)
             reading = await hub.call("mcp_a_measure", given)
             assert reading.error is not None, found
             assert (reading.error.code, reading.result) == ("protocol_fault", None)
-            assert "--output-check" in (reading.error.command_hint or "")
+            assert "output_check" in (reading.error.hint or "")
             writing = await hub.call("mcp_a_send_measure", given)
             assert writing.error is not None, found
             assert writing.error.code == "uncertain"

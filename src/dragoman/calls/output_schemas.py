@@ -29,8 +29,7 @@ class OutputValidator:
         fault = WireFault(
             "no_result",
             flaw,
-            hint=f"the connector's output_check is strict: dragoman connectors update {connector.slug}"
-            " --output-check warn lets such results through",
+            hint="the connector's output_check is strict: set it to warn to let such results through",
         )
         safe = tool.definition.annotations.is_safe_to_repeat
         raise fault.as_error(f"{connector.slug}/{tool.original_name}", safe)
