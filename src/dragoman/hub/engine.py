@@ -15,7 +15,7 @@ from dragoman.agents.delegation_offers import AgentOffers, ConnectorOffers
 from dragoman.agents.management_offers import ManagementOffers
 from dragoman.agents.offers import Offers
 from dragoman.agents.plan_offers import PlanOffers
-from dragoman.errors import NotFound
+from dragoman.errors import DragomanError, NotFound
 from dragoman.events import Event
 from dragoman.hub.agents import HubStaff
 from dragoman.hub.background_tasks import BackgroundTasks
@@ -28,12 +28,14 @@ from dragoman.runs.questions import RunQuestions
 from dragoman.runs.run_endings import queued
 from dragoman.runs.streams import RunStreams
 from dragoman.store.records import AcceptedRun, NewRun
+from dragoman.telemetry.logs import get_logger
 
 if TYPE_CHECKING:
     from dragoman.hub.runtime import Runtime
     from dragoman.runs.dispatch import RunDispatcher
 
 _LOOK_EVERY = 5.0  # seconds until a process without work of its own sees what another left
+_OPEN_AGAIN = 1.0  # seconds until what could not be opened is tried again
 
 
 class RunEngine:
@@ -83,7 +85,7 @@ class RunEngine:
         else:
             (accepted,) = await self._runtime.store.runs.accept([NewRun(run, message, [queued(run)])])
             # What executes takes seconds to load; it finds the run by itself.
-            self._tasks.start(self.open(), "open what executes runs")
+            self._tasks.start(self._opened(), "open what executes runs")
         if accepted.message is not None:
             self.tell_message(accepted.message)
         return accepted
@@ -106,10 +108,24 @@ class RunEngine:
     async def resume_left(self) -> None:
         """Whatever was under way when the last process ended goes on, and what another one leaves later."""
         while self.dispatch is None:
-            if await self._runtime.store.runs.has_open():
-                await self.open()
+            try:
+                has_open = await self._runtime.store.runs.has_open()
+            except DragomanError as error:
+                get_logger().warning("runs cannot be looked for", error=str(error))
+                has_open = False
+            if has_open:
+                await self._opened()
             else:
                 await asyncio.sleep(_LOOK_EVERY)
+
+    async def _opened(self) -> None:
+        """Tries until it is open: an accepted run is executed, though file descriptors or memory lacked."""
+        while self.dispatch is None:
+            try:
+                await self.open()
+            except Exception as error:  # noqa: BLE001
+                get_logger().warning("what executes runs cannot be opened", error=str(error))
+                await asyncio.sleep(_OPEN_AGAIN)
 
     async def _open_dispatch(self) -> "RunDispatcher":
         # In a thread: whoever asks something else meanwhile gets an answer.
