@@ -97,7 +97,7 @@ def test_what_a_command_is_called_elsewhere_exists(row: Any) -> None:
         ),
         (
             "`dragoman models` shows what can be used",
-            "`hub.models.survey()` shows what can be used",
+            "`hub.models.list()` shows what can be used",
             "`GET /api/models` shows what can be used",
             "the list of models shows what can be used",
         ),

@@ -75,7 +75,7 @@ workspaces list | hub.people.workspaces() | GET /api/workspaces | /settings | th
 workspaces add NAME | hub.people.add_workspace(NAME) | POST /api/workspaces {"name": "NAME"} | /settings | a new workspace
 whoami | hub.people.me() | GET /api/me | /settings | the account
 preferences set --max-connectors-per-thread | hub.preferences.update(limits={"max_connectors_per_thread": …}) | PATCH /api/preferences {"limits": {"max_connectors_per_thread": …}} | /settings | change how many connectors a thread may have
-models | hub.models.survey() | GET /api/models | /settings | the list of models
+models | hub.models.list() | GET /api/models | /settings | the list of models
 usage show | hub.usage.show() | GET /api/usage | /settings | the usage
 discover WORD | hub.discovery.search(WORD) | GET /api/discover?search=WORD | /transfer | a search for a word
 serve | - | - | - | the service

@@ -214,7 +214,7 @@ class ToolCall:
     cost_limit: float | None = None
     patience: float | None = None
     channel: ClientChannel | None = field(default=None, compare=False, repr=False)
-    witness: CallObserver | None = field(default=None, compare=False, repr=False)
+    observer: CallObserver | None = field(default=None, compare=False, repr=False)
 
 
 def json_bytes(value: Json) -> bytes:

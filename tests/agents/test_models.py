@@ -241,7 +241,7 @@ async def test_the_survey_tells_what_was_found_and_why() -> None:
         environment = {"ANTHROPIC_API_KEY": KEY, "GROQ_API_KEY": KEY}
         async with Models("oppenai:x", environment=environment, ollama=url) as models:
             models.register("mine", TestModel())
-            lines = await models.survey()
+            lines = await models.list()
     by_model = {line.model: line for line in lines if line.model}
     assert [line.model for line in lines if line.is_default] == ["oppenai:x"]
     assert "no provider 'oppenai'" in by_model["oppenai:x"].why
@@ -255,7 +255,7 @@ async def test_the_survey_tells_what_was_found_and_why() -> None:
     assert any(line.why == "OPENAI_API_KEY is not set" for line in lines)
     assert KEY not in str(lines)
     async with Models(environment={}, ollama=NOBODY) as models:
-        assert [line.model for line in await models.survey() if line.is_default] == ["offline"]
+        assert [line.model for line in await models.list() if line.is_default] == ["offline"]
 
 
 def test_every_default_model_is_known_to_pydantic_ai_or_has_a_price() -> None:

@@ -6,12 +6,12 @@ import pytest
 
 from discovery.registry_server import HONEST, package, server
 from dragoman.connector import Configuration
-from dragoman.discovery import InstallMethod, RegistryServer, read_offer
+from dragoman.discovery import InstallMethod, RegistryServer, read_server
 from dragoman.errors import InvalidConfig
 
 
 def offer(name: str) -> RegistryServer:
-    return read_offer(next(record for record in HONEST if record["name"].endswith(name)))
+    return read_server(next(record for record in HONEST if record["name"].endswith(name)))
 
 
 def way(name: str, number: int = 0) -> InstallMethod:
@@ -19,7 +19,7 @@ def way(name: str, number: int = 0) -> InstallMethod:
 
 
 def refusal(**facts: Any) -> str:
-    found = read_offer(server("a/hostile", **facts))
+    found = read_server(server("a/hostile", **facts))
     assert found.ways == ()
     return found.refused[0]
 
@@ -298,7 +298,7 @@ def test_an_address_that_is_not_safe_is_refused(remote: dict[str, Any], told: st
 
 
 def test_one_refused_way_loses_no_other() -> None:
-    found = read_offer(server("a/b", packages=[package("npm", "; id"), package("npm", "good")]))
+    found = read_server(server("a/b", packages=[package("npm", "; id"), package("npm", "good")]))
     assert [one.shown for one in found.ways] == ["npx -y good@1.0.2"]
     assert len(found.refused) == 1
 
@@ -306,13 +306,13 @@ def test_one_refused_way_loses_no_other() -> None:
 @pytest.mark.parametrize("record", [{}, {"name": 7}, {"server": "x"}, {"name": ""}])
 def test_a_record_without_a_name_is_none(record: dict[str, Any]) -> None:
     with pytest.raises(InvalidConfig, match="no name"):
-        read_offer(record)
+        read_server(record)
 
 
 @pytest.mark.parametrize("value", [7, "x", None, [], [7], {"a": 1}, [[]]])
 def test_parts_of_another_shape_break_nothing(value: Any) -> None:
     assert (
-        read_offer(
+        read_server(
             {"name": "a/b", "packages": value, "remotes": value, "_meta": value, "version": value}
         ).name
         == "a/b"
@@ -320,4 +320,4 @@ def test_parts_of_another_shape_break_nothing(value: Any) -> None:
     arguments = package(
         "npm", "x", packageArguments=value, environmentVariables=value, runtimeArguments=value
     )
-    read_offer(server("a/b", packages=[arguments]))
+    read_server(server("a/b", packages=[arguments]))

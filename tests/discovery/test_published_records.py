@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from dragoman.discovery import read_offer
+from dragoman.discovery import read_server
 
 SCHEMA = "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json"
 KEY = {
@@ -80,7 +80,7 @@ REMOTE = record(
 
 
 def test_each_package_becomes_a_way_or_a_reason() -> None:
-    offer = read_offer(AIRTABLE)
+    offer = read_server(AIRTABLE)
     assert offer.ways[0].shown == "npx -y airtable-mcp-server@1.7.3"
     assert offer.ways[1].shown == "docker run -i --rm -e AIRTABLE_API_KEY domdomegg/airtable-mcp-server:1.7.3"
     assert [need.name for need in offer.ways[0].needs] == ["AIRTABLE_API_KEY"]
@@ -89,14 +89,14 @@ def test_each_package_becomes_a_way_or_a_reason() -> None:
 
 
 def test_a_kind_of_package_that_cannot_be_run_here_is_named() -> None:
-    offer = read_offer(NUGET)
+    offer = read_server(NUGET)
     assert offer.ways == ()
     assert "nuget" in offer.refused[0]
 
 
 def test_a_package_of_pypi_is_run_by_uvx_whatever_its_hint_says() -> None:
-    assert read_offer(PYPI).ways[0].shown == "uvx time-mcp-pypi==1.0.6"
+    assert read_server(PYPI).ways[0].shown == "uvx time-mcp-pypi==1.0.6"
 
 
 def test_a_remote_is_its_address() -> None:
-    assert read_offer(REMOTE).ways[0].shown == "https://mcp.cyphrex.io/mcp"
+    assert read_server(REMOTE).ways[0].shown == "https://mcp.cyphrex.io/mcp"

@@ -7,7 +7,7 @@ import pytest
 from dragoman.connector import Configuration, Connector
 from dragoman.errors import InvalidConfig
 from dragoman.formats import FoundAgent, read
-from dragoman.formats.dragoman_files import write_own
+from dragoman.formats.dragoman_files import write_dragoman_file
 from dragoman.formats.mcp_servers import write_servers
 
 TOML = """
@@ -65,7 +65,7 @@ def test_it_is_known_as_toml_without_its_name() -> None:
 
 
 def test_an_export_without_secrets_names_them() -> None:
-    text = write_own(
+    text = write_dragoman_file(
         [connector("a", command="uvx", secrets=["env:TOKEN"])], {}, [FoundAgent(name="m", connectors=("a",))]
     )
     plan = read(text)
@@ -76,7 +76,9 @@ def test_an_export_without_secrets_names_them() -> None:
 
 
 def test_an_export_with_secrets_gives_them_back() -> None:
-    text = write_own([connector("a", command="uvx", secrets=["env:TOKEN"])], {"con_a": {"env:TOKEN": "v"}})
+    text = write_dragoman_file(
+        [connector("a", command="uvx", secrets=["env:TOKEN"])], {"con_a": {"env:TOKEN": "v"}}
+    )
     assert read(text).connectors[0].facts["secrets"] == {"env:TOKEN": "v"}
     assert read(text).connectors[0].missing == ()
 

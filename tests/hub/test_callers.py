@@ -14,7 +14,7 @@ import dragoman
 from dragoman import Caller, Hub, Settings
 from dragoman.errors import Denied, NotFound, NotOpen, StoreUnavailable
 from dragoman.hub import BoundHub
-from dragoman.hub.bound import Bound
+from dragoman.hub.bound import BoundService
 from dragoman.scope import LOCAL_CALLER
 
 pytestmark = pytest.mark.anyio
@@ -51,13 +51,13 @@ def test_no_function_has_a_caller_that_can_be_left_out() -> None:
     assert found == []
 
 
-def services() -> list[type[Bound]]:
+def services() -> list[type[BoundService]]:
     found = [
         inspect.signature(value.fget, eval_str=True).return_annotation
         for value in vars(BoundHub).values()
         if isinstance(value, property) and value.fget
     ]
-    return [one for one in found if isinstance(one, type) and issubclass(one, Bound)]
+    return [one for one in found if isinstance(one, type) and issubclass(one, BoundService)]
 
 
 def test_no_public_method_of_a_service_takes_a_caller_and_no_service_keeps_anything() -> None:

@@ -73,11 +73,14 @@ async def test_only_the_operator_rewrites_the_apps_agents(tmp_path: Path, sqlite
     async with open_team(tmp_path, sqlite_url, agent_configs=agents) as hub:
         await hub.connectors.add("a", **stdio(), connect=False)
         for caller in (ADA, NORA):
-            for change in (hub.folders.assign("m", "a", caller), hub.folders.remove("m", "a", caller)):
+            for change in (
+                hub.configuration_files.assign("m", "a", caller),
+                hub.configuration_files.remove("m", "a", caller),
+            ):
                 with pytest.raises(Denied):
                     await change
         assert [*agents.iterdir()] == []
-        await hub.folders.assign("m", "a", LOCAL_CALLER)
+        await hub.configuration_files.assign("m", "a", LOCAL_CALLER)
         assert [path.name for path in agents.iterdir()] == ["m.json"]
 
 
@@ -87,7 +90,7 @@ async def test_the_apps_file_limits_every_user_and_its_changes_are_taken_in(
     file = tmp_path / "dragoman.toml"
     file.write_text("[defaults.limits]\ncalls_per_hour = 10\ncost_per_day = 0.5\n")
     async with open_team(tmp_path, sqlite_url, configuration=file) as hub:
-        assert hub.folders.problems == ()
+        assert hub.configuration_files.problems == ()
         for caller in (ADA, LOCAL_CALLER):
             assert (await hub.acting_for(caller).preferences.get()).in_force == UserLimits(
                 calls_per_hour=10, cost_per_day=0.5
@@ -95,11 +98,11 @@ async def test_the_apps_file_limits_every_user_and_its_changes_are_taken_in(
         with pytest.raises(InvalidArguments, match="at most 10"):
             await hub.acting_for(ADA).preferences.update(limits={"calls_per_hour": 11})
         file.write_text("[defaults.bounds]\ncalls_per_hour = 12\n")
-        await hub.folders.sync()
+        await hub.configuration_files.sync()
         assert (await hub.acting_for(ADA).preferences.get()).in_force == UserLimits(calls_per_hour=12)
         for broken in ("[defaults.limits]\ncalls_per_hour = 'many'\n", "[[[", ""):
             file.write_text(broken)
-            await hub.folders.sync()
+            await hub.configuration_files.sync()
             assert (await hub.acting_for(ADA).preferences.get()).in_force == UserLimits(calls_per_hour=12), (
                 "as before"
             )

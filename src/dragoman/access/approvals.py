@@ -172,17 +172,17 @@ class ApprovalGate:
         if need is None:
             return False
         wanted = _Wanted(tool, need, _binding(tool, caller, arguments), arguments)
-        used_by = call.witness.name if call is not None and call.witness is not None else None
+        used_by = call.observer.name if call is not None and call.observer is not None else None
         if await self._has_yes(wanted, used_by):
             return False
         deadline = asyncio.get_running_loop().time() + _patience(call, self._wait)
         while True:
             question = await self._ask(wanted)
             try:
-                with _witnessed(call, question):
+                with _observed(call, question):
                     await self._answered(question, deadline)
             except asyncio.CancelledError:
-                if call is not None and call.witness is not None and call.witness.is_over:
+                if call is not None and call.observer is not None and call.observer.is_over:
                     await self._rows.drop(question.binding.workspace, question.id)
                 raise
             # Of several that waited for the same answer, one has it; the others ask anew.
@@ -305,16 +305,16 @@ def _patience(call: ToolCall | None, usual: float) -> float:
 
 
 @contextmanager
-def _witnessed(call: ToolCall | None, question: Approval) -> Generator[None]:
-    witness = call.witness if call else None
-    if witness is None:
+def _observed(call: ToolCall | None, question: Approval) -> Generator[None]:
+    observer = call.observer if call else None
+    if observer is None:
         yield
         return
-    witness.awaits(question.id)
+    observer.awaits(question.id)
     try:
         yield
     finally:
-        witness.goes_on()
+        observer.goes_on()
 
 
 def _binding(tool: Tool, caller: Caller, arguments: Mapping[str, Any]) -> CallBinding:

@@ -83,13 +83,13 @@ async def call_tool(
         arguments=arguments,
         patience=_PATIENCE,
         channel=attempt.channel,
-        witness=attempt.witness,
+        observer=attempt.observer,
         cost_limit=work.run.options.get("cost_limit"),
     )
-    return told_of(await work.toolbox.call(call, work.caller), tool.name, work)
+    return reply_of(await work.toolbox.call(call, work.caller), tool.name, work)
 
 
-def told_of(output: ToolOutput, tool: str, work: WorkContext) -> ToolReply:
+def reply_of(output: ToolOutput, tool: str, work: WorkContext) -> ToolReply:
     call_id = output.metadata.request_id
     if output.error is not None:
         error = output.error

@@ -74,7 +74,7 @@ class ManagementOffers:
             if function.asks_first:
                 marks = Annotations(read_only=False, destructive=True)
                 await self._management.admit(function.name, marks, arguments, work.caller, attempt)
-                await attempt.witness.departs(False)
+                await attempt.observer.departs(False)
             return ToolReply(content=await function.act(self._management, arguments, work.caller))
 
         schema = {

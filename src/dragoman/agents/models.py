@@ -142,13 +142,16 @@ class Models:
             # In a thread: the first look at a model string imports pydantic-ai.
             await anyio.to_thread.run_sync(self.check, names)
 
-    async def survey(self) -> list[FoundModel]:
+    async def list(self) -> Sequence[FoundModel]:
         """All that was looked at, in the order of choice, with the reason for each."""
         default = (await self.choose()).name
         # In a thread: the first look at a model string imports pydantic-ai.
-        lines = await anyio.to_thread.run_sync(self._survey_configured)
-        lines += map(self._survey_provider, PROVIDERS)
-        lines += [*await self._survey_ollama(), *self._survey_registered()]
+        lines = [
+            *await anyio.to_thread.run_sync(self._configured_models),
+            *map(self._model_of, PROVIDERS),
+            *await self._ollama_models(),
+            *self._registered_models(),
+        ]
         why = "plain matching, no language model"
         lines.append(FoundModel(provider="built in", model=OFFLINE, is_usable=True, why=why))
         first = next((at for at, line in enumerate(lines) if line.model == default), None)
@@ -168,7 +171,7 @@ class Models:
     async def _find_local(self) -> LocalModel | None:
         return next((model for model in await self._ollama.find() or () if model.calls_tools), None)
 
-    def _survey_configured(self) -> list[FoundModel]:
+    def _configured_models(self) -> Sequence[FoundModel]:
         lines: list[FoundModel] = []
         for name in self._configured and dict.fromkeys((*self._configured, *self._fallbacks)):
             known = find_provider(name.partition(":")[0])
@@ -182,7 +185,7 @@ class Models:
             lines.append(line)
         return lines
 
-    def _survey_provider(self, provider: Provider) -> FoundModel:
+    def _model_of(self, provider: Provider) -> FoundModel:
         variable = provider.key_variable(self._environment)
         if variable is None:
             why = f"{' or '.join(provider.keys)} is not set"
@@ -193,7 +196,7 @@ class Models:
             return FoundModel(provider=provider.title, model=model, is_usable=False, why=why)
         return FoundModel(provider=provider.title, model=model, is_usable=True, why=f"{variable} is set")
 
-    async def _survey_ollama(self) -> list[FoundModel]:
+    async def _ollama_models(self) -> Sequence[FoundModel]:
         found = await self._ollama.find()
         if found:
             return [
@@ -209,7 +212,7 @@ class Models:
         why = why if found is None else "it has no model yet: ollama pull"
         return [FoundModel(provider="Ollama", model=None, is_usable=False, why=why)]
 
-    def _survey_registered(self) -> list[FoundModel]:
+    def _registered_models(self) -> Sequence[FoundModel]:
         return [
             FoundModel(provider="registered", model=name, is_usable=True, why="registered by the program")
             for name in sorted(self._registered)

@@ -52,7 +52,7 @@ class OfferCall:
     """One call of one offer. `key` is its place in the journal: turn and tool call id."""
 
     key: str
-    witness: CallObserver
+    observer: CallObserver
     channel: ClientChannel | None = None
 
 
@@ -63,7 +63,7 @@ Perform = Callable[[Mapping[str, Any], OfferCall], Awaitable[ToolReply]]
 class Offer:
     """One thing that a model may call now.
 
-    `departs_itself`: the call takes the road, which tells the witness when it leaves. Otherwise one that is
+    `departs_itself`: the call takes the road, which tells the observer when it leaves. Otherwise one that is
     not `repeatable` is written down before it is performed. `metadata` is for the offline
     model: the `tool` that it ranks, names of things that are `known`.
     """

@@ -57,7 +57,7 @@ class Toolbox(Protocol):
     async def call(self, call: ToolCall, caller: Caller) -> ToolOutput: ...
 
     async def run_code(self, code: str, caller: Caller, attempt: OfferCall) -> ToolReply:
-        """The attempt's witness hears when a person is asked, and of every call that leaves."""
+        """The attempt's observer hears when a person is asked, and of every call that leaves."""
         ...
 
     async def deferred(self, caller: Caller) -> frozenset[str]:

@@ -78,17 +78,17 @@ async def discover(
 ) -> Response:
     """One page of what the registry offers. Nothing runs."""
     page = await hub.discovery.search(search, cursor=cursor, limit=limit)
-    offers = [offer_view(offer) for offer in page.offers]
+    offers = [server_view(offer) for offer in page.offers]
     return json_response({"offers": offers, "next_cursor": page.next_cursor, "skipped": list(page.skipped)})
 
 
 @routes.get("/{name:path}", responses={200: {"model": RegistryServerShape}})
-async def get_offer(name: str, hub: TheHub) -> Response:
-    return json_response(offer_view(await hub.discovery.get(name)))
+async def get_registry_server(name: str, hub: TheHub) -> Response:
+    return json_response(server_view(await hub.discovery.get(name)))
 
 
 @routes.post("/{name:path}", status_code=201, responses={201: {"model": ConnectorShape}})
-async def take_offer(name: str, wanted: InstallRequest, hub: TheHub) -> Response:
+async def install_server(name: str, wanted: InstallRequest, hub: TheHub) -> Response:
     """Adds a connector by the way that was shown."""
     view = await hub.discovery.add(
         name,
@@ -107,7 +107,7 @@ async def list_action_servers(hub: TheHub) -> Response:
     return json_response({"action_servers": [_action_server(view) for view in views]})
 
 
-def offer_view(offer: RegistryServer) -> RegistryServerShape:
+def server_view(offer: RegistryServer) -> RegistryServerShape:
     return RegistryServerShape.of(offer)
 
 

@@ -27,4 +27,4 @@ class ModelsShape(Shape):
 @routes.get("/models", responses={200: {"model": ModelsShape}})
 async def list_models(hub: TheHub) -> Response:
     """In the order of choice; the default is what answers where nobody chose."""
-    return json_response({"models": [ModelShape.of(found) for found in await hub.models.survey()]})
+    return json_response({"models": [ModelShape.of(found) for found in await hub.models.list()]})

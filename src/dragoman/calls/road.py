@@ -147,8 +147,8 @@ class Road:
         )
         ticket = await self._budgets.enter(state.call, tool, connector, caller, deadline.at)
         try:
-            if state.call.witness is not None:
-                await state.call.witness.departs(tool.definition.annotations.is_safe_to_repeat)
+            if state.call.observer is not None:
+                await state.call.observer.departs(tool.definition.annotations.is_safe_to_repeat)
             raw = await self._send(state, call)
             flaws = self._outputs.check(tool, connector, raw)
             shaped = shape(raw, connector.configuration.max_result_bytes)

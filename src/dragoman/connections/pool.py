@@ -34,7 +34,7 @@ _SOON_ASKED = 5.0
 
 Key = tuple[str, str]
 Result = TypeVar("Result")
-Hearer = Callable[[Connector, str, ServerNotice], None]
+NoticeListener = Callable[[Connector, str, ServerNotice], None]
 """Told which connector, for which identity it is connected, and what its server said."""
 
 
@@ -63,7 +63,7 @@ class Connections:
         self._links: dict[Key, Connection] = {}
         self._owners: dict[Connection, asyncio.Task[None]] = {}
         self._watching: dict[Key, ResourceSubscriptions] = {}
-        self._hearers: set[Hearer] = set()
+        self._listeners: set[NoticeListener] = set()
         self._retired: dict[str, int] = {}
         self._is_closing = False
         self._stack = AsyncExitStack()
@@ -106,13 +106,13 @@ class Connections:
     # What servers tell by themselves
 
     @contextmanager
-    def hearing(self, hearer: "Hearer") -> Generator[None]:
-        """While this lasts, `hearer` is called with what servers tell of prompts and resources."""
-        self._hearers.add(hearer)
+    def listening(self, listener: "NoticeListener") -> Generator[None]:
+        """While this lasts, `listener` is called with what servers tell of prompts and resources."""
+        self._listeners.add(listener)
         try:
             yield
         finally:
-            self._hearers.discard(hearer)
+            self._listeners.discard(listener)
 
     async def watch(self, connector: Connector, caller: Caller, uri: str) -> Callable[[], None]:
         """Asks the server to tell when this resource changes; what is returned ends it, and is called once.
@@ -140,8 +140,8 @@ class Connections:
         return end
 
     def _take_notice(self, link: Connection, notice: ServerNotice) -> None:
-        for hearer in [*self._hearers]:
-            hearer(link.connector, link.identity, notice)
+        for listener in [*self._listeners]:
+            listener(link.connector, link.identity, notice)
 
     # Tools
 
@@ -186,7 +186,7 @@ class Connections:
         links = [link for (connector_id, _), link in self._links.items() if connector_id == connector.id]
         await asyncio.gather(*(self._close_link(link) for link in links))
 
-    async def part_with(self, workspace: str, user: str) -> None:
+    async def close_for_user(self, workspace: str, user: str) -> None:
         links = [
             link for (_, identity), link in self._links.items() if holder_of(identity) == (workspace, user)
         ]

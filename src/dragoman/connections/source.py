@@ -134,7 +134,7 @@ class Sources(Protocol):
         """Lets calls under way finish, then closes every connection opened for this or an older revision."""
         ...
 
-    async def part_with(self, workspace: str, user: str) -> None:
+    async def close_for_user(self, workspace: str, user: str) -> None:
         """Lets calls under way finish, then closes every connection that is held for this user."""
         ...
 

@@ -47,9 +47,9 @@ class SourceRouter:
         if connector.kind != "native":
             await self._remote(connector).retire(connector)
 
-    async def part_with(self, workspace: str, user: str) -> None:
-        await self._servers.part_with(workspace, user)
-        await self._services.part_with(workspace, user)
+    async def close_for_user(self, workspace: str, user: str) -> None:
+        await self._servers.close_for_user(workspace, user)
+        await self._services.close_for_user(workspace, user)
 
     def status(self, connector: Connector, caller: Caller) -> ConnectionStatus:
         if connector.kind != "native":

@@ -162,7 +162,7 @@ async def _connectors(hub: BoundHub) -> Sequence[str]:
 
 async def _models(hub: BoundHub) -> Sequence[str]:
     """Those that can be used here; another may be typed, and is looked at before it is kept."""
-    survey = await hub.models.survey()
+    survey = await hub.models.list()
     return list(dict.fromkeys(found.model for found in survey if found.model and found.is_usable))
 
 

@@ -180,12 +180,12 @@ async def search_registry(request: Request) -> Response:
     )
 
 
-async def show_offer(request: Request) -> Response:
+async def show_server(request: Request) -> Response:
     offer = await hub_of(request).discovery.get(request.query_params.get("name", ""))
     return pages_of(request).part(request, "transfer/offer.html", offer=offer)
 
 
-async def take_offer(request: Request) -> Response:
+async def install_server(request: Request) -> Response:
     """By the way that the person was shown; when the registry offers another by now, nothing is added."""
     check_scope(request, "manage")
     form = await filled(request)
@@ -209,6 +209,6 @@ routes = [
     Route("/transfer/export", export),
     Route("/transfer/export", export_secrets, methods=["POST"]),
     Route("/transfer/offers", search_registry),
-    Route("/transfer/offers/one", show_offer),
-    Route("/transfer/offers", take_offer, methods=["POST"]),
+    Route("/transfer/offers/one", show_server),
+    Route("/transfer/offers", install_server, methods=["POST"]),
 ]

@@ -89,7 +89,7 @@ async def remove_workspace(request: Request) -> Response:
 
 async def show_models(request: Request) -> Response:
     """By itself: the first look at models takes a second or two."""
-    found = await hub_of(request).models.survey()
+    found = await hub_of(request).models.list()
     return pages_of(request).part(request, "settings/models.html", models=found)
 
 

@@ -4,4 +4,4 @@ from dragoman.discovery.registry import McpRegistry as McpRegistry
 from dragoman.discovery.registry import RegistryPage as RegistryPage
 from dragoman.discovery.servers import InstallMethod as InstallMethod
 from dragoman.discovery.servers import RegistryServer as RegistryServer
-from dragoman.discovery.servers import read_offer as read_offer
+from dragoman.discovery.servers import read_server as read_server

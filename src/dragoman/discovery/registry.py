@@ -14,7 +14,7 @@ from urllib.parse import quote, urlsplit
 import aiohttp
 
 from dragoman.discovery.inputs import entries, table
-from dragoman.discovery.servers import RegistryServer, read_offer
+from dragoman.discovery.servers import RegistryServer, read_server
 from dragoman.errors import (
     DragomanError,
     InvalidConfig,
@@ -144,7 +144,7 @@ def _page(answer: Mapping[str, Any]) -> RegistryPage:
     skipped: list[str] = []
     for number, record in enumerate(entries(answer["servers"]), 1):
         try:
-            offer = read_offer(table(record))
+            offer = read_server(table(record))
         except DragomanError as error:
             skipped.append(f"record {number}: {error.message}")
             continue
@@ -159,6 +159,6 @@ def _page(answer: Mapping[str, Any]) -> RegistryPage:
 
 def _find_offer(record: Mapping[str, Any]) -> RegistryServer | None:
     try:
-        return read_offer(record)
+        return read_server(record)
     except DragomanError:
         return None

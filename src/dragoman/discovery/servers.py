@@ -107,7 +107,7 @@ class RegistryServer:
         return slug_from(self.name.rpartition("/")[2])
 
 
-def read_offer(record: Mapping[str, Any]) -> RegistryServer:
+def read_server(record: Mapping[str, Any]) -> RegistryServer:
     """Both shapes: the record itself, and `{"server": record, "_meta": …}`."""
     facts = table(record.get("server")) or dict(record)
     meta = {**table(facts.get("_meta")), **table(record.get("_meta"))}

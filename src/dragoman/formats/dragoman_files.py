@@ -28,7 +28,7 @@ _WITH_PLACEHOLDERS = {
 }
 
 
-def read_own(document: Mapping[str, Any], places: BaseFolders) -> ImportPlan:
+def read_dragoman_file(document: Mapping[str, Any], places: BaseFolders) -> ImportPlan:
     version = document.get("dragoman", VERSION)
     if version != VERSION:
         raise InvalidConfig(f"this export has version {str(version)[:20]}; this Dragoman reads {VERSION}")
@@ -72,7 +72,7 @@ def written_agent(agent: FoundAgent) -> dict[str, Any]:
     return {name: value for name, value in written.items() if value not in ("", None)}
 
 
-def write_own(
+def write_dragoman_file(
     connectors: Iterable[Connector],
     secrets: Mapping[str, Mapping[str, str]],
     agents: Iterable[FoundAgent] = (),

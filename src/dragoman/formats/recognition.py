@@ -7,7 +7,7 @@ from typing import Any
 
 from dragoman.errors import InvalidConfig
 from dragoman.formats.action_servers import read_action_servers, read_agent
-from dragoman.formats.dragoman_files import read_own
+from dragoman.formats.dragoman_files import read_dragoman_file
 from dragoman.formats.import_plan import FoundConnector, ImportPlan
 from dragoman.formats.mcp_servers import looks_like_server, read_inputs, read_servers
 from dragoman.formats.parsing import entries, read_document, table
@@ -41,7 +41,7 @@ def _understood(document: dict[str, Any], file: PurePath, places: BaseFolders) -
         document = {**document, **table(document["mcp"])}
     is_own = "dragoman" in document or isinstance(document.get("connectors"), Mapping)
     if is_own or document.keys() == {"defaults"}:
-        return read_own(document, places)
+        return read_dragoman_file(document, places)
     if _has_servers(document):
         return _read_clients(document, places)
     if found := _find_action_servers(document, file, places):

@@ -25,7 +25,7 @@ from dragoman.hub.agent_rules import (
     is_of_files,
     key,
 )
-from dragoman.hub.bound import Bound
+from dragoman.hub.bound import BoundService
 from dragoman.hub.connector_agents import agent_of, other_name
 from dragoman.hub.connector_registry import ConnectorRegistry
 from dragoman.names import did_you_mean, slug_from
@@ -47,7 +47,7 @@ class AgentView:
     notes: tuple[str, ...] = ()
 
 
-class Agents(Bound):
+class Agents(BoundService):
     """A worker is its user's; an admin makes one for the whole workspace with `shared`."""
 
     __slots__ = ()
@@ -234,17 +234,19 @@ class Agents(Bound):
     async def _app_workers(self) -> Sequence[Agent]:
         """Those of the folder, with what the operator chose for them since (stopped, another model)."""
         chosen = {agent.id: agent for agent in await self._runtime.agent_records.of(APP)}
-        found = agents_of_files(self._runtime.folders.agents, self._runtime.registry, self._runtime.owner)
+        found = agents_of_files(
+            self._runtime.configuration_files.agents, self._runtime.registry, self._runtime.owner
+        )
         return [as_chosen(agent, chosen.get(agent.id)) for agent in found]
 
     async def _rewritten(self, agent: Agent, given: Sequence[str], taken: Sequence[str]) -> Agent:
         """The folder says who has what: it is written there, and read again."""
         caller = self._caller
         for slug in given:
-            await self._runtime.folders.assign(agent.name, slug, caller)
+            await self._runtime.configuration_files.assign(agent.name, slug, caller)
         for slug in taken:
-            await self._runtime.folders.remove(agent.name, slug, caller)
-        await self._runtime.folders.sync()
+            await self._runtime.configuration_files.remove(agent.name, slug, caller)
+        await self._runtime.configuration_files.sync()
         self._runtime.agent_records.tell(agent, "updated")
         details = {"given": [*given], "taken": [*taken]}
         await self._runtime.auditor.done(caller, "agent.updated", agent.name, details=details)
@@ -320,7 +322,7 @@ def slugs_of(found: FoundAgent, registry: ConnectorRegistry, caller: Caller) -> 
     return tuple(dict.fromkeys(one.slug if one else slug_from(name) for name, one in known))
 
 
-class HubStaff:
+class HubAgentDirectory:
     """Fills `AgentDirectory` for runs, each of which acts for its own caller."""
 
     def __init__(self, runtime: "Runtime") -> None:

@@ -7,7 +7,7 @@ from typing import get_args
 
 from dragoman.access.approvals import ANSWER_LASTS, RequestedCall, is_person
 from dragoman.errors import Conflict, Denied, InvalidArguments, NotFound
-from dragoman.hub.bound import Bound
+from dragoman.hub.bound import BoundService
 from dragoman.names import did_you_mean
 from dragoman.scope import Caller
 from dragoman.store.records import Allowance, Answer, Approval, ApprovalStatus
@@ -32,7 +32,7 @@ class ApprovalView:
     answers: tuple[Answer, ...]
 
 
-class Approvals(Bound):
+class Approvals(BoundService):
     """Only a person answers: never an agent."""
 
     __slots__ = ()

@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from dragoman.errors import Denied, NotFound
-from dragoman.hub.bound import Bound
+from dragoman.hub.bound import BoundService
 from dragoman.store.audit_chain import ChainVerdict, verify
 from dragoman.store.protocols import AuditStore
 from dragoman.store.records import AuditEntry
@@ -13,7 +13,7 @@ from dragoman.store.records import AuditEntry
 _PAGE = 500
 
 
-class Audit(Bound):
+class Audit(BoundService):
     """Members see what they did, admins the whole workspace, the operator any workspace, by id or name."""
 
     __slots__ = ()

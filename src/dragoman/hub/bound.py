@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from dragoman.hub.runtime import Runtime
 
 
-class Bound:
+class BoundService:
     """A service for one caller. It keeps nothing itself, so it costs nothing to make one.
 
     Whoever has one can only act for its caller; for somebody else another one is made, in so many words.

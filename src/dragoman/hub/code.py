@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from dragoman.catalog.search import SearchQuery
-from dragoman.hub.bound import Bound
+from dragoman.hub.bound import BoundService
 from dragoman.sandbox import CodeLimits, CodeOutput, CodeSandbox, CodeServices, CountTokens, guide
 from dragoman.scope import Caller
 from dragoman.tokens import count_tokens
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from dragoman.hub.runtime import Runtime
 
 
-class Code(Bound):
+class Code(BoundService):
     """Code that runs for the caller, with the tools that the caller may use."""
 
     __slots__ = ()
@@ -24,13 +24,13 @@ class Code(Bound):
         """What a program may use of time, memory, output and calls."""
         return self._runtime.sandbox.limits
 
-    async def run(self, code: str, *, witness: CallObserver | None = None) -> CodeOutput:
+    async def run(self, code: str, *, observer: CallObserver | None = None) -> CodeOutput:
         """Runs Python that calls tools. Whatever goes wrong is in the output; nothing is raised for it.
 
         A call that a person must allow waits as long as any other; that time is not the code's.
         """
         caller = await self._runtime.active.narrowed(self._caller)
-        return await self._runtime.sandbox.run(code, caller, witness)
+        return await self._runtime.sandbox.run(code, caller, observer)
 
     def is_open(self, tool: Tool) -> bool:
         """Whether code may call it."""
@@ -47,9 +47,9 @@ def make_sandbox(
     """To be entered: leaving it ends runs under way and closes the processes."""
 
     async def call(
-        name: str, arguments: Mapping[str, Any], caller: Caller, witness: CallObserver
+        name: str, arguments: Mapping[str, Any], caller: Caller, observer: CallObserver
     ) -> ToolOutput:
-        return await runtime.road.call(ToolCall(tool=name, arguments=arguments, witness=witness), caller)
+        return await runtime.road.call(ToolCall(tool=name, arguments=arguments, observer=observer), caller)
 
     async def search(query: str, limit: int, caller: Caller) -> list[Tool]:
         found = await runtime.search.find(SearchQuery.checked(query, "hybrid", limit), caller)

@@ -11,7 +11,7 @@ from dragoman.agents.connector_query import ConnectorQuery, answered, find_card
 from dragoman.agents.work_context import ConnectorCard
 from dragoman.errors import Conflict, DragomanError, NotFound
 from dragoman.hub.agents import Agents
-from dragoman.hub.bound import Bound
+from dragoman.hub.bound import BoundService
 from dragoman.hub.runs import Runs
 from dragoman.run import Run, RunEvent, new_run_id
 
@@ -24,7 +24,7 @@ class AcceptedQuery:
     card: ConnectorCard
 
 
-class ConnectorQueries(Bound):
+class ConnectorQueries(BoundService):
     """What the caller has agents of connectors do."""
 
     __slots__ = ()

@@ -13,7 +13,7 @@ from dragoman.connections.source import ConnectionStatus
 from dragoman.connector import Connector
 from dragoman.errors import Denied, DragomanError, InvalidConfig
 from dragoman.events import Event, EventKind
-from dragoman.hub.bound import Bound
+from dragoman.hub.bound import BoundService
 from dragoman.hub.connector_input import check_program, configured, in_force, merged, named, values_of
 from dragoman.hub.connector_settings import ConnectorSettings
 from dragoman.hub.permissions import leads_elsewhere
@@ -40,7 +40,7 @@ class ConnectorChange:
     change: Literal["added", "updated", "unchanged"]
 
 
-class Connectors(Bound):
+class Connectors(BoundService):
     """What the caller may do with connectors."""
 
     __slots__ = ()

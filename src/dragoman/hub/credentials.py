@@ -14,7 +14,7 @@ from dragoman.connections.oauth import AuthorizationCallback, AuthorizationTicke
 from dragoman.connector import Connector
 from dragoman.errors import CallerFault, Denied, DragomanError, InvalidConfig
 from dragoman.events import Event
-from dragoman.hub.bound import Bound
+from dragoman.hub.bound import BoundService
 from dragoman.hub.connectors import Connectors
 from dragoman.scope import Caller
 
@@ -69,7 +69,7 @@ class KeyRotation:
     forgotten: tuple[str, ...] = ()
 
 
-class Credentials(Bound):
+class Credentials(BoundService):
     """The caller's own. Nobody reads a secret back."""
 
     __slots__ = ()
@@ -223,7 +223,7 @@ class Credentials(Bound):
     async def _changed(self, connector: Connector, caller: Caller, action: str, names: Iterable[str]) -> None:
         """The caller's own connection is opened anew with what is there now; nobody else's is touched."""
         if connector.configuration.isolation == "thread":
-            await self._runtime.sources.part_with(
+            await self._runtime.sources.close_for_user(
                 caller.workspace, caller.user
             )  # each thread has one of its own
         else:

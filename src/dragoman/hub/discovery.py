@@ -5,12 +5,12 @@ from typing import Any
 
 from dragoman.discovery import InstallMethod, RegistryPage, RegistryServer
 from dragoman.errors import Conflict, Denied, InvalidConfig
-from dragoman.hub.bound import Bound
+from dragoman.hub.bound import BoundService
 from dragoman.hub.connectors import Connectors, ConnectorView
 from dragoman.settings import Discovery as Mode
 
 
-class Discovery(Bound):
+class Discovery(BoundService):
     """`off` asks no registry at all; `manual` answers people; `automatic` lets agents search, too."""
 
     __slots__ = ()

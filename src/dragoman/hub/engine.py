@@ -17,7 +17,7 @@ from dragoman.agents.offers import Offers
 from dragoman.agents.plan_offers import PlanOffers
 from dragoman.errors import DragomanError, NotFound
 from dragoman.events import Event
-from dragoman.hub.agents import HubStaff
+from dragoman.hub.agents import HubAgentDirectory
 from dragoman.hub.background_tasks import BackgroundTasks
 from dragoman.hub.management import HubManagement
 from dragoman.hub.toolbox import HubToolbox
@@ -49,7 +49,7 @@ class RunEngine:
         self.questions = RunQuestions(runtime.store.runs)
         self.previews = Previews(runtime.redactor)
         self.toolbox = HubToolbox(runtime)
-        self.agent_directory = HubStaff(runtime)
+        self.agent_directory = HubAgentDirectory(runtime)
         self.limits = RunLimits()
         self.dispatch: RunDispatcher | None = None
         self._stack = AsyncExitStack()
@@ -74,9 +74,9 @@ class RunEngine:
                     self.dispatch = await self._open_dispatch()
         return self.dispatch
 
-    def hearing(self) -> AbstractContextManager[None]:
-        """While somebody says something: runs that are about to begin let them be heard first."""
-        return nullcontext() if self.dispatch is None else self.dispatch.hearing()
+    def holding_starts(self) -> AbstractContextManager[None]:
+        """While a message is accepted: runs that are about to start wait until it is."""
+        return nullcontext() if self.dispatch is None else self.dispatch.holding_starts()
 
     async def accept(self, run: Run, message: Message | None) -> AcceptedRun:
         """Once this returns the run is on disk and will be executed, whatever happens."""

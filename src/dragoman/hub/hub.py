@@ -93,7 +93,7 @@ class BoundHub:
         timeout: float | None = None,
         cost_limit: float | None = None,
         channel: ClientChannel | None = None,
-        witness: CallObserver | None = None,
+        observer: CallObserver | None = None,
     ) -> ToolOutput:
         """Calls a tool by name. Whatever goes wrong is in the output; nothing is raised for it."""
         call = ToolCall(
@@ -102,7 +102,7 @@ class BoundHub:
             timeout=timeout,
             cost_limit=cost_limit,
             channel=channel,
-            witness=witness,
+            observer=observer,
         )
         return await self._runtime.road.call(call, self.caller)
 
@@ -213,7 +213,7 @@ class BoundHub:
         return Discovery(self._runtime, self.caller)
 
     @property
-    def passthrough(self) -> ServerRequests:
+    def server_requests(self) -> ServerRequests:
         """Requests that go to one MCP server as they are: prompts, resources, completion."""
         return ServerRequests(self._runtime, self.caller)
 
@@ -315,9 +315,9 @@ class Hub(BoundHub):
         self._runtime.expect_people()
 
     @property
-    def folders(self) -> ConfigurationFiles:
+    def configuration_files(self) -> ConfigurationFiles:
         """The app's configuration in files."""
-        return self._runtime.folders
+        return self._runtime.configuration_files
 
     @overload
     def tool(self, function: Function, /) -> Function: ...

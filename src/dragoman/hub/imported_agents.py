@@ -8,11 +8,11 @@ from dataclasses import replace
 from dragoman.agent import Agent
 from dragoman.formats import FoundAgent
 from dragoman.hub.agents import Agents, slugs_of
-from dragoman.hub.bound import Bound
+from dragoman.hub.bound import BoundService
 from dragoman.scope import Caller
 
 
-class ImportedAgents(Bound):
+class ImportedAgents(BoundService):
     """The caller's own workers."""
 
     __slots__ = ()

@@ -14,11 +14,11 @@ from pydantic import SecretStr
 from dragoman.connector import Configuration, Connector
 from dragoman.errors import DragomanError
 from dragoman.formats import FoundAgent, FoundConnector, ImportPlan, RequiredInput, filled
-from dragoman.formats.dragoman_files import write_own
+from dragoman.formats.dragoman_files import write_dragoman_file
 from dragoman.formats.import_files import Importable, read_all
 from dragoman.formats.mcp_servers import write_servers
 from dragoman.formats.variables import asked_instead
-from dragoman.hub.bound import Bound
+from dragoman.hub.bound import BoundService
 from dragoman.hub.connector_input import check_program, configured, in_force, values_of
 from dragoman.hub.connectors import Connectors, ConnectorView
 from dragoman.hub.imported_agents import ImportedAgents, comparable
@@ -67,7 +67,7 @@ class _Intent:
     existing: Connector | None = None
 
 
-class Imports(Bound):
+class Imports(BoundService):
     """`plan` writes nothing. `apply` takes every step that `plan` would show as add or replace."""
 
     __slots__ = ()
@@ -314,7 +314,7 @@ def _fields(prefix: str, one: Mapping[str, Any], other: Mapping[str, Any]) -> It
             yield f"{prefix}{name}"
 
 
-class Exports(Bound):
+class Exports(BoundService):
     """What the caller sees. Secrets only of connectors that are the caller's own."""
 
     __slots__ = ()
@@ -323,7 +323,9 @@ class Exports(Bound):
         """Everything, in Dragoman's own form. Secrets that are left out are named."""
         connectors = self._list()
         secrets = await self._secrets(connectors) if include_secrets else {}
-        return write_own(connectors, secrets, await ImportedAgents(self._runtime, self._caller).list())
+        return write_dragoman_file(
+            connectors, secrets, await ImportedAgents(self._runtime, self._caller).list()
+        )
 
     async def mcp_servers(self, *, include_secrets: bool = False) -> str:
         """The MCP servers, as `mcpServers`. A secret that is left out is a `${VAR}`."""

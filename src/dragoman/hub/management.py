@@ -93,7 +93,7 @@ class HubManagement:
             tool=name,
             arguments=arguments,
             patience=QUESTION_LASTS.total_seconds(),
-            witness=attempt.witness,
+            observer=attempt.observer,
         )
         await self._runtime.approvals.admit(function, _ITSELF, caller, arguments, call)
 

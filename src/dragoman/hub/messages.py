@@ -14,7 +14,7 @@ from dragoman.agents.exposure import checked_exposure
 from dragoman.agents.mentions import Routing, route
 from dragoman.errors import InvalidArguments
 from dragoman.hub.agents import Agents
-from dragoman.hub.bound import Bound
+from dragoman.hub.bound import BoundService
 from dragoman.hub.runs import Runs
 from dragoman.hub.threads import Threads
 from dragoman.run import Message, Question, Run, RunLimits, new_run_id
@@ -25,7 +25,7 @@ LONGEST_MESSAGE = 200_000
 _TITLE = 60
 
 
-class Messages(Bound):
+class Messages(BoundService):
     """What the caller writes, and reads of it."""
 
     __slots__ = ()
@@ -52,7 +52,7 @@ class Messages(Bound):
         Without a thread a new one is begun. `agent` sends it to one agent, whatever it mentions. While the
         thread's run waits for the answer to a question, a message that mentions nobody is that answer.
         """
-        with self._runtime.engine.hearing():
+        with self._runtime.engine.holding_starts():
             return await self._posted(text, thread, agent, options or {}, limits)
 
     async def _posted(

@@ -13,7 +13,7 @@ from typing import Any, get_args
 from dragoman.connector import Policy
 from dragoman.errors import Conflict, InvalidArguments, InvalidConfig, NotFound
 from dragoman.hub import user_rights
-from dragoman.hub.bound import Bound
+from dragoman.hub.bound import BoundService
 from dragoman.hub.connectors import Connectors
 from dragoman.identity.authenticated import ALL_SCOPES
 from dragoman.identity.directory import Person
@@ -31,7 +31,7 @@ class Myself:
     person: Person
 
 
-class People(Bound):
+class People(BoundService):
     """Users and workspaces go by id or name."""
 
     __slots__ = ()
@@ -116,7 +116,7 @@ class People(Bound):
                 await self._shut_out(user)
             await self._remove_connectors(place.id)
             for user in (*(one.id for one in users), ""):
-                await self._runtime.sources.part_with(place.id, user)
+                await self._runtime.sources.close_for_user(place.id, user)
             await self._runtime.store.people.remove_workspace(place.id)
             self._runtime.authenticator.forget(place.id)
         await self._runtime.auditor.done(caller, "workspace.removed", place.id, details={"name": place.name})
@@ -215,7 +215,7 @@ class People(Bound):
             user_rights.check_stays_led(found, await self._runtime.store.people.users(place.id), caller)
             await self._shut_out(found)
             await self._remove_connectors(place.id, found.id)
-            await self._runtime.sources.part_with(place.id, found.id)
+            await self._runtime.sources.close_for_user(place.id, found.id)
             await self._runtime.store.people.remove_user(place.id, found.id)
             self._runtime.authenticator.forget(place.id, found.id)
         await self._tell(place.id, "user.removed", found.id, name=found.name)

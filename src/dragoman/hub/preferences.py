@@ -6,7 +6,7 @@ from typing import Literal
 
 from dragoman.errors import InvalidArguments, NotFound
 from dragoman.events import Event
-from dragoman.hub.bound import Bound
+from dragoman.hub.bound import BoundService
 from dragoman.hub.user_rights import takes_bounds
 from dragoman.names import did_you_mean
 from dragoman.people import Preferences, User, UserLimits
@@ -29,7 +29,7 @@ class PreferencesView:
     tiers: Mapping[str, UserLimits]
 
 
-class UserPreferences(Bound):
+class UserPreferences(BoundService):
     """The caller's own, and nobody else's."""
 
     __slots__ = ()

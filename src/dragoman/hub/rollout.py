@@ -16,7 +16,7 @@ from dragoman.agents.rollout import RolloutFigures, RolloutPlan, RolloutThreshol
 from dragoman.calls.audit import Auditor
 from dragoman.errors import DragomanError, InvalidArguments
 from dragoman.events import Event, Events
-from dragoman.hub.bound import Bound
+from dragoman.hub.bound import BoundService
 from dragoman.hub.user_rights import check_operator
 from dragoman.run import Run
 from dragoman.scope import APP, LOCAL_WORKSPACE, Caller
@@ -92,7 +92,7 @@ class _Known:
         return self.plan.is_on and not self.is_rolled_back
 
 
-class Rollout(Bound):
+class Rollout(BoundService):
     """Only the operator looks and sets; everybody rates their own runs."""
 
     __slots__ = ()

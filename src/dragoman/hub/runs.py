@@ -11,7 +11,7 @@ from dragoman.agents import preload
 from dragoman.catalog.schemas import compiled
 from dragoman.errors import Conflict, Denied, InvalidArguments, NotFound
 from dragoman.events import Event
-from dragoman.hub.bound import Bound
+from dragoman.hub.bound import BoundService
 from dragoman.run import Message, Question, Run, RunEvent, RunStatus, Step
 from dragoman.runs.run_endings import never_began
 from dragoman.store.records import AcceptedRun, JournalBatch
@@ -32,7 +32,7 @@ class RunView:
     events: Sequence[RunEvent]
 
 
-class Runs(Bound):
+class Runs(BoundService):
     """A run is its user's alone."""
 
     __slots__ = ()

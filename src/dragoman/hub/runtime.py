@@ -2,7 +2,7 @@
 top to bottom, and closed in the other order.
 
 Its parts know no default caller: whoever uses one says for whom. What a caller may do with them is what the
-services say (`Bound`), which are made of this and a caller.
+services say (`BoundService`), which are made of this and a caller.
 """
 
 import asyncio
@@ -99,7 +99,7 @@ class Runtime:
     models: Models
     rollout: RolloutState
     engine: RunEngine
-    folders: ConfigurationFiles
+    configuration_files: ConfigurationFiles
 
     def __init__(self, settings: Settings, owner: Caller, redactor: Redactor, store: Store | None) -> None:
         """`store` is used instead of the database that the settings name; whoever opened it closes it."""
@@ -264,8 +264,8 @@ class Runtime:
 
     async def _start_work(self) -> None:
         """What the app's files say, then all that goes on by itself."""
-        self.folders = ConfigurationFiles(self)
-        await self.folders.start(self.tasks)
+        self.configuration_files = ConfigurationFiles(self)
+        await self.configuration_files.start(self.tasks)
         self.lists.start_first(self.tasks, self.owner)
         self.tasks.start(self._keep_tidy(), "forget old results and calls")
         self.tasks.start(self.engine.resume_left(), "resume runs that were left")

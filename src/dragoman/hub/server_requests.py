@@ -16,7 +16,7 @@ from dragoman.connections.deadline import Deadline
 from dragoman.connections.source import ServerNotice, ServerRequest
 from dragoman.connector import Connector
 from dragoman.errors import DragomanError, NotFound
-from dragoman.hub.bound import Bound
+from dragoman.hub.bound import BoundService
 from dragoman.scope import identity_of
 from dragoman.tokens import count_tokens
 from dragoman.tool import ClientChannel, Tool, ToolCall, ToolDefinition, json_bytes
@@ -28,7 +28,7 @@ _MOST_WAITING = 1000
 _Told = tuple[str, str, ServerNotice]
 
 
-class ServerRequests(Bound):
+class ServerRequests(BoundService):
     """With the rights and over the connection of the caller, who needs the whole connector, not one tool."""
 
     __slots__ = ()
@@ -61,13 +61,13 @@ class ServerRequests(Bound):
     # News
 
     async def watch(self, connector: str, uri: str) -> Callable[[], None]:
-        """From now on `news` tells when this resource changes, until what is returned is called, once."""
+        """From now on `notices` tells when this resource changes, until what is returned is called, once."""
         found = await self._get(connector)
         if not _offers(found, "resources.subscribe"):
             raise NotFound(f"the server of {connector} does not tell when a resource changes")
         return await self._runtime.servers.watch(found, self._caller, uri)
 
-    async def news(self) -> AsyncGenerator[tuple[str, ServerNotice]]:
+    async def notices(self) -> AsyncGenerator[tuple[str, ServerNotice]]:
         """What servers tell of prompts and resources over the caller's connections: slug and notice."""
         waiting: deque[_Told] = deque(maxlen=_MOST_WAITING)
         wake = asyncio.Event()
@@ -76,7 +76,7 @@ class ServerRequests(Bound):
             waiting.append((connector.id, identity, notice))
             wake.set()
 
-        with self._runtime.servers.hearing(hear):
+        with self._runtime.servers.listening(hear):
             while True:
                 await wake.wait()
                 wake.clear()

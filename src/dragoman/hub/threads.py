@@ -11,7 +11,7 @@ from secrets import token_hex
 from dragoman.access.threads import LONGEST, is_storable
 from dragoman.errors import Conflict, InvalidArguments, LimitReached, NotFound
 from dragoman.events import Event
-from dragoman.hub.bound import Bound
+from dragoman.hub.bound import BoundService
 from dragoman.hub.connectors import Connectors
 from dragoman.hub.thread_tools import ThreadTools, ThreadToolsQuery, tools_of
 from dragoman.people import Thread
@@ -29,7 +29,7 @@ class ThreadView:
     notes: tuple[str, ...] = ()
 
 
-class Threads(Bound):
+class Threads(BoundService):
     """A thread is its user's alone. Which connectors are active in it is `access/threads.py`'s to say."""
 
     __slots__ = ()

@@ -61,7 +61,7 @@ class HubToolbox:
         return await self._runtime.road.call(call, caller)
 
     async def run_code(self, code: str, caller: Caller, attempt: OfferCall) -> ToolReply:
-        output = await Code(self._runtime, caller).run(code, witness=attempt.witness)
+        output = await Code(self._runtime, caller).run(code, observer=attempt.observer)
         facts: dict[str, Any] = {"calls": output.calls}
         if output.printed:
             facts["printed"] = output.printed

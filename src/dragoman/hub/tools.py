@@ -9,7 +9,7 @@ from dragoman.catalog import ToolInfo
 from dragoman.catalog.search import SearchQuery, SearchResults
 from dragoman.connector import Connector, Policy
 from dragoman.errors import Denied
-from dragoman.hub.bound import Bound
+from dragoman.hub.bound import BoundService
 from dragoman.hub.deferred_tools import Footprint, ResolvedTools, in_thread
 from dragoman.hub.tool_settings import checked_settings
 from dragoman.scope import Caller
@@ -17,7 +17,7 @@ from dragoman.store import ToolVersion
 from dragoman.tool import Tool
 
 
-class Tools(Bound):
+class Tools(BoundService):
     """What the caller may do with tools."""
 
     __slots__ = ()

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from dragoman.access.budgets import SECONDS, end_of, set_by, user_subject, window_of
 from dragoman.errors import NotFound
-from dragoman.hub.bound import Bound
+from dragoman.hub.bound import BoundService
 from dragoman.identity.directory import Person
 from dragoman.people import UserLimits
 
@@ -38,7 +38,7 @@ class UsageView:
     uses: tuple[UsedLimit, ...]
 
 
-class Usage(Bound):
+class Usage(BoundService):
     """The caller's own; an admin's also those of the workspace."""
 
     __slots__ = ()

@@ -47,14 +47,14 @@ class Authenticator:
         if admission is None and self._tokens is not None and token.count(".") == 2:
             admission = await self._tokens.find(token)
         if admission is None:
-            raise stranger()
+            raise unauthenticated()
         return admission
 
     async def admit_again(self, workspace: str, user: str) -> AuthenticatedCaller:
         """Somebody who signed in before, as they are now; `Unauthenticated` once they are shut out."""
         person = await self._directory.find(workspace, user)
         if person is None or not person.user.is_active:
-            raise stranger()
+            raise unauthenticated()
         return admitted(person)
 
     def forget(self, workspace: str, user: str | None = None) -> None:
@@ -71,7 +71,7 @@ class Authenticator:
                 log.warning("keys.uses_not_written", code=error.code)
 
 
-def stranger() -> Unauthenticated:
+def unauthenticated() -> Unauthenticated:
     return Unauthenticated(
         "the bearer token is wrong, has expired, or was revoked",
         hint="make an API key: dragoman keys add NAME; who runs this service has the token that"

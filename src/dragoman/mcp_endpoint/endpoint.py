@@ -43,7 +43,7 @@ from dragoman.mcp_endpoint.notifications import LISTS, ChangeNotifier, ChangeSub
 from dragoman.mcp_endpoint.parked_requests import ParkedRequests
 from dragoman.mcp_endpoint.request_context import RequestContext
 from dragoman.mcp_endpoint.sessions import EndpointSession, EndpointSessions
-from dragoman.mcp_endpoint.streams import DisconnectWatcher, PostReply, StandingStream, framed
+from dragoman.mcp_endpoint.streams import DisconnectWatcher, PostReply, StandaloneStream, framed
 from dragoman.mcp_endpoint.views import EndpointTarget, View
 from dragoman.scope import Caller
 from dragoman.telemetry.logs import get_logger
@@ -79,7 +79,7 @@ class McpEndpoint:
         self._parked = ParkedRequests(self._answers)
         self._sessions = EndpointSessions() if sessions is None else sessions
         self._max_body = max_body
-        self._streams: set[StandingStream] = set()
+        self._streams: set[StandaloneStream] = set()
         self._is_stopping = False
 
     def stop(self) -> None:
@@ -259,7 +259,7 @@ class McpEndpoint:
         if "text/event-stream" not in headers.get("accept", "") and "*/*" not in headers.get("accept", ""):
             raise _WrongRequest(406, "Not acceptable: accept text/event-stream")
         session = self._session(headers, target, hub.caller)
-        stream = StandingStream(send, [(_SESSION, session.id.encode())])
+        stream = StandaloneStream(send, [(_SESSION, session.id.encode())])
         if session.stream is not None:
             session.stream.end()  # the client came back before its old stream was seen to be gone
         session.stream = stream
@@ -287,7 +287,7 @@ class McpEndpoint:
             await post.refuse(request.id, error, is_modern=True)
             return
         meta = {SUBSCRIPTION_ID_META_KEY: request.id}
-        stream = StandingStream(post.send)
+        stream = StandaloneStream(post.send)
 
         async def tell(method: str, params: dict[str, Any]) -> None:
             await stream.tell(notification_message(method, {**params, "_meta": meta}))
@@ -304,7 +304,7 @@ class McpEndpoint:
 
     async def _stream(
         self,
-        stream: StandingStream,
+        stream: StandaloneStream,
         receive: Receive,
         first: bytes,
         follow: Callable[[asyncio.Event], Coroutine[Any, Any, None]],

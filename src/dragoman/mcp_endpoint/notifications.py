@@ -129,7 +129,7 @@ class ChangeNotifier:
 
     async def _follow_servers(self, tell: Tell) -> None:
         own = self._asker.target.slug
-        async with aclosing(self._asker.hub.passthrough.news()) as notices:
+        async with aclosing(self._asker.hub.server_requests.notices()) as notices:
             async for slug, notice in notices:
                 if own not in (None, slug):
                     continue

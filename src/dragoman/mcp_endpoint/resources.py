@@ -35,7 +35,7 @@ class ServerResources:
     async def capabilities(self, context: RequestContext) -> dict[str, Any]:
         found: dict[str, Any] = {"resources": {"listChanged": True}}
         for capability in ("prompts", "completions", "resources.subscribe"):
-            slugs = await context.hub.passthrough.offering(capability)
+            slugs = await context.hub.server_requests.offering(capability)
             if not (slugs if context.target.slug is None else context.target.slug in slugs):
                 continue
             if capability == "resources.subscribe":
@@ -46,7 +46,7 @@ class ServerResources:
 
     async def digest(self, capability: str, context: RequestContext) -> bytes:
         """What tells one list of prompts or resources from another, as far as connectors make them up."""
-        slugs = await context.hub.passthrough.offering(capability)
+        slugs = await context.hub.server_requests.offering(capability)
         own = context.target.slug
         return " ".join(slug for slug in slugs if own in (None, slug)).encode()
 
@@ -86,7 +86,7 @@ class ServerResources:
 
     async def _list(self, method: str, params: Params, context: RequestContext) -> Entry:
         capability, field = _LISTS[method]
-        offering = await context.hub.passthrough.offering(capability)
+        offering = await context.hub.server_requests.offering(capability)
         slug = context.target.slug
         if slug is not None:
             if slug not in offering:
@@ -121,7 +121,7 @@ class ServerResources:
             raise RpcError(INVALID_PARAMS, f"Invalid params: {named} must be a string")
         if slug is None:
             slug, params = _split(method, params)
-        offering = await context.hub.passthrough.offering(_capability(method))
+        offering = await context.hub.server_requests.offering(_capability(method))
         if slug not in offering:
             if method == "resources/read":
                 raise _no_resource(str(params["uri"]), context)
@@ -144,7 +144,7 @@ class ServerResources:
         if uri.startswith(RESULTS):
             return lambda: None  # a result that is kept never changes
         slug, own = (context.target.slug, uri) if context.target.slug else _parted(uri, "+")
-        return await context.hub.passthrough.watch(slug, own)
+        return await context.hub.server_requests.watch(slug, own)
 
     @asynccontextmanager
     async def watching(self, uris: Sequence[str], context: RequestContext) -> AsyncGenerator[list[str]]:
@@ -179,7 +179,7 @@ class ServerResources:
     ) -> Mapping[str, Any]:
         channel = context.channel
         try:
-            return await context.hub.passthrough.ask(slug, method, params, channel=channel)
+            return await context.hub.server_requests.ask(slug, method, params, channel=channel)
         except DragomanError:
             if channel.pending is not None:
                 return channel.pending

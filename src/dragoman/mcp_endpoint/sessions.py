@@ -16,7 +16,7 @@ from mcp_types import RequestId
 
 from dragoman.mcp_endpoint.messages import Params, RpcError, RpcResponse, request_message
 from dragoman.mcp_endpoint.request_context import Watched
-from dragoman.mcp_endpoint.streams import StandingStream
+from dragoman.mcp_endpoint.streams import StandaloneStream
 from dragoman.mcp_endpoint.views import EndpointTarget
 from dragoman.scope import Caller
 
@@ -33,7 +33,7 @@ class EndpointSession:
         self.target = target
         self.client = params
         self.used_at = monotonic()
-        self.stream: StandingStream | None = None
+        self.stream: StandaloneStream | None = None
         self.told: dict[str, bytes] = {}  # the lists that the client knows, or was told to read again
         self.watched: Watched = {}
         self._running: dict[RequestId, asyncio.Task[Any]] = {}

@@ -29,7 +29,7 @@ class PostReply:
         """False when the client takes no stream."""
         return await self._put(framed(message))
 
-    async def stay_awake(self) -> None:
+    async def keep_alive(self) -> None:
         await self._put(STILL_HERE)
 
     async def finish(self, message: bytes, status: int = 200) -> None:
@@ -92,7 +92,7 @@ class DisconnectWatcher:
                 async with asyncio.timeout(KEEP_ALIVE):
                     message = await self._receive()
             except TimeoutError:
-                await self._reply.stay_awake()
+                await self._reply.keep_alive()
                 continue
             if message["type"] == "http.disconnect":
                 if self._cancels and self._owner is not None:
@@ -101,7 +101,7 @@ class DisconnectWatcher:
                 return
 
 
-class StandingStream:
+class StandaloneStream:
     """A standing stream to one client: it takes messages from anywhere and writes them in order."""
 
     def __init__(self, send: Send, headers: Iterable[Header] = ()) -> None:
@@ -114,7 +114,7 @@ class StandingStream:
         await listening.wait()
         await self._events.write(first)
         self._opened.set()
-        await self._events.stay_awake()
+        await self._events.keep_alive()
 
     async def tell(self, message: bytes) -> None:
         """What comes before the first words waits for them."""

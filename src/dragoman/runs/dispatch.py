@@ -99,8 +99,8 @@ class RunDispatcher:
         self._left = False  # a run was accepted here that must wait for its turn
         self._acceptances = RunAcceptance(parts.runs, tasks)
         self._accepting = 0
-        self._heard = asyncio.Event()
-        self._heard.set()
+        self._may_start = asyncio.Event()
+        self._may_start.set()
         parts.journal.lost = self._lose
 
     async def accept(self, run: Run, message: Message | None) -> AcceptedRun:
@@ -118,16 +118,16 @@ class RunDispatcher:
         return accepted
 
     @contextmanager
-    def hearing(self) -> Generator[None]:
-        """Somebody says something: no run begins before they are told that they were heard."""
+    def holding_starts(self) -> Generator[None]:
+        """A start barrier: accepted runs wait until no such block is open, so acceptance answers first."""
         self._accepting += 1
-        self._heard.clear()
+        self._may_start.clear()
         try:
             yield
         finally:
             self._accepting -= 1
             if not self._accepting:
-                self._heard.set()
+                self._may_start.set()
 
     def cancel(self, root: str) -> bool:
         """Stops a run that is executed here, with all that is under it. False when it is not."""
@@ -221,9 +221,9 @@ class RunDispatcher:
     async def _execute(self, run: Run, family: RunFamily) -> None:
         parts = self._parts
         try:
-            with suppress(TimeoutError):  # first all who came are told that they were heard
+            with suppress(TimeoutError):  # first all whose messages are being accepted get their answers
                 async with asyncio.timeout(_COURTESY):
-                    await self._heard.wait()
+                    await self._may_start.wait()
             await family.prepare(parts.runs)
             parts.streams.begin(run, family.number)
             await RunExecution(run, family, parts).execute()

@@ -372,7 +372,7 @@ class RunExecution:
 
 
 class _Nobody:
-    """Fills `CallObserver` where there is nothing to witness."""
+    """Fills `CallObserver` where there is nothing to observe."""
 
     name = ""
     is_over = False

@@ -52,7 +52,7 @@ class JournalRecord:
                 case "call.departed":
                     record.departed.add(step.key)
                 case "call.finished":
-                    record.finished[step.key] = told_from(step.content)
+                    record.finished[step.key] = load_reply(step.content)
                 case "plan":
                     record.plan = [*step.content]
                 case _:
@@ -110,7 +110,7 @@ def written_messages(messages: list[ModelMessage]) -> Any:
     return ModelMessagesTypeAdapter.dump_python(messages, mode="json")
 
 
-def written_told(told: ToolReply) -> dict[str, Any]:
+def dump_reply(told: ToolReply) -> dict[str, Any]:
     facts: dict[str, Any] = {"content": told.content, "ok": told.ok}
     if told.code:
         facts["code"] = told.code
@@ -127,7 +127,7 @@ def written_told(told: ToolReply) -> dict[str, Any]:
     return facts
 
 
-def told_from(content: Mapping[str, Any]) -> ToolReply:
+def load_reply(content: Mapping[str, Any]) -> ToolReply:
     facts = dict(content)
     facts["contexts"] = tuple(CitedContext(**one) for one in facts.get("contexts", ()))
     return ToolReply(**facts)

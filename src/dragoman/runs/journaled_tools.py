@@ -23,7 +23,7 @@ from dragoman.errors import DragomanError, InputRequired, NobodyAnswered
 from dragoman.hints import worded
 from dragoman.run import Run, RunEventKind, RunUsage, Step
 from dragoman.runs.journal import Journal
-from dragoman.runs.journal_record import JournalRecord, written_told
+from dragoman.runs.journal_record import JournalRecord, dump_reply
 from dragoman.runs.previews import Previews
 from dragoman.runs.run_family import RunFamily
 from dragoman.tool import AdmittedCall
@@ -125,11 +125,11 @@ class JournaledTools(AbstractToolset[WorkContext]):
         return await self._finished(offer, key, told, (monotonic() - began) * 1000)
 
     async def _tried(self, offer: Offer, arguments: Mapping[str, Any], key: str) -> ToolReply:
-        witness = _Witness(self, f"{self._run.id} {key}", key)
+        observer = _JournalObserver(self, f"{self._run.id} {key}", key)
         try:
             if not offer.repeatable and not offer.departs_itself:
-                await witness.departs(False)
-            attempt = OfferCall(key, witness)
+                await observer.departs(False)
+            attempt = OfferCall(key, observer)
             channel = _RunChannel(self, self._work, attempt)
             return await offer.perform(arguments, replace(attempt, channel=channel))
         except DragomanError as error:
@@ -156,7 +156,7 @@ class JournaledTools(AbstractToolset[WorkContext]):
             self._family.add(RunUsage(calls=calls, tokens_saved=told.tokens_saved))
             self._family.begun += told.calls
         self._work.contexts.extend(told.contexts)
-        step = self._step("call.finished", key, written_told(told))
+        step = self._step("call.finished", key, dump_reply(told))
         event = self._family.event(
             self._run,
             "call.finished",
@@ -216,7 +216,7 @@ def _no_more(why: str) -> ToolReply:
     return ToolReply(content=f"{why} Answer with what you have.", ok=False, code=OVER_LIMIT)
 
 
-class _Witness:
+class _JournalObserver:
     """Fills `CallObserver` for one call of a run."""
 
     def __init__(self, performance: JournaledTools, name: str, key: str) -> None:

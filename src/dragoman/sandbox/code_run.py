@@ -43,11 +43,11 @@ class CodeRun:
         caller: Caller,
         limits: CodeLimits,
         count: CountTokens,
-        witness: CallObserver | None = None,
+        observer: CallObserver | None = None,
     ) -> None:
         self._ways = ways
-        self._witness = witness
-        self._name = witness.name if witness is not None else f"code:{token_hex(8)}"
+        self._observer = observer
+        self._name = observer.name if observer is not None else f"code:{token_hex(8)}"
         self._waits = 0
         self._left: float | None = None
         self._namespace = namespace
@@ -80,7 +80,7 @@ class CodeRun:
     @property
     def is_over(self) -> bool:
         """Whether nobody will run this code again."""
-        return self._witness is not None and self._witness.is_over
+        return self._observer is not None and self._observer.is_over
 
     # Ending
 
@@ -103,8 +103,8 @@ class CodeRun:
         if self._waits == 1 and self._clock is not None and (when := self._clock.when()) is not None:
             self._left = max(0.0, when - self._loop.time())
             self._clock.reschedule(None)
-        if self._witness is not None:
-            self._witness.awaits(approval)
+        if self._observer is not None:
+            self._observer.awaits(approval)
 
     def goes_on(self) -> None:
         self._waits -= 1
@@ -112,12 +112,12 @@ class CodeRun:
             with suppress(RuntimeError):  # it has ended meanwhile
                 self._clock.reschedule(self._loop.time() + self._left)
             self._left = None
-        if self._witness is not None:
-            self._witness.goes_on()
+        if self._observer is not None:
+            self._observer.goes_on()
 
     async def departs(self, repeatable: bool) -> None:
-        if self._witness is not None:
-            await self._witness.departs(repeatable)
+        if self._observer is not None:
+            await self._observer.departs(repeatable)
 
     async def end(self) -> None:
         """No call outlives its run."""
@@ -209,8 +209,8 @@ class CodeRun:
             self.stop(too_many_calls(self._limits))
             await self._loop.create_future()  # until the run's end cancels it: the code cannot catch this
         arguments = self._checked(arguments_of(tool, name, values, named))
-        witness = _CallWitness(f"{self._name}:{self.calls}", self)
-        output = await self._ways.call(tool.name, arguments, self._caller, witness)
+        observer = _InnerCallObserver(f"{self._name}:{self.calls}", self)
+        output = await self._ways.call(tool.name, arguments, self._caller, observer)
         if not output.ok:
             error = output.error
             raise (
@@ -244,7 +244,7 @@ class CodeRun:
         return result or output.result, json_bytes(result)
 
 
-class _CallWitness:
+class _InnerCallObserver:
     """Fills `CallObserver` for one call of the code: its run waits with it, and is told when it leaves."""
 
     def __init__(self, name: str, work: CodeRun) -> None:

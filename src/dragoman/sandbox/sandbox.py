@@ -95,16 +95,16 @@ class CodeSandbox:
             await pool.__aexit__(None, None, None)
             await asyncio.sleep(_CLOSING_PAUSE)
 
-    async def run(self, code: str, caller: Caller, witness: CallObserver | None = None) -> CodeOutput:
+    async def run(self, code: str, caller: Caller, observer: CallObserver | None = None) -> CodeOutput:
         """Whatever goes wrong is in the output; only cancellation gets out as an exception.
 
         When the caller is cancelled, so are the calls under way, and the process is free for others. While a
-        person is asked about a call, no time counts; `witness` hears of that, and of every call that leaves.
+        person is asked about a call, no time counts; `observer` hears of that, and of every call that leaves.
         """
         started = perf_counter()
         caller = replace(caller, way="code")
         namespace = Namespace(self._catalog, self._names, caller, programmatic=self._programmatic)
-        work = CodeRun(self._ways, namespace, caller, self.limits, self._count, witness)
+        work = CodeRun(self._ways, namespace, caller, self.limits, self._count, observer)
         result, error = None, self._reason_to_refuse(code)
         if error is None:
             self._works.add(work)

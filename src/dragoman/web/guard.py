@@ -12,7 +12,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dragoman.errors import DragomanError, Unauthenticated
 from dragoman.hub import BoundHub
-from dragoman.identity.authenticator import AuthenticatedCaller, stranger
+from dragoman.identity.authenticator import AuthenticatedCaller, unauthenticated
 from dragoman.scope import NOBODY, Caller
 from dragoman.web.hints import choose_words
 from dragoman.web.problems import WrongHost, WrongOrigin, problem
@@ -93,9 +93,9 @@ class Guard:
 
     async def _let_in(self, scope: Scope, scheme: bytes, word: bytes) -> None:
         if not word:
-            raise Unauthenticated("the bearer token is missing", hint=stranger().command_hint)
+            raise Unauthenticated("the bearer token is missing", hint=unauthenticated().command_hint)
         if scheme != b"bearer" or self._admit is None:
-            raise stranger()
+            raise unauthenticated()
         admission = await self._admit(word.decode("latin-1"))
         check_scope(scope["method"], scope["path"], admission.scopes)
         scope[CALLER], scope[SCOPES] = admission.caller, admission.scopes

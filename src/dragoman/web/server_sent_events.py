@@ -65,7 +65,7 @@ class EventWriter:
             await self.begin()
         await self._send({"type": "http.response.body", "body": frame, "more_body": True})
 
-    async def stay_awake(self, pause: float = KEEP_ALIVE) -> None:
+    async def keep_alive(self, pause: float = KEEP_ALIVE) -> None:
         """A comment now and then: proxies and readers give up a line that is silent for long."""
         while True:
             await asyncio.sleep(pause)
@@ -106,7 +106,7 @@ class EventStream(Response):
         # In this order: who reads the first comment may rely on hearing all that happens from then on.
         await until_first_ends(
             self._tell(writer),
-            self._stay_awake(writer),
+            self._send_comments(writer),
             until_gone(receive),
             self._stopping.wait(),
             self._until_refused(),
@@ -119,9 +119,9 @@ class EventStream(Response):
             async for frame in frames:
                 await writer.write(frame)
 
-    async def _stay_awake(self, writer: EventWriter) -> None:
+    async def _send_comments(self, writer: EventWriter) -> None:
         await writer.write(_LISTENING)
-        await writer.stay_awake(self._keep_alive)
+        await writer.keep_alive(self._keep_alive)
 
     async def _until_refused(self) -> None:
         while True:

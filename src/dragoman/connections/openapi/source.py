@@ -91,7 +91,7 @@ class OpenApiServices:
         services = [one for (connector_id, _), one in self._services.items() if connector_id == connector.id]
         await asyncio.gather(*(self._close(service) for service in services))
 
-    async def part_with(self, workspace: str, user: str) -> None:
+    async def close_for_user(self, workspace: str, user: str) -> None:
         theirs = [
             one for (_, identity), one in self._services.items() if holder_of(identity) == (workspace, user)
         ]

@@ -70,14 +70,14 @@ async def test_a_broken_file_takes_nothing_away(tmp_path: Path) -> None:
     file = write(tmp_path / "action_servers.json", [entry("a"), entry("b")])
     async with open_hub(tmp_path, action_servers=file) as hub:
         file.write_text("[{")
-        await hub.folders.sync()
+        await hub.configuration_files.sync()
         assert await slugs(hub) == ["a", "b"]
-        assert "not valid JSON" in hub.folders.problems[0].reason
+        assert "not valid JSON" in hub.configuration_files.problems[0].reason
         write(file, [entry("a", enabled="perhaps")])
-        await hub.folders.sync()
+        await hub.configuration_files.sync()
         assert await slugs(hub) == ["a"]
         file.unlink()
-        await hub.folders.sync()
+        await hub.configuration_files.sync()
         assert await slugs(hub) == ["a"]
     async with open_hub(tmp_path, action_servers=file) as hub:
         assert await slugs(hub) == ["a"]
@@ -96,8 +96,8 @@ async def test_a_name_that_a_user_has_can_be_the_apps_too_and_hides_it_from_that
     async with open_hub(tmp_path, action_servers=file) as hub:
         own = await hub.connectors.add("a", **stdio(), connect=False)
         write(file, [entry("a")])
-        await hub.folders.sync()
-        assert hub.folders.problems == ()
+        await hub.configuration_files.sync()
+        assert hub.configuration_files.problems == ()
         assert (await hub.connectors.get("a")).connector.id == own.connector.id
         theirs = await hub.acting_for(Caller(user="somebody-else")).connectors.get("a")
         assert (theirs.connector.workspace, theirs.connector.origin) == ("", "files")
@@ -123,15 +123,15 @@ async def test_assignments_are_written_back_and_nothing_else_is_changed(tmp_path
     )
     (agents / "post.json").write_text(text)
     async with open_hub(tmp_path, action_servers=servers, agent_configs=agents) as hub:
-        assert [agent.name for agent in hub.folders.agents] == ["mailer"]
-        agent = await hub.folders.assign("mailer", "my-tools", hub.caller)
+        assert [agent.name for agent in hub.configuration_files.agents] == ["mailer"]
+        agent = await hub.configuration_files.assign("mailer", "my-tools", hub.caller)
         assert agent.connectors == ("b", "my_tools")
         assert (agents / "post.json").read_text() == text.replace('["b"]', '["b", "my_tools"]')
-        await hub.folders.assign("mailer", "my_tools", hub.caller)
-        agent = await hub.folders.remove("mailer", "my-tools", hub.caller)
+        await hub.configuration_files.assign("mailer", "my_tools", hub.caller)
+        agent = await hub.configuration_files.remove("mailer", "my-tools", hub.caller)
         assert (agents / "post.json").read_text() == text
-        await hub.folders.sync()
-        assert hub.folders.agents[0].connectors == ("b",)
+        await hub.configuration_files.sync()
+        assert hub.configuration_files.agents[0].connectors == ("b",)
         assert await hub.imports.agents.list() == []
 
 
@@ -140,16 +140,16 @@ async def test_an_agent_without_a_file_gets_one(tmp_path: Path) -> None:
     agents.mkdir()
     async with open_hub(tmp_path, agent_configs=agents) as hub:
         await hub.connectors.add("a", **stdio(), connect=False)
-        await hub.folders.assign("new one", "a", hub.caller)
+        await hub.configuration_files.assign("new one", "a", hub.caller)
         assert json.loads((agents / "new one.json").read_text()) == {
             "name": "new one",
             "action_servers": ["a"],
         }
         for name in ("../escape", "", ".hidden", "a/b"):
             with pytest.raises(InvalidConfig, match="cannot be the name"):
-                await hub.folders.assign(name, "a", hub.caller)
+                await hub.configuration_files.assign(name, "a", hub.caller)
         with pytest.raises(NotFound):
-            await hub.folders.assign("new one", "nothing", hub.caller)
+            await hub.configuration_files.assign("new one", "nothing", hub.caller)
         assert [path.name for path in agents.iterdir()] == ["new one.json"]
 
 
@@ -157,7 +157,7 @@ async def test_without_a_folder_an_assignment_says_how_to_get_one(tmp_path: Path
     async with open_hub(tmp_path) as hub:
         await hub.connectors.add("a", **stdio(), connect=False)
         with pytest.raises(InvalidConfig, match="no folder for agents"):
-            await hub.folders.assign("mailer", "a", hub.caller)
+            await hub.configuration_files.assign("mailer", "a", hub.caller)
 
 
 async def test_one_dead_server_delays_the_start_for_a_moment_only(tmp_path: Path) -> None:
