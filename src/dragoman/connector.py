@@ -41,6 +41,7 @@ CONNECTION = "Connection"
 LIMITS = "Limits"
 RESULTS = "Results"
 _PROGRAM, _SERVICE, _REMOTE = ("command",), ("openapi",), ("url", "openapi")
+_SPOKEN = ("command", "url")
 _ALL_WAYS = ("command", "url", "openapi")
 
 
@@ -615,6 +616,37 @@ class Configuration(_Frozen):
         int,
         Setting("Most bytes of one message of the server.", RESULTS, "narrow", label="Bytes of a message"),
     ] = Field(default=64 * 1024 * 1024, ge=1024)
+    max_tools: Annotated[
+        int,
+        Setting(
+            "Most tools that are taken from it; the rest are left out, which its view says.",
+            LIMITS,
+            "narrow",
+            label="Tools",
+        ),
+    ] = Field(default=10_000, ge=1)
+    max_messages_per_second: Annotated[
+        int,
+        Setting(
+            "Most messages a second that the server may send unasked; a connection over it is closed.",
+            LIMITS,
+            "narrow",
+            label="Unasked messages a second",
+            advanced=True,
+            ways=_SPOKEN,
+        ),
+    ] = Field(default=1000, ge=1)
+    max_bytes_per_second: Annotated[
+        int,
+        Setting(
+            "Most bytes a second that the server may send unasked; a connection over it is closed.",
+            LIMITS,
+            "narrow",
+            label="Unasked bytes a second",
+            advanced=True,
+            ways=_SPOKEN,
+        ),
+    ] = Field(default=1024 * 1024, ge=1024)
 
     @model_validator(mode="after")
     def _is_complete(self) -> "Configuration":

@@ -74,6 +74,7 @@ class DragomanError(Exception):
         self.command_hint = hint
         self.cause = cause
         self.retry_after = retry_after
+        self.attempts = 1  # how often a call was tried before it failed so
 
     @property
     def hint(self) -> str | None:

@@ -39,6 +39,9 @@ MIDDLE: dict[str, Any] = {
     "calls_per_minute": 5,
     "max_result_bytes": 5000,
     "max_message_bytes": 5000,
+    "max_tools": 5000,
+    "max_messages_per_second": 5000,
+    "max_bytes_per_second": 5000,
 }
 # Of every field: the base on which it can be changed, and the change.
 CHANGES: dict[str, tuple[str, dict[str, Any]]] = {
@@ -69,13 +72,20 @@ CHANGES: dict[str, tuple[str, dict[str, Any]]] = {
     "auto_discover": ("far", {"auto_discover": False}),
     "eager": ("far", {"eager": True}),
 }
+_MOST = (
+    "max_result_bytes",
+    "max_message_bytes",
+    "max_tools",
+    "max_messages_per_second",
+    "max_bytes_per_second",
+)
 STRICTER: dict[str, Any] = {
     "approval": "always",
     "pin": "block",
     "output_check": "strict",
     **dict.fromkeys(("connect_timeout", "request_timeout", "max_request_time"), 20),
     **dict.fromkeys(("max_servers", "max_concurrency", "shared_concurrency", "calls_per_minute"), 4),
-    **dict.fromkeys(("max_result_bytes", "max_message_bytes"), 4000),
+    **dict.fromkeys(_MOST, 4000),
 }
 LAXER: dict[str, Any] = {
     "approval": "never",
@@ -83,7 +93,7 @@ LAXER: dict[str, Any] = {
     "output_check": "off",
     **dict.fromkeys(("connect_timeout", "request_timeout", "max_request_time"), 40),
     **dict.fromkeys(("max_servers", "max_concurrency", "shared_concurrency", "calls_per_minute"), 6),
-    **dict.fromkeys(("max_result_bytes", "max_message_bytes"), 6000),
+    **dict.fromkeys(_MOST, 6000),
 }
 Whose = Literal["operator", "admin", "member"]
 

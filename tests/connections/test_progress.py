@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from dragoman.connections.inbound_rate import WireLimits
 from dragoman.connections.wire import Wire
+from dragoman.connector import Configuration
 from patience import deadline
 from servers import protocol
 
@@ -36,7 +38,7 @@ async def nobody(*_: Any) -> Any:
 
 
 async def test_progress_that_arrives_with_the_answer_is_told_before_it() -> None:
-    wire, told = Hasty(), list[float]()
+    wire, told = Hasty(WireLimits.of(Configuration(command="none"))), list[float]()
 
     async def slowly(progress: float, total: float | None, message: str | None) -> None:
         for _ in range(10):  # as a door does that writes to a slow client

@@ -47,7 +47,7 @@ class HttpProcess:
         self._folder = folder
         self._program = program
         self._arguments = arguments
-        self._port_file = folder / f"{program}.{id(self)}.port"
+        self._port_file = folder / f"{Path(program).name}.{id(self)}.port"
         self._process: subprocess.Popen[bytes] | None = None
         self.port = 0
 

@@ -11,13 +11,16 @@ from typing import Any, cast
 from urllib.parse import urlsplit
 
 import anyio
-from aiohttp import ClientError, ClientSession, ClientTimeout
+from aiohttp import ClientError, ClientResponse, ClientSession, ClientTimeout
+
+from dragoman.remote_data import parse_json, read_body
 
 DEFAULT_URL = "http://127.0.0.1:11434"
 # One that is there takes a connection at once; on a busy machine its answer may take longer.
 _PATIENCE = ClientTimeout(total=1.0, sock_connect=0.3)
 _REMEMBERED = 10.0
 _MOST_MODELS = 30
+_LARGEST = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +50,7 @@ class Ollama:
         try:
             async with ClientSession(timeout=_PATIENCE) as session:
                 async with session.get(f"{self.url}/api/tags") as answer:
-                    names = _names(await answer.json(content_type=None)) if answer.status == 200 else None
+                    names = _names(await _table(answer)) if answer.status == 200 else None
                 return None if names is None else await self._described(session, names[:_MOST_MODELS])
         except (ClientError, TimeoutError, ValueError, OSError):
             return None
@@ -58,7 +61,7 @@ class Ollama:
         async def describe(name: str) -> None:
             try:
                 async with session.post(f"{self.url}/api/show", json={"model": name}) as answer:
-                    told = await answer.json(content_type=None)
+                    told = await _table(answer)
             except (ClientError, TimeoutError, ValueError):
                 return
             able[name] = _calls_tools(told)
@@ -86,6 +89,10 @@ def ollama_url(given: str | None, environment: Mapping[str, str]) -> str:
 def _port(netloc: str) -> int | None:
     _, _, port = netloc.rpartition(":")
     return int(port) if port.isdigit() else None
+
+
+async def _table(answer: ClientResponse) -> Any:
+    return parse_json(await read_body(answer, _LARGEST))
 
 
 def _names(told: Any) -> list[str] | None:

@@ -171,6 +171,9 @@ class Road:
         try:
             state.was_sent = True
             raw = await self._sources.call(call)
+        except DragomanError as error:
+            state.attempts = error.attempts
+            raise
         finally:
             gate.leave(connector)
         state.attempts = raw.attempts

@@ -145,9 +145,16 @@ class Connection:
 
     async def call(self, call: SourceCall) -> RawResult:
         """One tool call with its deadline, its retries and its honest outcome."""
+        tries = RetrySchedule(self.connector.configuration.retry)
+        try:
+            return await self._try(call, tries)
+        except DragomanError as error:
+            error.attempts = tries.count
+            raise
+
+    async def _try(self, call: SourceCall, tries: RetrySchedule) -> RawResult:
         safe = call.tool.definition.annotations.is_safe_to_repeat
         subject = f"{self.connector.slug}/{call.tool.original_name}"
-        tries = RetrySchedule(self.connector.configuration.retry)
         has_left = False
         try:
             async with call.deadline.enforced():
@@ -193,7 +200,7 @@ class Connection:
         try:
             async with asyncio.timeout_at(deadline):
                 session = self._session or await self.ready()
-                return await session.list_tools()
+                return await session.list_tools(self.connector.configuration.max_tools)
         except TimeoutError:
             raise Timeout(f"{subject} did not come in time", hint="raise request_timeout") from None
         except WireFault as fault:

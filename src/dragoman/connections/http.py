@@ -13,25 +13,30 @@ from typing import Any, NoReturn
 
 import aiohttp
 from mcp.shared.exceptions import MCPError
+from mcp.shared.inbound import MCP_PROTOCOL_VERSION_HEADER
 from mcp_types import INVALID_REQUEST, METHOD_NOT_FOUND, RequestId
 from yarl import URL
 
 from dragoman.connections.bearer import Bearer
-from dragoman.connections.sse_events import EventDecoder, EventTooLarge, ServerEvent
+from dragoman.connections.inbound_rate import WireLimits
+from dragoman.connections.sse_events import ServerEvent, read_events
 from dragoman.connections.wire import (
     Message,
     Wire,
     decode,
     encode,
     is_object,
+    is_same_id,
     raise_error,
     request_message,
     result_of,
 )
 from dragoman.connections.wire_faults import FaultKind, WireFault, plain
+from dragoman.remote_data import BodyTooLarge, read_body
 
 _SESSION = "Mcp-Session-Id"
 _COURTESY = 5.0
+_FIRST_RESUME = 0.05
 _NOTHING: Mapping[str, str] = {}
 _STATUS_FAULTS: dict[int, FaultKind] = {401: "unauthorized", 403: "forbidden", 429: "rate_limited"}
 
@@ -46,11 +51,11 @@ class HttpWire(Wire):
         client: aiohttp.ClientSession,
         url: str,
         headers: Mapping[str, str],
-        limit: int,
+        limits: WireLimits,
         proxy: str | None,
         bearer: Bearer | None = None,
     ) -> None:
-        super().__init__()
+        super().__init__(limits)
         self._client = client
         self._bearer = bearer
         self._url = URL(url)
@@ -59,9 +64,9 @@ class HttpWire(Wire):
             "Content-Type": "application/json",
             "Accept": "application/json, text/event-stream",
         }
-        self._limit = limit
         self._proxy = proxy
         self._session_id: str | None = None
+        self._negotiated: dict[str, str] = {}  # headers of the 2025 era, once the server has said which
         self._has_session = asyncio.Event()
 
     async def request(
@@ -78,10 +83,13 @@ class HttpWire(Wire):
             reply = await self._exchange(message, headers, request_id)
         except asyncio.CancelledError:
             # In the 2026 era closing the POST is the signal; in the 2025 era a notification is.
-            if self._session_id is not None and method != "initialize" and self._tasks is not None:
+            if self._negotiated and method != "initialize" and self._tasks is not None:
                 self._tasks.create_task(self._say_cancelled(request_id))
             raise
-        return result_of(reply, method)
+        result = result_of(reply, method)
+        if method == "initialize" and isinstance(version := result.get("protocolVersion"), str):
+            self._negotiated[MCP_PROTOCOL_VERSION_HEADER] = version
+        return result
 
     async def close(self) -> None:
         """Ends the server's session, if there is one, within a time limit; its failure concerns nobody."""
@@ -89,7 +97,7 @@ class HttpWire(Wire):
             return
         with suppress(aiohttp.ClientError, TimeoutError, OSError, WireFault):
             async with asyncio.timeout(1.0):
-                headers = {**self._with_session(None), **await self._credential()}
+                headers = {**self._sent_headers(None), **await self._credential()}
                 async with self._client.delete(self._url, headers=headers, proxy=self._proxy):
                     return
 
@@ -100,9 +108,9 @@ class HttpWire(Wire):
             response = await self._post(message, headers)
             try:
                 if (session := response.headers.get(_SESSION)) and self._session_id is None:
-                    self._session_id = session
+                    self._session_id = self._negotiated[_SESSION] = session
                 if response.status != 200:
-                    await self._refuse(response, has_id=True)
+                    await self._refuse(response, request_id)
                 if response.content_type == "text/event-stream":
                     reply = await self._reply_from_events(response, request_id)
                     self._let_end(response)
@@ -130,7 +138,7 @@ class HttpWire(Wire):
     async def _read_to_end(self, response: aiohttp.ClientResponse) -> None:
         try:
             async with asyncio.timeout(_COURTESY):
-                async for event in self._events(response):
+                async for event in read_events(response, self._limit, self._count):
                     self._take_event(event, None)
         except (WireFault, aiohttp.ClientError, OSError, TimeoutError):
             pass  # a server that keeps an answered stream open loses it
@@ -139,7 +147,7 @@ class HttpWire(Wire):
 
     async def _post(self, message: Message, headers: Mapping[str, str] | None) -> aiohttp.ClientResponse:
         data = encode(message)
-        sent = self._with_session(headers)
+        sent = self._sent_headers(headers)
         credential = await self._credential()
         is_renewed = self._bearer is None
         for _ in range(4):
@@ -183,73 +191,58 @@ class HttpWire(Wire):
             response.close()
             raise
 
-    def _with_session(self, headers: Mapping[str, str] | None) -> Mapping[str, str]:
-        if self._session_id is None:
-            return {**self._headers, **headers} if headers else self._headers
-        return {**self._headers, **(headers or {}), _SESSION: self._session_id}
+    def _sent_headers(self, headers: Mapping[str, str] | None) -> Mapping[str, str]:
+        """Those of the connector, of the session, and of this request."""
+        return {**self._headers, **self._negotiated, **(headers or _NOTHING)}
 
     async def _reply_from_events(self, response: aiohttp.ClientResponse, request_id: RequestId) -> Message:
         """The answer among the events of one POST; resumed by event id where the server gives ids."""
         last: ServerEvent | None = None
-        async for event in self._events(response):
+        async for event in read_events(response, self._limit, self._count):
             if event.id is not None:
                 last = event
             if (reply := self._take_event(event, request_id)) is not None:
                 return reply
+        least = _FIRST_RESUME
         while last is not None and last.id is not None:
-            await asyncio.sleep((last.retry or 1000) / 1000)
+            # As soon as the server says, but slower and slower: a stream that only ever ends is no answer.
+            await asyncio.sleep(max((last.retry or 1000) / 1000, least))
+            least = min(least * 2, 1.0)
             seen, last = last, None
             async with await self._get(seen.id) as resumed:
                 if resumed.status != 200:
                     break
-                async for event in self._events(resumed):
+                async for event in read_events(resumed, self._limit, self._count):
                     last = event if event.id is not None else last
                     if (reply := self._take_event(event, request_id)) is not None:
                         return reply
         raise WireFault("lost", "the stream ended before the answer came")
 
     def _take_event(self, event: ServerEvent, request_id: RequestId | None) -> Message | None:
-        if not event.data or event.event != "message":
-            return None
-        try:
-            message = decode(event.data)
-        except ValueError:
-            self.garbage += 1
-            return None
-        if is_object(message) and "method" not in message and _same(message.get("id"), request_id):
+        message: Any = None
+        if event.data and event.event == "message":
+            try:
+                message = decode(event.data)
+            except ValueError:
+                self.garbage += 1
+        if is_object(message) and "method" not in message and is_same_id(message.get("id"), request_id):
             return message
+        self._count(len(event.data))
         if is_object(message):
             self._receive(message, request_id)
         return None
 
-    async def _events(self, response: aiohttp.ClientResponse) -> AsyncGenerator[ServerEvent]:
-        decoder = EventDecoder(self._limit)
-        try:
-            async for chunk in response.content.iter_any():
-                for event in decoder.feed(chunk):
-                    yield event
-        except EventTooLarge:
-            raise WireFault(
-                "garbled", f"the server sent an event of more than {self._limit:,} bytes"
-            ) from None
-
     async def _body(self, response: aiohttp.ClientResponse) -> bytes:
-        if (length := response.content_length) is not None and length <= self._limit:
-            return await response.read()
-        parts: list[bytes] = []
-        size = 0
-        async for chunk in response.content.iter_any():
-            size += len(chunk)
-            if size > self._limit:
-                raise WireFault("garbled", f"the server sent an answer of more than {self._limit:,} bytes")
-            parts.append(chunk)
-        return b"".join(parts)
+        try:
+            return await read_body(response, self._limit)
+        except BodyTooLarge as error:
+            raise WireFault("garbled", f"the server sent an answer of {error}") from None
 
-    async def _refuse(self, response: aiohttp.ClientResponse, *, has_id: bool) -> None:
+    async def _refuse(self, response: aiohttp.ClientResponse, request_id: RequestId | None = None) -> None:
         """Turns a status other than 200 into the fault or the error that it means."""
         status = response.status
         body = (await self._body(response))[:100_000]
-        error = _rpc_error(body)
+        error = _rpc_error(body, request_id)
         if self._session_id is not None and _is_unknown_session(status, error, body):
             fault = WireFault("session_unknown", "the server does not know our session any more", sent=False)
             self.lose(fault)
@@ -260,7 +253,7 @@ class HttpWire(Wire):
             raise WireFault("server_error", _said(status, None, body), retry_after=_retry_after(response))
         if error is not None:
             raise_error(error)
-        if status in (202, 204) and not has_id:
+        if status in (202, 204) and request_id is None:
             return
         _raise_status(status, body, response.headers.get("Location"))
 
@@ -270,7 +263,7 @@ class HttpWire(Wire):
             async with asyncio.timeout(_COURTESY):
                 async with await self._post(message, headers) as response:
                     if response.status >= 400:
-                        await self._refuse(response, has_id=False)
+                        await self._refuse(response)
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             raise WireFault("lost", plain(error)) from None
         except MCPError as error:
@@ -283,35 +276,40 @@ class HttpWire(Wire):
             await self.notify("notifications/cancelled", {"requestId": request_id})
 
     async def _get(self, last_event_id: str | None = None) -> aiohttp.ClientResponse:
-        headers = {**self._with_session(None), **await self._credential(), "Accept": "text/event-stream"}
+        headers = {**self._sent_headers(None), **await self._credential(), "Accept": "text/event-stream"}
         headers.pop("Content-Type", None)
         if last_event_id:
             headers["Last-Event-ID"] = last_event_id
         return await self._client.get(self._url, headers=headers, allow_redirects=False, proxy=self._proxy)
 
     async def _listen(self) -> None:
-        """The standing stream of the 2025 era. A server without one answers 405, and that is fine."""
+        """The standing stream of the 2025 era. A server without one answers 405 and keeps its session."""
         await self._has_session.wait()
         if self._session_id is None:
-            await asyncio.Event().wait()
+            await _for_ever()
         delay, last_event_id = 1.0, None
         while self._fault is None:
             try:
                 async with await self._get(last_event_id) as response:
-                    if response.status == 404 and self._session_id is not None:
+                    if response.status == 404:
                         self.lose(
                             WireFault("session_unknown", "the server does not know our session any more")
                         )
                         return
+                    if response.status == 429 or response.status >= 500:
+                        raise WireFault("server_error", f"the server answered {response.status}")
                     if response.status != 200:
-                        return
-                    async for event in self._events(response):
+                        break
+                    async for event in read_events(response, self._limit, self._count):
                         last_event_id = event.id or last_event_id
                         delay = 1.0
                         self._take_event(event, None)
             except (WireFault, aiohttp.ClientError, OSError):
                 delay = min(delay * 2, 30.0)
-            await asyncio.sleep(delay)
+            if self._fault is None:
+                await asyncio.sleep(delay)
+        if self._fault is None:
+            await _for_ever()
 
 
 @asynccontextmanager
@@ -330,15 +328,21 @@ def _reply(body: bytes, request_id: RequestId) -> Message:
         raise WireFault("garbled", f"the answer is no JSON: {_excerpt(body)}") from None
     if not is_object(message):
         raise WireFault("garbled", f"the answer is no JSON-RPC message: {_excerpt(body)}")
-    if "result" in message and not _same(message.get("id"), request_id):
+    if not _may_answer(message, request_id):
         raise WireFault("garbled", "the answer belongs to another request")
     return message
 
 
-def _rpc_error(body: bytes) -> Any:
-    with suppress(ValueError):
+def _may_answer(message: Message, request_id: RequestId | None) -> bool:
+    """By its id. An error without one is of a server that could not read which: then the POST tells."""
+    found = message.get("id")
+    return is_same_id(found, request_id) or (found is None and "error" in message)
+
+
+def _rpc_error(body: bytes, request_id: RequestId | None) -> Any:
+    with suppress(ValueError, WireFault):
         message = decode(body)
-        if is_object(message) and is_object(message.get("error")):
+        if is_object(message) and is_object(message.get("error")) and _may_answer(message, request_id):
             return message["error"]
     return None
 
@@ -380,5 +384,7 @@ def _excerpt(body: bytes) -> str:
     return " ".join(body[:400].decode("utf-8", "replace").split())[:200]
 
 
-def _same(found: Any, request_id: RequestId | None) -> bool:
-    return request_id is not None and (found == request_id or str(found) == str(request_id))
+async def _for_ever() -> NoReturn:
+    """Until it is cancelled: nothing more comes by itself, and what comes with answers is still taken."""
+    await asyncio.Event().wait()
+    raise AssertionError

@@ -31,6 +31,7 @@ from dragoman.tool import RawResult
 _SLOW_START = 5.0
 _LAST_CALLS = 4.0
 _SOON_ASKED = 5.0
+_TIME_TO_CLOSE = 1.5
 
 Key = tuple[str, str]
 Result = TypeVar("Result")
@@ -270,7 +271,10 @@ class Connections:
                 del self._watching[key]
 
     async def _close_link(self, link: Connection) -> None:
-        """Closed on return, unless calls are under way: then the owner leaves with the last of them."""
+        """Closed on return, unless calls are under way: then the owner leaves with the last of them.
+
+        A server that takes its time to end does so in the background.
+        """
         link.close()
         owner = self._owners.get(link)
         if owner is None:
@@ -279,7 +283,7 @@ class Connections:
             link.usage.on_last_release = owner.cancel
             return
         owner.cancel()
-        await asyncio.wait([owner])
+        await asyncio.wait([owner], timeout=_TIME_TO_CLOSE)
 
     def _make_room(self, key: Key, connector: Connector) -> None:
         """Closes the least recently used idle link where a cap is reached; refuses when all are busy."""

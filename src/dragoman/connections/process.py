@@ -15,12 +15,15 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from secrets import token_hex
+from typing import cast
 
 from dragoman.errors import InvalidConfig
 
 MARK = "DRAGOMAN_CONNECTION"
 _STDERR_LINES = 200
 _STDERR_LINE = 2_000
+_STDERR_REST = 0.005  # seconds between turns of one that writes all the time
+_LINES_PER_TURN = 64
 _GRACE_AFTER_EOF = 0.7
 _GRACE_AFTER_TERM = 1.3
 
@@ -35,6 +38,7 @@ class ServerProcess:
         self._stderr: deque[str] = deque(maxlen=_STDERR_LINES)
         self._writer: asyncio.WriteTransport | None = None
         self._readers: list[asyncio.ReadTransport] = []
+        self._output: _Lines | None = None
         self._may_write = asyncio.Event()
         self._may_write.set()
         self._pidfd: int | None = None
@@ -66,15 +70,23 @@ class ServerProcess:
         assert popen.stdout
         assert popen.stderr
         self._watch_exit(loop)
-        out, _ = await loop.connect_read_pipe(
+        out, self._output = await loop.connect_read_pipe(
             lambda: _Lines(on_line, self.output_ended.set, limit, on_oversize), popen.stdout
         )
         err, _ = await loop.connect_read_pipe(
-            lambda: _Lines(self._keep_stderr, lambda: None, _STDERR_LINE * 4, lambda: None), popen.stderr
+            lambda: _Lines(
+                self._keep_stderr, lambda: None, _STDERR_LINE * 4, lambda: None, rest=_STDERR_REST
+            ),
+            popen.stderr,
         )
         writer, _ = await loop.connect_write_pipe(lambda: _Input(self._may_write), popen.stdin)
         self._readers = [out, err]
         self._writer = writer
+
+    def stop_reading(self) -> None:
+        """Nobody wants its output any more: it fills its pipe, not our time."""
+        if self._output is not None:
+            self._output.stop()
 
     def write(self, data: bytes) -> None:
         """Hands bytes to the pipe without waiting. `BrokenPipeError` once nobody reads any more."""
@@ -218,7 +230,10 @@ def _scan(needle: bytes) -> list[int]:
 
 
 class _Lines(asyncio.Protocol):
-    """Cuts a stream into lines in linear time, however long they are."""
+    """Cuts a stream into lines in linear time, however long they are, and passes on a few in each turn.
+
+    While there are more, nothing is read and everybody else has a turn; `rest` seconds lie between two.
+    """
 
     def __init__(
         self,
@@ -226,33 +241,62 @@ class _Lines(asyncio.Protocol):
         on_end: Callable[[], None],
         limit: int,
         on_oversize: Callable[[], None],
+        *,
+        rest: float = 0.0,
     ) -> None:
         self._on_line = on_line
         self._on_end = on_end
         self._limit = limit
         self._on_oversize = on_oversize
+        self._rest = rest
         self._parts: list[bytes] = []
         self._size = 0
+        self._data = b""
+        self._start = 0
+        self._transport: asyncio.ReadTransport | None = None
+        self._is_stopped = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.ReadTransport", transport)
 
     def data_received(self, data: bytes) -> None:
-        start = 0
-        while (end := data.find(b"\n", start)) >= 0:
-            piece = data[start:end]
-            start = end + 1
+        self._data, self._start = data, 0
+        self._take_turn()
+
+    def stop(self) -> None:
+        self._is_stopped = True
+        self._data = b""
+        self._forget()
+        if self._transport is not None:
+            self._transport.pause_reading()
+
+    def _take_turn(self) -> None:
+        assert self._transport is not None
+        for _ in range(_LINES_PER_TURN):
+            if self._is_stopped:
+                return
+            if (end := self._data.find(b"\n", self._start)) < 0:
+                self._keep(self._data[self._start :] if self._start else self._data)
+                self._data = b""
+                if not self._is_stopped:
+                    self._transport.resume_reading()
+                return
+            piece = self._data[self._start : end]
+            self._start = end + 1
             if self._parts:
                 self._parts.append(piece)
                 piece = b"".join(self._parts)
                 self._forget()
             self._on_line(piece)
-        if start < len(data):
-            self._keep(data[start:] if start else data)
+        self._transport.pause_reading()
+        asyncio.get_running_loop().call_later(self._rest, self._take_turn)
 
     def _keep(self, rest: bytes) -> None:
         self._size += len(rest)
         if self._size > self._limit:
             self._forget()
             self._on_oversize()
-        else:
+        elif rest:
             self._parts.append(rest)
 
     def _forget(self) -> None:

@@ -3,6 +3,7 @@
 `open_session` enters and leaves everything in the task that calls it, which is the connection's owner.
 """
 
+import asyncio
 import os
 from base64 import b64encode
 from collections.abc import AsyncGenerator, Callable, Mapping
@@ -46,6 +47,7 @@ from dragoman.connections.elicitation import ElicitationRouter, converse
 from dragoman.connections.environment import child_environment, expanded
 from dragoman.connections.http import HttpWire, open_http
 from dragoman.connections.http_clients import Reach
+from dragoman.connections.inbound_rate import WireLimits
 from dragoman.connections.missing_credentials import check_secrets
 from dragoman.connections.source import Listing, ServerNotice, ServerRequest, SourceCall, SourceChannel
 from dragoman.connections.sse import open_sse
@@ -57,6 +59,7 @@ from dragoman.errors import InputRequired
 from dragoman.tool import AdmittedCall, Annotations, RawResult, Tool, ToolDefinition
 
 _MOST_PAGES = 1000
+_TOOLS_PER_TURN = 200
 CLIENT_INFO = Implementation(name="dragoman", version=version("dragoman"))
 
 
@@ -153,22 +156,24 @@ class McpSession:
 
             return await converse(send, params, channel)
 
-    async def list_tools(self) -> Listing:
-        """Every page. A tool that cannot be read is named as skipped and never loses the others."""
+    async def list_tools(self, most: int) -> Listing:
+        """Every page, until there are more than `most`. A tool that cannot be read is named as skipped."""
         found: list[ToolDefinition] = []
         skipped: list[str] = []
         cursor: str | None = None
         seen: set[str] = set()
         for _ in range(_MOST_PAGES):
             page = await self._list_page(cursor)
-            for raw in cast("list[Any]", page.get("tools") or []):
+            for number, raw in enumerate(cast("list[Any]", page.get("tools") or [])[: most + 1], 1):
+                if number % _TOOLS_PER_TURN == 0:
+                    await asyncio.sleep(0)
                 definition = self._definition(raw)
                 if isinstance(definition, ToolDefinition):
                     found.append(definition)
                 else:
                     skipped.append(definition)
             cursor = page.get("nextCursor")
-            if not cursor or cursor in seen:
+            if not cursor or cursor in seen or len(found) > most:
                 break
             seen.add(cursor)
         return Listing(
@@ -305,9 +310,10 @@ def _open_wire(connector: Connector, secrets: Mapping[str, SecretStr], reach: Re
         auth = configuration.auth
         headers |= _credential(auth, value)
     proxy = _proxy_for(url) if reach.is_trusted else None
+    limits = WireLimits.of(configuration)
     if configuration.wire == "sse":
-        return open_sse(reach.client, url, headers, configuration.max_message_bytes, proxy, bearer)
-    return open_http(HttpWire(reach.client, url, headers, configuration.max_message_bytes, proxy, bearer))
+        return open_sse(reach.client, url, headers, limits, proxy, bearer)
+    return open_http(HttpWire(reach.client, url, headers, limits, proxy, bearer))
 
 
 def _credential(auth: Auth, value: str) -> dict[str, str]:

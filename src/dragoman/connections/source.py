@@ -1,7 +1,7 @@
 """What the road asks of a source of tools, whatever kind it is, and how its links look from outside."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal, Protocol
 
@@ -54,6 +54,13 @@ class Listing:
     instructions: str | None = None
     server: Mapping[str, Any] | None = None
     skipped: tuple[str, ...] = ()
+
+    def limited(self, most: int) -> "Listing":
+        """The first `most` tools, and the word that there are more."""
+        if len(self.tools) <= most:
+            return self
+        said = f"every tool after the first {most:,}: raise max_tools to have more"
+        return replace(self, tools=self.tools[:most], skipped=(*self.skipped, said))
 
 
 class SourceChannel(Protocol):
@@ -131,11 +138,14 @@ class Sources(Protocol):
     async def disconnect(self, connector: Connector, caller: Caller) -> ConnectionStatus: ...
 
     async def retire(self, connector: Connector) -> None:
-        """Lets calls under way finish, then closes every connection opened for this or an older revision."""
+        """Closes every connection opened for this or an older revision; it returns within two seconds.
+
+        Calls under way finish in the background, up to their deadlines; so does a server that is slow to end.
+        """
         ...
 
     async def close_for_user(self, workspace: str, user: str) -> None:
-        """Lets calls under way finish, then closes every connection that is held for this user."""
+        """The same for every connection that is held for this user."""
         ...
 
     def status(self, connector: Connector, caller: Caller) -> ConnectionStatus: ...

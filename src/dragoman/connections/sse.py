@@ -9,8 +9,9 @@ from mcp_types import RequestId
 from yarl import URL
 
 from dragoman.connections.bearer import Bearer, credential_of
-from dragoman.connections.sse_events import EventDecoder, EventTooLarge, ServerEvent
-from dragoman.connections.wire import DuplexWire, Message, decode, encode
+from dragoman.connections.inbound_rate import WireLimits
+from dragoman.connections.sse_events import ServerEvent, read_events
+from dragoman.connections.wire import DuplexWire, Message, encode
 from dragoman.connections.wire_faults import FaultKind, WireFault, plain
 
 _STATUS_FAULTS: dict[int, FaultKind] = {
@@ -31,16 +32,15 @@ class SseWire(DuplexWire):
         client: aiohttp.ClientSession,
         response: aiohttp.ClientResponse,
         headers: Mapping[str, str],
-        limit: int,
+        limits: WireLimits,
         proxy: str | None,
         bearer: Bearer | None = None,
     ) -> None:
-        super().__init__()
+        super().__init__(limits)
         self._bearer = bearer
         self._client = client
         self._response = response
         self._headers = {**headers, "Content-Type": "application/json"}
-        self._limit = limit
         self._proxy = proxy
         self._endpoint: asyncio.Future[URL] = asyncio.get_running_loop().create_future()
 
@@ -69,23 +69,21 @@ class SseWire(DuplexWire):
             raise WireFault("lost", plain(error)) from None
 
     async def _listen(self) -> None:
-        decoder = EventDecoder(self._limit)
-        kind: FaultKind = "lost"
-        why = "the server closed the stream"
+        fault = WireFault("lost", "the server closed the stream")
         try:
-            async for chunk in self._response.content.iter_any():
-                for event in decoder.feed(chunk):
-                    self._take(event)
-        except EventTooLarge:
-            kind, why = "garbled", f"the server sent an event of more than {self._limit:,} bytes"
+            async for event in read_events(self._response, self._limit, self._count):
+                self._take_event(event)
+        except WireFault as met:
+            fault = met
         except (aiohttp.ClientError, OSError) as error:
-            why = plain(error)
-        self.lose(WireFault(kind, why))
+            fault = WireFault("lost", plain(error))
+        self._response.close()
+        self.lose(fault)
         if not self._endpoint.done():
-            self._endpoint.set_exception(WireFault(kind, why, sent=False))
+            self._endpoint.set_exception(WireFault(fault.kind, fault.message, sent=False))
             self._endpoint.exception()
 
-    def _take(self, event: ServerEvent) -> None:
+    def _take_event(self, event: ServerEvent) -> None:
         if event.event == "endpoint" and not self._endpoint.done():
             base = self._response.url
             target = base.join(URL(event.data.decode("utf-8", "replace")))
@@ -96,12 +94,9 @@ class SseWire(DuplexWire):
                 self._endpoint.set_exception(fault)
                 self._endpoint.exception()
         elif event.event == "message" and event.data:
-            try:
-                message = decode(event.data)
-            except ValueError:
-                self.garbage += 1
-                return
-            self._dispatch(message)
+            self._take(event.data)
+        else:
+            self._count(len(event.data))
 
     def _forget_request(self, request_id: RequestId) -> None:
         if self._tasks is not None and self._fault is None:
@@ -120,7 +115,7 @@ async def open_sse(
     client: aiohttp.ClientSession,
     url: str,
     headers: Mapping[str, str],
-    limit: int,
+    limits: WireLimits,
     proxy: str | None,
     bearer: Bearer | None = None,
 ) -> AsyncGenerator[SseWire]:
@@ -140,7 +135,7 @@ async def open_sse(
                 f"the server answered {response.status} ({response.content_type}), not with an event stream",
                 sent=False,
             )
-        wire = SseWire(client, response, headers, limit, proxy, bearer)
+        wire = SseWire(client, response, headers, limits, proxy, bearer)
         try:
             yield wire
         finally:

@@ -2,12 +2,13 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 from mcp_types import RequestId
 
+from dragoman.connections.inbound_rate import WireLimits
 from dragoman.connections.process import ServerProcess, spawn
-from dragoman.connections.wire import DuplexWire, Message, decode, encode
+from dragoman.connections.wire import DuplexWire, Message, encode
 from dragoman.connections.wire_faults import WireFault
 from dragoman.connector import Configuration
 
@@ -19,10 +20,9 @@ class StdioWire(DuplexWire):
 
     kind = "stdio"
 
-    def __init__(self, process: ServerProcess, limit: int) -> None:
-        super().__init__()
+    def __init__(self, process: ServerProcess, limits: WireLimits) -> None:
+        super().__init__(limits)
         self._process = process
-        self._limit = limit
 
     @property
     def pid(self) -> int | None:
@@ -54,15 +54,16 @@ class StdioWire(DuplexWire):
         await _within(_DRAIN_AFTER_EXIT, process.exited)
         self.lose(WireFault("lost", self._epitaph()))
 
+    def lose(self, fault: WireFault) -> None:
+        super().lose(fault)
+        self._process.stop_reading()
+
     def _take_line(self, line: bytes) -> None:
-        if not line.strip():
-            return
-        try:
-            message = decode(line)
-        except ValueError:
-            self.garbage += 1
-            return
-        self._dispatch(message)
+        with suppress(WireFault):  # by then the wire is lost, and whoever waited knows why
+            if line.strip():
+                self._take(line)
+            else:
+                self._count(1)
 
     def _too_long(self) -> None:
         self.lose(WireFault("garbled", f"the server sent a message of more than {self._limit:,} bytes"))
@@ -98,7 +99,7 @@ async def open_stdio(
     """Spawns the server and owns its process: on leaving, nothing that it started is left."""
     assert configuration.command
     process = spawn(configuration.command, args, env, configuration.cwd)
-    wire = StdioWire(process, configuration.max_message_bytes)
+    wire = StdioWire(process, WireLimits.of(configuration))
     try:
         await wire.start()
         yield wire

@@ -6,8 +6,8 @@ whole says so by `lost`, and the connection that owns it opens a new one.
 
 import asyncio
 import itertools
-import json
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, NoReturn, TypeGuard, cast
 
 import anyio
@@ -18,10 +18,13 @@ from mcp.shared.exceptions import MCPError
 from mcp.shared.transport_context import TransportContext
 from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, REQUEST_TIMEOUT, RequestId
 
+from dragoman.connections.inbound_rate import InboundRate, WireLimits
 from dragoman.connections.wire_faults import WireFault
+from dragoman.remote_data import NestedTooDeep, parse_lenient_json
 
 Message = dict[str, Any]
 _NO_OPTIONS: CallOptions = {}
+_MOST_REQUESTS = 64  # requests of a server that are answered at once
 
 
 def is_object(value: object) -> TypeGuard[Message]:
@@ -33,15 +36,18 @@ def encode(message: Mapping[str, Any]) -> bytes:
 
 
 def decode(data: bytes) -> Any:
-    """The JSON in `data`; `ValueError` when there is none.
-
-    The second try mends what servers really send: bytes that are no UTF-8, lone surrogates, NaN.
-    """
+    """The message in `data`; `ValueError` when it is no JSON, a fault when nobody could walk through it."""
     try:
-        return orjson.loads(data)
-    except orjson.JSONDecodeError:
-        mended = json.loads(data.decode("utf-8", "replace"), parse_constant=lambda _: None)
-        return orjson.loads(json.dumps(mended, ensure_ascii=False).encode("utf-8", "replace"))
+        return parse_lenient_json(data)
+    except NestedTooDeep as error:
+        raise WireFault("garbled", f"the server sent a message that cannot be read: {error}") from None
+
+
+def is_same_id(found: Any, request_id: RequestId | None) -> bool:
+    """Whether an answer is the one to this request. Some servers answer "7" to 7; none means `true` by 1."""
+    if request_id is None or isinstance(found, bool):
+        return False
+    return found == request_id or (isinstance(found, str) and found == str(request_id))
 
 
 def raise_error(error: Any) -> NoReturn:
@@ -102,7 +108,10 @@ class Wire:
 
     kind = "wire"
 
-    def __init__(self) -> None:
+    def __init__(self, limits: WireLimits) -> None:
+        self._limit = limits.message_bytes
+        self._rate = InboundRate(limits)
+        self._answering = 0
         self._ids = itertools.count(1)
         self._progress: dict[RequestId, tuple[Any, set[asyncio.Task[None]]]] = {}
         self._about: dict[RequestId, RequestId] = {}
@@ -198,7 +207,8 @@ class Wire:
             self._on_request, self._on_notify, self._intercept = on_request, on_notify, on_notify_intercept
             task_status.started()
             try:
-                await self._listen()
+                # A task of its own: anyio's scopes cancel none whose next bytes are always there already.
+                await tasks.create_task(self._listen())
             finally:
                 self._tasks = None  # what still comes in has nobody left to take it
 
@@ -221,10 +231,20 @@ class Wire:
         raise NotImplementedError
 
     async def _listen(self) -> None:
-        """Receives until the wire is closed; ends quietly."""
+        """Receives until the wire is closed or lost; ends quietly."""
         raise NotImplementedError
 
     # What comes in unasked
+
+    def _count(self, size: int, messages: int = 1) -> None:
+        """Counts what answers nothing. A server that sends too much of it loses the wire, whoever waits."""
+        if excess := self._rate.excess(size, messages):
+            self._flooded(f"the server sent {excess}")
+
+    def _flooded(self, why: str) -> NoReturn:
+        fault = WireFault("flooded", why)
+        self.lose(fault)
+        raise fault.again()
 
     def _receive(self, message: Message, about: RequestId | None = None) -> None:
         """Takes a request or notification of the server; answers go elsewhere.
@@ -239,11 +259,18 @@ class Wire:
             return
         params = message.get("params")
         if "id" in message:
-            self._tasks.create_task(self._answer(message["id"], method, params, about))
+            if self._answering >= _MOST_REQUESTS:
+                self._flooded(f"the server sent more than {_MOST_REQUESTS} requests at once")
+            self._answering += 1
+            task = self._tasks.create_task(self._answer(message["id"], method, params, about))
+            task.add_done_callback(self._answered)
         elif method == "notifications/progress":
             self._progressed(self._tasks, params)
         elif not run_notify_intercept(self._intercept, method, params):
             self._tasks.create_task(self._notified(method, params))
+
+    def _answered(self, _: asyncio.Task[None]) -> None:
+        self._answering -= 1
 
     async def _notified(self, method: str, params: Mapping[str, Any] | None) -> None:
         if self._on_notify is not None:
@@ -275,10 +302,8 @@ class Wire:
         finally:
             if about is not None:
                 self._about.pop(request_id, None)
-        try:
+        with suppress(WireFault):
             await self._send(answer)
-        except WireFault:
-            return
 
 
 _NO_COURTESY = frozenset({"initialize", "server/discover"})
@@ -287,8 +312,8 @@ _NO_COURTESY = frozenset({"initialize", "server/discover"})
 class DuplexWire(Wire):
     """Matches answers to requests by id. A lost wire fails what was waiting on it, once each."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, limits: WireLimits) -> None:
+        super().__init__(limits)
         self._waiting: dict[RequestId, asyncio.Future[Message]] = {}
 
     async def request(
@@ -322,24 +347,39 @@ class DuplexWire(Wire):
             if not answer.done():
                 answer.set_exception(WireFault(fault.kind, fault.message))
 
-    def _dispatch(self, message: Any) -> None:
-        """Takes whatever came in: an answer, a request, a notification, or a batch of them."""
+    def _take(self, data: bytes) -> None:
+        """Takes one line or event, whatever it is. A wire that is lost takes nothing any more."""
+        if self._fault is not None:
+            return
+        try:
+            self._dispatch(decode(data), len(data))
+        except ValueError:
+            self.garbage += 1
+            self._count(len(data))
+        except WireFault as fault:
+            self.lose(fault)
+            raise
+
+    def _dispatch(self, message: Any, size: int) -> None:
+        """An answer, a request, a notification, or a batch of them."""
         if isinstance(message, list):
             for part in cast("list[Any]", message):
-                self._dispatch(part)
+                self._dispatch(part, 0)
             return
+        request_id = message.get("id") if is_object(message) and "method" not in message else None
+        answer = self._find_waiting(request_id)
+        if answer is not None:
+            if not answer.done():
+                answer.set_result(message)
+            return
+        self._count(size)
         if not is_object(message):
             self.garbage += 1
-            return
-        if "method" in message:
+        elif "method" in message:  # else an answer that nobody waits for any more
             self._receive(message)
-            return
-        answer = self._find_waiting(message.get("id"))
-        if answer is not None and not answer.done():
-            answer.set_result(message)
 
     def _find_waiting(self, request_id: Any) -> asyncio.Future[Message] | None:
-        if not isinstance(request_id, int | str):
+        if isinstance(request_id, bool) or not isinstance(request_id, int | str):
             return None
         found = self._waiting.get(request_id)
         if found is None and isinstance(request_id, str) and request_id.isdecimal():

@@ -46,6 +46,7 @@ FaultKind = Literal[
     "server_error",
     "garbled",  # an answer came, and nobody can read it
     "no_result",  # an answer came that can be read and is no result
+    "flooded",  # the server sends more than it may
 ]
 
 _NEVER_RAN: frozenset[FaultKind] = frozenset(
@@ -67,6 +68,7 @@ _ERRORS: dict[FaultKind, Callable[..., DragomanError]] = {
     "server_error": ServerError,
     "garbled": ProtocolFault,
     "no_result": ProtocolFault,
+    "flooded": ProtocolFault,
 }
 
 _HINTS: dict[FaultKind, str] = {
@@ -79,6 +81,7 @@ _HINTS: dict[FaultKind, str] = {
     "server_error": "the fault is the server's; its log should say more",
     "garbled": "the server does not speak MCP correctly; its log should say more",
     "no_result": "the server answered with something else than the tool's result; its log should say more",
+    "flooded": "raise max_messages_per_second or max_bytes_per_second if the server is meant to send so much",
 }
 
 

@@ -4,7 +4,6 @@ Opens a session per question and closes it. Every answer is limited in size and 
 """
 
 import asyncio
-import json
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ from dragoman.errors import (
     Unreachable,
 )
 from dragoman.names import did_you_mean
+from dragoman.remote_data import BodyTooLarge, parse_json, read_body
 
 MAX_ANSWER = 16 * 1024 * 1024
 MAX_PAGES = 10
@@ -87,15 +87,13 @@ class McpRegistry:
                 return None
             self._check(response)
             try:
-                body = await response.content.read(MAX_ANSWER + 1)
-                while not response.content.at_eof() and len(body) <= MAX_ANSWER:
-                    body += await response.content.read(MAX_ANSWER)
+                body = await read_body(response, MAX_ANSWER)
             except aiohttp.ClientError:
                 raise Unreachable(f"the answer of {self._url} broke off", hint=_HINT) from None
-        if len(body) > MAX_ANSWER:
-            raise ProtocolFault(
-                f"{self._url} answered with more than {MAX_ANSWER // 1024 // 1024} MB", hint=_HINT
-            )
+            except BodyTooLarge:
+                raise ProtocolFault(
+                    f"{self._url} answered with more than {MAX_ANSWER // 1024 // 1024} MB", hint=_HINT
+                ) from None
         return self._parsed(body)
 
     @asynccontextmanager
@@ -131,8 +129,8 @@ class McpRegistry:
 
     def _parsed(self, body: bytes) -> dict[str, Any]:
         try:
-            return table(json.loads(body))
-        except (ValueError, RecursionError):
+            return table(parse_json(body))
+        except ValueError:
             what = "a web page" if body.lstrip()[:1] == b"<" else "something that is no JSON"
             raise ProtocolFault(
                 f"{self._url} answered with {what}: it is no MCP registry", hint=_HINT

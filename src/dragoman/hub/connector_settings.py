@@ -163,11 +163,7 @@ class ConnectorSettings(TypedDict, total=False):
     max_servers: int | None
     """Most connections of this connector at once."""
 
-    client_capabilities: (
-        list[Literal["elicitation", "sampling", "roots"]]
-        | tuple[Literal["elicitation", "sampling", "roots"], ...]
-        | None
-    )
+    client_capabilities: list[Literal["elicitation", "sampling", "roots"]] | tuple[Literal["elicitation", "sampling", "roots"], ...] | None
     """What its server may ask for during a call: elicitation, sampling, roots."""
 
     request_timeout: float | None
@@ -198,6 +194,15 @@ class ConnectorSettings(TypedDict, total=False):
 
     max_message_bytes: int | None
     """Most bytes of one message of the server."""
+
+    max_tools: int | None
+    """Most tools that are taken from it; the rest are left out, which its view says."""
+
+    max_messages_per_second: int | None
+    """Most messages a second that the server may send unasked; a connection over it is closed."""
+
+    max_bytes_per_second: int | None
+    """Most bytes a second that the server may send unasked; a connection over it is closed."""
 
     bearer: SecretStr | str | None
     """A token for `Authorization: Bearer`; encrypted."""

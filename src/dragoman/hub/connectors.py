@@ -220,7 +220,7 @@ class Connectors(BoundService):
         return self._view(after)
 
     async def remove(self, name: str) -> None:
-        """Calls under way finish; then its connections, tools, secrets and numbers are gone."""
+        """Its tools, secrets and numbers are gone at once; calls under way finish in the background."""
         connector = self._changeable(name)
         async with self._runtime.locks.of("connector", connector.id):
             await self._runtime.store.connectors.remove(connector.workspace, connector.id)
@@ -241,7 +241,7 @@ class Connectors(BoundService):
         return await self._switch(name, True)
 
     async def disable(self, name: str) -> ConnectorView:
-        """Its tools stay known and cannot be called; calls under way finish."""
+        """Its tools stay known and cannot be called; calls under way finish in the background."""
         return await self._switch(name, False)
 
     async def connect(self, name: str) -> ConnectorView:

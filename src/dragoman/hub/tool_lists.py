@@ -74,6 +74,7 @@ class ToolLists:
 
     async def _take(self, connector: Connector, listing: Listing, holder: tuple[str, str]) -> ToolChanges:
         """A list that was shown to one user with credentials of their own is that user's alone."""
+        listing = listing.limited(connector.configuration.max_tools)
         if connector.lists_per_user:
             workspace, user = holder
             identity = identity_of(Caller(workspace, user), "user")

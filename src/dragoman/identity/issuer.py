@@ -11,11 +11,11 @@ from typing import Any, cast
 from urllib.parse import urlsplit
 
 import aiohttp
-import orjson
 from joserfc.errors import JoseError
 from joserfc.jwk import ECKey, JWKRegistry, OKPKey, RSAKey
 
 from dragoman.errors import InvalidConfig, Unreachable
+from dragoman.remote_data import parse_json, read_body
 from dragoman.scope import LOCAL_WORKSPACE
 from dragoman.telemetry.logs import get_logger
 
@@ -152,12 +152,7 @@ async def ask(
     ) as response:
         if response.status != 200:
             raise ValueError(f"the issuer answered with status {response.status}")
-        body = bytearray()
-        async for part in response.content.iter_chunked(65536):
-            body += part
-            if len(body) > _MOST_BYTES:
-                raise ValueError("the issuer's answer is too large")
-    facts = orjson.loads(body)
+        facts = parse_json(await read_body(response, _MOST_BYTES))
     if not isinstance(facts, dict):
         raise ValueError("the issuer's answer is no object")  # noqa: TRY004 - one kind for one fault
     return cast("dict[str, Any]", facts)

@@ -21,11 +21,13 @@ from dragoman.mcp_endpoint.messages import (
     parsed,
     read,
 )
+from dragoman.remote_data import body_pieces, read_body
 from dragoman.web.encoding import encode
 
 _FAILED = -32000
 _LAST_ANSWERS = 5.0
 _AGAIN = 1.0
+_LARGEST = 512 * 1024 * 1024  # the service is ours; what it passes on has limits of its own
 _SESSION = "Mcp-Session-Id"
 _POST = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
 _GOODBYE = ("notifications/cancelled",)
@@ -130,7 +132,7 @@ class Bridge:
                     self._write(data)
                     has_answer = has_answer or b'"method"' not in data[:60]
                 return None if has_answer else 502
-            body = await response.read()
+            body = await read_body(response, _LARGEST)
             if session := response.headers.get(_SESSION):
                 version = _version_in(body)
                 self._session = {_SESSION: session, "MCP-Protocol-Version": version}
@@ -147,7 +149,7 @@ class Bridge:
         if self._hello is None:
             return False
         async with self._http.post(self._url, data=self._hello, headers=_POST) as response:
-            body = await response.read()
+            body = await read_body(response, _LARGEST)
             if response.status != 200 or _SESSION not in response.headers:
                 return False
             version = _version_in(body)
@@ -189,7 +191,7 @@ class Bridge:
             asked = {**headers, "Mcp-Method": "tools/list"}
             asked.pop("Mcp-Name", None)
             async with self._http.post(self._url, data=encode(message), headers=asked) as response:
-                self._learn(await response.read())
+                self._learn(await read_body(response, _LARGEST))
         schema = (self._schemas or {}).get(name)
         found = x_mcp_header_map(dict(schema)) if schema else {}
         return mcp_param_headers(found, cast("dict[str, Any]", arguments)) if found else {}
@@ -221,8 +223,8 @@ class Bridge:
 async def _events(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
     """The data of each event: this door writes it on one line."""
     waiting = b""
-    async for chunk in response.content.iter_any():
-        *lines, waiting = (waiting + chunk).split(b"\n")
+    async for piece in body_pieces(response):
+        *lines, waiting = (waiting + piece).split(b"\n")
         for line in lines:
             if line.startswith(b"data: "):
                 yield line[6:]

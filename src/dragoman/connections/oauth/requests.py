@@ -1,7 +1,6 @@
 """Requests to authorisation servers: limited in size and time, no redirects, answers as JSON objects."""
 
 import asyncio
-import json
 from collections.abc import Mapping
 from typing import Any, cast
 
@@ -11,6 +10,7 @@ from dragoman.connections.http_clients import Reach
 from dragoman.connections.openapi.service_document import proxy_for
 from dragoman.connections.wire_faults import plain
 from dragoman.errors import ProtocolFault, Unreachable
+from dragoman.remote_data import BodyTooLarge, parse_json, read_body
 
 _LARGEST = 1024 * 1024
 _PATIENCE = 15.0
@@ -61,8 +61,9 @@ async def _exchange(reach: Reach, method: str, url: str, **facts: Any) -> tuple[
                 **facts,
             ) as response,
         ):
-            body = await _read_limited(response, url)
-            return response.status, body
+            return response.status, await read_body(response, _LARGEST)
+    except BodyTooLarge as error:
+        raise ProtocolFault(f"{url} answered with {error}") from None
     except aiohttp.InvalidURL:
         raise ProtocolFault(f"{url[:200]!r} is no address") from None
     except TimeoutError:
@@ -71,21 +72,9 @@ async def _exchange(reach: Reach, method: str, url: str, **facts: Any) -> tuple[
         raise Unreachable(f"{url} cannot be reached: {plain(error)}", hint="try again later") from None
 
 
-async def _read_limited(response: aiohttp.ClientResponse, url: str) -> bytes:
-    parts: list[bytes] = []
-    size = 0
-    async for chunk in response.content.iter_any():
-        size += len(chunk)
-        if size > _LARGEST:
-            response.close()
-            raise ProtocolFault(f"{url} answered with more than {_LARGEST:,} bytes")
-        parts.append(chunk)
-    return b"".join(parts)
-
-
 def _object(body: bytes) -> Json | None:
     try:
-        value = json.loads(body)
+        value = parse_json(body)
     except ValueError:
         return None
     return cast("Json", value) if isinstance(value, dict) else None

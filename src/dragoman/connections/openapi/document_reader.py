@@ -26,6 +26,7 @@ from dragoman.errors import (
     ServerError,
     Unreachable,
 )
+from dragoman.remote_data import BodyTooLarge, read_body
 
 LARGEST = 32 * 1024 * 1024
 _PLACES = ("openapi.json", "", "api/openapi.json", "docs/openapi.json")
@@ -127,7 +128,10 @@ class DocumentReader:
         kind = response.content_type
         if response.status != 200:
             return _Miss(str(place), response.status, f"{response.status} {kind}")
-        data = await _read_limited(response, place)
+        try:
+            data = await read_body(response, LARGEST)
+        except BodyTooLarge:
+            raise _too_large(str(place)) from None
         if is_html(data):
             return _Miss(str(place), 200, f"200 {kind}, an HTML page")
         if not data.strip():
@@ -182,22 +186,6 @@ def _next_place(here: URL, location: str) -> URL:
             f"{here} redirects to {target}, on another host", hint="use that address if it is meant"
         )
     return target
-
-
-async def _read_limited(response: aiohttp.ClientResponse, place: URL) -> bytes:
-    parts: list[bytes] = []
-    size = response.content_length or 0
-    if size <= LARGEST:
-        size = 0
-        async for chunk in response.content.iter_any():
-            size += len(chunk)
-            if size > LARGEST:
-                break
-            parts.append(chunk)
-    if size > LARGEST:
-        response.close()
-        raise _too_large(str(place))
-    return b"".join(parts)
 
 
 def _read_file(location: str, known: CacheValidators | None) -> ReadDocument:

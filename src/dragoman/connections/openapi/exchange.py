@@ -12,6 +12,7 @@ from dragoman.connections.openapi.requests import ServiceRequest
 from dragoman.connections.openapi.responses import ServiceResponse, said
 from dragoman.connections.wire_faults import WireFault, plain
 from dragoman.errors import ProtocolFault
+from dragoman.remote_data import BodyTooLarge, read_body
 
 _MOST_REDIRECTS = 5
 _REPEATED_AS_THEY_ARE = (307, 308)
@@ -87,25 +88,13 @@ class Exchange:
         return answer
 
     async def _body(self, response: aiohttp.ClientResponse) -> bytes:
-        length = response.content_length
-        if length is not None and length <= self._limit and "Content-Encoding" not in response.headers:
-            return await response.read()
-        parts: list[bytes] = []
-        size = length or 0
-        if size <= self._limit:
-            size = 0
-            async for chunk in response.content.iter_any():
-                size += len(chunk)
-                if size > self._limit:
-                    break
-                parts.append(chunk)
-        if size > self._limit:
-            response.close()
+        try:
+            return await read_body(response, self._limit)
+        except BodyTooLarge as error:
             raise ProtocolFault(
-                f"the service answered {response.status} with more than {self._limit:,} bytes",
+                f"the service answered {response.status} with {error}",
                 hint="ask for less, or raise max_message_bytes",
-            )
-        return b"".join(parts)
+            ) from None
 
 
 def _redirect(here: URL, response: aiohttp.ClientResponse) -> URL | None:

@@ -10,6 +10,7 @@ import orjson
 
 from dragoman.connections.openapi.body_schemas import is_json
 from dragoman.connections.openapi.untrusted_json import as_list, as_text, is_object
+from dragoman.remote_data import parse_json
 from dragoman.tool import RawResult
 
 _LARGEST_STRUCTURE = 8 * 1024 * 1024  # parsing more would hold up the others for too long
@@ -82,8 +83,8 @@ def said(answer: ServiceResponse) -> str:
     words = ""
     if answer.body:
         try:
-            words = _words(orjson.loads(answer.body[:1_000_000]))
-        except orjson.JSONDecodeError:
+            words = _words(parse_json(answer.body[:1_000_000]))
+        except ValueError:
             words = " ".join(_text(answer)[:_EXCERPT].split()) if _is_text(answer.type, answer.body) else ""
     return f"{answer.title}: {words}" if words else answer.title
 
@@ -109,8 +110,8 @@ def _json(answer: ServiceResponse) -> RawResult | None:
     if len(answer.body) > _LARGEST_STRUCTURE:
         return None
     try:
-        value = orjson.loads(answer.body)
-    except orjson.JSONDecodeError:
+        value = parse_json(answer.body)
+    except ValueError:
         return None
     content = ({"type": "text", "text": answer.body.decode("utf-8", "replace")},)
     return RawResult(content=content, structured=value, has_structured=True)

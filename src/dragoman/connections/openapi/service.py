@@ -314,9 +314,16 @@ class OpenApiService:
 
     async def call(self, call: SourceCall) -> RawResult:
         """One request with its deadline, its retries and its honest outcome."""
+        tries = RetrySchedule(self.connector.configuration.retry)
+        try:
+            return await self._try(call, tries)
+        except DragomanError as error:
+            error.attempts = max(1, tries.count)
+            raise
+
+    async def _try(self, call: SourceCall, tries: RetrySchedule) -> RawResult:
         safe = call.tool.definition.annotations.is_safe_to_repeat
         subject = f"{self.connector.slug}/{call.tool.original_name}"
-        tries = RetrySchedule(self.connector.configuration.retry)
         self._used_at = started = self._loop.time()
         if self._is_asleep:
             self._nudge.set()

@@ -15,6 +15,7 @@ from dragoman.scope import Caller, holder_of, identity_of
 from dragoman.tool import RawResult
 
 _LAST_CALLS = 4.0
+_TIME_TO_CLOSE = 1.5
 Key = tuple[str, str]
 Result = TypeVar("Result")
 
@@ -154,11 +155,11 @@ class OpenApiServices:
             del self._services[key]
 
     async def _close(self, service: OpenApiService) -> None:
-        """Nothing of it is left on return but calls under way: they need nothing that is closed here."""
+        """Calls under way go on: they need nothing that is closed here."""
         service.close()
         if owner := self._owners.get(service):
             owner.cancel()
-            await asyncio.wait([owner])
+            await asyncio.wait([owner], timeout=_TIME_TO_CLOSE)
 
 
 def _key(connector: Connector, caller: Caller) -> Key:

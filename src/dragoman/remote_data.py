@@ -1,0 +1,89 @@
+"""What other machines send, read within limits: bodies by their bytes after decompression, JSON by its depth.
+
+All outgoing HTTP reads bodies here and nowhere else: a length that a server states is a claim, and that of
+something compressed says nothing of what it becomes.
+"""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+if TYPE_CHECKING:
+    import aiohttp
+
+MAX_DEPTH = 128  # levels of lists and objects: more than results and schemas have, less than code can follow
+_WRITABLE_DEPTH = 254  # orjson's own limit when it writes
+_PIECE = 32 * 1024
+
+
+class BodyTooLarge(ValueError):
+    """A body holds more bytes than its reader wants; its connection is closed. Says how many those are."""
+
+
+class NestedTooDeep(ValueError):
+    """JSON with more levels than code that walks it can be asked to follow."""
+
+    def __init__(self) -> None:
+        super().__init__(f"it is nested more than {MAX_DEPTH} levels deep")
+
+
+async def read_body(response: "aiohttp.ClientResponse", limit: int) -> bytes:
+    """The whole body, decompressed; `BodyTooLarge` as soon as it holds more than `limit` bytes."""
+    parts: list[bytes] = []
+    size = 0
+    async for piece in body_pieces(response):
+        size += len(piece)
+        if size > limit:
+            response.close()
+            raise BodyTooLarge(f"more than {limit:,} bytes")
+        parts.append(piece)
+    return b"".join(parts)
+
+
+async def body_pieces(response: "aiohttp.ClientResponse") -> AsyncGenerator[bytes]:
+    """A body as it comes, in pieces of a size that one turn of the event loop can take.
+
+    Everybody else has a turn between two of them: what is already there, or swells out of a few compressed
+    bytes, would never wait by itself.
+    """
+    async for chunk in response.content.iter_any():
+        for start in range(0, len(chunk), _PIECE):
+            if start:
+                await asyncio.sleep(0)
+            yield chunk[start : start + _PIECE]
+        if not response.content.at_eof():
+            await asyncio.sleep(0)
+
+
+def parse_json(data: bytes) -> Any:
+    """The JSON in `data`; `ValueError` where there is none, `NestedTooDeep` beyond `MAX_DEPTH`."""
+    return _no_deeper(orjson.loads(data), data)
+
+
+def parse_lenient_json(data: bytes) -> Any:
+    """The same, and it mends what servers really send: bytes that are no UTF-8, lone surrogates, NaN."""
+    try:
+        return parse_json(data)
+    except orjson.JSONDecodeError:
+        text = data.decode("utf-8", "replace")
+    try:
+        mended = json.dumps(json.loads(text, parse_constant=lambda _: None), ensure_ascii=False)
+    except RecursionError:
+        raise NestedTooDeep from None
+    return parse_json(mended.encode("utf-8", "replace"))
+
+
+def _no_deeper(value: Any, data: bytes) -> Any:
+    if data.count(b"[") + data.count(b"{") <= MAX_DEPTH:
+        return value  # so few brackets cannot make more levels
+    wrapped = value
+    for _ in range(_WRITABLE_DEPTH - MAX_DEPTH):
+        wrapped = [wrapped]
+    try:
+        orjson.dumps(wrapped)  # the fastest walk there is: ten times that of a loop over it
+    except TypeError:
+        raise NestedTooDeep from None
+    return value
