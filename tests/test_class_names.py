@@ -2,17 +2,14 @@
 
 import ast
 from collections import defaultdict
-from pathlib import Path
 
-import dragoman
-
-PACKAGE = Path(dragoman.__file__).parent
+from parsed_source import FILES, PACKAGE, tree
 
 
 def test_no_public_class_name_is_defined_twice() -> None:
     found: dict[str, list[str]] = defaultdict(list)
-    for file in sorted(PACKAGE.rglob("*.py")):
-        for node in ast.parse(file.read_bytes()).body:
+    for file in FILES:
+        for node in tree(file).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 found[node.name].append(f"{file.relative_to(PACKAGE)}:{node.lineno}")
     doubled = {name: places for name, places in found.items() if len(places) > 1}

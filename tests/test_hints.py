@@ -9,34 +9,31 @@ from typing import Any, get_type_hints
 
 import pytest
 
-import dragoman
 from dragoman.hints import COMMANDS, first_command, worded
 from dragoman.hub.hub import Hub
+from parsed_source import FILES, PACKAGE, tree
 
-SOURCE = Path(dragoman.__file__).parent
 SNAPSHOTS = Path(__file__).parent / "contract" / "snapshots"
-# What is no hint: purposes of keys and locks of the store.
-NO_HINTS = {"store", "vault"}
+# A file without the word, imports apart, has no hint and need not be parsed.
+NAMED = re.compile(r"(?<!from )(?<!import )\bdragoman\b(?![.\w])")
 
 
 def commands_in_source() -> Iterator[tuple[str, str]]:
     """Every text below the command line that names a command, with a word for what is filled in."""
-    for file in sorted(SOURCE.rglob("*.py")):
-        module = file.relative_to(SOURCE)
-        if module.parts[0] == "cli" or module.name == "hints.py":
+    for file in FILES:
+        module = file.relative_to(PACKAGE)
+        if module.parts[0] == "cli" or module.name == "hints.py" or not NAMED.search(file.read_text()):
             continue
-        tree = ast.parse(file.read_text())
+        nodes = [*ast.walk(tree(file))]
         prose = {
             id(node.body[0].value)
-            for node in ast.walk(tree)
+            for node in nodes
             if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
             and node.body
             and isinstance(node.body[0], ast.Expr)
         }
-        inner = {
-            id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values
-        }
-        for node in ast.walk(tree):
+        inner = {id(part) for node in nodes if isinstance(node, ast.JoinedStr) for part in node.values}
+        for node in nodes:
             if id(node) in prose or id(node) in inner:
                 continue
             if isinstance(node, ast.JoinedStr):

@@ -3,11 +3,10 @@
 import ast
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
-from pathlib import Path
 
 import pytest
 
-SOURCE = Path(__file__).parents[1] / "src"
+from parsed_source import FILES, PACKAGE, tree
 
 
 def loaded(body: list[ast.stmt]) -> Iterator[ast.ImportFrom]:
@@ -21,14 +20,14 @@ def loaded(body: list[ast.stmt]) -> Iterator[ast.ImportFrom]:
 
 def test_no_imports_run_in_a_circle() -> None:
     files = {
-        ".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__"): path
-        for path in SOURCE.rglob("*.py")
+        ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__"): path
+        for path in FILES
     }
     needs: dict[str, set[str]] = {}
     for module, path in files.items():
         named = [
             (node.module, name.name)
-            for node in loaded(ast.parse(path.read_text()).body)
+            for node in loaded(tree(path).body)
             for name in node.names
             if node.module in files
         ]

@@ -13,7 +13,7 @@ from dragoman.settings import Settings
 from patience import patient
 from servers.hubs import quick
 from servers.processes import stdio
-from servers.samples import every_sample, sample
+from servers.samples import add_every_sample, sample_program
 from servers.scenarios import Reply, Turn
 from servers.scripted_hubs import CLAUDE, MODEL, calls, open_scripted
 
@@ -36,7 +36,7 @@ async def test_the_first_message_after_a_start_reaches_a_worker_that_has_its_too
     """Actions are loaded before agents start."""
     servers, agents = tmp_path / "action_servers.json", tmp_path / "agent_configs"
     agents.mkdir()
-    servers.write_text(json.dumps([{"name": "email_mcp", **sample("email", tmp_path)}]))
+    servers.write_text(json.dumps([{"name": "email_mcp", **sample_program("email", tmp_path)}]))
     mailer = {"name": "mailer", "model": MODEL, "action_servers": ["email_mcp"]}
     (agents / "mailer.json").write_text(json.dumps(mailer))
 
@@ -92,10 +92,8 @@ COMMANDS = {
 
 async def test_tasks_are_not_taken_for_commands_nor_commands_for_tasks(tmp_path: Path) -> None:
     """With no language model at all."""
-    async with (
-        Hub(Settings(home=tmp_path / "home", model="offline")) as hub,
-        every_sample(hub, tmp_path),
-    ):
+    async with Hub(Settings(home=tmp_path / "home", model="offline")) as hub:
+        await add_every_sample(hub, tmp_path)
         await hub.agents.create("mailer")
 
         async def tools(text: str) -> list[str]:

@@ -23,7 +23,7 @@ from dragoman.catalog.search.words import parts, stem
 from dragoman.run import Question, Run
 from dragoman.settings import Settings
 from dragoman.tool import Tool
-from servers.samples import every_sample, sample
+from servers.samples import add_every_sample, sample
 
 READ, SEND = "mcp_email_read-emails", "mcp_email_send-email"
 ISSUES, ISSUE, CLOSE = "mcp_tracker_list_issues", "mcp_tracker_get_issue", "mcp_tracker_close_issue"
@@ -76,7 +76,8 @@ def tools(tmp_path_factory: pytest.TempPathFactory) -> Sequence[Tool]:
 
     async def listed() -> Sequence[Tool]:
         data = tmp_path_factory.mktemp("samples")
-        async with Hub(Settings(home=data / "home", model="offline")) as hub, every_sample(hub, data):
+        async with Hub(Settings(home=data / "home", model="offline")) as hub:
+            await add_every_sample(hub, data)
             return hub.tools.list()
 
     return asyncio.run(listed())

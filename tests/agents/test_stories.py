@@ -11,7 +11,7 @@ import pytest
 
 from dragoman import Hub
 from dragoman.run import Run, RunEvent
-from servers.samples import every_sample, sample
+from servers.samples import add_every_sample, sample
 from servers.scripted_hubs import open_scripted
 from servers.scripted_models import ScriptedServer
 
@@ -84,7 +84,8 @@ async def test_one_connector_search_then_list(tmp_path: Path, database_url: str)
 
 
 async def test_two_connectors_at_once_and_every_citation_resolves(tmp_path: Path, database_url: str) -> None:
-    async with story(tmp_path, database_url) as (hub, _), every_sample(hub, tmp_path):
+    async with story(tmp_path, database_url) as (hub, _):
+        await add_every_sample(hub, tmp_path)
         run = await hub.ask("tasks and issues assigned to me this week")
         assert run.status == "done", run.error
         assert run.answer is not None

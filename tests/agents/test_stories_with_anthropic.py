@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from test_stories import add_mail, answering, called, sent
 
-from servers.samples import every_sample, sample
+from servers.samples import add_every_sample, sample
 from servers.scripted_hubs import CLAUDE, open_scripted
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
@@ -25,10 +25,8 @@ async def test_a_chain_over_two_connectors(tmp_path: Path) -> None:
 
 
 async def test_two_connectors_at_once(tmp_path: Path) -> None:
-    async with (
-        open_scripted(tmp_path / "home", "stories", model=CLAUDE) as (hub, _),
-        every_sample(hub, tmp_path),
-    ):
+    async with open_scripted(tmp_path / "home", "stories", model=CLAUDE) as (hub, _):
+        await add_every_sample(hub, tmp_path)
         run = await hub.ask("tasks and issues assigned to me this week")
         assert run.status == "done", run.error
         assert run.answer is not None

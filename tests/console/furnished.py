@@ -12,7 +12,7 @@ from console.speaking import Speaker
 from dragoman.console.pages import PLACES
 from dragoman.tool import Annotations
 from servers.hubs import quick, until
-from servers.samples import every_sample
+from servers.samples import open_tasks, sample_program
 
 SETTINGS: dict[str, Any] = {"model": "speaker", "multi_user": True, "registry_url": "http://127.0.0.1:9"}
 _ANSWER = """Here is what I found.
@@ -39,7 +39,11 @@ async def furnished(console: Console, data: Path) -> AsyncGenerator[dict[str, st
     speaker = Speaker()
     speaker.install(console.hub)
     _add_tools(console)
-    async with every_sample(console.hub, data):
+    async with open_tasks(data) as (tasks, _):
+        # Programs with an address as people have them: this is what pictures show.
+        for name in ("email", "tracker", "chat"):
+            await console.hub.connectors.add(name, **sample_program(name, data))
+        await console.hub.connectors.add("tasks", kind="openapi", openapi=tasks, **quick())
         await _add_connectors(console)
         await _add_people(console)
         thread, run = await _work(console, speaker)

@@ -13,7 +13,7 @@ from sqlalchemy import create_engine, text
 from console.browsing import Console, OpenConsole
 from discovery.registry_server import open_registry, server
 from patience import patient
-from servers.samples import sample
+from servers.samples import sample, sample_program
 
 pytestmark = pytest.mark.anyio
 
@@ -123,7 +123,7 @@ async def test_events_are_shown_as_they_happen_and_wait_while_paused(
 
 
 def tracker(tmp_path: Path) -> dict[str, Any]:
-    facts = sample("tracker", tmp_path / "data")
+    facts = sample_program("tracker", tmp_path / "data")
     return {"command": facts["command"], "args": facts["args"], "env": {"TOKEN": "${input:token}"}}
 
 

@@ -1,4 +1,4 @@
-"""The sample team chat as a real process, by the road and by the SDK's own client."""
+"""The sample team chat, by the road and by the SDK's own client."""
 
 import os
 import signal
@@ -12,7 +12,7 @@ from mcp import Client, StdioServerParameters
 
 from dragoman import Hub
 from servers.hubs import open_hub
-from servers.samples import SERVERS, sample
+from servers.samples import SERVERS, sample, sample_program
 
 pytestmark = pytest.mark.anyio
 
@@ -40,7 +40,7 @@ async def test_the_latest_message_of_a_person_is_the_bug_that_they_report(tmp_pa
 async def test_what_is_posted_outlives_a_kill_and_a_restart(tmp_path: Path) -> None:
     data = tmp_path / "data"
     async with open_hub(tmp_path / "home") as hub:
-        await hub.connectors.add("chat", **sample("chat", data))
+        await hub.connectors.add("chat", **sample_program("chat", data))
         posted = await called(hub, "post_message", channel="#alerts", text="I look at it.", reply_to="m9")
         [server] = [
             one for one in psutil.Process().children() if str(SERVERS / "chat_server.py") in one.cmdline()

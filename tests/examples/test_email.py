@@ -12,7 +12,7 @@ from mcp import Client, StdioServerParameters
 
 from mailboxes import Mailbox
 from patience import deadline, until
-from servers.samples import SERVERS
+from servers.samples import SERVERS, sample
 
 pytestmark = pytest.mark.anyio
 WAYS = ["stdio-legacy", "stdio-2026-07-28", "http-legacy", "http-2026-07-28"]
@@ -58,6 +58,11 @@ async def open_client(way: str, mailbox: Path) -> AsyncGenerator[Client]:
             yield client
 
 
+def client_of(folder: Path) -> Client:
+    """For what is the same by every way: no process of its own."""
+    return Client(sample("email", folder)["url"])
+
+
 @pytest.mark.parametrize("way", WAYS)
 async def test_both_tools_work_over_every_transport_and_era(way: str, tmp_path: Path) -> None:
     mailbox = tmp_path / "mail.json"
@@ -76,7 +81,7 @@ async def test_both_tools_work_over_every_transport_and_era(way: str, tmp_path: 
 
 
 async def test_the_tools_say_what_they_take_and_what_they_are(tmp_path: Path) -> None:
-    async with open_client("stdio-2026-07-28", tmp_path / "mail.json") as client:
+    async with client_of(tmp_path) as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
     send, read = tools["send-email"], tools["read-emails"]
     assert set(send.input_schema["properties"]) == {"to", "subject", "body", "cc", "bcc"}
@@ -104,7 +109,7 @@ async def test_the_tools_say_what_they_take_and_what_they_are(tmp_path: Path) ->
     ],
 )
 async def test_reading_filters(arguments: dict[str, Any], subjects: list[str], tmp_path: Path) -> None:
-    async with open_client("stdio-2026-07-28", tmp_path / "mail.json") as client:
+    async with client_of(tmp_path) as client:
         found = await client.call_tool("read-emails", arguments)
     assert found.structured_content is not None
     assert [email["subject"] for email in found.structured_content["emails"]] == subjects
@@ -120,7 +125,7 @@ async def test_invalid_addresses_and_arguments_are_errors_and_nothing_is_sent(tm
         {},
         {"to": 7},
     ]
-    async with open_client("stdio-2026-07-28", tmp_path / "mail.json") as client:
+    async with client_of(tmp_path) as client:
         answers = [await client.call_tool("send-email", arguments) for arguments in wrong]
         bad_limit = await client.call_tool("read-emails", {"limit": 0})
         fine = await client.call_tool(
@@ -130,7 +135,7 @@ async def test_invalid_addresses_and_arguments_are_errors_and_nothing_is_sent(tm
     assert "'nobody' is not an e-mail address" in str(answers[0].content)
     assert bad_limit.is_error
     assert not fine.is_error
-    assert len(Mailbox(tmp_path / "mail.json").list_sent()) == 1
+    assert len(Mailbox(tmp_path / "mailbox.json").list_sent()) == 1
 
 
 async def test_the_port_is_written_to_a_file_for_those_who_wait(tmp_path: Path) -> None:

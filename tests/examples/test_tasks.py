@@ -1,4 +1,4 @@
-"""The sample tasks service as a real process, through the hub."""
+"""The sample tasks service, through the hub."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 
 from dragoman import Hub
 from servers.hubs import open_hub, quick
-from servers.samples import every_sample, open_tasks
+from servers.samples import add_every_sample, open_tasks, sample
 
 pytestmark = pytest.mark.anyio
 
@@ -22,8 +22,8 @@ async def called(hub: Hub, tool: str, **arguments: Any) -> Any:
 async def test_tasks_of_this_week_are_found_by_person_and_day(tmp_path: Path) -> None:
     today = datetime.now(UTC).date()
     monday = today - timedelta(days=today.weekday())
-    async with open_tasks(tmp_path) as (url, _), open_hub(tmp_path / "home") as hub:
-        await hub.connectors.add("tasks", kind="openapi", openapi=url, **quick())
+    async with open_hub(tmp_path / "home") as hub:
+        await hub.connectors.add("tasks", **sample("tasks", tmp_path))
         week = {"due_after": monday.isoformat(), "due_before": (monday + timedelta(days=7)).isoformat()}
         mine = await called(hub, "list_tasks", assignee="me", **week)
         done = await called(hub, "list_tasks", status="done")
@@ -64,7 +64,8 @@ async def test_changes_outlive_a_kill_and_an_id_is_never_given_twice(tmp_path: P
 
 
 async def test_all_four_samples_live_in_one_hub(tmp_path: Path) -> None:
-    async with open_hub(tmp_path / "home") as hub, every_sample(hub, tmp_path):
+    async with open_hub(tmp_path / "home") as hub:
+        await add_every_sample(hub, tmp_path)
         tools = {tool.slug for tool in hub.tools.list()}
         mail = await hub.call("mcp_email_read-emails", {"limit": 2})
     assert {"email", "tracker", "chat", "tasks"} <= tools

@@ -1,4 +1,4 @@
-"""The sample issue tracker as a real process, by the road."""
+"""The sample issue tracker, by the road."""
 
 import json
 import os
@@ -12,7 +12,7 @@ import pytest
 
 from dragoman import Hub, ToolOutput
 from servers.hubs import open_hub
-from servers.samples import SERVERS, sample
+from servers.samples import SERVERS, sample, sample_program
 
 pytestmark = pytest.mark.anyio
 
@@ -65,7 +65,7 @@ async def test_every_filter_is_optional_and_all_must_hold(tmp_path: Path) -> Non
 async def test_what_is_changed_outlives_a_kill_and_a_restart(tmp_path: Path) -> None:
     data = tmp_path / "data"
     async with open_hub(tmp_path / "home") as hub:
-        await hub.connectors.add("tracker", **sample("tracker", data))
+        await hub.connectors.add("tracker", **sample_program("tracker", data))
         made = await called(
             hub,
             "create_issue",

@@ -6,10 +6,12 @@ from collections.abc import Iterator
 import pytest
 
 from servers.hubs import children, open_channels
+from servers.processes import prepare
 
 
 @pytest.fixture(autouse=True)
 def nothing_is_left() -> Iterator[None]:
+    prepare()
     processes, channels = children(), set(open_channels())
     yield
     gc.collect()

@@ -10,15 +10,14 @@ from typing import Any
 
 import pytest
 
-import dragoman
 from dragoman import Caller, Hub, Settings
 from dragoman.errors import Denied, NotFound, NotOpen, StoreUnavailable
 from dragoman.hub import BoundHub
 from dragoman.hub.bound import BoundService
 from dragoman.scope import LOCAL_CALLER
+from parsed_source import FILES, tree
 
 pytestmark = pytest.mark.anyio
-SOURCES = sorted(Path(dragoman.__file__).parent.rglob("*.py"))
 
 
 def double(number: int) -> int:
@@ -43,11 +42,11 @@ def test_no_function_has_a_caller_that_can_be_left_out() -> None:
     functions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
     found = [
         f"{path.name}:{node.lineno}"
-        for path in SOURCES
-        for node in ast.walk(ast.parse(path.read_text()))
+        for path in FILES
+        for node in ast.walk(tree(path))
         if isinstance(node, functions) and "caller" in with_default(node)
     ]
-    assert len(SOURCES) > 300
+    assert len(FILES) > 300
     assert found == []
 
 

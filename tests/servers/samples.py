@@ -1,12 +1,15 @@
-"""How tests start the sample servers: what `hub.connectors.add` takes, and the tasks service as a process.
+"""The sample servers: what `hub.connectors.add` takes.
 
-Who starts the service ends it: `open_tasks` is a context manager.
+`sample` leads to one process that serves all of them by HTTP, for tests of something else than how they start
+and end; `sample_program` and `open_tasks` are processes of their own.
 """
 
 import asyncio
 import sys
+import tempfile
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +17,29 @@ from dragoman import Hub
 from dragoman.examples import examples
 from patience import deadline, patient
 from servers.hubs import quick
+from servers.processes import HttpProcess
 
 SERVERS = examples() / "servers"
 
 
+@cache
+def _host() -> HttpProcess:
+    """Started by the first test that wants a sample; gone with this process."""
+    host = HttpProcess(Path(tempfile.mkdtemp(prefix="dragoman-samples-")), program="sample_host.py")
+    host.start()
+    return host
+
+
 def sample(name: str, data: Path) -> dict[str, Any]:
-    """The stdio samples: `tracker`, `chat` and `email`."""
+    """`tracker`, `chat`, `email` or `tasks`, with what they keep in this folder."""
+    url = f"{_host().origin}/{name}/{str(data).encode().hex()}"
+    if name == "tasks":
+        return quick(kind="openapi", openapi=url)
+    return quick(url=f"{url}/mcp", transport="http")
+
+
+def sample_program(name: str, data: Path) -> dict[str, Any]:
+    """The stdio samples `tracker`, `chat` and `email`, as people start them."""
     where = ["--mailbox", str(data / "mailbox.json")] if name == "email" else ["--data", str(data)]
     return quick(
         command=sys.executable, args=[str(SERVERS / f"{name}_server.py"), *where], connect_timeout=patient(20)
@@ -45,11 +65,7 @@ async def open_tasks(data: Path) -> AsyncGenerator[tuple[str, asyncio.subprocess
             await process.communicate()
 
 
-@asynccontextmanager
-async def every_sample(hub: Hub, data: Path) -> AsyncGenerator[None]:
+async def add_every_sample(hub: Hub, data: Path) -> None:
     """All four as connectors `email`, `tracker`, `chat` and `tasks`."""
-    async with open_tasks(data) as (url, _):
-        for name in ("email", "tracker", "chat"):
-            await hub.connectors.add(name, **sample(name, data))
-        await hub.connectors.add("tasks", kind="openapi", openapi=url, **quick())
-        yield
+    for name in ("email", "tracker", "chat", "tasks"):
+        await hub.connectors.add(name, **sample(name, data))
