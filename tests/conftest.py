@@ -1,19 +1,48 @@
 """Fixtures that every suite may ask for. PostgreSQL starts only when a test asks for it."""
 
+import gc
 import logging
 import os
 import tempfile
 from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import psycopg
 import pytest
 import structlog
+from xdist.scheduler import LoadScopeScheduling, Scheduling
 
 from cli.command_line import Command, Outcome
 from migrated import migrate, put_sqlite
 from patience import patient
+
+# Modules whose tests share what is started or downloaded once: one worker takes all of them.
+TOGETHER = (
+    "tests/agents/test_offline.py",
+    "tests/conformance/",
+    "tests/console/test_accessibility.py",
+    "tests/console/test_newcomer.py",
+    "tests/contract/",
+    "tests/mcp_endpoint/test_real_clients.py",
+    "tests/real/",
+    "tests/test_readme.py",
+)
+
+
+class ByTestOrModule(LoadScopeScheduling):
+    """A worker takes the next test as soon as it is free."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return nodeid.partition("::")[0] if nodeid.startswith(TOGETHER) else nodeid
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduling:
+    # In the order of `pytest_collection_modifyitems`.
+    config.option.loadscopereorder = False
+    return ByTestOrModule(config, log)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -27,13 +56,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker("browser")
         if needs & {"postgres_url", "postgres_server", "postgres"}:
             item.add_marker("postgres")
-        if item.get_closest_marker("real"):
-            # One after the other: they share what they download, and the servers of their module.
-            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
         mark = item.get_closest_marker("timeout")
         limits[item] = float(mark.args[0]) if mark else usual
         item.add_marker(pytest.mark.timeout(patient(limits[item])), append=False)
     items.sort(key=lambda item: -max(limits[item], usual))
+
+
+def pytest_collection_finish() -> None:
+    """What is imported stays: no collection of garbage looks at it again."""
+    gc.collect()
+    gc.freeze()
 
 
 def _needs(item: pytest.Item) -> set[str]:

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from cli.command_line import Command
 from dragoman import Settings
 from patience import patient, wait_until
 
@@ -66,8 +67,18 @@ def test_the_python_example_works_as_written(
     assert "180.0" in printed
 
 
-def test_the_team_section_works_as_written(tmp_path: Path) -> None:
+def test_the_team_section_works_as_written(
+    tmp_path: Path, dragoman: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Each line as it stands, then a day in the life of the two users."""
+
+    def done(words: Sequence[str], variables: dict[str, str]) -> str:
+        for name, value in variables.items():
+            monkeypatch.setenv(name, value)
+        outcome = dragoman(*words)
+        assert outcome.code == 0, outcome.err
+        return outcome.out
+
     section = README.split("## For a team")[1].split("## ")[0]
     (block,) = re.findall(r"```sh\n(.*?)```", section, re.DOTALL)
     variables: dict[str, str] = {"DRAGOMAN_HOME": str(tmp_path), "DRAGOMAN_PORT": "0"}
@@ -79,7 +90,7 @@ def test_the_team_section_works_as_written(tmp_path: Path) -> None:
         else:
             commands.append(line)
     assert len(section.splitlines()) <= 20
-    outputs = [dragoman(shlex.split(line)[1:], variables) for line in commands[:-1]]
+    outputs = [done(shlex.split(line)[1:], variables) for line in commands[:-1]]
     anns_key = outputs[2].strip()
     assert commands[-1] == "dragoman serve"
     with subprocess.Popen(
@@ -90,41 +101,28 @@ def test_the_team_section_works_as_written(tmp_path: Path) -> None:
             assert server.poll() is None
             url = json.loads((tmp_path / "server.json").read_text())["url"]
             anns = {"DRAGOMAN_HOME": str(tmp_path / "ann"), "DRAGOMAN_URL": url, "DRAGOMAN_TOKEN": anns_key}
-            assert "ann" in dragoman(["whoami"], anns)
-            assert "bob" in dragoman(["users", "list"], anns)
+            assert "ann" in done(["whoami"], anns)
+            assert "bob" in done(["users", "list"], anns)
             for words in ("approvals list", "usage show", "audit verify"):
-                dragoman(words.split(), anns)
+                done(words.split(), anns)
         finally:
             server.terminate()
-
-
-def dragoman(words: Sequence[str], variables: dict[str, str]) -> str:
-    done = subprocess.run(
-        [str(COMMAND), *words],
-        env={**os.environ, **variables},
-        capture_output=True,
-        text=True,
-        timeout=patient(100),
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 OUR_LINES = [line for block in blocks("sh") for line in block.splitlines() if line.startswith("dragoman")]
 
 
 @pytest.mark.parametrize("line", OUR_LINES)
-def test_every_command_shown_exists(line: str) -> None:
+def test_every_command_shown_exists(line: str, dragoman: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     """A command that was renamed must not stay in the README."""
     words = [word for word in shlex.split(line.split("#")[0])[1:] if re.fullmatch(r"[a-z]+", word)][:2]
     groups = ("agents", "connectors", "tools", "workspaces", "users", "keys")
     path = words if words[0] in groups else words[:1]
-    shown = subprocess.run(
-        [COMMAND, *path, "--help"], capture_output=True, text=True, env={**os.environ, "COLUMNS": "200"}
-    )
-    assert shown.returncode == 0, shown.stderr
+    monkeypatch.setenv("COLUMNS", "200")
+    shown = dragoman(*path, "--help")
+    assert shown.code == 0, shown.err
     for option in re.findall(r"(?<= )--[a-z][a-z-]+", line):
-        assert option in shown.stdout
+        assert option in shown.out
 
 
 def test_every_setting_in_the_table_exists() -> None:

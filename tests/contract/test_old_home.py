@@ -25,9 +25,6 @@ from old_home_service import (
 )
 from product import Service, run_dragoman
 
-# One worker, one service over the copy.
-pytestmark = pytest.mark.xdist_group("old home")
-
 
 @pytest.fixture(scope="module")
 def journal(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 import psycopg
-import pytest
 from product import Service, environment, run_dragoman
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -26,8 +25,6 @@ from dragoman.settings import Settings
 from dragoman.web.problems import problem, status_of
 from servers.processes import stdio
 
-# One worker, one service that is asked.
-pytestmark = pytest.mark.xdist_group("snapshots")
 Compare = Callable[[str, str], None]
 
 HERE = Path(__file__).parent

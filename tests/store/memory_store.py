@@ -907,6 +907,9 @@ class MemoryAgents(Aggregate):
         found = [one for one in self._tables.agents.values() if workspace in (None, one.workspace)]
         return sorted(found, key=lambda one: (one.name, one.workspace, one.owner))
 
+    async def find(self, workspace: str, agent_id: str) -> Agent | None:
+        return self._tables.agents.get((workspace, agent_id))
+
     async def put(self, agent: Agent) -> None:
         wanted = (agent.workspace, agent.owner, agent.name)
         for one in self._tables.agents.values():

@@ -1,6 +1,7 @@
 """The tree of commands, and how the process ends: 0 it worked, 1 it failed, 2 it was asked wrongly."""
 
 import sys
+from functools import cache
 from typing import Annotated, Any
 
 import typer
@@ -141,10 +142,16 @@ def main() -> None:
     sys.exit(run(sys.argv[1:]))
 
 
+@cache
+def _commands() -> Any:
+    """The whole tree, built once however many command lines a process runs."""
+    return get_command(app)
+
+
 def run(arguments: list[str]) -> int:
     """One command line. Data goes to stdout, errors to stderr."""
     try:
-        code = get_command(app).main(args=arguments, prog_name="dragoman", standalone_mode=False)
+        code = _commands().main(args=arguments, prog_name="dragoman", standalone_mode=False)
     except typer.TyperException as error:
         return _usage(error)
     except typer.Abort:

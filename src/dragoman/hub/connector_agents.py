@@ -78,8 +78,7 @@ class ConnectorAgents:
         """The record as the connector is now, with these changes; the rest of it stays."""
         new = _new(connector)
         async with self._writing:
-            kept = await self._rows.list(connector.workspace)
-            known = next((one for one in kept if one.id == new.id), None)
+            known = await self._rows.find(connector.workspace, new.id)
             record = replace(known or new, **_facts(new), **changes, updated_at=datetime.now(UTC))
             await self._rows.put(record)
         self._records.tell(agent_of(connector, record, connector.slug), "updated" if known else "created")

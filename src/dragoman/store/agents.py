@@ -36,6 +36,13 @@ class SqlAgents:
         return sorted(map(_agent, rows), key=lambda found: (found.name, found.workspace, found.owner))
 
     @shielded
+    async def find(self, workspace: str, agent_id: str) -> Agent | None:
+        query = select(_rows).where(_rows.c.workspace == workspace, _rows.c.id == agent_id)
+        async with self._database.read() as connection:
+            row = (await connection.execute(query)).mappings().first()
+        return None if row is None else _agent(row)
+
+    @shielded
     async def put(self, agent: Agent) -> None:
         try:
             async with self._database.write() as connection:
