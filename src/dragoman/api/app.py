@@ -4,6 +4,7 @@ Whoever opens the hub closes it; `stop` ends the streams of events.
 """
 
 import asyncio
+from functools import cache
 from importlib.metadata import version
 from typing import Any
 
@@ -35,7 +36,8 @@ from dragoman.api import (
     usage,
 )
 from dragoman.api.calls import make_call
-from dragoman.api.problems import add_problems
+from dragoman.api.events import STOPPING
+from dragoman.api.problems import HUB, add_problems
 from dragoman.api.requests import CallRequest, request_body
 from dragoman.api.tools import NAMED_CALL
 from dragoman.errors import DragomanError
@@ -56,28 +58,7 @@ class Api:
         self._hub = hub
         self._max_body = max_body
         self._stopping = asyncio.Event()
-        # No documentation page: FastAPI's own would load its parts from somewhere else.
-        self._app = _Documented(
-            title="Dragoman",
-            version=version("dragoman"),
-            description=_TEXT,
-            openapi_url="/api/openapi.json",
-            docs_url=None,
-            redoc_url=None,
-            redirect_slashes=False,
-        )
-        self._app.state.hub = hub
-        self._app.state.stopping = self._stopping
-        for part in (connectors, search, tool_loading, tools, operations):
-            self._app.include_router(part.routes)
-        for routes in (operations.probes, imports.routes, discovery.routes, discovery.aliases):
-            self._app.include_router(routes)
-        for part in (people, threads, approvals, credentials, usage, audit, code):
-            self._app.include_router(part.routes)
-        for part in (messages, runs, questions, agents, queries, models, rollout):
-            self._app.include_router(part.routes)
-        self._app.include_router(agents.aliases)
-        add_problems(self._app)
+        self._app = _operations()
 
     def stop(self) -> None:
         """Ends every stream of events, so that their connections can close."""
@@ -90,6 +71,7 @@ class Api:
         if scope["path"] == CALL:
             await (self._call if scope["method"] == "POST" else _refuse)(scope, receive, send)
             return
+        scope[HUB], scope[STOPPING] = self._hub, self._stopping
         try:
             await self._app(scope, limited(receive, self._max_body), send)
         except Exception:  # noqa: BLE001
@@ -111,6 +93,32 @@ class Api:
         length = (b"content-length", b"%d" % len(answer))
         await send({"type": "http.response.start", "status": 200, "headers": [_JSON, length]})
         await send({"type": "http.response.body", "body": answer})
+
+
+@cache
+def _operations() -> FastAPI:
+    """The same for every hub, which comes with the request: describing every operation takes a while."""
+    # No documentation page: FastAPI's own would load its parts from somewhere else.
+    app = _Documented(
+        title="Dragoman",
+        version=version("dragoman"),
+        description=_TEXT,
+        openapi_url="/api/openapi.json",
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+    )
+    for part in (connectors, search, tool_loading, tools, operations):
+        app.include_router(part.routes)
+    for routes in (operations.probes, imports.routes, discovery.routes, discovery.aliases):
+        app.include_router(routes)
+    for part in (people, threads, approvals, credentials, usage, audit, code):
+        app.include_router(part.routes)
+    for part in (messages, runs, questions, agents, queries, models, rollout):
+        app.include_router(part.routes)
+    app.include_router(agents.aliases)
+    add_problems(app)
+    return app
 
 
 async def _refuse(scope: Scope, receive: Receive, send: Send) -> None:

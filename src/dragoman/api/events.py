@@ -16,10 +16,12 @@ from dragoman.web.encoding import encode
 from dragoman.web.scopes import SCOPES
 from dragoman.web.server_sent_events import EventStream, IsAdmitted, always, event_frame
 
+STOPPING = "dragoman.stopping"  # an event in a request's scope: the service ends
+
 
 def event_stream(request: Request, hub: BoundHub, frames: AsyncIterator[bytes]) -> Response:
     """Until the reader leaves, the end is told, the key is revoked or the service stops."""
-    return EventStream(frames, request.app.state.stopping, is_admitted=_admission_of(request, hub))
+    return EventStream(frames, request.scope[STOPPING], is_admitted=_admission_of(request, hub))
 
 
 def _admission_of(request: Request, hub: BoundHub) -> IsAdmitted:

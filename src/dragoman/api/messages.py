@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
 from dragoman.agent import Exposure
+from dragoman.api.events import STOPPING
 from dragoman.api.requests import PROBLEMS, TheHub
 from dragoman.api.run_shapes import AcceptedShape, MessagesShape, message_view, run_view
 from dragoman.hub import BoundHub
@@ -131,7 +132,7 @@ async def _posted(
     )
     run = accepted.run
     if seconds:
-        run = await _settled(hub, run, request.app.state.stopping, seconds)
+        run = await _settled(hub, run, request.scope[STOPPING], seconds)
     return _told(replace(accepted, run=run), waited=bool(seconds))
 
 

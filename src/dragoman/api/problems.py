@@ -11,6 +11,7 @@ from starlette.responses import Response
 from dragoman.errors import CallerFault, DragomanError, NotFound
 from dragoman.web.problems import InvalidRequest, TooLarge, WrongMethod, internal, problem
 
+HUB = "dragoman.hub"  # where the door leaves it in a request's scope
 _OF_STATUS: dict[int, type[DragomanError]] = {404: NotFound, 405: WrongMethod, 413: TooLarge}
 
 
@@ -20,7 +21,7 @@ def add_problems(app: FastAPI) -> None:
     async def known(request: Request, error: Exception) -> Response:
         assert isinstance(error, DragomanError)
         # An app without a hub has no secrets.
-        hub = getattr(request.app.state, "hub", None)
+        hub = request.scope.get(HUB)
         return problem(error, hub.without_secrets if hub else str)
 
     async def invalid(request: Request, error: Exception) -> Response:

@@ -15,6 +15,7 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core.core_schema import CoreSchema
 
+from dragoman.api.problems import HUB
 from dragoman.api.shapes import ProblemShape
 from dragoman.connector import Configuration, GivenCredentials
 from dragoman.hub import BoundHub
@@ -30,7 +31,7 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
 
 
 async def _bound_hub(request: Request) -> BoundHub:
-    return bound_hub(request.app.state.hub, request.scope)
+    return bound_hub(request.scope[HUB], request.scope)
 
 
 TheHub = Annotated[BoundHub, Depends(_bound_hub)]
