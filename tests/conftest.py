@@ -12,7 +12,7 @@ from uuid import uuid4
 import psycopg
 import pytest
 import structlog
-from xdist.scheduler import LoadScopeScheduling, Scheduling
+from xdist.scheduler import LoadScopeScheduling, Scheduling  # pyright: ignore[reportMissingTypeStubs]
 
 from cli.command_line import Command, Outcome
 from migrated import migrate, put_sqlite
