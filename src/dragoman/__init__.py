@@ -171,6 +171,10 @@ if TYPE_CHECKING:
     from dragoman.tool import CallMetadata as CallMetadata
     from dragoman.tool import CallObserver as CallObserver
     from dragoman.tool import ClientChannel as ClientChannel
+    from dragoman.tool import Elicitation as Elicitation
+    from dragoman.tool import OnElicitation as OnElicitation
+    from dragoman.tool import OnProgress as OnProgress
+    from dragoman.tool import Progress as Progress
     from dragoman.tool import Tool as Tool
     from dragoman.tool import ToolCall as ToolCall
     from dragoman.tool import ToolDefinition as ToolDefinition
@@ -251,8 +255,8 @@ _HOMES = {
         ),
         "dragoman.telemetry.metrics": "ConnectorMetrics",
         "dragoman.tool": (
-            "Annotations CallError CallMetadata CallObserver ClientChannel Tool ToolCall "
-            "ToolDefinition ToolOutput"
+            "Annotations CallError CallMetadata CallObserver ClientChannel Elicitation OnElicitation "
+            "OnProgress Progress Tool ToolCall ToolDefinition ToolOutput"
         ),
     }.items()
     for name in names.split()

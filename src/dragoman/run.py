@@ -15,7 +15,7 @@ from dragoman.scope import Caller, Role
 RunStatus = Literal["queued", "running", "waiting", "done", "failed", "cancelled"]
 FINISHED: frozenset[RunStatus] = frozenset({"done", "failed", "cancelled"})
 Author = Literal["person", "agent", "system"]
-QuestionStatus = Literal["pending", "answered", "expired", "cancelled"]
+QuestionStatus = Literal["pending", "answered", "declined", "expired", "cancelled"]
 StepKind = Literal["messages", "offered", "call.departed", "call.finished", "plan", "note"]
 RunEventKind = Literal[
     "message.added",
@@ -180,8 +180,10 @@ class RunEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What an agent, or a tool through it, wants to know from a person before it goes on.
+    """What an agent, or a server in the middle of a call, wants to know from a person before it goes on.
 
+    `connector` is whose server asks; empty where an agent does. A server may also send the person to a `url`:
+    then the answer only says that they went there. `run` and `root` are empty for a call outside of runs.
     `fields` is a JSON schema of an object where values of certain types are wanted; else the answer is text.
     Where a person chooses a call, it has a `oneOf` of such schemas, each with a `tool` and its `arguments`;
     what could be filled in is the default of the arguments.
@@ -196,7 +198,9 @@ class Question:
     key: str
     agent: str
     text: str
+    connector: str = ""
     fields: Mapping[str, Any] | None = None
+    url: str | None = None
     status: QuestionStatus = "pending"
     answer: Any = None
     created_at: datetime = field(default_factory=_now)
@@ -211,7 +215,7 @@ class Question:
 
     @property
     def takes_text(self) -> bool:
-        return self.fields is None or (
+        return (self.fields is None and self.url is None) or (
             bool(self.calls) and {"type": "string"}.items() <= self._branches[-1].items()
         )
 

@@ -1,7 +1,7 @@
 """What is callable, one request to call it, and what came of it: frozen values that travel."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -172,6 +172,51 @@ class ClientChannel(Protocol):
     async def ask(self, method: str, params: Mapping[str, Any], connector: str) -> Mapping[str, Any]:
         """Its answer to the connector's server. Raises `InputRequired` when it cannot be asked."""
         ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """How far a call has come, as its server tells it."""
+
+    progress: float
+    total: float | None = None
+    message: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Elicitation:
+    """What a server asks a person in the middle of a call: values for `fields`, or a visit to `url`.
+
+    `fields` is a JSON schema of an object. Who answers should be told which `connector` asks.
+    """
+
+    connector: str
+    tool: str = ""
+    message: str
+    fields: Schema | None = None
+    url: str | None = None
+
+    @classmethod
+    def of(cls, params: Mapping[str, Any], connector: str, tool: str = "") -> "Elicitation":
+        """From the parameters of MCP's `elicitation/create`."""
+        schema, url = params.get("requestedSchema"), params.get("url")
+        is_url = params.get("mode") == "url" and isinstance(url, str)
+        return cls(
+            connector=connector,
+            tool=tool,
+            message=str(params.get("message") or "The server asks for input."),
+            fields=None if is_url else schema if isinstance(schema, Mapping) else {"type": "object"},
+            url=url if is_url else None,
+        )
+
+    def accepted(self, values: Any) -> Mapping[str, Any]:
+        """The answer as MCP has it; where the person was sent to an address, no value belongs to it."""
+        return {"action": "accept"} if self.url is not None else {"action": "accept", "content": values}
+
+
+OnProgress = Callable[[Progress], Awaitable[None] | None]
+OnElicitation = Callable[[Elicitation], Awaitable[Mapping[str, Any] | None] | Mapping[str, Any] | None]
+"""Answers a server: with the values of `fields` (for a `url` any mapping, such as `{}`); None declines."""
 
 
 class CallObserver(Protocol):

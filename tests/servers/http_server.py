@@ -120,10 +120,9 @@ class HttpServer:
     async def _post(self, request: web.Request) -> web.StreamResponse:
         message: Json = json.loads(await request.read())
         method: str = message.get("method", "")
-        tool = (message.get("params") or {}).get("name")
-        self._seen.append(
-            {"method": method, "tool": tool, "headers": dict(request.headers), "id": message.get("id")}
-        )
+        params = message.get("params") or {}
+        tool, seen = params.get("name"), {"method": method, "headers": dict(request.headers)}
+        self._seen.append({**seen, "tool": tool, "id": message.get("id"), "meta": params.get("_meta")})
         if (refused := self._unauthorised(request)) is not None:
             return refused
 

@@ -594,6 +594,13 @@ class MemoryRuns(Aggregate):
         self._tables.questions[workspace, question] = answered
         return True
 
+    async def decline(self, workspace: str, user: str, question: str, now: datetime) -> bool:
+        if not await self.answer(workspace, user, question, None, now):
+            return False
+        found = self._tables.questions[workspace, question]
+        self._tables.questions[workspace, question] = replace(found, status="declined")
+        return True
+
     async def answer_by(self, message: Message, question: str, now: datetime) -> Message | None:
         if not await self.answer(message.workspace, message.user, question, message.text, now):
             return None

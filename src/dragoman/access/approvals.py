@@ -5,8 +5,8 @@ Knows the store's rows and the vault's seal; who may answer is decided in the hu
 
 import asyncio
 import json
-from collections.abc import Generator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Generator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from secrets import token_hex
@@ -160,11 +160,13 @@ class ApprovalGate:
         caller: Caller,
         arguments: Mapping[str, Any],
         call: ToolCall | None = None,
+        waiting: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> bool:
         """Returns when the call may go on: True when somebody was waited for, so that the rest is old news.
 
         Raises `ApprovalRefused` when a person said no, `ApprovalPending` when nobody answered in time. A call
-        may have less time than the installation gives, and more patience.
+        may have less time than the installation gives, and more patience. `waiting` is entered for as long as
+        a person is waited for.
         """
         workspace = (await self._directory.of(caller)).workspace
         policy = policy_of(tool, connector, workspace.approval)
@@ -179,7 +181,7 @@ class ApprovalGate:
         while True:
             question = await self._ask(wanted)
             try:
-                with _observed(call, question):
+                with _observed(call, question), waiting():
                     await self._answered(question, deadline)
             except asyncio.CancelledError:
                 if call is not None and call.observer is not None and call.observer.is_over:

@@ -100,8 +100,19 @@ class DelegationResult:
 class RunServices(Protocol):
     """What a run does for its agent beyond calling tools. Every method may be entered again after a crash."""
 
-    async def ask_person(self, text: str, fields: Mapping[str, Any] | None, attempt: OfferCall) -> Any:
-        """The answer: text, or an object of `fields`. Raises `NobodyAnswered` when its time is over."""
+    async def ask_person(
+        self,
+        text: str,
+        fields: Mapping[str, Any] | None,
+        attempt: OfferCall,
+        *,
+        connector: str = "",
+        url: str | None = None,
+    ) -> Any:
+        """The answer: text, or an object of `fields`. Raises `NobodyAnswered` when its time is over.
+
+        `connector` is whose server asks, where it is not the agent itself.
+        """
         ...
 
     async def delegate(

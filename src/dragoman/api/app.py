@@ -10,6 +10,7 @@ from typing import Any
 
 from fastapi import FastAPI
 from fastapi.encoders import jsonable_encoder
+from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 
 from dragoman.api import (
@@ -35,8 +36,8 @@ from dragoman.api import (
     tools,
     usage,
 )
-from dragoman.api.calls import make_call
-from dragoman.api.events import STOPPING
+from dragoman.api.calls import EVENTS, make_call, read_call
+from dragoman.api.events import STOPPING, event_stream
 from dragoman.api.problems import HUB, add_problems
 from dragoman.api.requests import CallRequest, request_body
 from dragoman.api.tools import NAMED_CALL
@@ -81,7 +82,13 @@ class Api:
     async def _call(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             hub = bound_hub(self._hub, scope)
-            answer = await make_call(hub, await read_body(receive, self._max_body))
+            body = await read_body(receive, self._max_body)
+            if _wants_events(scope):
+                scope[STOPPING] = self._stopping
+                events = event_stream(Request(scope), hub, *read_call(hub, body).stream())
+                await events(scope, receive, send)
+                return
+            answer = await make_call(hub, body)
         except DragomanError as error:
             await problem(error)(scope, receive, send)
             return
@@ -119,6 +126,10 @@ def _operations() -> FastAPI:
     app.include_router(agents.aliases)
     add_problems(app)
     return app
+
+
+def _wants_events(scope: Scope) -> bool:
+    return any(name == b"accept" and EVENTS.encode() in value for name, value in scope["headers"])
 
 
 async def _refuse(scope: Scope, receive: Receive, send: Send) -> None:

@@ -1,30 +1,91 @@
 """Calls by REST: the hot path. Reads and writes JSON by orjson, and nothing in between.
 
 A call that fails is an answer like any other (200, `ok: false`); only a request that cannot be
-understood is a problem.
+understood is a problem. Who asks for events hears of progress and questions before the answer.
 """
 
-from dataclasses import fields, replace
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from dataclasses import dataclass, fields, replace
 from typing import Any, cast
 
 import orjson
 
 from dragoman.api.requests import CallRequest
+from dragoman.api.run_shapes import question_view
 from dragoman.errors import CallerFault
 from dragoman.hub import BoundHub
 from dragoman.names import did_you_mean
+from dragoman.run import Question
 from dragoman.scope import Caller
-from dragoman.tool import CallError, ToolOutput
+from dragoman.tool import CallError, OnProgress, ToolOutput
 from dragoman.web.encoding import encode
 from dragoman.web.hints import told as told_hint
 from dragoman.web.problems import InvalidRequest
+from dragoman.web.server_sent_events import Work, event_frame
 
 _FIELDS = tuple(CallRequest.model_fields)
 _MOST_TOOLS = 1000
 
 
+EVENTS = "text/event-stream"
+
+
+@dataclass(frozen=True, slots=True)
+class RequestedToolCall:
+    """One call as its request has it, for the hub of who asks."""
+
+    hub: BoundHub
+    tool: str
+    arguments: dict[str, Any] | None
+    timeout: float | None
+    cost_limit: float | None
+    asks: bool
+
+    async def make(
+        self,
+        on_progress: OnProgress | None = None,
+        on_question: Callable[[Question], None] = lambda question: None,
+    ) -> bytes:
+        """The bytes of its answer."""
+        output = await self.hub.call(
+            self.tool,
+            self.arguments,
+            timeout=self.timeout,
+            cost_limit=self.cost_limit,
+            on_progress=on_progress,
+            on_elicitation=self.hub.ask_by_question(self.timeout, on_question) if self.asks else None,
+        )
+        return encode(output if output.error is None else _told(output))
+
+    def stream(self) -> "tuple[AsyncIterator[bytes], Work]":
+        """Frames of events, of which `call.finished` with the answer is the last; and the work beside."""
+        told: asyncio.Queue[tuple[str, bytes]] = asyncio.Queue()
+
+        async def work() -> None:
+            answer = await self.make(
+                lambda progress: told.put_nowait(("call.progress", encode(progress))),
+                lambda question: told.put_nowait(("question.asked", encode(question_view(question)))),
+            )
+            told.put_nowait(("call.finished", answer))
+            await asyncio.Event().wait()  # the frames end the stream once all of them are told
+
+        async def frames() -> AsyncGenerator[bytes]:
+            kind = ""
+            while kind != "call.finished":
+                kind, data = await told.get()
+                yield event_frame(data, kind=kind)
+
+        return frames(), work
+
+
 async def make_call(hub: BoundHub, body: bytes, tool: str | None = None) -> bytes:
     """One call from the bytes of a request to the bytes of its answer. `tool` is given by the path."""
+    return await read_call(hub, body, tool).make()
+
+
+def read_call(hub: BoundHub, body: bytes, tool: str | None = None) -> RequestedToolCall:
+    """What is asked for; `InvalidRequest` where nobody can say. `tool` is given by the path."""
     request = _read(body)
     for name in request:
         if name not in _FIELDS or (tool is not None and name == "tool"):
@@ -37,13 +98,17 @@ async def make_call(hub: BoundHub, body: bytes, tool: str | None = None) -> byte
     arguments = request.get("arguments")
     if arguments is not None and not isinstance(arguments, dict):
         raise InvalidRequest("'arguments' must be an object", hint='{"tool": "…", "arguments": {…}}')
-    output = await hub.acting_for(_nearer(hub.caller, request)).call(
+    asks = request.get("ask", True)
+    if not isinstance(asks, bool):
+        raise InvalidRequest("'ask' must be true or false")
+    return RequestedToolCall(
+        hub.acting_for(_nearer(hub.caller, request)),
         name,
         cast("dict[str, Any] | None", arguments),
         timeout=_number(request, "timeout", "seconds"),
         cost_limit=_number(request, "cost_limit", "dollars"),
+        asks=asks,
     )
-    return encode(output if output.error is None else _told(output))
 
 
 def _told(output: ToolOutput) -> dict[str, Any]:

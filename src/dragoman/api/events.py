@@ -14,14 +14,17 @@ from dragoman.hub import BoundHub
 from dragoman.run import RunEvent
 from dragoman.web.encoding import encode
 from dragoman.web.scopes import SCOPES
-from dragoman.web.server_sent_events import EventStream, IsAdmitted, always, event_frame
+from dragoman.web.server_sent_events import EventStream, IsAdmitted, Work, always, event_frame
 
 STOPPING = "dragoman.stopping"  # an event in a request's scope: the service ends
 
 
-def event_stream(request: Request, hub: BoundHub, frames: AsyncIterator[bytes]) -> Response:
+def event_stream(
+    request: Request, hub: BoundHub, frames: AsyncIterator[bytes], beside: Work | None = None
+) -> Response:
     """Until the reader leaves, the end is told, the key is revoked or the service stops."""
-    return EventStream(frames, request.scope[STOPPING], is_admitted=_admission_of(request, hub))
+    stopping, is_admitted = request.scope[STOPPING], _admission_of(request, hub)
+    return EventStream(frames, stopping, is_admitted=is_admitted, beside=beside)
 
 
 def _admission_of(request: Request, hub: BoundHub) -> IsAdmitted:

@@ -1,4 +1,4 @@
-"""`/api/questions`: what agents want to know from a person before they go on."""
+"""`/api/questions`: what agents, and servers in the middle of a call, want to know from a person."""
 
 from typing import Annotated, Any, Literal
 
@@ -10,6 +10,7 @@ from dragoman.api.requests import PROBLEMS, TheHub
 from dragoman.api.run_shapes import QuestionShape, QuestionsShape, question_view
 from dragoman.run import QuestionStatus
 from dragoman.web.encoding import json_response
+from dragoman.web.problems import InvalidRequest
 
 routes = APIRouter(prefix="/api", tags=["questions"], responses=PROBLEMS)
 _ONE: dict[int | str, dict[str, Any]] = {200: {"model": QuestionShape}}
@@ -17,12 +18,16 @@ _ONE: dict[int | str, dict[str, Any]] = {200: {"model": QuestionShape}}
 
 class QuestionAnswer(BaseModel):
     model_config = ConfigDict(
-        extra="forbid", json_schema_extra={"examples": [{"answer": "the red one"}, {"answer": {"size": 3}}]}
+        extra="forbid",
+        json_schema_extra={
+            "examples": [{"answer": "the red one"}, {"answer": {"size": 3}}, {"decline": True}]
+        },
     )
 
-    answer: str | dict[str, Any] = Field(
-        description="text, or an object of what the question's `fields` describe"
+    answer: str | dict[str, Any] | None = Field(
+        default=None, description="text, or an object of what the question's `fields` describe"
     )
+    decline: bool = Field(default=False, description="in place of an answer: the person will not give one")
 
 
 @routes.get("/questions", responses={200: {"model": QuestionsShape}})
@@ -45,5 +50,9 @@ async def get_question(question: str, hub: TheHub) -> Response:
 
 @routes.post("/questions/{question}", responses=_ONE)
 async def answer_question(question: str, given: QuestionAnswer, hub: TheHub) -> Response:
-    """By a person only; the run that asked goes on with it."""
+    """By a person only; who asked goes on with it, or without."""
+    if given.decline and given.answer is not None:
+        raise InvalidRequest("a question is answered or declined, not both")
+    if given.decline:
+        return json_response(question_view(await hub.runs.decline(question)))
     return json_response(question_view(await hub.runs.answer(question, given.answer)))

@@ -116,6 +116,11 @@ class ToolCallRequest(BaseModel):
     )
     tools: list[str] | None = Field(default=None, max_length=1000, description="no tool but these")
     cost_limit: float | None = Field(default=None, description="most dollars that the call may cost")
+    ask: bool = Field(
+        default=True,
+        description="whether what the server asks in the middle waits as a question at /api/questions;"
+        " if not, it is declined at once",
+    )
 
 
 class CallRequest(ToolCallRequest):

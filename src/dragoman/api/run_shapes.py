@@ -124,16 +124,22 @@ class RunEventShape(Shape):
 
 
 class QuestionShape(Shape):
-    """`fields` is a JSON schema where an object is wanted; else the answer is text."""
+    """`fields` is a JSON schema where an object is wanted; else the answer is text.
+
+    `connector` is whose server asks in the middle of a call; null where an agent asks. With a `url` the
+    person is asked to go there, and any answer says that they did. `run` is null for a call outside of runs.
+    """
 
     id: str
     status: QuestionStatus
     thread: str | None
-    run: str
-    root: str
+    run: str | None
+    root: str | None
     agent: str
+    connector: str | None
     text: str
     fields: dict[str, Any] | None
+    url: str | None
     answer: Any
     created_at: datetime
     expires_at: datetime
@@ -186,7 +192,14 @@ def event_view(event: RunEvent) -> RunEventShape:
 
 
 def question_view(question: Question) -> QuestionShape:
-    return QuestionShape.of(question, thread=question.thread or None)
+    run = question.run or None
+    return QuestionShape.of(
+        question,
+        thread=question.thread or None,
+        run=run,
+        root=question.root if run else None,
+        connector=question.connector or None,
+    )
 
 
 def _cut(text: str) -> str:

@@ -6,7 +6,8 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
-from dragoman.api.calls import make_call
+from dragoman.api.calls import EVENTS, read_call
+from dragoman.api.events import event_stream
 from dragoman.api.requests import PROBLEMS, TheHub, ToolCallRequest, request_body
 from dragoman.api.shapes import OutputShape, ToolDetailShape, ToolsShape, tool_detail, tool_view
 from dragoman.api.threads import ThreadHub
@@ -44,8 +45,15 @@ async def list_tools(hub: ThreadHub, connector: str | None = None) -> Response:
     "/tools/{name:path}/call", responses=_OUTPUT, openapi_extra={"requestBody": request_body(ToolCallRequest)}
 )
 async def call_named_tool(name: str, request: Request, hub: TheHub) -> Response:
-    """Always 200 for a request that can be understood: a call that failed has `ok: false`."""
-    return Response(await make_call(hub, await request.body() or b"{}", name), media_type=JSON)
+    """Always 200 for a request that can be understood: a call that failed has `ok: false`.
+
+    With `Accept: text/event-stream` the answer is events: `call.progress`, `question.asked` (a QuestionShape,
+    answered at `/api/questions/{id}`), and last `call.finished` with the output. Who leaves cancels the call.
+    """
+    called = read_call(hub, await request.body() or b"{}", name)
+    if EVENTS in request.headers.get("accept", ""):
+        return event_stream(request, hub, *called.stream())
+    return Response(await called.make(), media_type=JSON)
 
 
 @routes.post("/tools/{name:path}/enable", responses=_ONE)

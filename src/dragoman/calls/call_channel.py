@@ -81,9 +81,8 @@ class CallChannel:
             return self._unanswered(method, params, "nobody answered in time")
         except InputRequired as error:
             return self._unanswered(method, params, error.message)
-        if method == _ELICIT:
-            _check(answer, params)
-        return answer
+        flaw = _flaw(answer, params) if method == _ELICIT else None
+        return answer if flaw is None else self.decline(params, flaw)
 
     def decline(self, params: Json, reason: str) -> dict[str, Any]:
         """For who asked: no. For who reads the result: that it was asked, and why nobody answered."""
@@ -114,13 +113,13 @@ def _declared(channel: ClientChannel, allowed: tuple[str, ...]) -> dict[str, Jso
     return found
 
 
-def _check(answer: Json, params: Json) -> None:
+def _flaw(answer: Json, params: Json) -> str | None:
     """What was accepted fits what was asked for: a server gets no value that it did not describe."""
     schema = params.get("requestedSchema")
     if answer.get("action") != "accept" or not isinstance(schema, Mapping):
-        return
+        return None
     validator = compiled(cast("Json", schema)).validator
     content: Any = answer.get("content") or {}
-    if validator is not None and not validator.is_valid(content):
-        told = complaint(validator.iter_errors(content), "value")
-        raise InputRequired(f"the answer does not fit what was asked: {told}", hint="call again")
+    if validator is None or validator.is_valid(content):
+        return None
+    return f"the answer does not fit: {complaint(validator.iter_errors(content), 'value')}"

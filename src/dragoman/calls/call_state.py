@@ -62,7 +62,7 @@ class CallState:
 
     @contextmanager
     def waiting(self) -> Generator[None]:
-        """A person may be asked: what that takes is no latency."""
+        """A person is asked: what that takes is no latency."""
         began = perf_counter()
         try:
             yield

@@ -118,9 +118,7 @@ class Road:
             and channel.continues.covers(tool, arguments)
         ):
             return
-        with state.waiting():
-            was_asked = await self._approvals.admit(tool, connector, state.caller, arguments, call)
-        if was_asked:
+        if await self._approvals.admit(tool, connector, state.caller, arguments, call, state.waiting):
             await self._check_again(state)
 
     async def _check_again(self, state: CallState) -> None:

@@ -2,12 +2,15 @@
 
 import json
 import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
 from typing import Annotated, Any, cast
 
 import typer
 
 from dragoman.cli.arguments import split_words, typed
 from dragoman.cli.door import Door, HttpDoor, find_service, path_of
+from dragoman.cli.prompts import Prompter, Stdin
 from dragoman.cli.screen import Screen, cleaned, milliseconds
 from dragoman.cli.session import AsJson, failures_on, session
 from dragoman.cli.tables import calls_table
@@ -38,16 +41,50 @@ def call(
     echo '{"limit": 2}' | dragoman call email__read-emails -
 
     The result goes to stdout; with --json all that is known of the call. Ends with 1 when the call failed.
+    What the server asks in the middle is asked at the terminal, and declined where there is none.
     """
     given = _given_arguments(words or [], arg or [], json_args)
     with session(as_json) as (door, screen):
         with screen.busy(f"calling {name} …"):
-            arguments = _typed_arguments(door, name, given)
-            body = {"tool": name, "arguments": arguments, "timeout": timeout}
-            output = door.ask("POST", path_of("call"), body)
+            body = {"tool": name, "arguments": _typed_arguments(door, name, given), "timeout": timeout}
+        output = _called(door, screen, body)
         if as_json:
             screen.data(output)
         _show_output(screen, output)
+
+
+def _called(door: Door, screen: Screen, body: dict[str, Any]) -> dict[str, Any]:
+    """The output. At a terminal its progress is shown, and the person there answers what is asked."""
+    if screen.as_json or not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return door.ask("POST", path_of("call"), {**body, "ask": False})
+    prompter = Prompter(door, screen, Stdin())
+    with door.follow(path_of("call"), body=body) as lines, closing(screen.status()) as status:
+        status.show(f"calling {body['tool']} …")
+        for kind, data in _events_in(lines):
+            if kind == "call.finished":
+                return data
+            if kind == "call.progress":
+                status.show(f"{body['tool']}: {_step(data)}")
+            elif kind == "question.asked":
+                status.hide()
+                prompter.answer(data)
+                status.show(f"calling {body['tool']} …")
+    raise Unreachable("the service ended before the call did", hint="has it just been stopped?")
+
+
+def _events_in(lines: Iterable[bytes]) -> Iterator[tuple[str, dict[str, Any]]]:
+    kind = ""
+    for line in lines:
+        if line.startswith(b"event: "):
+            kind = line[7:].strip().decode()
+        elif line.startswith(b"data: "):
+            yield kind, json.loads(line[6:])
+
+
+def _step(progress: Mapping[str, Any]) -> str:
+    total = f" of {progress['total']:g}" if progress["total"] is not None else ""
+    message = f" {progress['message']}" if progress["message"] else ""
+    return f"{progress['progress']:g}{total}{message}"
 
 
 def _given_arguments(words: list[str], options: list[str], text: str | None) -> Any:

@@ -20,6 +20,7 @@ from dragoman.settings import Settings
 
 _HEALTH_LIMIT = 2.0
 _START_LIMIT = 20.0
+EVENTS = "text/event-stream"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +60,11 @@ class Door(Protocol):
         """The answer as it is, for what is no JSON."""
         ...
 
-    def follow(self, path: str, after: int = 0) -> AbstractContextManager[Iterator[bytes]]:
-        """The lines of a stream of events from a number on, until it ends or is closed."""
+    def follow(self, path: str, after: int = 0, body: Any = None) -> AbstractContextManager[Iterator[bytes]]:
+        """The lines of a stream of events from a number on, until it ends or is closed.
+
+        With a body it is that of a request whose answer is events.
+        """
         ...
 
 
@@ -157,11 +161,13 @@ class HttpDoor:
         return accepted(self._exchange("GET", path, None, query))
 
     @contextmanager
-    def follow(self, path: str, after: int = 0) -> Generator[Iterator[bytes]]:
+    def follow(self, path: str, after: int = 0, body: Any = None) -> Generator[Iterator[bytes]]:
         headers = _headers(self._made) | ({"Last-Event-ID": str(after)} if after else {})
+        headers["Accept"] = EVENTS
+        method, data = ("GET", None) if body is None else ("POST", json.dumps(body).encode())
         with closing(_connection(self._made, None)) as connection:
             with self._explained():
-                connection.request("GET", path, headers=headers)
+                connection.request(method, path, data, headers)
                 response = connection.getresponse()
                 if response.status >= 400:
                     accepted(DoorResponse(response.status, "", response.read()))

@@ -15,7 +15,7 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 from starlette.types import Message
 
 from dragoman.api import Api
-from dragoman.cli.door import Door, DoorResponse, RunningService, accepted
+from dragoman.cli.door import EVENTS, Door, DoorResponse, RunningService, accepted
 from dragoman.hub import Hub
 from dragoman.scope import LOCAL_CALLER
 from dragoman.settings import Settings
@@ -47,9 +47,9 @@ class InProcessDoor:
         return accepted(self._portal.call(exchange, self._api, "GET", path, None, query))
 
     @contextmanager
-    def follow(self, path: str, after: int = 0) -> Generator[Iterator[bytes]]:
+    def follow(self, path: str, after: int = 0, body: Any = None) -> Generator[Iterator[bytes]]:
         sent: SimpleQueue[Message | None] = SimpleQueue()
-        task = self._portal.start_task_soon(_stream, self._api, path, after, sent)
+        task = self._portal.start_task_soon(_stream, self._api, path, after, body, sent)
         task.add_done_callback(lambda _: sent.put(None))
         try:
             start = sent.get()
@@ -82,9 +82,10 @@ async def exchange(api: Api, method: str, path: str, body: Any, query: Mapping[s
     )
 
 
-async def _stream(api: Api, path: str, after: int, sent: "SimpleQueue[Message | None]") -> None:
+async def _stream(api: Api, path: str, after: int, body: Any, sent: "SimpleQueue[Message | None]") -> None:
     """A request whose answer goes on until it ends or this task is cancelled."""
-    asked: list[Message] = [{"type": "http.request", "body": b"", "more_body": False}]
+    data = b"" if body is None else json.dumps(body).encode()
+    asked: list[Message] = [{"type": "http.request", "body": data, "more_body": False}]
 
     async def receive() -> Message:
         return asked.pop() if asked else await asyncio.get_running_loop().create_future()
@@ -92,7 +93,8 @@ async def _stream(api: Api, path: str, after: int, sent: "SimpleQueue[Message | 
     async def send(message: Message) -> None:
         sent.put(message)
 
-    scope = _scope("GET", path, "")
+    scope = _scope("GET" if body is None else "POST", path, "")
+    scope["headers"].append((b"accept", EVENTS.encode()))
     if after:
         scope["headers"].append((b"last-event-id", str(after).encode()))
     await api(scope, receive, send)

@@ -47,13 +47,42 @@ class Prompter:
         return given if self._write(path_of("approvals", question["id"], "answer"), body) else None
 
     def answer(self, question: Facts) -> bool:
-        self._show(f"[yellow]?[/] [bold]{plain(question['agent'])}[/] asks: {plain(question['text'])}")
-        fields: Facts = question["fields"] or {}
-        if "oneOf" in fields:
+        self._show(f"[yellow]?[/] {_asker(question)} asks: {plain(question['text'])}")
+        path, fields = path_of("questions", question["id"]), cast("Facts", question["fields"] or {})
+        if question["url"] is not None:
+            self._show(f"  [bold]{plain(question['url'])}[/]")
+        if question["connector"] and not self._is_willing(question["url"] is not None):
+            return self._write(path, {"decline": True})
+        if question["url"] is not None:
+            answer: Any = {}
+        elif question["connector"]:
+            return self._give(path, fields)
+        elif "oneOf" in fields:
             answer = self._call([one for one in fields["oneOf"] if "properties" in one])
         else:
             answer = self._fields(fields) if fields else self._line("answer › ")
-        return self._write(path_of("questions", question["id"]), {"answer": answer})
+        return self._write(path, {"answer": answer})
+
+    def _is_willing(self, is_visit: bool) -> bool:
+        """A server of somebody else asks: the person may say no."""
+        label = "y I have been there · n no › " if is_visit else "y answer · n decline › "
+        while (word := self._prompt.read(label).strip().lower()) not in ("y", "yes", "n", "no"):
+            pass
+        return word[0] == "y"
+
+    def _give(self, path: str, fields: Facts) -> bool:
+        """Values that the server described; what does not fit is asked for again."""
+        while True:
+            try:
+                self._door.ask("POST", path, {"answer": self._fields(fields)})
+            except (ValueError, Refused) as error:
+                if isinstance(error, Refused) and error.problem.get("code") != "invalid_arguments":
+                    self._screen.fail(error.problem)
+                    return False
+                told = error.problem.get("detail") if isinstance(error, Refused) else error
+                self._screen.note(str(told))
+                continue
+            return True
 
     def _call(self, calls: Sequence[Facts]) -> Any:
         """One of several calls, with its values as they are to be sent; or other words, as typed."""
@@ -151,6 +180,13 @@ def _wish(question: Facts) -> Iterator[Any]:
     yield Padding(Text(exact), (0, 0, 0, 4))
     until = f"the question ends {ago(question['expires_at'])}"
     yield Padding(f"[dim]{plain(question['reason'])}; {until}[/]", (0, 0, 0, 2))
+
+
+def _asker(question: Facts) -> str:
+    """Who asks: an agent, or in the middle of a call the server of a connector."""
+    if question["connector"]:
+        return f"the server of [bold]{plain(question['connector'])}[/]"
+    return f"[bold]{plain(question['agent'])}[/]"
 
 
 def _spelled(value: Any) -> str:

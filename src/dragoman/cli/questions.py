@@ -1,4 +1,4 @@
-"""`dragoman questions …`: what agents want to know before they go on."""
+"""`dragoman questions …`: what agents, and servers in the middle of a call, want to know."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -46,26 +46,39 @@ def list_questions(
 def answer(
     question: Annotated[str, typer.Argument(help="As `questions list` shows it.", show_default=False)],
     words: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(metavar="ANSWER...", help="A text; for fields NAME=VALUE each.", show_default=False),
-    ],
+    ] = None,
+    decline: Annotated[bool, typer.Option("--decline", help="Will not answer.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Answer a question; the run that asked goes on with it.
+    """Answer a question; who asked goes on with it, or without.
 
     \b
     dragoman questions answer qst_4f… "to ada@example.com"
     dragoman questions answer qst_4f… size=3 colour=red
     dragoman questions answer qst_4f… 1 to=ada@example.com   (the first of several calls)
+    dragoman questions answer qst_4f… --decline
     """
     with session(as_json) as (door, screen):
         found = door.ask("GET", path_of("questions", question))
-        body = {"answer": _answer(words, found["fields"])}
+        body = {"decline": True} if decline else {"answer": _given(words or [], found)}
         after = door.ask("POST", path_of("questions", question), body)
         if as_json:
             return screen.data(after)
-        screen.note(f"{after['agent']} goes on with it; see: dragoman runs follow {after['root']}")
+        if after["root"] is None:
+            screen.note(f"{after['connector']} has it")
+        else:
+            screen.note(f"{after['agent']} goes on; see: dragoman runs follow {after['root']}")
         return None
+
+
+def _given(words: list[str], question: Shown) -> Any:
+    if question["url"] is not None:
+        return {}
+    if not words:
+        raise typer.BadParameter("write an answer, or --decline", param_hint="ANSWER")
+    return _answer(words, question["fields"])
 
 
 def _answer(words: list[str], fields: Shown | None) -> Any:
@@ -97,12 +110,12 @@ def _table(questions: Iterable[Shown]) -> "Table":
     for one in questions:
         fields: Shown = one["fields"] or {}
         titles = [one["title"] for one in fields.get("oneOf", ())]
-        wants = " | ".join(titles) or ", ".join(fields.get("properties", {})) or "text"
+        wants = one["url"] or " | ".join(titles) or ", ".join(fields.get("properties", {})) or "text"
         given = "" if one["answer"] is None else f" ({json.dumps(one['answer'], ensure_ascii=False)})"
         table.add_row(
             plain(one["id"]),
             ago(one["created_at"]),
-            f"[bold]{plain(one['agent'])}[/]",
+            f"[bold]{plain(one['agent'])}[/]" if one["agent"] else f"server of {plain(one['connector'])}",
             plain(one["text"], 200),
             plain(wants),
             plain(one["status"] + given, 80),

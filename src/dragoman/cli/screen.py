@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
+    from rich.status import Status
 
 # Control characters but tab and newline, C1, and what turns the direction of writing.
 _STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
@@ -93,11 +94,37 @@ class Screen:
         with self._err.status(plain(text)):
             yield
 
+    def status(self) -> "StatusLine":
+        """A line that changes while something takes its time; whoever takes it closes it."""
+        return StatusLine(self._err)
+
     def _say(self, label: str, style: str, text: str) -> None:
         from rich.text import Text
 
         line = Text.assemble((f"{label}: ", style), cleaned(text))
         self._err.print(line, highlight=False, soft_wrap=True)
+
+
+class StatusLine:
+    """A spinner with words, on stderr, that makes room while a person is asked."""
+
+    def __init__(self, console: "Console") -> None:
+        self._console = console
+        self._status: Status | None = None
+
+    def show(self, text: str) -> None:
+        if self._status is None:
+            self._status = self._console.status(plain(text))
+            self._status.start()
+        else:
+            self._status.update(plain(text))
+
+    def hide(self) -> None:
+        if self._status is not None:
+            self._status.stop()
+            self._status = None
+
+    close = hide
 
 
 def _console(is_error: bool) -> "Console":

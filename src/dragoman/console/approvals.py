@@ -9,7 +9,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from dragoman.console.pages import hub_of, is_part, pages_of
-from dragoman.console.questions import answer_in, calls_for, exact, form_for
+from dragoman.console.questions import answer_or_decline, calls_for, exact, form_for
 from dragoman.console.session_rights import check_scope
 from dragoman.console.submitted_form import filled
 from dragoman.errors import Conflict
@@ -60,9 +60,9 @@ async def answer_question(request: Request) -> Response:
     check_scope(request, "approve")
     hub, form = hub_of(request), await filled(request)
     asked = await hub.runs.question(request.path_params["question"])
-    given = answer_in(asked, form.draft())
-    await hub.runs.answer(asked.id, given)
-    told = f"{asked.agent} goes on with your answer."
+    after = await answer_or_decline(hub, asked, form.draft())
+    how = "without your answer" if after.status == "declined" else "with your answer"
+    told = f"{asked.agent or asked.connector} goes on {how}."
     return pages_of(request).part(request, "approvals/open.html", told=told, **await _open(request))
 
 

@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from dragoman.console.pages import hub_of, pages_of
-from dragoman.console.questions import OfferedCall, answer_in, calls_for, exact, form_for
+from dragoman.console.questions import OfferedCall, answer_or_decline, calls_for, exact, form_for
 from dragoman.console.schema_forms import SchemaForm
 from dragoman.console.session_rights import check_scope
 from dragoman.console.submitted_form import filled
@@ -37,12 +37,17 @@ class ApprovalCard:
 
 @dataclass(frozen=True, slots=True)
 class QuestionCard:
-    """`form` where values of certain types can be typed one by one, else `is_json`; or `calls` to choose."""
+    """`form` where values of certain types can be typed one by one, else `is_json`; or `calls` to choose.
+
+    `connector` is whose server asks, where it is not the agent; it may send the person to a `url`.
+    """
 
     id: str
     status: str
     agent: str
+    connector: str
     text: str
+    url: str
     form: SchemaForm | None
     calls: Sequence[OfferedCall]
     is_json: bool
@@ -56,7 +61,7 @@ async def look_up(hub: BoundHub, turn: ChatTurn) -> None:
             if ask.kind == "approval":
                 ask.facts = _approval_card(await hub.approvals.get(ask.id))
             else:
-                ask.facts = _question_card(await hub.runs.question(ask.id))
+                ask.facts = question_card(await hub.runs.question(ask.id))
         except NotFound:
             ask.facts = None
 
@@ -87,7 +92,7 @@ async def answer_question(request: Request) -> Response:
     check_scope(request, "approve")
     hub, given = hub_of(request), await filled(request)
     question = await hub.runs.question(request.path_params["question"])
-    answered = await hub.runs.answer(question.id, answer_in(question, given.draft()))
+    answered = await answer_or_decline(hub, question, given.draft())
     return _question(request, answered)
 
 
@@ -96,7 +101,7 @@ def _approval(request: Request, asked: AskedApproval) -> Response:
 
 
 def _question(request: Request, question: Question) -> Response:
-    return pages_of(request).part(request, "chat/question.html", card=_question_card(question))
+    return pages_of(request).part(request, "chat/question.html", card=question_card(question))
 
 
 def _approval_card(asked: AskedApproval) -> ApprovalCard:
@@ -116,13 +121,15 @@ def _approval_card(asked: AskedApproval) -> ApprovalCard:
     )
 
 
-def _question_card(question: Question) -> QuestionCard:
+def question_card(question: Question) -> QuestionCard:
     form = form_for(question)
     return QuestionCard(
         id=question.id,
         status=question.status,
         agent=question.agent,
+        connector=question.connector,
         text=question.text,
+        url=question.url or "",
         form=form,
         calls=calls_for(question),
         is_json=form is None and not question.takes_text,

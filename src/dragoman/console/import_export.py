@@ -12,7 +12,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from dragoman.console.formatting import said
-from dragoman.console.pages import event_stream, hub_of, pages_of
+from dragoman.console.pages import event_stream, hub_of, pages_of, part_frame
 from dragoman.console.session_rights import check_scope
 from dragoman.console.submitted_form import SubmittedForm, filled
 from dragoman.errors import DragomanError, InvalidConfig
@@ -108,26 +108,18 @@ async def _frames(
     request: Request, total: int, told: "asyncio.Queue[ImportStep | list[ImportStep] | DragomanError]"
 ) -> AsyncIterator[bytes]:
     done: list[ImportStep] = []
-    yield _part(request, "transfer/progress.html", done=done, total=total)
+    yield pages_of(request).frame(request, "transfer/progress.html", done=done, total=total)
     while True:
         news = await told.get()
         if isinstance(news, ImportStep):
             done.append(news)
-            yield _part(request, "transfer/progress.html", done=done, total=total)
+            yield pages_of(request).frame(request, "transfer/progress.html", done=done, total=total)
         elif isinstance(news, DragomanError):
-            yield _data(bytes(said(request, news).body))
+            yield part_frame(bytes(said(request, news).body))
             return
         else:
-            yield _part(request, "transfer/done.html", steps=news)
+            yield pages_of(request).frame(request, "transfer/done.html", steps=news)
             return
-
-
-def _part(request: Request, template: str, **facts: Any) -> bytes:
-    return _data(pages_of(request).text(request, template, **facts).encode())
-
-
-def _data(text: bytes) -> bytes:
-    return b"".join(b"data: %s\n" % line for line in text.splitlines()) + b"\n"
 
 
 async def _wish(request: Request) -> _Wish:

@@ -146,9 +146,9 @@ class Pages:
     def part(self, request: Request, template: str, *, status: int = 200, **facts: Any) -> Response:
         return HTMLResponse(self._text(request, template, facts), status)
 
-    def text(self, request: Request, template: str, **facts: Any) -> str:
-        """For events: a part as text."""
-        return self._text(request, template, facts)
+    def frame(self, request: Request, template: str, **facts: Any) -> bytes:
+        """A part as one event of a stream, which htmx puts where a part would go."""
+        return part_frame(self._text(request, template, facts).encode())
 
     def _text(self, request: Request, template: str, facts: Mapping[str, Any]) -> str:
         session = find_session(request)
@@ -185,6 +185,10 @@ def find_session(request: Request) -> BrowserSession | None:
 def is_part(request: Request) -> bool:
     """Whether htmx asks for a piece and not a person for a page."""
     return request.headers.get("hx-request") == "true"
+
+
+def part_frame(text: bytes) -> bytes:
+    return b"".join(b"data: %s\n" % line for line in text.splitlines()) + b"\n"
 
 
 def event_stream(request: Request, frames: AsyncIterator[bytes], beside: Work | None = None) -> Response:

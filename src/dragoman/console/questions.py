@@ -1,4 +1,4 @@
-"""What agents ask of people, for any page that shows it: exact arguments, answers read from a form. Pure."""
+"""What agents and servers ask of people, for any page that shows it; answers read from a form."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -8,6 +8,7 @@ from unicodedata import category
 
 from dragoman.console.schema_forms import FormControl, SchemaForm, draft_of, form_of, read_json
 from dragoman.errors import InvalidArguments
+from dragoman.hub import BoundHub
 from dragoman.run import Question
 
 _UNSEEN = ("Cc", "Cf", "Co", "Cs", "Zl", "Zp")
@@ -52,6 +53,13 @@ def calls_for(question: Question) -> Sequence[OfferedCall]:
         OfferedCall(str(one.get("title", "")), str(one.get("description", "")), _call_form(one))
         for one in question.calls
     ]
+
+
+async def answer_or_decline(hub: BoundHub, question: Question, draft: Mapping[str, str]) -> Question:
+    """Writes what the person sent: an answer, or that they give none."""
+    if "decline" in draft:
+        return await hub.runs.decline(question.id)
+    return await hub.runs.answer(question.id, {} if question.url else answer_in(question, draft))
 
 
 def answer_in(question: Question, draft: Mapping[str, str]) -> Any:

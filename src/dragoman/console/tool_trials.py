@@ -1,6 +1,7 @@
 """Trying a tool: a form made from its schema, one call for who sits there, and what came of it."""
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import AsyncGenerator, Mapping
 from typing import Any, cast
 
 from starlette.requests import Request
@@ -9,10 +10,13 @@ from starlette.routing import Route
 
 from dragoman.catalog import ToolInfo
 from dragoman.console.call_outputs import shown_output
+from dragoman.console.chat_questions import question_card
 from dragoman.console.formatting import pretty
-from dragoman.console.pages import hub_of, pages_of
+from dragoman.console.pages import event_stream, hub_of, pages_of
 from dragoman.console.schema_forms import SchemaForm, draft_of, form_of, read_json, with_entry, without_entry
-from dragoman.tool import Tool
+from dragoman.run import Question
+from dragoman.tool import Progress, Tool, ToolOutput
+from dragoman.web.server_sent_events import Work
 
 
 def first_form(tool: Tool) -> dict[str, Any]:
@@ -59,30 +63,47 @@ async def change_form(request: Request) -> Response:
 
 
 async def try_tool(request: Request) -> Response:
-    """One call for who sits there, on the same road as every other. What cannot be read is not sent."""
-    hub, info = hub_of(request), _info(request)
-    draft = await _draft(request)
+    """One call for who sits there, on the same road as every other. What cannot be read is not sent.
+
+    The page hears of progress and is shown what the server asks, before the result; who leaves cancels it.
+    """
+    info, draft = _info(request), await _draft(request)
     schema = info.tool.definition.input_schema
     form, as_json, text = form_of(schema, draft), draft.get("as") == "json", draft.get("json", "")
-    note, output = "", None
+    facts: dict[str, Any] = {"tool": info.tool, "form": form, "as_json": as_json, "text": text}
+    facts |= {"checked": True, "note": "", "output": None}
+    arguments: dict[str, Any] | None = None
     try:
-        arguments = _arguments(text) if as_json else form.arguments
-        if as_json or not form.problems:
-            output = await hub.call(info.tool.name, arguments)
+        arguments = _arguments(text) if as_json else None if form.problems else form.arguments
     except ValueError as error:
-        note = f"This is not valid JSON: {error}."
-    return pages_of(request).part(
-        request,
-        "tools/tried.html",
-        tool=info.tool,
-        form=form,
-        as_json=as_json,
-        text=text,
-        checked=True,
-        note=note,
-        output=output,
-        shown=shown_output(output) if output else None,
-    )
+        facts["note"] = f"This is not valid JSON: {error}."
+    if arguments is None:
+        return pages_of(request).part(request, "tools/tried.html", **facts)
+    return event_stream(request, *_trial(request, arguments, facts))
+
+
+def _trial(
+    request: Request, arguments: Mapping[str, Any], facts: Mapping[str, Any]
+) -> tuple[AsyncGenerator[bytes], Work]:
+    """Frames of what the page shows, of which the result is the last; and the call beside them."""
+    hub, pages = hub_of(request), pages_of(request)
+    told: asyncio.Queue[Progress | Question | ToolOutput] = asyncio.Queue()
+
+    async def work() -> None:
+        asks = hub.ask_by_question(on_question=told.put_nowait)
+        name: str = facts["tool"].name
+        told.put_nowait(await hub.call(name, arguments, on_progress=told.put_nowait, on_elicitation=asks))
+        await asyncio.Event().wait()  # the frames end the stream once all of them are told
+
+    async def frames() -> AsyncGenerator[bytes]:
+        while not isinstance(one := await told.get(), ToolOutput):
+            if isinstance(one, Progress):
+                yield pages.frame(request, "tools/progress.html", progress=one)
+            else:
+                yield pages.frame(request, "tools/asked.html", card=question_card(one))
+        yield pages.frame(request, "tools/tried.html", **{**facts, "output": one, "shown": shown_output(one)})
+
+    return frames(), work
 
 
 async def give_result(request: Request) -> Response:

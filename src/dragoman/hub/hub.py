@@ -16,6 +16,7 @@ from dragoman.events import Event
 from dragoman.hub.agents import Agents
 from dragoman.hub.approvals import Approvals
 from dragoman.hub.audit import Audit
+from dragoman.hub.call_questions import CallbackChannel, CallQuestions
 from dragoman.hub.code import Code
 from dragoman.hub.configuration_files import ConfigurationFiles
 from dragoman.hub.connector_queries import ConnectorQueries
@@ -37,13 +38,21 @@ from dragoman.hub.user_rights import check_operator
 from dragoman.identity.authenticated import admitted
 from dragoman.identity.authenticator import Authenticator
 from dragoman.identity.directory import Person
-from dragoman.run import Run
+from dragoman.run import Question, Run
 from dragoman.scope import LOCAL_CALLER, Caller
 from dragoman.settings import Settings
 from dragoman.store import CallRecord, KeptResult, Store
 from dragoman.telemetry.metrics import ConnectorMetrics
 from dragoman.telemetry.redaction import Redactor
-from dragoman.tool import Annotations, CallObserver, ClientChannel, ToolCall, ToolOutput
+from dragoman.tool import (
+    Annotations,
+    CallObserver,
+    ClientChannel,
+    OnElicitation,
+    OnProgress,
+    ToolCall,
+    ToolOutput,
+)
 
 if TYPE_CHECKING:
     from dragoman.runs.dispatch import RunDispatcher
@@ -92,10 +101,20 @@ class BoundHub:
         *,
         timeout: float | None = None,
         cost_limit: float | None = None,
+        on_progress: OnProgress | None = None,
+        on_elicitation: OnElicitation | None = None,
         channel: ClientChannel | None = None,
         observer: CallObserver | None = None,
     ) -> ToolOutput:
-        """Calls a tool by name. Whatever goes wrong is in the output; nothing is raised for it."""
+        """Calls a tool by name. Whatever goes wrong is in the output; nothing is raised for it.
+
+        `on_progress` hears how far it has come. `on_elicitation` answers what the server asks in the middle;
+        without it that of the hub does, and without both the server is told that nobody can be asked.
+        """
+        if channel is None:
+            on_elicitation = on_elicitation or self._runtime.on_elicitation
+            if on_progress is not None or on_elicitation is not None:
+                channel = CallbackChannel(tool, on_progress, on_elicitation)
         call = ToolCall(
             tool=tool,
             arguments={} if arguments is None else arguments,
@@ -105,6 +124,17 @@ class BoundHub:
             observer=observer,
         )
         return await self._runtime.road.call(call, self.caller)
+
+    def ask_by_question(
+        self, timeout: float | None = None, on_question: Callable[[Question], None] = lambda question: None
+    ) -> OnElicitation:
+        """An `on_elicitation` that keeps what is asked for the caller, who answers it by any door.
+
+        It waits for as long as a call waits for a person; `on_question` hears what was kept.
+        """
+        wait = self._runtime.settings.approval_wait
+        wait = wait if timeout is None else min(wait, timeout)
+        return CallQuestions(self._runtime, self.caller, wait, on_question).answer
 
     async def ask(self, text: str, *, thread: str | None = None, agent: str | None = None) -> Run:
         """Has the assistant, or whoever is mentioned, work on it; the finished run with its answer."""
@@ -291,9 +321,16 @@ class Hub(BoundHub):
         owner: Caller = LOCAL_CALLER,
         redactor: Redactor | None = None,
         store: Store | None = None,
+        on_elicitation: OnElicitation | None = None,
     ) -> None:
-        """`redactor` is the one of the log, where there is one; `store` an opened one, which stays open."""
+        """`redactor` is the one of the log, where there is one; `store` an opened one, which stays open.
+
+        `on_elicitation` answers what servers ask in the middle of a call that this hub makes.
+        """
         super().__init__(Runtime(settings or Settings.load(), owner, redactor or Redactor(), store), owner)
+        self._runtime.on_elicitation = on_elicitation
+        if on_elicitation is not None:
+            self._runtime.expect_people()
 
     async def __aenter__(self) -> Self:
         await self._runtime.__aenter__()

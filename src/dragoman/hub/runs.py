@@ -204,18 +204,27 @@ class Runs(BoundService):
 
     async def answer(self, question: str, answer: Any) -> Question:
         """The run that asked goes on with it. Only a person answers."""
-        if not is_person(self._caller):
-            raise Denied("only a person answers", hint="answer by the console, by REST or by the command")
+        self._check_person()
         found = await self.question(question)
+        if found.url is not None:
+            answer = {}  # that the person went there is all that is said
         if answer in (None, ""):
             raise InvalidArguments("an answer cannot be empty", hint="write what the agent should go on with")
         _check_fields(answer, found)
         now = datetime.now(UTC)
         if not await self._runtime.store.runs.answer(found.workspace, found.user, found.id, answer, now):
-            raise Conflict(
-                f"the question {found.id} is {found.status if found.status != 'pending' else 'over'}",
-                hint="ask the agent again",
-            )
+            raise _is_over(found)
+        await self._answered(found)
+        return await self.question(question)
+
+    async def decline(self, question: str) -> Question:
+        """The person will not answer; who asked goes on without. Only a person declines."""
+        self._check_person()
+        found = await self.question(question)
+        if not await self._runtime.store.runs.decline(
+            found.workspace, found.user, found.id, datetime.now(UTC)
+        ):
+            raise _is_over(found)
         await self._answered(found)
         return await self.question(question)
 
@@ -227,6 +236,10 @@ class Runs(BoundService):
         await self._answered(question)
         self._runtime.engine.tell_message(written)
         return AcceptedRun(run=await self.get(question.root), message=written)
+
+    def _check_person(self) -> None:
+        if not is_person(self._caller):
+            raise Denied("only a person answers", hint="answer by the console, by REST or by the command")
 
     async def _answered(self, found: Question) -> None:
         self._runtime.engine.questions.tell_answered(found.id)
@@ -250,6 +263,11 @@ def _under(run: Run, family: Sequence[Run]) -> list[Run]:
         if one.parent in found:
             found[one.id] = one
     return [*found.values()]
+
+
+def _is_over(question: Question) -> Conflict:
+    state = "over" if question.status == "pending" else question.status
+    return Conflict(f"the question {question.id} is {state}", hint="have it asked again")
 
 
 def _check_fields(answer: Any, question: Question) -> None:

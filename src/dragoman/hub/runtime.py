@@ -52,6 +52,7 @@ from dragoman.scope import Caller
 from dragoman.settings import Settings
 from dragoman.store import KeptResult, Store, open_store
 from dragoman.telemetry.redaction import Redactor
+from dragoman.tool import OnElicitation
 from dragoman.vault import KeySupply, Vault
 
 _TIDY_EVERY = 600.0
@@ -108,6 +109,7 @@ class Runtime:
         self.redactor = redactor
         self._given_store = store
         self._has_people = False
+        self.on_elicitation: OnElicitation | None = None
         self.native = NativeTools()
         self.native_connector = native_connector()
         self._stack = AsyncExitStack()

@@ -109,9 +109,19 @@ class RunExecution:
 
     # What a run does for its agent
 
-    async def ask_person(self, text: str, fields: Mapping[str, Any] | None, attempt: OfferCall) -> Any:
+    async def ask_person(
+        self,
+        text: str,
+        fields: Mapping[str, Any] | None,
+        attempt: OfferCall,
+        *,
+        connector: str = "",
+        url: str | None = None,
+    ) -> Any:
         self.family.has_asked = True
-        question = await self.parts.questions.ask(self.run, attempt.key, text, fields)
+        question = await self.parts.questions.ask(
+            self.run, attempt.key, text, fields, connector=connector, url=url
+        )
         if question.status == "pending":
             facts = {"question": question.id, "text": text, "fields": fields}
             self.tell("question.asked", {**facts, "expires_at": question.expires_at.isoformat()})

@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from time import monotonic
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 from pydantic_ai import RunContext
 from pydantic_ai.exceptions import ToolFailed
@@ -19,14 +19,14 @@ from pydantic_core import SchemaValidator, core_schema
 
 from dragoman.agents.offers import OVER_LIMIT, Offer, OfferCall, Offers, ToolReply
 from dragoman.agents.work_context import WorkContext
-from dragoman.errors import DragomanError, InputRequired, NobodyAnswered
+from dragoman.errors import DragomanError, InputRequired
 from dragoman.hints import worded
 from dragoman.run import Run, RunEventKind, RunUsage, Step
 from dragoman.runs.journal import Journal
 from dragoman.runs.journal_record import JournalRecord, dump_reply
 from dragoman.runs.previews import Previews
 from dragoman.runs.run_family import RunFamily
-from dragoman.tool import AdmittedCall
+from dragoman.tool import AdmittedCall, Elicitation
 
 _ANYTHING = SchemaValidator(core_schema.dict_schema(core_schema.str_schema(), core_schema.any_schema()))
 _RETRIES = 3  # arguments that are no JSON may be sent again so often
@@ -254,7 +254,7 @@ class _RunChannel:
     continues: AdmittedCall | None = None
 
     def __init__(self, performance: JournaledTools, work: WorkContext, attempt: OfferCall) -> None:
-        self.capabilities: Mapping[str, Any] = {"elicitation": {"form": {}}}
+        self.capabilities: Mapping[str, Any] = {"elicitation": {"form": {}, "url": {}}}
         self._performance = performance
         self._work = work
         self._attempt = attempt
@@ -265,14 +265,12 @@ class _RunChannel:
         self._performance.tell_progress(self._attempt.key, facts)
 
     async def ask(self, method: str, params: Mapping[str, Any], connector: str) -> Mapping[str, Any]:
-        schema = params.get("requestedSchema")
-        if method != "elicitation/create" or not isinstance(schema, Mapping):
+        if method != "elicitation/create":
             raise InputRequired(f"the tool asks by {method}, which a run cannot answer")
+        asked = Elicitation.of(params, connector)
         self._asked += 1
         attempt = replace(self._attempt, key=f"{self._attempt.key}:asked{self._asked}")
-        text = str(params.get("message") or "The tool asks for input.")
-        try:
-            answer = await self._work.services.ask_person(text, cast("Mapping[str, Any]", schema), attempt)
-        except NobodyAnswered:
-            return {"action": "decline"}
-        return {"action": "accept", "content": answer}
+        answer = await self._work.services.ask_person(
+            asked.message, asked.fields, attempt, connector=connector, url=asked.url
+        )
+        return asked.accepted(answer)

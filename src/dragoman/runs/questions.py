@@ -28,10 +28,23 @@ class RunQuestions:
         """The run ended: its open questions wait for nobody any more."""
         await self._rows.close_questions(root.workspace, root.id, "cancelled")
 
-    async def ask(self, run: Run, key: str, text: str, fields: Mapping[str, Any] | None) -> Question:
+    async def put(self, question: Question) -> Question:
+        """The question with the same run and key if there is one, else this one."""
+        return await self._rows.ask(question)
+
+    async def ask(
+        self,
+        run: Run,
+        key: str,
+        text: str,
+        fields: Mapping[str, Any] | None,
+        *,
+        connector: str = "",
+        url: str | None = None,
+    ) -> Question:
         """The same question when a run comes here again after a crash, answered or not."""
         now = datetime.now(UTC)
-        return await self._rows.ask(
+        return await self.put(
             Question(
                 id=f"qst_{token_hex(8)}",
                 workspace=run.workspace,
@@ -42,14 +55,16 @@ class RunQuestions:
                 key=key,
                 agent=run.agent,
                 text=text,
+                connector=connector,
                 fields=fields,
+                url=url,
                 created_at=now,
                 expires_at=now + self._lasts,
             )
         )
 
     async def answered(self, question: Question) -> Any:
-        """Waits for the answer. Raises `NobodyAnswered` when its time is over."""
+        """Waits for the answer. Raises `NobodyAnswered` when its time is over, or the person declined."""
         bell = self._bells.setdefault(question.id, asyncio.Event())
         # It may have been answered before there was a bell.
         current = await self._rows.find_question(question.workspace, question.user, question.id)
@@ -63,6 +78,8 @@ class RunQuestions:
             await self._look(bell)
             if bell.is_set():
                 current = await self._rows.find_question(question.workspace, question.user, question.id)
+        if current is not None and current.status == "declined":
+            raise NobodyAnswered("the person declined to answer", hint="go on without")
         if current is None or current.status != "answered":
             raise NobodyAnswered("nobody answered the question", hint="go on without, or say what is missing")
         return current.answer

@@ -290,6 +290,9 @@ class RunStore(Protocol):
     async def answer(self, workspace: str, user: str, question: str, answer: Any, now: datetime) -> bool:
         """False unless it is open, and in time."""
 
+    async def decline(self, workspace: str, user: str, question: str, now: datetime) -> bool:
+        """The same for a person who will not answer."""
+
     async def answer_by(self, message: Message, question: str, now: datetime) -> Message | None:
         """The same with what a person writes in the thread, which is added to it."""
 

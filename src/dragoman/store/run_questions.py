@@ -70,7 +70,13 @@ class SqlRunQuestions:
 
     @shielded
     async def answer(self, workspace: str, user: str, question: str, answer: Any, now: datetime) -> bool:
-        answered = _answered(workspace, user, question, now).values(answer=answer)
+        return await self._settle(_answered(workspace, user, question, now).values(answer=answer))
+
+    @shielded
+    async def decline(self, workspace: str, user: str, question: str, now: datetime) -> bool:
+        return await self._settle(_answered(workspace, user, question, now).values(status="declined"))
+
+    async def _settle(self, answered: Update) -> bool:
         async with self._database.write() as connection:
             return bool((await connection.execute(answered)).rowcount)
 
