@@ -67,7 +67,7 @@ async def test_tools_are_found_as_one_types(open_console: OpenConsole, tmp_path:
         await expect(page.get_by_text("No tools yet")).to_be_visible()
         await _add_servers(console.hub)
         await page.reload()
-        await _found(page, "31 of 31")
+        await _found(page, "36 of 36")
         search = page.get_by_label("What should the tool do?")
         await search.press_sequentially("plan a party", delay=20)
         await _found(page, "by words and by meaning (hybrid)")
@@ -81,14 +81,14 @@ async def test_tools_are_found_as_one_types(open_console: OpenConsole, tmp_path:
         await _found(page, "by pattern (regex)")
         await expect(page.locator("#tool-rows tr")).to_have_count(3)
         await page.get_by_label("Connector").select_option("faults")
-        await _found(page, "3 of 29")
+        await _found(page, "3 of 34")
         await page.reload()
-        await _found(page, "3 of 29")
+        await _found(page, "3 of 34")
         await search.fill("no such thing at all")
         await _found(page, "Nothing fits")
 
         await search.fill("")
-        await _found(page, "29 of 29")
+        await _found(page, "34 of 34")
         switch = page.get_by_role("switch", name="mcp_faults_echo is enabled")
         await switch.click()
         await expect(switch).to_have_attribute("aria-checked", "false")
@@ -175,6 +175,45 @@ async def test_pictures_texts_and_failures_are_shown_as_what_they_are(
             await page.get_by_role("link", name="Download the whole result").click()
         text = (await (await whole.value).path()).read_text()
         assert len(text) >= 400_000
+
+
+async def test_what_a_server_asks_is_answered_where_its_tool_is_tried(
+    open_console: OpenConsole, tmp_path: Path
+) -> None:
+    asking = str(Path(STDIO).with_name("asking_stdio.py"))
+    async with open_console(tmp_path) as console:
+        await _add_servers(console.hub)
+        facts = quick(command=sys.executable, args=["-S", asking, "1"])
+        await console.hub.connectors.add("old", **facts)
+        page = await console.page("/tools/mcp_old_rename")
+        tried = page.locator("#tried")
+        await page.get_by_role("textbox", name="old").fill("bob")
+        await page.get_by_role("button", name="Call it").click()
+        await expect(tried).to_contain_text("The server of old asks")
+        await expect(tried).to_contain_text("What is the new name of bob?")
+        await tried.get_by_label("name").fill("Ada")
+        await console.picture(page, "tools_asked")
+        await tried.get_by_role("button", name="Answer").click()
+        await expect(tried).to_contain_text("bob is Ada")
+        await page.get_by_role("button", name="Call it").click()
+        await tried.get_by_role("button", name="Decline").click()
+        await expect(tried).to_contain_text("declined to answer")
+
+        page = await console.page("/tools/mcp_old_visit")
+        await page.get_by_role("button", name="Call it").click()
+        link = page.locator("#tried").get_by_role("link", name="https://x.example/s")
+        await expect(link).to_have_attribute("rel", "noopener noreferrer")
+        other = await console.page("/approvals")
+        await expect(other.get_by_role("heading", name="The server of old asks")).to_be_visible()
+        await other.get_by_role("button", name="I have been there").click()
+        await expect(page.locator("#tried")).to_contain_text("accept")
+
+        page = await console.page("/tools/mcp_faults_steps")
+        await page.get_by_label("count").fill("3")
+        await page.get_by_label("seconds", exact=True).fill("0.4")
+        await page.get_by_role("button", name="Call it").click()
+        await expect(page.locator("#tried")).to_contain_text("2 of 3")
+        await expect(page.locator("#tried")).to_contain_text("3 steps")
 
 
 async def test_a_changed_tool_is_accepted_and_settings_are_kept(

@@ -242,7 +242,7 @@ CREATE TABLE questions (
     answer JSON,
     created_at DATETIME NOT NULL,
     expires_at DATETIME NOT NULL,
-    answered_at DATETIME,
+    answered_at DATETIME, connector TEXT DEFAULT '' NOT NULL, url TEXT,
     CONSTRAINT pk_questions PRIMARY KEY (workspace, id),
     CONSTRAINT uq_questions_workspace_run_key UNIQUE (workspace, run, "key")
 );

@@ -1,0 +1,47 @@
+"""`dragoman call` where a person sits: what the server asks is asked there, and progress is shown."""
+
+import sys
+
+from command_line import Command, raw
+from servers.processes import HERE
+from terminal import at_terminal
+
+ASKING = ["--", sys.executable, "-S", str(HERE / "asking_stdio.py"), "1"]
+RENAME = ("call", "mcp_old_rename", "old=bob")
+
+
+def test_the_person_at_the_terminal_answers_declines_and_visits(dragoman: Command) -> None:
+    assert dragoman("connectors", "add", "old", *ASKING).code == 0
+    with at_terminal(*RENAME) as call:
+        assert "server of old" in call.until("What is the new name of bob?")
+        call.until("y answer · n decline")
+        call.type("y\n")
+        call.until("name")
+        call.type("Ada\n")
+        call.until("bob is Ada")
+        assert call.wait() == 0
+    with at_terminal(*RENAME) as call:
+        call.until("n decline")
+        call.type("n\n")
+        call.until("declined to answer")
+        assert call.wait() == 0
+    with at_terminal("call", "mcp_old_visit") as call:
+        call.until("https://x.example/s")
+        call.type("y\n")
+        call.until("accept")
+        assert call.wait() == 0
+
+
+def test_in_a_pipe_nobody_is_asked_and_that_is_said(dragoman: Command) -> None:
+    assert dragoman("connectors", "add", "old", *ASKING).code == 0
+    outcome = dragoman(*RENAME)
+    # Nobody was there as it began: the server was not told that it may ask.
+    assert (outcome.code, outcome.out.strip()) == (0, "None")
+
+
+def test_progress_is_a_line_at_the_terminal(dragoman: Command) -> None:
+    assert dragoman("connectors", "add", "a", *raw()).code == 0
+    with at_terminal("call", "mcp_a_steps", "count=3", "seconds=0.3") as call:
+        call.until("2 of 3")
+        call.until("3 steps")
+        assert call.wait() == 0
