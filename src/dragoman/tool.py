@@ -1,7 +1,7 @@
 """What is callable, one request to call it, and what came of it: frozen values that travel."""
 
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -214,9 +214,21 @@ class Elicitation:
         return {"action": "accept"} if self.url is not None else {"action": "accept", "content": values}
 
 
-OnProgress = Callable[[Progress], Awaitable[None] | None]
-OnElicitation = Callable[[Elicitation], Awaitable[Mapping[str, Any] | None] | Mapping[str, Any] | None]
-"""Answers a server: with the values of `fields` (for a `url` any mapping, such as `{}`); None declines."""
+class OnProgress(Protocol):
+    """A function, plain or async, that hears how far a call has come."""
+
+    def __call__(self, progress: Progress, /) -> Awaitable[None] | None: ...
+
+
+class OnElicitation(Protocol):
+    """A function, plain or async, that answers a server in the middle of a call.
+
+    It returns the values of `fields`, or for a `url` any mapping, such as `{}`; None declines.
+    """
+
+    def __call__(
+        self, asked: Elicitation, /
+    ) -> Awaitable[Mapping[str, Any] | None] | Mapping[str, Any] | None: ...
 
 
 class CallObserver(Protocol):

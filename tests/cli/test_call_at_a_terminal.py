@@ -3,8 +3,9 @@
 import sys
 
 from command_line import Command, raw
-from servers.processes import HERE
 from terminal import at_terminal
+
+from servers.processes import HERE
 
 ASKING = ["--", sys.executable, "-S", str(HERE / "asking_stdio.py"), "1"]
 RENAME = ("call", "mcp_old_rename", "old=bob")

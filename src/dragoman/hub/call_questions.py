@@ -61,7 +61,7 @@ class CallbackChannel:
             return {"action": "decline"} if answer is None else asked.accepted(dict(answer))
         except DragomanError as error:
             raise InputRequired(error.message, hint=error.command_hint) from None
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001
             # boundary: the caller's own function; the call goes on without its answer, and says so
             get_logger().warning("elicitation.failed", tool=self._tool, exc_info=error)
             raise InputRequired(f"the function that answers failed: {type(error).__name__}") from None
