@@ -3,7 +3,6 @@
 import asyncio
 import io
 import json
-import socket
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from dragoman.server import Doors, build_app
 from dragoman.web.service_token import get_or_make_token
 from patience import until
 from servers.hubs import open_hub
+from servers.ports import listen
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ async def open_service(
 ) -> AsyncGenerator[Live]:
     async with open_hub(home, **settings) as hub:
         doors = Doors(hub, Api(hub, max_body=max_body))
-        listener = socket.create_server(("127.0.0.1", 0))
+        listener = listen()
         config = uvicorn.Config(
             build_app(hub, doors),
             http="httptools",

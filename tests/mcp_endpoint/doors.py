@@ -3,7 +3,6 @@
 import asyncio
 import itertools
 import json
-import socket
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from dragoman.scope import LOCAL_CALLER, Caller
 from dragoman.web.guard import Guard
 from patience import deadline, patient, until
 from servers.hubs import open_hub
+from servers.ports import listen
 
 TOKEN = "drg_test"
 MODERN, LEGACY = "2026-07-28", "2025-11-25"
@@ -224,7 +224,7 @@ async def open_door(
 
 @asynccontextmanager
 async def serving(app: Any, endpoint: McpEndpoint) -> AsyncGenerator[str]:
-    listener = socket.create_server(("127.0.0.1", 0))
+    listener = listen()
     config = uvicorn.Config(
         app, http="httptools", lifespan="off", log_config=None, timeout_graceful_shutdown=2
     )

@@ -1,7 +1,6 @@
 """A real FastAPI service that changes while it runs. Its document has an ETag."""
 
 import asyncio
-import socket
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from hashlib import sha256
@@ -12,6 +11,7 @@ import uvicorn
 from fastapi import FastAPI, Request, Response
 
 from patience import until
+from servers.ports import listen
 
 
 class LivingService:
@@ -55,7 +55,7 @@ class LivingService:
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
         """Listens, on the same port as before where there was one."""
-        listener = socket.create_server(("127.0.0.1", self.port), reuse_port=False)
+        listener = listen(self.port)
         self.port = listener.getsockname()[1]
         config = uvicorn.Config(self.app, log_level="error", lifespan="off", timeout_graceful_shutdown=1)
         server = uvicorn.Server(config)

@@ -5,7 +5,6 @@ Tests steer them by attributes and read counters. Tokens are JWTs, so that the M
 
 import asyncio
 import json
-import socket
 import time
 from base64 import b64decode, urlsafe_b64encode
 from collections import Counter
@@ -23,6 +22,7 @@ from joserfc.errors import JoseError
 from joserfc.jwk import OctKey
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from servers.ports import listen
 from servers.sdk_server import build
 
 
@@ -239,7 +239,7 @@ async def open_authorization_server(path: str = "") -> AsyncGenerator[Authorizat
 @asynccontextmanager
 async def open_protected_server(authorization: AuthorizationServer) -> AsyncGenerator[ProtectedServer]:
     protected = ProtectedServer(authorization)
-    listener = socket.create_server(("127.0.0.1", 0))
+    listener = listen()
     protected.origin = f"http://127.0.0.1:{listener.getsockname()[1]}"
     config = uvicorn.Config(protected, lifespan="on", log_config=None, timeout_graceful_shutdown=1)
     server = uvicorn.Server(config)
