@@ -13,10 +13,8 @@ import signal
 import socket
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from hmac import compare_digest
 from urllib.parse import urlsplit
 
-import uvicorn
 from starlette.types import Receive, Scope, Send
 
 from dragoman.api import Api
@@ -26,14 +24,15 @@ from dragoman.hub import Hub
 from dragoman.identity.authenticated import ALL_SCOPES
 from dragoman.identity.authenticator import AuthenticatedCaller
 from dragoman.mcp_endpoint import McpEndpoint
+from dragoman.private_files import make_private_directory, open_private, write_private
 from dragoman.settings import Settings
 from dragoman.telemetry.redaction import Redactor
 from dragoman.web.guard import Guard
-from dragoman.web.service_token import get_or_make_token
+from dragoman.web.http_server import ConnectionLimits, HttpServer, listening_socket
+from dragoman.web.service_token import ServiceToken, get_or_make_token
 
 # Requests under way get this long to finish; the hub then has the rest of its ten seconds.
 LAST_REQUESTS = 3.0
-_BACKLOG = 1024
 
 
 class Doors:
@@ -41,6 +40,7 @@ class Doors:
 
     def __init__(self, hub: Hub, api: Api | None = None) -> None:
         self._hub = hub
+        self._token = ServiceToken(hub.settings.token_file)
         self._api = api or Api(hub)
         self._mcp = McpEndpoint(hub)
         is_secure = (hub.settings.public_url or "").startswith("https://")
@@ -57,8 +57,7 @@ class Doors:
 
     async def _admit(self, token: str) -> AuthenticatedCaller:
         """The service's own token stands for who runs it; any other is a key or a token of its user."""
-        own = get_or_make_token(self._hub.settings.token_file)
-        if compare_digest(token.encode(), own.encode()):
+        if self._token.is_token(token.encode()):
             return AuthenticatedCaller(self._hub.caller, ALL_SCOPES)
         return await self._hub.authenticator.admit(token)
 
@@ -80,7 +79,7 @@ def build_app(hub: Hub, doors: Doors | None = None) -> Guard:
 
     return Guard(
         doors or Doors(hub),
-        token=get_or_make_token(settings.token_file),
+        is_token=ServiceToken(settings.token_file).is_token,
         operator=hub.caller,
         admit=admit,
         hosts=(settings.host, *settings.allowed_hosts, *_public_host(settings)),
@@ -111,7 +110,7 @@ async def serve(
         def announced(url: str) -> None:
             ready(url, f"{url}/sign-in?code={doors.sign_in_code()}")
 
-        server = _Server(build_app(hub, doors), doors, _Announcement(settings, listener, announced))
+        server = _Server(build_app(hub, doors), settings, doors, _Announcement(settings, listener, announced))
         with server.stopped_by_signals():
             async with hub:
                 _settle_memory()
@@ -129,23 +128,22 @@ class _Announcement:
         self._ready = ready
 
     def publish(self) -> None:
-        fresh = self._file.with_suffix(".new")
-        fresh.write_text(json.dumps({"url": self._url, "pid": os.getpid()}) + "\n")
-        fresh.replace(self._file)
+        facts = {"url": self._url, "pid": os.getpid()}
+        write_private(self._file, f"{json.dumps(facts)}\n".encode())
         self._ready(self._url)
 
     def withdraw(self) -> None:
         self._file.unlink(missing_ok=True)
 
 
-class _Server(uvicorn.Server):
+class _Server(HttpServer):
     """Ends the streams of events before it waits for connections, and leaves the signals to `serve`.
 
     uvicorn raises a signal again once it is done: that would end the process while the hub still closes.
     """
 
-    def __init__(self, app: Guard, doors: Doors, announcement: _Announcement) -> None:
-        super().__init__(_config(app))
+    def __init__(self, app: Guard, settings: Settings, doors: Doors, announcement: _Announcement) -> None:
+        super().__init__(app, ConnectionLimits.of(settings), LAST_REQUESTS)
         self._doors = doors
         self._announcement = announcement
 
@@ -178,28 +176,11 @@ class _Server(uvicorn.Server):
         self.should_exit = True
 
 
-def _config(app: Guard) -> uvicorn.Config:
-    return uvicorn.Config(
-        app,
-        http="httptools",
-        ws="none",
-        loop="asyncio",
-        lifespan="off",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        date_header=False,
-        proxy_headers=False,
-        timeout_keep_alive=75,
-        timeout_graceful_shutdown=int(LAST_REQUESTS),
-    )
-
-
 @contextmanager
 def _only_one(settings: Settings) -> Generator[None]:
     """Held by the kernel for this process: a service that was killed leaves no lock behind."""
-    settings.home.mkdir(mode=0o700, parents=True, exist_ok=True)
-    file = os.open(settings.server_lock, os.O_RDWR | os.O_CREAT, 0o600)
+    make_private_directory(settings.home)
+    file = open_private(settings.server_lock)
     try:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -220,19 +201,6 @@ def _settle_memory() -> None:
     gc.freeze()
 
 
-def _bound(family: socket.AddressFamily, address: tuple[str, int]) -> socket.socket:
-    # Said to be TCP in so many words: asyncio turns Nagle's delay off only then, and it costs 40 ms a call.
-    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(address)
-        listener.listen(_BACKLOG)
-    except OSError:
-        listener.close()
-        raise
-    return listener
-
-
 @contextmanager
 def _listening(settings: Settings) -> Generator[socket.socket]:
     address = (settings.host, settings.port)
@@ -240,7 +208,7 @@ def _listening(settings: Settings) -> Generator[socket.socket]:
     if not 0 <= settings.port <= 65535:
         raise InvalidConfig(f"{settings.port} is no port", hint="use a number from 0 to 65535")
     try:
-        listener = _bound(family, address)
+        listener = listening_socket(family, address, settings.send_timeout)
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             raise Conflict(

@@ -43,6 +43,19 @@ class Settings:
         tuple[str, ...],
         Setting("Host names by which requests may come, beside those of this machine.", _SERVICE),
     ] = ()
+    max_connections: Annotated[
+        int,
+        Setting("Most HTTP connections at once; fewer where the system allows fewer open files.", _SERVICE),
+    ] = 10_000
+    header_timeout: Annotated[
+        float, Setting("Seconds within which the head of an HTTP request must have come.", _SERVICE)
+    ] = 15.0
+    body_timeout: Annotated[
+        float, Setting("Seconds within which the body of an HTTP request must have come.", _SERVICE)
+    ] = 60.0
+    send_timeout: Annotated[float, Setting("Seconds that a client may leave an answer unread.", _SERVICE)] = (
+        60.0
+    )
     multi_user: Annotated[
         bool, Setting("Open to many: each comes with an API key, or with a JWT of the issuer.", _USERS)
     ] = False

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
-import uvicorn
 
 from dragoman import Hub
 from dragoman.api import Api
 from dragoman.server import Doors, build_app
+from dragoman.web.http_server import ConnectionLimits, HttpServer
 from dragoman.web.service_token import get_or_make_token
 from patience import until
 from servers.hubs import open_hub
@@ -61,14 +61,7 @@ async def open_service(
     async with open_hub(home, **settings) as hub:
         doors = Doors(hub, Api(hub, max_body=max_body))
         listener = listen()
-        config = uvicorn.Config(
-            build_app(hub, doors),
-            http="httptools",
-            lifespan="off",
-            log_config=None,
-            timeout_graceful_shutdown=2,
-        )
-        server = uvicorn.Server(config)
+        server = HttpServer(build_app(hub, doors), ConnectionLimits.of(hub.settings), last_requests=2)
         # No handlers of signals inside a test.
         serving = asyncio.create_task(server._serve([listener]))
         await until(lambda: server.started)

@@ -1,14 +1,16 @@
 """Who may come in."""
 
+import asyncio
 import os
 import stat
 from pathlib import Path
 
 import pytest
-from live import open_service
+from live import Live, open_service
 
 from dragoman.errors import KeyFault
 from dragoman.web.service_token import get_or_make_token
+from patience import deadline
 
 pytestmark = pytest.mark.anyio
 
@@ -55,6 +57,63 @@ async def test_a_foreign_host_or_origin_is_refused_even_with_the_token(tmp_path:
             assert (reply.status, reply.value["code"]) == (403, "wrong_origin"), origin
         assert (await live.ask("GET", "/api/tools", Origin="http://localhost:3000")).status == 200
         assert (await live.ask("GET", "/health", Host="evil.test")).status == 421
+
+
+async def test_a_request_that_says_twice_who_or_where_it_is_gets_no_answer_to_either(tmp_path: Path) -> None:
+    """A proxy may have checked the first, and we would take the last."""
+    async with open_service(tmp_path) as live:
+        ours, token = f"127.0.0.1:{live.url.rpartition(':')[2]}", f"Bearer {live.token}"
+        once = [("Host", ours), ("Authorization", token)]
+        assert (await raw(live, once))[:12] == b"HTTP/1.1 200"
+        for twice in (
+            ("Host", "evil.test"),
+            ("Host", ours),
+            ("Authorization", "Bearer drk_other"),
+            ("Authorization", token),
+        ):
+            for headers in ([twice, *once], [*once, twice]):
+                assert (await raw(live, headers))[:12] == b"HTTP/1.1 400", headers
+        origins = [("Origin", "http://evil.test"), ("Origin", "http://localhost")]
+        assert (await raw(live, [*once, *origins]))[:12] == b"HTTP/1.1 400"
+
+
+async def test_a_body_whose_length_is_told_in_two_ways_is_refused(tmp_path: Path) -> None:
+    """Two readers would cut the stream of requests at two places (request smuggling)."""
+    async with open_service(tmp_path) as live:
+        once = [("Host", "localhost"), ("Authorization", f"Bearer {live.token}")]
+        once += [("Content-Type", "application/json")]
+        told = b'5\r\n{"a":\r\n2\r\n1}\r\n0\r\n\r\n'
+        for lengths in (
+            [("Content-Length", "7"), ("Transfer-Encoding", "chunked")],
+            [("Transfer-Encoding", "chunked"), ("Content-Length", "7")],
+            [("Content-Length", "7"), ("Content-Length", "30")],
+            [("Content-Length", "+7")],
+            [("Content-Length", "7, 7")],
+            [("Transfer-Encoding", "chunked, identity")],
+            [("Transfer-Encoding", "xchunked")],
+        ):
+            said = await raw(live, [*once, *lengths], told, method="POST", path="/api/call")
+            assert said[:12] == b"HTTP/1.1 400", (lengths, said)
+            assert said.count(b"HTTP/1.1 ") == 1, (lengths, said)
+
+
+async def raw(
+    live: Live,
+    headers: list[tuple[str, str]],
+    body: bytes = b"",
+    *,
+    method: str = "GET",
+    path: str = "/api/me",
+) -> bytes:
+    """Headers as they are given, in their order; all that comes back."""
+    host, port = live.url.removeprefix("http://").split(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {value}" for name, value in headers)]
+    writer.write("\r\n".join([*lines, "Connection: close", "", ""]).encode() + body)
+    async with deadline(20):
+        said = await reader.read()
+    writer.close()
+    return said
 
 
 def test_the_token_is_made_once_and_for_its_owner_only(tmp_path: Path) -> None:

@@ -141,27 +141,6 @@ async def test_a_reader_that_leaves_frees_everything(tmp_path: Path) -> None:
         script.held.set()
 
 
-async def test_a_key_that_is_revoked_ends_its_streams(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("dragoman.web.server_sent_events.CHECK_EVERY", 0.05)
-    async with open_conversations(tmp_path) as (live, script):
-        key = (await live.ask("POST", "/api/keys", {"name": "k", "scopes": ["read"]})).value
-        run = await post(live, "hold")
-        word = f"Bearer {key['key']}"
-        path = f"/api/runs/{run['id']}/events"
-        async with (
-            reading(live, path, Authorization=word) as run_reader,
-            reading(live, "/api/events", Authorization=word) as hub_reader,
-        ):
-            assert await run_reader.next()
-            await live.ask("DELETE", f"/api/keys/{key['id']}")
-            await run_reader.rest()
-            await hub_reader.response.read()
-        assert (await live.ask("GET", path, Authorization=word)).status == 401
-        script.held.set()
-
-
 async def test_streams_and_those_who_wait_end_when_the_service_stops(tmp_path: Path) -> None:
     async with open_conversations(tmp_path) as (live, _):
         run = await post(live, "hold")

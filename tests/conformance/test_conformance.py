@@ -17,7 +17,7 @@ from conformance.expectations import NOT_OURS
 from dragoman.mcp_endpoint import McpEndpoint
 from dragoman.scope import LOCAL_CALLER
 from dragoman.web.guard import Guard
-from mcp_endpoint.doors import TOKEN, serving
+from mcp_endpoint.doors import TOKEN, is_token, serving
 from patience import deadline
 from servers.hubs import open_hub
 from servers.processes import HttpProcess
@@ -45,7 +45,7 @@ async def open_gateway(folder: Path) -> AsyncGenerator[str]:
             assert view.status.state == "connected", view.status.cause
             endpoint = McpEndpoint(hub)
             async with serving(
-                WithToken(Guard(endpoint, token=TOKEN, operator=LOCAL_CALLER)), endpoint
+                WithToken(Guard(endpoint, is_token=is_token, operator=LOCAL_CALLER)), endpoint
             ) as url:
                 yield f"{url}/mcp/everything"
 

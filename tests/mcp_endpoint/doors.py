@@ -25,6 +25,7 @@ from servers.hubs import open_hub
 from servers.ports import listen
 
 TOKEN = "drg_test"
+is_token = TOKEN.encode().__eq__
 MODERN, LEGACY = "2026-07-28", "2025-11-25"
 META = {
     "io.modelcontextprotocol/protocolVersion": MODERN,
@@ -217,7 +218,7 @@ async def open_door(
 ) -> AsyncGenerator[Door]:
     async with open_hub(home, **settings) as hub:
         endpoint = McpEndpoint(hub, **(door or {}))
-        guarded = Guard(People(endpoint, callers or {}), token=TOKEN, operator=LOCAL_CALLER)
+        guarded = Guard(People(endpoint, callers or {}), is_token=is_token, operator=LOCAL_CALLER)
         async with serving(guarded, endpoint) as url, aiohttp.ClientSession() as session:
             yield Door(hub, endpoint, url, session)
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from doors import META, Door, open_door
 from mcp_types import ElicitResult
 
+from doors import META, Door, open_door
 from dragoman import Hub
 from dragoman.mcp_endpoint.channels import NoChannel
 from dragoman.mcp_endpoint.request_context import RequestContext

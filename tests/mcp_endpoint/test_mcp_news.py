@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from doors import Door, News, open_door, subscribed
 
+from doors import Door, News, open_door, subscribed
 from dragoman.people import UserLimits
 from dragoman.scope import Caller
 from dragoman.tool import arguments_hash

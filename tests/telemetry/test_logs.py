@@ -1,6 +1,7 @@
 import io
 import json
 import logging
+from collections import Counter
 from collections.abc import Generator
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 import structlog
 from pydantic import SecretStr
 
-from dragoman.telemetry.logs import configure_logging
+from dragoman.telemetry.logs import configure_logging, get_logger
 from dragoman.telemetry.redaction import HIDDEN, Redactor
 
 CANARY = 'ca"nary/ü+secret'
@@ -84,3 +85,26 @@ def test_what_is_nested_too_deep_is_cleaned_as_text() -> None:
     for _ in range(50):
         value = [value]
     assert "hunter2" not in repr(redactor.clean_value(value))
+
+
+def test_a_fault_that_repeats_is_written_once_a_second_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr("dragoman.telemetry.logs.monotonic", lambda: now[0])
+    stream, _ = written(json_lines=True)
+    log, ours = logging.getLogger("asyncio"), get_logger()
+    for number in range(1000):
+        log.error("socket.accept() out of system resource\nsocket: %s", "<socket>")
+        ours.warning("http.too_many_connections", most=100)
+        ours.warning("connector.failed", connector=f"c{number}")
+        ours.info("calls.made", count=1)
+    now[0] += 1.0
+    ours.warning("http.too_many_connections", most=100)
+    lines = [json.loads(line) for line in stream.getvalue().splitlines()]
+    counted = Counter(line["event"].partition("\n")[0] for line in lines)
+    assert counted == {
+        "socket.accept() out of system resource": 1,
+        "http.too_many_connections": 2,
+        "connector.failed": 10,
+        "calls.made": 1000,
+    }
+    assert lines[-1]["left_out"] == 999

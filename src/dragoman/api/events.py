@@ -1,4 +1,4 @@
-"""What happens in the hub and in runs as frames of server-sent events, and who may go on reading them."""
+"""What happens in the hub and in runs as frames of server-sent events."""
 
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
@@ -8,41 +8,18 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from dragoman.api.run_shapes import event_view
-from dragoman.errors import DragomanError, Unauthenticated
 from dragoman.events import Event
 from dragoman.hub import BoundHub
 from dragoman.run import RunEvent
 from dragoman.web.encoding import encode
-from dragoman.web.scopes import SCOPES
-from dragoman.web.server_sent_events import EventStream, IsAdmitted, Work, always, event_frame
+from dragoman.web.server_sent_events import EventStream, Work, event_frame
 
 STOPPING = "dragoman.stopping"  # an event in a request's scope: the service ends
 
 
-def event_stream(
-    request: Request, hub: BoundHub, frames: AsyncIterator[bytes], beside: Work | None = None
-) -> Response:
-    """Until the reader leaves, the end is told, the key is revoked or the service stops."""
-    stopping, is_admitted = request.scope[STOPPING], _admission_of(request, hub)
-    return EventStream(frames, stopping, is_admitted=is_admitted, beside=beside)
-
-
-def _admission_of(request: Request, hub: BoundHub) -> IsAdmitted:
-    """Whether the key that opened this request still opens anything; the service's own token always does."""
-    if SCOPES not in request.scope:
-        return always
-    token = request.headers.get("authorization", "").partition(" ")[2].strip()
-
-    async def is_admitted() -> bool:
-        try:
-            await hub.authenticator.admit(token)
-        except Unauthenticated:
-            return False
-        except DragomanError:
-            return True  # nobody can be asked now, which is no reason to refuse
-        return True
-
-    return is_admitted
+def event_stream(request: Request, frames: AsyncIterator[bytes], beside: Work | None = None) -> Response:
+    """Until the reader leaves, the end is told or the service stops."""
+    return EventStream(frames, request.scope[STOPPING], beside=beside)
 
 
 async def run_frames(events: AsyncIterator[RunEvent], *, of_thread: bool = False) -> AsyncIterator[bytes]:

@@ -50,7 +50,7 @@ async def get_result(
 @routes.get("/events", responses={200: {"content": {"text/event-stream": {}}}})
 async def follow_events(request: Request, hub: TheHub) -> Response:
     """What happens from now on, as server-sent events."""
-    return event_stream(request, hub, hub_frames(hub))
+    return event_stream(request, hub_frames(hub))
 
 
 @probes.get("/metrics", responses={200: {"content": {"text/plain": {}}}})

@@ -114,7 +114,7 @@ async def follow_run(
         return Response(status_code=204)
     await hub.runs.get(run)
     frames = run_frames(hub.runs.follow(run, after))
-    return event_stream(request, hub, frames)
+    return event_stream(request, frames)
 
 
 @routes.get("/threads/{thread}/events", responses=_STREAM)
@@ -133,7 +133,7 @@ async def follow_thread(
     """
     await hub.threads.get(thread)
     frames = run_frames(hub.runs.follow_thread(thread, _place(last_event_id or after)), of_thread=True)
-    return event_stream(request, hub, frames)
+    return event_stream(request, frames)
 
 
 def _number(last_event_id: str | None, after: int) -> int:

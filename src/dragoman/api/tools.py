@@ -52,7 +52,7 @@ async def call_named_tool(name: str, request: Request, hub: TheHub) -> Response:
     """
     called = read_call(hub, await request.body() or b"{}", name)
     if EVENTS in request.headers.get("accept", ""):
-        return event_stream(request, hub, *called.stream())
+        return event_stream(request, *called.stream())
     return Response(await called.make(), media_type=JSON)
 
 

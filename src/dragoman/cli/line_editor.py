@@ -1,9 +1,12 @@
 """The line that a person types: with editing, history and completion on a terminal, as it comes elsewhere."""
 
+import os
 import sys
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+
+from dragoman.private_files import open_private
 
 _MOST = 1000
 _BOLD, _PLAIN = "\001\033[1;36m\002", "\001\033[0m\002"  # the marks tell readline that these take no room
@@ -84,7 +87,7 @@ def _write_history(path: Path) -> None:
 
     readline.set_history_length(_MOST)
     try:
-        path.touch(mode=0o600)
+        os.close(open_private(path))
         readline.write_history_file(path)
     except OSError:
         return  # a home that cannot be written to is no reason to fail at the very end

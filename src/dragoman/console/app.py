@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from urllib.parse import quote
 
 from starlette.applications import Starlette
@@ -34,12 +35,13 @@ from dragoman.console import (
 from dragoman.console.error_pages import of_error, shown
 from dragoman.console.pages import HEADERS, PLACES, STATIC, Pages, is_part
 from dragoman.console.session_rights import check_request
-from dragoman.console.sessions import Admit, BrowserSessions, SealsCookies
+from dragoman.console.sessions import COOKIE, Admit, BrowserSessions, SealsCookies
 from dragoman.errors import Denied, DragomanError
 from dragoman.hub import Hub
 from dragoman.identity.authenticated import AuthenticatedCaller
 from dragoman.telemetry.logs import get_logger
 from dragoman.web.bodies import limited
+from dragoman.web.guard import CREDENTIAL, Credential
 
 _PARTS = (
     sign_in, oidc, overview, chat, connectors, tools, code, agents, runs, approvals, credentials,
@@ -109,6 +111,10 @@ class Console:
         session = await self.sessions.find(request)
         if session is None:
             return _to_sign_in(request)
+        cookie = request.cookies[COOKIE]
+        request.scope[CREDENTIAL] = Credential(
+            cookie, session.admission, partial(self.sessions.admission_of, cookie)
+        )
         caller = session.admission.caller
         name = await self._acting_for(caller).people.name_of(caller.workspace, caller.user)
         request.state.session = replace(session, name=name)

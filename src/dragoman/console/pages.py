@@ -192,13 +192,8 @@ def part_frame(text: bytes) -> bytes:
 
 
 def event_stream(request: Request, frames: AsyncIterator[bytes], beside: Work | None = None) -> Response:
-    """Server-sent events to one page: until it is left, its session ends, or the service stops."""
-    state = request.app.state
-
-    async def is_admitted() -> bool:
-        return await state.sessions.find(request) is not None
-
-    return EventStream(frames, state.stopping, keep_alive=_KEEP_ALIVE, is_admitted=is_admitted, beside=beside)
+    """Server-sent events to one page: until it is left or the service stops."""
+    return EventStream(frames, request.app.state.stopping, keep_alive=_KEEP_ALIVE, beside=beside)
 
 
 # What templates say

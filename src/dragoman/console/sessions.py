@@ -101,7 +101,14 @@ class BrowserSessions:
 
     async def find(self, request: Request) -> BrowserSession | None:
         """None for a stranger, an old session, or one whose key opens nothing any more."""
-        cookie = request.cookies.get(COOKIE)
+        return await self._opened(request.cookies.get(COOKIE, ""))
+
+    async def admission_of(self, cookie: str) -> AuthenticatedCaller | None:
+        """What a session is good for now."""
+        session = await self._opened(cookie)
+        return None if session is None else session.admission
+
+    async def _opened(self, cookie: str) -> BrowserSession | None:
         if not cookie:
             return None
         try:

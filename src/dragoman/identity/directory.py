@@ -41,7 +41,7 @@ class SingleFlight(Generic[Key, Value]):
             reading.exception()  # seen, even when everybody who asked went away
 
 
-FRESH = 2.0
+FRESH = 1.5  # seconds; what another process did counts within two, streams included
 _MOST = 10_000
 _LOCAL_WORKSPACE = Workspace(id=LOCAL_WORKSPACE, name="local")
 

@@ -9,6 +9,7 @@ from sqlalchemy import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
 from dragoman.errors import InvalidConfig
+from dragoman.private_files import make_private_directory, open_private
 
 _FORMS = "use sqlite:////path/to/dragoman.db or postgresql://user:password@host/database"
 _CREDENTIALS = re.compile(r"(?<=://).*@", re.DOTALL)
@@ -69,10 +70,10 @@ class DatabaseLocation:
     def make_file(self) -> None:
         """Makes SQLite's file and its directory, for their owner alone; existing ones stay as they are."""
         path = Path(self.url.database or "")
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private_directory(path.parent)
         # Never opened when it exists: closing a second descriptor drops the locks that SQLite holds.
         if not path.exists():
             try:
-                os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+                os.close(open_private(path, os.O_RDWR | os.O_EXCL))
             except FileExistsError:
                 return  # another process was first

@@ -3,11 +3,14 @@
 import logging
 import sys
 from collections.abc import MutableMapping
+from time import monotonic
 from typing import Any, TextIO
 
 import structlog
 
 from dragoman.telemetry.redaction import Redactor
+
+_STANDARD_FIELDS = frozenset(vars(logging.makeLogRecord({})))
 
 
 def get_logger() -> structlog.stdlib.BoundLogger:
@@ -45,6 +48,7 @@ def configure_logging(
         cache_logger_on_first_use=False,
     )
     outlet = logging.StreamHandler(output)
+    outlet.addFilter(RepeatFilter())
     outlet.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=[structlog.stdlib.ExtraAdder(), *shared],
@@ -52,6 +56,42 @@ def configure_logging(
         )
     )
     logging.basicConfig(level=max(number, logging.INFO), handlers=[outlet], force=True)
+
+
+class RepeatFilter(logging.Filter):
+    """Nobody fills the disk by failing: a warning of the same words is written once a second.
+
+    Those of one kind, about different things, are written ten times. The next of its kind says with
+    `left_out` how many were not.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._written: dict[tuple[object, ...], tuple[float, int]] = {}
+        self._left_out: dict[tuple[object, ...], int] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.levelno < logging.WARNING:
+            return True
+        kind = (record.name, record.levelno, str(record.msg).partition("\n")[0])
+        about = {name: value for name, value in vars(record).items() if name not in _STANDARD_FIELDS}
+        if not (self._has_room((*kind, record.getMessage(), repr(about)), 1) and self._has_room(kind, 10)):
+            self._left_out[kind] = self._left_out.get(kind, 0) + 1
+            return False
+        if left_out := self._left_out.pop(kind, 0):
+            record.left_out = left_out
+        return True
+
+    def _has_room(self, key: tuple[object, ...], most: int) -> bool:
+        """Counts it, too."""
+        now = monotonic()
+        since, count = self._written.get(key, (now, 0))
+        if now - since >= 1.0:
+            since, count = now, 0
+        if len(self._written) >= 1000:
+            self._written = {one: seen for one, seen in self._written.items() if now - seen[0] < 1.0}
+        self._written[key] = (since, count + 1)
+        return count < most
 
 
 class Redaction:

@@ -12,9 +12,10 @@ from base64 import b64decode
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from secrets import token_bytes, token_hex
+from secrets import token_bytes
 
 from dragoman.errors import KeyFault
+from dragoman.private_files import make_private_directory, write_draft
 
 KEY_BYTES = 32
 _RESTORE = "restore it from a backup; a new key cannot open what the old one has sealed"
@@ -106,7 +107,7 @@ class KeyFile:
         try:
             if not beside.exists():
                 os.link(self.path, beside)
-            draft = self._draft()
+            draft = write_draft(self.path, token_bytes(KEY_BYTES))
             _sync_directory(self.path.parent)  # the old key is safe before its place is taken
             draft.replace(self.path)
             _sync_directory(self.path.parent)
@@ -134,8 +135,8 @@ class KeyFile:
 
     def _make(self) -> None:
         """Appears complete or not at all: written beside its place, then linked there unless one exists."""
-        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        draft = self._draft()
+        make_private_directory(self.path.parent)
+        draft = write_draft(self.path, token_bytes(KEY_BYTES))
         try:
             os.link(draft, self.path)
         except FileExistsError:
@@ -143,16 +144,6 @@ class KeyFile:
         finally:
             draft.unlink()
         _sync_directory(self.path.parent)
-
-    def _draft(self) -> Path:
-        """A new key in a file of its own, on the disk."""
-        draft = self.path.with_name(f".{self.path.name}.{token_hex(8)}")
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        with open(descriptor, "wb") as file:
-            file.write(token_bytes(KEY_BYTES))
-            file.flush()
-            os.fsync(descriptor)
-        return draft
 
 
 def _sync_directory(path: Path) -> None:

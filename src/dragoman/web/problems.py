@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from starlette.responses import Response
 
-from dragoman.errors import CallerFault, DragomanError, Internal
+from dragoman.errors import CallerFault, DragomanError, Internal, OwnFault
 from dragoman.web.encoding import encode
 from dragoman.web.hints import told
 
@@ -32,7 +32,9 @@ TABLE: dict[str, tuple[int, str]] = {
     "wrong_host": (421, "This host name is not served here"),
     "wrong_origin": (403, "Pages of this origin may not ask"),
     "wrong_method": (405, "This method is not served here"),
+    "too_slow": (408, "The request took too long to come"),
     "too_large": (413, "The request is too large"),
+    "head_too_large": (431, "The head of the request is too large"),
     "wrong_range": (416, "The range is outside of the result"),
     "tool_fault": (502, "The tool cannot be used"),
     "tool_failed": (502, "The tool failed"),
@@ -64,6 +66,7 @@ TABLE: dict[str, tuple[int, str]] = {
     "store_unavailable": (503, "The store does not answer"),
     "store_full": (507, "There is no room left to write"),
     "key_fault": (500, "The master key does not fit"),
+    "overloaded": (503, "Dragoman has too many connections"),
     "shutting_down": (503, "Dragoman is stopping"),
     "own_fault": (500, "Dragoman failed"),
     "internal": (500, "Dragoman failed"),
@@ -91,6 +94,19 @@ class WrongMethod(CallerFault):
 
 class TooLarge(CallerFault):
     code: ClassVar[str] = "too_large"
+
+
+class TooSlow(CallerFault):
+    code: ClassVar[str] = "too_slow"
+
+
+class HeadTooLarge(CallerFault):
+    code: ClassVar[str] = "head_too_large"
+
+
+class Overloaded(OwnFault):
+    code: ClassVar[str] = "overloaded"
+    retryable: ClassVar[bool] = True
 
 
 class WrongRange(CallerFault):

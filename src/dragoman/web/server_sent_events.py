@@ -1,7 +1,10 @@
-"""Server-sent events: how they are written, and a response that ends when its reader or its right does."""
+"""Server-sent events: how they are written, and a response that ends when its reader does.
+
+That the right to read may end is the guard's to see, for every answer that lasts.
+"""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterable
 from contextlib import aclosing
 from typing import Any, cast
 
@@ -9,7 +12,6 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 KEEP_ALIVE = 15.0
-CHECK_EVERY = 2.0  # seconds until a key that was revoked, or a session that has ended, ends its streams
 STILL_HERE = b": still here\n\n"
 Header = tuple[bytes, bytes]
 _HEADERS: list[Header] = [(b"cache-control", b"no-store, no-transform"), (b"x-accel-buffering", b"no")]
@@ -18,11 +20,6 @@ _EVENTS_AS_TEXT = b"text/event-stream; charset=utf-8"
 """For readers that take text for Latin-1 unless told; some MCP clients know only the plain type."""
 _LISTENING = b": listening\n\n"
 Work = Callable[[], Coroutine[Any, Any, None]]
-IsAdmitted = Callable[[], Awaitable[bool]]
-
-
-async def always() -> bool:
-    return True
 
 
 def event_frame(data: bytes, *, kind: str = "", mark: str = "") -> bytes:
@@ -80,8 +77,8 @@ class EventWriter:
 class EventStream(Response):
     """One reader of `frames`, which it closes.
 
-    It ends with whichever comes first: the frames, the reader, `stopping`, or the right to read. `beside` is
-    what has to run meanwhile; it ends with the stream, and the stream with it.
+    It ends with whichever comes first: the frames, the reader or `stopping`. `beside` is what has to run
+    meanwhile; it ends with the stream, and the stream with it.
     """
 
     def __init__(
@@ -90,14 +87,12 @@ class EventStream(Response):
         stopping: asyncio.Event,
         *,
         keep_alive: float = KEEP_ALIVE,
-        is_admitted: IsAdmitted = always,
         beside: Work | None = None,
     ) -> None:
         super().__init__()
         self._frames = cast("AsyncGenerator[bytes]", frames)
         self._stopping = stopping
         self._keep_alive = keep_alive
-        self._is_admitted = is_admitted
         self._beside = beside
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -109,7 +104,6 @@ class EventStream(Response):
             self._send_comments(writer),
             until_gone(receive),
             self._stopping.wait(),
-            self._until_refused(),
             *([self._beside()] if self._beside is not None else ()),
         )
         await writer.finish()
@@ -122,9 +116,3 @@ class EventStream(Response):
     async def _send_comments(self, writer: EventWriter) -> None:
         await writer.write(_LISTENING)
         await writer.keep_alive(self._keep_alive)
-
-    async def _until_refused(self) -> None:
-        while True:
-            await asyncio.sleep(CHECK_EVERY)
-            if not await self._is_admitted():
-                return

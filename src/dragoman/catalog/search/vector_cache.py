@@ -15,6 +15,8 @@ from threading import Lock
 import numpy as np
 from numpy.typing import NDArray
 
+from dragoman.private_files import make_private_directory, open_private
+
 Key = bytes
 _KEY = 16
 _MAGIC = b"drgmvec1"
@@ -107,7 +109,7 @@ class VectorCache:
     def _begin(self, width: int) -> None:
         for path in (self._keys, self._vectors):
             path.unlink(missing_ok=True)
-        self._vectors.touch(0o600)
+        os.close(open_private(self._vectors))
         _write_at(self._keys, 0, _MAGIC + width.to_bytes(4, "little") + bytes(4))
         self._forget()
         self._read()
@@ -118,14 +120,14 @@ class VectorCache:
 
     @contextmanager
     def _alone(self) -> Generator[None]:
-        self._keys.parent.mkdir(parents=True, exist_ok=True)
-        with self._lock_file.open("ab") as file:
+        make_private_directory(self._keys.parent)
+        with open(open_private(self._lock_file), "ab") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
 
 
 def _write_at(path: Path, start: int, data: bytes) -> None:
-    file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    file = open_private(path)
     try:
         os.ftruncate(file, start)
         with os.fdopen(os.dup(file), "r+b") as stream:

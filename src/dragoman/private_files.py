@@ -1,0 +1,37 @@
+"""Files and directories for their owner alone: everything that Dragoman makes in its home is made here."""
+
+import os
+from pathlib import Path
+from secrets import token_hex
+
+FILE_MODE = 0o600
+DIRECTORY_MODE = 0o700
+
+
+def make_private_directory(path: Path) -> None:
+    """One that exists stays as it is."""
+    path.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
+
+
+def open_private(path: Path, flags: int = os.O_RDWR) -> int:
+    """A descriptor of a file that is made where there is none."""
+    return os.open(path, flags | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
+
+
+def write_private(path: Path, data: bytes) -> None:
+    """A reader sees the old content or the new one; a crash leaves one of them."""
+    fresh = write_draft(path, data)
+    try:
+        fresh.replace(path)
+    finally:
+        fresh.unlink(missing_ok=True)
+
+
+def write_draft(path: Path, data: bytes) -> Path:
+    """A new file beside the place of another, on the disk before this returns."""
+    fresh = path.with_name(f".{path.name}.{token_hex(8)}")
+    with open(open_private(fresh, os.O_WRONLY | os.O_EXCL), "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    return fresh

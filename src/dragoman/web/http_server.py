@@ -1,0 +1,257 @@
+"""The HTTP server before the doors: how long a connection may take for what, and how many there may be.
+
+A connection waits for a request's head, its body, the next request, or a client that reads. Every wait has
+its limit; where there are too many connections, those that have waited longest make room. Knows nothing of
+what is asked.
+"""
+
+import asyncio
+import resource
+import socket
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from typing import Any, Literal, get_args
+
+import uvicorn
+from starlette.types import ASGIApp
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+
+from dragoman.errors import DragomanError
+from dragoman.settings import Settings
+from dragoman.telemetry.logs import get_logger
+from dragoman.web.problems import HeadTooLarge, Overloaded, TooSlow, problem
+
+Wait = Literal["head", "idle", "body", "reader"]
+"""Reader: an answer is ready, and nobody takes it."""
+
+KEEP_ALIVE = 75.0
+_MOST_OF_HEAD = 64 * 1024
+_MOST_FILES = 65_536
+_BACKLOG = 4096  # where it is full, a new client waits a second before it tries again
+# So many are taken at once, then it is the turn of those that are in: a crowd at the door delays nobody.
+# asyncio also tries so often before it pauses when there are no descriptors left, and logs every time.
+_ACCEPTED_AT_ONCE = 64
+_CLOSED_AT_ONCE = 100
+# Waits for the client to say something. Who waits for something of ours cannot be spared.
+_SPARED: tuple[Wait, ...] = ("head", "idle", "body")
+
+log = get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionLimits:
+    """`seconds` are those that each wait may last."""
+
+    most: int
+    seconds: Mapping[Wait, float]
+
+    @classmethod
+    def of(cls, settings: Settings) -> "ConnectionLimits":
+        """Below the limit of descriptors, which is raised as far as the system allows.
+
+        What tool servers, the store and the log need stays free: half of them where there are few.
+        """
+        files = _raise_file_limit()
+        kept = min(100 + 8 * settings.max_servers, files // 2)
+        seconds: dict[Wait, float] = {
+            "head": settings.header_timeout,
+            "body": settings.body_timeout,
+            "idle": KEEP_ALIVE,
+            "reader": settings.send_timeout,
+        }
+        return cls(min(settings.max_connections, files - kept), seconds)
+
+
+def _raise_file_limit() -> int:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    # Not without end: tool servers inherit it, and some programs look at every number up to it.
+    wanted = _MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, _MOST_FILES)
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return wanted if soft == resource.RLIM_INFINITY else soft
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    except (OSError, ValueError):
+        return soft  # macOS promises more than it gives
+    return wanted
+
+
+class OpenConnections:
+    """Who waits for what since when, those who have waited longest first."""
+
+    def __init__(self, limits: ConnectionLimits) -> None:
+        self._limits = limits
+        self._now = asyncio.get_running_loop().time
+        self._waiting: dict[Wait, dict[HttpConnection, float]] = {wait: {} for wait in get_args(Wait)}
+        self._too_many = _as_bytes(Overloaded("there are too many connections", retry_after=1.0))
+        self._too_slow = {
+            wait: _as_bytes(TooSlow(f"the {wait} of the request did not come within {seconds:g} s"))
+            for wait, seconds in limits.seconds.items()
+        }
+
+    def begin(self, wait: Wait, connection: "HttpConnection") -> None:
+        self._waiting[wait].setdefault(connection, self._now())
+
+    def end(self, wait: Wait, connection: "HttpConnection") -> None:
+        self._waiting[wait].pop(connection, None)
+
+    def admit(self, connection: "HttpConnection", count: int) -> None:
+        """Where there are too many, the one that has waited longest has to go: for it, least comes.
+
+        No answer under way is cut; where there is nothing else, the new one goes.
+        """
+        if count <= self._limits.most:
+            return
+        log.warning("http.too_many_connections", most=self._limits.most)
+        oldest = [next(iter(self._waiting[wait].items()), (connection, self._now())) for wait in _SPARED]
+        spared, _ = min(oldest, key=lambda entry: entry[1])
+        spared.drop(self._too_many)
+
+    def close_late(self) -> None:
+        """Not all of a crowd in one turn of the loop: others want to be answered meanwhile."""
+        now = self._now()
+        for wait, connections in self._waiting.items():
+            limit = now - self._limits.seconds[wait]
+            for connection, since in [*islice(connections.items(), _CLOSED_AT_ONCE)]:
+                if since > limit:
+                    break
+                connection.drop(self._too_slow[wait])
+
+
+class HttpConnection(HttpToolsProtocol):
+    def __init__(self, open_connections: OpenConnections, **uvicorn_gives: Any) -> None:
+        super().__init__(**uvicorn_gives)
+        self._open = open_connections
+        self._wait: Wait | None = None
+        self._is_in_head = False
+        self._bytes_of_head = 0
+
+    def drop(self, answer: bytes) -> None:
+        """Whatever it waits for. `answer` is for who has begun a request and had none."""
+        self._end_waits()  # before the loop gets to close it: nobody counts on it twice
+        is_unanswered = self._is_in_head or (self.cycle and not self.cycle.response_started)
+        if is_unanswered and not self.transport.is_closing():
+            self.transport.write(answer)
+        if self.transport.get_write_buffer_size():
+            self.transport.abort()  # nobody reads: closing would wait for that
+        else:
+            self.transport.close()
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._wait_for("head")
+        self._open.admit(self, len(self.connections))
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._end_waits()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self._wait == "idle":
+            self._wait_for("head")
+        super().data_received(data)
+        if self._is_in_head:
+            self._bytes_of_head += len(data)
+            if self._bytes_of_head > _MOST_OF_HEAD:
+                error = HeadTooLarge(f"the head of a request may have at most {_MOST_OF_HEAD:,} bytes")
+                self.drop(_as_bytes(error))
+
+    def on_message_begin(self) -> None:
+        self._is_in_head, self._bytes_of_head = True, 0
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        self._is_in_head = False
+        self._wait_for("body")
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        super().on_message_complete()
+        self._wait_for("idle" if self.cycle.response_complete else None)
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self.transport.is_closing():
+            self._open.begin("reader", self)  # closed once the rest is read
+        elif self._wait is None and not self.pipeline and self.cycle.response_complete:
+            self._wait_for("head" if self._is_in_head else "idle")
+
+    def pause_writing(self) -> None:
+        self._open.begin("reader", self)
+        super().pause_writing()
+
+    def resume_writing(self) -> None:
+        self._open.end("reader", self)
+        super().resume_writing()
+
+    def _end_waits(self) -> None:
+        self._wait_for(None)
+        self._open.end("reader", self)
+
+    def _wait_for(self, wait: Wait | None) -> None:
+        if self._wait is not None:
+            self._open.end(self._wait, self)
+        self._wait = wait
+        if wait is not None:
+            self._open.begin(wait, self)
+
+
+def _as_bytes(error: DragomanError) -> bytes:
+    response = problem(error)
+    head = b"".join(b"%b: %b\r\n" % header for header in response.raw_headers)
+    return b"%b%bconnection: close\r\n\r\n%b" % (STATUS_LINE[response.status_code], head, response.body)
+
+
+class HttpServer(uvicorn.Server):
+    """Serves an app within limits. Owns its connections, not what it listens on."""
+
+    def __init__(self, app: ASGIApp, limits: ConnectionLimits, last_requests: float) -> None:
+        self._open = OpenConnections(limits)
+        protocol: Any = partial(HttpConnection, self._open)
+        super().__init__(
+            uvicorn.Config(
+                app,
+                http=protocol,
+                ws="none",
+                loop="asyncio",
+                lifespan="off",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                date_header=False,
+                proxy_headers=False,
+                backlog=_ACCEPTED_AT_ONCE,
+                timeout_keep_alive=int(KEEP_ALIVE),
+                timeout_graceful_shutdown=int(last_requests),
+            )
+        )
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        for listener in sockets or ():
+            listener.listen(_BACKLOG)  # asyncio has just made it as short as what is accepted at once
+
+    async def on_tick(self, counter: int) -> bool:
+        self._open.close_late()
+        return await super().on_tick(counter)
+
+
+def listening_socket(
+    family: socket.AddressFamily, address: tuple[str, int], vanished: float
+) -> socket.socket:
+    """A client that has `vanished` for so many seconds, without a word, is taken for gone."""
+    # Said to be TCP in so many words: asyncio turns Nagle's delay off only then, and it costs 40 ms a call.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        if sys.platform == "linux":
+            listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(vanished * 1000))
+        listener.bind(address)
+        listener.listen(_BACKLOG)
+    except OSError:
+        listener.close()
+        raise
+    return listener
