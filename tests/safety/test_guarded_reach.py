@@ -18,8 +18,10 @@ from dragoman import Hub
 from dragoman.errors import DragomanError, InvalidConfig
 from dragoman.hub.connector_settings import AuthSettings
 from dragoman.scope import Caller
+from dragoman.settings import Settings
 from patience import patient
 from servers.hubs import open_hub
+from store.memory_store import memory_store
 
 pytestmark = pytest.mark.anyio
 TEAM: dict[str, Any] = {"multi_user": True, "allowed_networks": (f"{ALLOWED}/32",)}
@@ -69,6 +71,11 @@ async def by_server(hub: Hub, lure: Lure, caller: Caller, name: str, url: str) -
 WAYS = (by_http, by_sse, by_base, by_document, by_server)
 
 
+def hub_for_hundreds(home: Path, **settings: Any) -> Hub:
+    """Where so many connectors are kept makes no difference here: in a dictionary."""
+    return Hub(Settings(home=home, **settings), store=memory_store())
+
+
 async def try_all(hub: Hub, lure: Lure, attempts: list[tuple[Attempt, str]], per_user: int = 150) -> None:
     """Many at once; a refusal is as good as a failure."""
     lure.documents["/plain/openapi.json"] = document()
@@ -93,7 +100,7 @@ def test_there_are_more_than_two_hundred_forms() -> None:
 
 @pytest.mark.parametrize("way", WAYS)
 async def test_no_form_of_an_address_gets_in(tmp_path: Path, way: Attempt) -> None:
-    async with open_lure() as (canary, lure), open_hub(tmp_path, **TEAM) as hub:
+    async with open_lure() as (canary, lure), hub_for_hundreds(tmp_path, **TEAM) as hub:
         forms = urls(canary.port)
         await try_all(hub, lure, [(way, url) for url in (forms[::3] if way is by_server else forms)])
         assert canary.hits == []
@@ -145,7 +152,7 @@ async def test_the_same_forms_do_reach_the_canary_where_everything_is_allowed(
 ) -> None:
     """So that the test above is known to see a hole."""
     open_to_all = {"multi_user": True, "allowed_networks": ("0.0.0.0/0", "::/0")}
-    async with open_lure() as (canary, lure), open_hub(tmp_path, **open_to_all) as hub:
+    async with open_lure() as (canary, lure), hub_for_hundreds(tmp_path, **open_to_all) as hub:
         some = [url for url in urls(canary.port) if url.startswith("http://127.0.0.") or ".test" in url]
         await try_all(hub, lure, [(way, url) for url in some[:40]])
         assert len(canary.hits) >= 10
@@ -194,7 +201,7 @@ async def test_a_forbidden_address_is_a_final_error_that_tells_no_address(
 
 @pytest.mark.parametrize("hops", [1, 3])
 async def test_no_redirect_leads_inside(tmp_path: Path, hops: int) -> None:
-    async with open_lure() as (canary, lure), open_hub(tmp_path, **TEAM) as hub:
+    async with open_lure() as (canary, lure), hub_for_hundreds(tmp_path, **TEAM) as hub:
         attempts: list[tuple[Attempt, str]] = []
         for status in (301, 302, 303, 307, 308):
             for place in ("127.0.0.1", "2130706433", "[::1]", "[::ffff:127.0.0.1]", "loopback.test"):
