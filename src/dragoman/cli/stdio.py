@@ -45,7 +45,10 @@ def address(view: str | None, connector: str | None) -> str:
 
 
 def _speak(settings: Settings, path: str) -> None:
-    # The whole stack: only here, so that other commands start at once.
+    service = find_service(settings)
+    if service is not None and (token := os.environ.get("DRAGOMAN_TOKEN")):
+        service = replace(service, token=token)
+    # The whole stack: only here, so that other commands start at once, and a missing service is told at once.
     import asyncio
 
     from dragoman.cli.stdio_bridge import speak
@@ -54,7 +57,4 @@ def _speak(settings: Settings, path: str) -> None:
 
     redactor = Redactor()
     configure_logging(settings.log_level, settings.log_json, redactor)
-    service = find_service(settings)
-    if service is not None and (token := os.environ.get("DRAGOMAN_TOKEN")):
-        service = replace(service, token=token)
     asyncio.run(speak(settings, service, path, redactor))
