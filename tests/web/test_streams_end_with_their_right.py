@@ -24,6 +24,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from api.live import Live, open_service
+from dragoman import Annotations
 from dragoman.console.sessions import COOKIE
 from mcp_endpoint.doors import LEGACY, META, MODERN
 from patience import PATIENCE, deadline, until
@@ -63,11 +64,13 @@ async def someone(live: Live, name: str, **key: Any) -> Someone:
     given = await made(live, "/api/keys", wish)
     bearer = {"Authorization": f"Bearer {given['key']}"}
     run = (await made(live, "/api/messages", {"text": "hold"}, **bearer))["run"]
-    names = {"run": run["id"], "thread": run["thread"]}
+    names = {"run": run["id"], "thread": run["thread"], "name": "wait_long"}
     return Someone(workspace, user, given["key"], given["id"], names)
 
 
 # How each stream is opened
+
+BODIES: dict[str, Any] = {"/api/call": {"tool": "wait_long"}, "/api/tools/{name}/call": {}}
 
 
 @asynccontextmanager
@@ -87,9 +90,11 @@ async def rest_streams(live: Live, who: Someone, stack: AsyncExitStack) -> dict[
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
             if "text/event-stream" in operation["responses"].get("200", {}).get("content", {}):
-                assert method == "get", "say here how a stream that is no GET is opened"
-                filled = path.format(**who.names)
-                streams[path] = await stack.enter_async_context(opened(live, "GET", filled, who.bearer))
+                filled = path.replace(":path}", "}").format(**who.names)
+                body = None if method == "get" else json.dumps(BODIES[path])
+                takes = {**who.bearer, "Accept": "text/event-stream", "Content-Type": "application/json"}
+                stream = opened(live, method, filled, takes, body)
+                streams[path] = await stack.enter_async_context(stream)
     return streams
 
 
@@ -201,7 +206,12 @@ async def conversations(home: Path) -> AsyncGenerator[Live]:
         await held.wait()
         yield "done"
 
+    async def wait_long() -> None:
+        """Waits until all is over."""
+        await held.wait()
+
     async with open_service(home, **SETTINGS) as live:
+        live.hub.add_tool(wait_long, annotations=Annotations(read_only=True))
         live.hub.models.register("scripted", FunctionModel(stream_function=think, model_name="scripted"))
         try:
             yield live
@@ -219,7 +229,7 @@ async def test_streams_of_every_door_end_when_their_right_does(tmp_path: Path) -
                     **await mcp_streams(live, who, stack),
                     **await console_streams(live, who, stack),
                 }
-                assert len(streams) >= 8
+                assert len(streams) >= 10
                 kept = await stack.enter_async_context(
                     opened(live, "GET", "/api/events", {"Authorization": f"Bearer {live.token}"})
                 )

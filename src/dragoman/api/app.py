@@ -85,7 +85,7 @@ class Api:
             body = await read_body(receive, self._max_body)
             if _wants_events(scope):
                 scope[STOPPING] = self._stopping
-                events = event_stream(Request(scope), hub, *read_call(hub, body).stream())
+                events = event_stream(Request(scope), *read_call(hub, body).stream())
                 await events(scope, receive, send)
                 return
             answer = await make_call(hub, body)
