@@ -210,6 +210,43 @@ async def test_servers_may_be_missing_relative_or_templated(
     assert output.result["target"] == path
 
 
+ROOT = {"url": "{root}/v4", "variables": {"root": {"default": "/r"}}}
+HOST = {"url": "https://{name}.example/v5", "variables": {"name": {"default": "shop"}}}
+
+
+@pytest.mark.parametrize(
+    ("configured", "servers", "path"),
+    [
+        # A path that the person gave is the service's, whatever the document says.
+        *(
+            ("/gate", servers, "/gate/thing")
+            for servers in ([], [{"url": "/"}], [{"url": "/v2"}], [{"url": "v3/"}], [{"url": "."}], [ROOT])
+        ),
+        ("/gate/", [{"url": "/v2"}], "/gate/thing"),
+        ("/gate/v1", [{"url": "https://shop.example/v2"}], "/gate/v1/thing"),
+        ("/gate", [HOST], "/gate/thing"),
+        # A host alone says nothing of the path.
+        ("", [], "/thing"),
+        ("", [{"url": "/"}], "/thing"),
+        ("", [{"url": "/v2"}], "/v2/thing"),
+        ("/", [{"url": "/v2/"}], "/v2/thing"),
+        ("", [{"url": "v3/"}], "/v3/thing"),
+        ("", [ROOT], "/r/v4/thing"),
+        ("", [{"url": "https://shop.example/v2"}], "/thing"),
+        ("", [HOST], "/thing"),
+    ],
+)
+async def test_the_server_that_a_person_gives_is_where_the_service_is(
+    configured: str, servers: list[Any], path: str, tmp_path: Path
+) -> None:
+    async with open_echo() as echo, open_hub(tmp_path) as hub:
+        echo.serve("/api/openapi.json", document({"/thing": {"get": operation("get")}}, servers=servers))
+        place = f"{echo.url}{configured}"
+        await hub.connectors.add("shop", kind="openapi", openapi=f"{echo.url}/api", server=place, **quick())
+        output = await hub.call("mcp_shop_get")
+    assert output.result["target"] == path, output.error
+
+
 async def test_a_service_without_an_address_says_what_to_set(tmp_path: Path) -> None:
     async with open_hub(tmp_path) as hub:
         file = tmp_path / "api.json"

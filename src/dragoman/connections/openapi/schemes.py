@@ -104,11 +104,14 @@ class ServiceServers:
 def resolved(server: str | None, base: str | None, configured: str | None) -> str | None:
     """The address that paths are added to; None when nothing says where the service is.
 
-    What is configured takes the place of an absolute address, and is what a relative one is relative to.
+    What is configured is where the service is, whatever the document says. Where it names a host and no path,
+    the path is that of the document's relative server.
     """
     if configured is not None:
         is_relative = server is not None and not urlsplit(server).netloc
-        return (urljoin(configured, server) if is_relative and server else configured).rstrip("/")
+        names_path = urlsplit(configured).path.strip("/") != ""
+        takes_path = is_relative and server and not names_path
+        return (urljoin(configured, server) if takes_path else configured).rstrip("/")
     if server is not None and urlsplit(server).netloc and urlsplit(server).scheme:
         return server.rstrip("/")
     if base is None:
