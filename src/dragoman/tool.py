@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import sha256
 from os import urandom
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, cast
 
 import orjson
 
@@ -199,13 +199,14 @@ class Elicitation:
     @classmethod
     def of(cls, params: Mapping[str, Any], connector: str, tool: str = "") -> "Elicitation":
         """From the parameters of MCP's `elicitation/create`."""
-        schema, url = params.get("requestedSchema"), params.get("url")
+        schema: Any = params.get("requestedSchema")
+        url: Any = params.get("url")
         is_url = params.get("mode") == "url" and isinstance(url, str)
         return cls(
             connector=connector,
             tool=tool,
             message=str(params.get("message") or "The server asks for input."),
-            fields=None if is_url else schema if isinstance(schema, Mapping) else {"type": "object"},
+            fields=None if is_url else cast("Schema", schema or {"type": "object"}),
             url=url if is_url else None,
         )
 

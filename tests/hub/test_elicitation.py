@@ -15,7 +15,7 @@ from dragoman import Elicitation, Hub, Progress
 from dragoman.hub.call_questions import CallbackChannel
 from dragoman.settings import Settings
 from migrated import put_sqlite
-from patience import deadline, patient
+from patience import deadline, give_time, patient
 from servers.hubs import open_hub, quick, until
 from servers.processes import HERE, HttpProcess, stdio
 
@@ -32,6 +32,15 @@ async def asked_hub(home: Path, answer: Any) -> AsyncGenerator[Hub]:
     put_sqlite(home / "dragoman.db")
     async with Hub(Settings(home=home), on_elicitation=answer) as hub:
         yield hub
+
+
+def saying(answer: Any) -> Any:
+    """A function that always answers so."""
+
+    def answered(asked: Elicitation) -> Any:
+        return answer
+
+    return answered
 
 
 async def capabilities(hub: Hub, **how: Any) -> Any:
@@ -87,9 +96,9 @@ async def test_an_answer_that_was_not_asked_for_never_leaves(tmp_path: Path) -> 
             raise RuntimeError("hunter2")
 
         answers: list[tuple[Any, str]] = [
-            (lambda asked: {"name": 7}, "must be text"),
-            (lambda asked: {}, "'name' is missing"),
-            (lambda asked: 7, "failed: TypeError"),
+            (saying({"name": 7}), "must be text"),
+            (saying({}), "'name' is missing"),
+            (saying(7), "failed: TypeError"),
             (breaks, "failed: RuntimeError"),
         ]
         for answer, why in answers:
@@ -111,7 +120,7 @@ async def test_where_nobody_can_be_asked_the_server_is_not_told_that_somebody_ca
             unasked = await hub.call(MODERN, {})
             assert "nobody can be asked" in unasked.metadata.warnings[0]
             # The first caller who can be asked has the connection opened anew.
-            assert "elicitation" in await capabilities(hub, on_elicitation=lambda asked: None)
+            assert "elicitation" in await capabilities(hub, on_elicitation=saying(None))
             assert "elicitation" in await capabilities(hub)
             silent = await hub.call("mcp_old_rename", {"old": "bob"})
             assert silent.result == "decline"
@@ -121,7 +130,7 @@ async def test_where_nobody_can_be_asked_the_server_is_not_told_that_somebody_ca
 
 
 async def test_a_connector_may_forbid_its_server_to_ask(tmp_path: Path) -> None:
-    async with asked_hub(tmp_path, lambda asked: {"name": "Ada"}) as hub:
+    async with asked_hub(tmp_path, saying({"name": "Ada"})) as hub:
         await hub.connectors.add("old", **ASKING, **quick(client_capabilities=[]))
         assert "elicitation" not in await capabilities(hub)
         said = await hub.call("mcp_old_rename", {"old": "bob"})
@@ -283,3 +292,25 @@ async def test_a_clients_own_extensions_are_never_told_to_a_server(tmp_path: Pat
             await hub.call("mcp_a_echo", {"text": "hi"}, channel=channel)
             sent = server.seen("tools/call")[-1]["meta"]
             assert sent["io.modelcontextprotocol/clientCapabilities"] == {"elicitation": {"form": {}}}
+
+
+# Agents
+
+
+async def test_a_person_sees_which_server_asks_through_an_agent_and_their_time_is_no_latency(
+    tmp_path: Path,
+) -> None:
+    async with open_hub(tmp_path) as hub:
+        await hub.connectors.add("old", **ASKING, **quick(request_timeout=patient(2)))
+        accepted = await hub.messages.post('mcp_old_rename old=bob')
+        await until(lambda: hub.runs.questions())
+        (question,) = await hub.runs.questions()
+        assert (question.connector, question.agent) == ("old", accepted.run.agent)
+        await give_time(2.5)  # a person thinks, for longer than the server may take
+        await hub.runs.answer(question.id, {"name": "Ada"})
+        run = await hub.runs.finished(accepted.run)
+        assert "bob is Ada" in (run.answer or ""), run
+        events = (await hub.runs.view(run.id)).events
+        (finished,) = [one.data for one in events if one.kind == "call.finished"]
+        assert finished["duration_ms"] < patient(2000)
+        assert 0 < (await hub.agents.view(run.agent)).numbers.latency_ms < patient(2000)

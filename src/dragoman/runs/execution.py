@@ -64,6 +64,8 @@ class RunExecution:
         self.record = JournalRecord()
         self.is_resumed = False
         self._waits = 0
+        self._began_waiting = 0.0
+        self._waited = 0.0
         family.members.add(run.id)
         self._outcome: Mapping[str, Any] = {}
         self._grants = run.grants
@@ -188,6 +190,11 @@ class RunExecution:
     def wait(self, begins: bool) -> None:
         """A person is waited for, or no longer. The clock stands still meanwhile."""
         self._waits += 1 if begins else -1
+        now = asyncio.get_running_loop().time()
+        if begins and self._waits == 1:
+            self._began_waiting = now
+        elif self._waits == 0:
+            self._waited += now - self._began_waiting
         if begins:
             self.family.clock.pause()
         else:
@@ -358,7 +365,7 @@ class RunExecution:
         agent = (
             await self.parts.agent_directory.find(self.run.agent, self.run.caller) if self.run.agent else None
         )
-        numbers = numbers_of(self.run, own, self._outcome)
+        numbers = numbers_of(self.run, own, self._outcome, self._waited)
         if agent is None or numbers is None:
             return []
         return [AgentWorked(workspace=self.run.workspace, run=self.run.id, agent=agent.id, numbers=numbers)]

@@ -118,19 +118,21 @@ class JournaledTools(AbstractToolset[WorkContext]):
             "arguments": self._previews.arguments(arguments),
         }
         self._tell("call.started", facts)
+        observer = _JournalObserver(self, f"{self._run.id} {key}", key)
         if key in self._record.departed:
             told = ToolReply(content=_UNCERTAIN, ok=False, code="uncertain")
         else:
-            told = await self._tried(offer, arguments, key)
-        return await self._finished(offer, key, told, (monotonic() - began) * 1000)
+            told = await self._tried(offer, arguments, key, observer)
+        return await self._finished(offer, key, told, (monotonic() - began - observer.waited) * 1000)
 
-    async def _tried(self, offer: Offer, arguments: Mapping[str, Any], key: str) -> ToolReply:
-        observer = _JournalObserver(self, f"{self._run.id} {key}", key)
+    async def _tried(
+        self, offer: Offer, arguments: Mapping[str, Any], key: str, observer: "_JournalObserver"
+    ) -> ToolReply:
         try:
             if not offer.repeatable and not offer.departs_itself:
                 await observer.departs(False)
             attempt = OfferCall(key, observer)
-            channel = _RunChannel(self, self._work, attempt)
+            channel = _RunChannel(self, self._work, attempt, observer)
             return await offer.perform(arguments, replace(attempt, channel=channel))
         except DragomanError as error:
             told = worded(error.command_hint, "plain")
@@ -217,10 +219,12 @@ def _no_more(why: str) -> ToolReply:
 
 
 class _JournalObserver:
-    """Fills `CallObserver` for one call of a run."""
+    """Fills `CallObserver` for one call of a run. `waited` are the seconds that people took to answer."""
 
     def __init__(self, performance: JournaledTools, name: str, key: str) -> None:
         self.name = name
+        self.waited = 0.0
+        self._began_waiting = 0.0
         self._approval = ""
         self._performance = performance
         self._key = key
@@ -231,9 +235,11 @@ class _JournalObserver:
 
     def awaits(self, approval: str) -> None:
         self._approval = approval
+        self._began_waiting = monotonic()
         self._performance.services.awaits_approval(approval, self._key)
 
     def goes_on(self) -> None:
+        self.waited += monotonic() - self._began_waiting
         self._performance.services.has_approval(self._approval, self._key)
 
     async def departs(self, repeatable: bool) -> None:
@@ -253,11 +259,18 @@ class _RunChannel:
     admitted: AdmittedCall | None = None
     continues: AdmittedCall | None = None
 
-    def __init__(self, performance: JournaledTools, work: WorkContext, attempt: OfferCall) -> None:
+    def __init__(
+        self,
+        performance: JournaledTools,
+        work: WorkContext,
+        attempt: OfferCall,
+        observer: _JournalObserver,
+    ) -> None:
         self.capabilities: Mapping[str, Any] = {"elicitation": {"form": {}, "url": {}}}
         self._performance = performance
         self._work = work
         self._attempt = attempt
+        self._observer = observer
         self._asked = 0
 
     async def progress(self, progress: float, total: float | None, message: str | None) -> None:
@@ -270,7 +283,11 @@ class _RunChannel:
         asked = Elicitation.of(params, connector)
         self._asked += 1
         attempt = replace(self._attempt, key=f"{self._attempt.key}:asked{self._asked}")
-        answer = await self._work.services.ask_person(
-            asked.message, asked.fields, attempt, connector=connector, url=asked.url
-        )
+        began = monotonic()
+        try:
+            answer = await self._work.services.ask_person(
+                asked.message, asked.fields, attempt, connector=connector, url=asked.url
+            )
+        finally:
+            self._observer.waited += monotonic() - began
         return asked.accepted(answer)

@@ -84,15 +84,19 @@ def said(run: Run, author: Any, text: str, details: Mapping[str, Any]) -> Messag
     )
 
 
-def numbers_of(run: Run, own: RunUsage, outcome: Mapping[str, Any]) -> AgentNumbers | None:
-    """What a run adds to those of its agent: what it used itself, without its child runs."""
+def numbers_of(run: Run, own: RunUsage, outcome: Mapping[str, Any], waited: float) -> AgentNumbers | None:
+    """What a run adds to those of its agent: what it used itself, without its child runs.
+
+    `waited` are the seconds that people took to answer: no part of its time.
+    """
     if run.started_at is None or run.finished_at is None:
         return None
+    seconds = (run.finished_at - run.started_at).total_seconds() - waited
     return AgentNumbers(
         runs=1,
         errors=int(run.status == "failed" or all_failed(outcome)),
         calls=own.calls,
-        milliseconds=(run.finished_at - run.started_at).total_seconds() * 1000,
+        milliseconds=max(0.0, seconds) * 1000,
         input_tokens=own.input_tokens,
         output_tokens=own.output_tokens,
         cost=own.cost,
