@@ -302,7 +302,7 @@ async def test_a_person_sees_which_server_asks_through_an_agent_and_their_time_i
 ) -> None:
     async with open_hub(tmp_path) as hub:
         await hub.connectors.add("old", **ASKING, **quick(request_timeout=patient(2)))
-        accepted = await hub.messages.post('mcp_old_rename old=bob')
+        accepted = await hub.messages.post("mcp_old_rename old=bob")
         await until(lambda: hub.runs.questions())
         (question,) = await hub.runs.questions()
         assert (question.connector, question.agent) == ("old", accepted.run.agent)
