@@ -1,7 +1,7 @@
-"""Servers of MCP over HTTP that mean harm, one kind each. Run as a process, without site-packages.
+"""Servers of MCP over HTTP that mean harm, one kind each. Run as a process.
 
-`GET /control` tells how many bytes were sent and how many answers are under way. `--port-file` is written
-once it listens.
+A gzip bomb lies under `/bomb`. `GET /control` tells how many bytes were sent, how many answers are under way,
+and what was asked. `--port-file` is written once it listens.
 """
 
 import argparse
@@ -104,6 +104,9 @@ class Server:
 
     def standing(self, resumed: bool) -> Answer:
         return 405, {}, whole()
+
+    def answered(self) -> None:
+        """We answered a request of the server's."""
 
 
 class EndlessComments(Server):
@@ -217,8 +220,30 @@ class ReconnectStorm(Server):
         return 200, _STREAM, whole(b"id: 1\nretry: 1\ndata:\n\n")
 
 
+class AsksBack(Server):
+    """No harm at all, and no standing stream: what it wants to know it asks on the stream of the call."""
+
+    def __init__(self) -> None:
+        self.was_answered = asyncio.Event()
+
+    def called(self, request_id: Any, text: str) -> Answer:
+        message = {"jsonrpc": "2.0", "id": request_id, "result": result(text)}
+
+        async def asked() -> Body:
+            yield event({"jsonrpc": "2.0", "id": "back", "method": "ping"})
+            await self.was_answered.wait()
+            if text == "never":
+                await asyncio.Event().wait()
+            yield event(message)
+
+        return 200, _STREAM, asked()
+
+    def answered(self) -> None:
+        self.was_answered.set()
+
+
 KINDS: dict[str, Callable[[], Server]] = {
-    "harmless": Server,
+    "asks-back": AsksBack,
     "endless-comments": EndlessComments,
     "endless-events": EndlessEvents,
     "slow-drip": SlowDrip,
@@ -272,6 +297,8 @@ class Listener:
         if path == "/control":
             facts = {"sent": self.sent, "open": self.open, "requests": self.requests}
             return 200, _JSON, whole(json.dumps(facts).encode())
+        if path.startswith("/bomb"):
+            return 200, {**_JSON, "Content-Encoding": "gzip"}, swollen(31)
         message: Message = json.loads(body) if body else {}
         method = message.get("method", "answer" if body else "")
         if len(self.requests) < 1000:
@@ -284,6 +311,8 @@ class Listener:
 
     def _replied(self, message: Message, method: str) -> Answer:
         request_id = message.get("id")
+        if method == "answer":
+            self._server.answered()
         if request_id is None or method == "answer":
             return 202, {}, whole()
         if method == "tools/call":

@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ KINDS: dict[str, tuple[set[str], dict[str, Any]]] = {
     "deflate-bomb": ({"protocol_fault"}, {}),
     "brotli-bomb": ({"protocol_fault", "unreachable"}, {}),
     "header-flood": ({"protocol_fault", "unreachable"}, {}),
-    "endless-continue": ({"protocol_fault", "unreachable", "timeout"}, {}),
+    "endless-continue": ({"unreachable"}, {}),
     "many-tools": (set(), {"max_tools": 500, "max_message_bytes": 64 * MEGABYTE}),
     "notification-storm": (set(), {}),
     "request-storm": (set(), {}),
@@ -111,3 +112,73 @@ async def test_an_error_for_another_request_is_no_answer(tmp_path: Path) -> None
             assert output.error.code == "protocol_fault"
             assert "another request" in output.error.message
             assert output.metadata.attempts == 3, "it was tried three times, and says so"
+
+
+async def test_a_server_without_a_standing_stream_has_a_full_session(tmp_path: Path) -> None:
+    with hostile(tmp_path, "asks-back") as server:
+        async with open_hub(tmp_path) as hub:
+            await hub.connectors.add("good", url=server.url, **quick())
+            output = await hub.call("mcp_good_echo", {"text": "asked and answered"})
+            assert output.result == "asked and answered", output.error
+            output = await hub.call("mcp_good_echo", {"text": "never"}, timeout=0.3)
+            assert output.error is not None
+            assert output.error.code == "timeout"
+
+            def seen() -> list[dict[str, str]]:
+                return server.state()["requests"]
+
+            await until(lambda: "notifications/cancelled" in [request["method"] for request in seen()])
+            await hub.connectors.remove("good")
+            await until(lambda: seen()[-1]["verb"] == "DELETE")
+            methods = [request["method"] for request in seen()]
+            later = seen()[methods.index("initialize") + 1 :]
+            assert {request["verb"] for request in later} == {"POST", "GET", "DELETE"}
+            assert {request["version"] for request in later} == {"2025-11-25"}
+
+
+STDIO = {
+    "lines": "while True: out.write(b'{\\n' * 1000)",
+    "blank-lines": "while True: out.write(b'\\n' * 1000)",
+    "long-line": "while True: out.write(b'x' * 65536)",
+    "nesting": "out.write(b'[' * 100_000 + b']' * 100_000 + b'\\n'); out.flush(); read()",
+    "batches": "out.write(b'[' + b'1,' * 400_000 + b'1]\\n'); out.flush(); read()",
+    "errors": "while True: sys.stderr.buffer.write(b'oh\\n' * 1000)",
+}
+
+
+@pytest.mark.parametrize("kind", STDIO)
+async def test_a_flooding_program_harms_nobody_and_can_be_switched_off(tmp_path: Path, kind: str) -> None:
+    program = f"import sys; out = sys.stdout.buffer; read = sys.stdin.buffer.read\n{STDIO[kind]}"
+    facts = quick(connect_timeout=patient(2), max_message_bytes=MEGABYTE)
+    async with open_hub(tmp_path) as hub:
+        await hub.connectors.add("good", **stdio(), **quick())
+        before = memory()
+        adding = asyncio.ensure_future(
+            hub.connectors.add("bad", command=sys.executable, args=["-S", "-E", "-c", program], **facts)
+        )
+        for number in range(20):
+            assert (await hub.call("mcp_good_echo", {"text": f"{number}"})).ok
+        status = (await adding).status
+        assert status.cause, status
+        assert kind == "errors" or "did not answer" not in status.cause, (
+            "it is cut off before its time is over"
+        )
+        async with deadline(2):
+            await hub.connectors.disable("bad")
+        assert (await hub.call("mcp_good_echo", {"text": "after"})).ok
+        assert memory() - before < 100 * MEGABYTE
+
+
+async def test_a_call_under_way_does_not_hold_up_who_disables_its_connector(tmp_path: Path) -> None:
+    async with open_hub(tmp_path) as hub:
+        await hub.connectors.add("slow", **stdio(), **quick(request_timeout=patient(10)))
+        call = asyncio.ensure_future(hub.call("mcp_slow_sleep", {"seconds": 2}))
+
+        async def is_under_way() -> bool:
+            return (await hub.connectors.get("slow")).status.in_flight == 1
+
+        await until(is_under_way)
+        async with deadline(2):
+            await hub.connectors.disable("slow")
+        assert not call.done()
+        assert (await call).ok, "it finishes in the background"

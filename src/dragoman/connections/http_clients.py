@@ -1,17 +1,22 @@
 """How far a connector may reach: the HTTP clients of all connectors, and the addresses open to each."""
 
+import asyncio
 import os
 import socket
 from collections.abc import Iterable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from functools import partial
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Any, Self
 
 import aiohttp
+from aiohttp.client_proto import ResponseHandler
 
 from dragoman.connector import Connector
 from dragoman.errors import InvalidConfig
+
+_LARGEST_HEAD = 512 * 1024  # a body may begin in the piece that ends its headers
 
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
@@ -160,7 +165,28 @@ class HttpClients:
         return socket.socket(family, kind, protocol)
 
 
+class _LimitedHead(ResponseHandler):
+    """An answer must begin at some point: interim answers and headers are counted until its body does."""
+
+    _size = 0
+
+    def set_response_params(self, **facts: Any) -> None:
+        self._size = 0
+        super().set_response_params(**facts)
+
+    def data_received(self, data: bytes) -> None:
+        if self._payload is None or self._payload.is_eof():
+            self._size += len(data)
+        if self._size <= _LARGEST_HEAD:
+            super().data_received(data)
+        elif self.transport is not None:
+            self.set_exception(aiohttp.ServerDisconnectedError("the server sent headers without end"))
+            self.transport.abort()
+
+
 def _client(connector: aiohttp.TCPConnector) -> aiohttp.ClientSession:
+    # aiohttp has no other way to look at what comes before an answer begins.
+    connector._factory = partial(_LimitedHead, loop=asyncio.get_running_loop())  # pyright: ignore[reportPrivateUsage]
     return aiohttp.ClientSession(
         connector=connector,
         cookie_jar=aiohttp.DummyCookieJar(),  # a cookie kept for one user must never reach another

@@ -1,7 +1,7 @@
 """Hears from connections; tells events, numbers and the catalog. Fills `ConnectionObserver`.
 
 Refreshes run in the background, one at a time per connector: a server that announces a hundred changes
-is listed twice at most.
+is listed twice at most, and one that never stops is listed for a fifth of the time.
 """
 
 import asyncio
@@ -23,6 +23,7 @@ from dragoman.telemetry.redaction import Redactor
 log = get_logger()
 
 PATIENCE = 1.0  # seconds that somebody who is about to use tools waits for a list that has changed
+_REST, _LONGEST_REST = 4.0, 10.0  # so much longer than it took to list them, tools are not listed again
 
 Relist = Callable[[Connector, str], Awaitable[object]]
 
@@ -116,8 +117,10 @@ class ConnectionWatcher:
         self._tasks.start(self._refresh(known, identity), f"refresh of {connector.slug}")
 
     async def _refresh(self, connector: Connector, identity: str) -> None:
+        loop = asyncio.get_running_loop()
         try:
             while True:
+                started = loop.time()
                 self._again.discard(connector.id)
                 assert self._relist is not None
                 try:
@@ -129,8 +132,14 @@ class ConnectionWatcher:
                         cause=self._redactor.clean(error.message),
                     )
                 if connector.id not in self._again:
+                    self._ring(connector)
+                await asyncio.sleep(min(_REST * (loop.time() - started), _LONGEST_REST))
+                if connector.id not in self._again:
                     return
         finally:
             self._running.discard(connector.id)
-            if bell := self._announced.pop(connector.id, None):
-                bell.set()
+            self._ring(connector)
+
+    def _ring(self, connector: Connector) -> None:
+        if bell := self._announced.pop(connector.id, None):
+            bell.set()
