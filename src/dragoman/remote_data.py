@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 MAX_DEPTH = 128  # levels of lists and objects: more than results and schemas have, less than code can follow
 _WRITABLE_DEPTH = 254  # orjson's own limit when it writes
 _PIECE = 32 * 1024
+_SMALL, _PAUSE = 1024 * 1024, 0.002
 
 
 class BodyTooLarge(ValueError):
@@ -46,16 +47,18 @@ async def read_body(response: "aiohttp.ClientResponse", limit: int) -> bytes:
 async def body_pieces(response: "aiohttp.ClientResponse") -> AsyncGenerator[bytes]:
     """A body as it comes, in pieces of a size that one turn of the event loop can take.
 
-    Everybody else has a turn between two of them: what is already there, or swells out of a few compressed
-    bytes, would never wait by itself.
+    Everybody else has a turn between two of them, and more than one turn when the body is large: what is
+    already there, or swells out of a few compressed bytes, would never wait by itself.
     """
+    size = 0
     async for chunk in response.content.iter_any():
         for start in range(0, len(chunk), _PIECE):
             if start:
                 await asyncio.sleep(0)
             yield chunk[start : start + _PIECE]
+        size += len(chunk)
         if not response.content.at_eof():
-            await asyncio.sleep(0)
+            await asyncio.sleep(_PAUSE if size > _SMALL else 0)
 
 
 def parse_json(data: bytes) -> Any:

@@ -268,6 +268,7 @@ class Listener:
 
     def __init__(self, server: Server) -> None:
         self._server = server
+        self._tools = json.dumps(server.listed()).encode()
         self.sent = 0
         self.open = 0
         self.requests: list[dict[str, str]] = []
@@ -325,7 +326,8 @@ class Listener:
             }
             return 200, {**_JSON, "Mcp-Session-Id": "one"}, whole(_encoded(request_id, result=facts))
         if method == "tools/list":
-            return 200, _JSON, whole(_encoded(request_id, result={"tools": self._server.listed()}))
+            body = _encoded(request_id, result={"tools": []}).replace(b"[]", self._tools)
+            return 200, _JSON, whole(body)
         if method == "ping":
             return 200, _JSON, whole(_encoded(request_id, result={}))
         return 200, _JSON, whole(_encoded(request_id, error={"code": -32601, "message": "unknown"}))

@@ -37,6 +37,7 @@ from dragoman.errors import (
     Forbidden,
     InvalidConfig,
     NeedsAuth,
+    ProtocolFault,
     ShuttingDown,
     Timeout,
     ToolFailed,
@@ -45,6 +46,7 @@ from dragoman.errors import (
 from dragoman.tool import RawResult
 
 _SHORT_LIFE = 5.0
+_FLOOD_PAUSE = 5.0
 _FINAL = (InvalidConfig, NeedsAuth, Forbidden)
 
 
@@ -97,6 +99,7 @@ class Connection:
         self._ever_connected = False
         self._opened_at = 0.0
         self._relapses = 0
+        self._shut_until = 0.0
         self._wish = asyncio.Event()  # a caller wants a session now
         self._ready: asyncio.Future[McpSession] = asyncio.get_running_loop().create_future()
 
@@ -215,6 +218,9 @@ class Connection:
             return self._session
         if self.usage.is_closing:
             raise ShuttingDown("the connection is being closed", hint="call again")
+        if (left := self._shut_until - asyncio.get_running_loop().time()) > 0:
+            cause, hint = self._phase.cause or "the server sent too much", self._phase.hint
+            raise ProtocolFault(cause, hint=hint, cause="flooded", retry_after=left)
         self._wish.set()
         return await asyncio.shield(self._ready)
 
@@ -316,7 +322,11 @@ class Connection:
         # A session that ends as soon as it is open, again and again, is no better than none.
         failed = max(self._attempt, self._relapses - 1)
         delay = None if is_final else backoff(self.connector.configuration.reconnect, failed)
-        if self._attempt == 0 and delay is not None:
+        if error.cause == "flooded":
+            # No call brings it back sooner: it would be flooded again.
+            delay = None if delay is None else max(delay, _FLOOD_PAUSE)
+            self._shut_until = asyncio.get_running_loop().time() + (delay or _FLOOD_PAUSE)
+        elif self._attempt == 0 and delay is not None:
             self._enter("reconnecting", error, delay)  # just lost: that is no error yet, callers may wait
             return
         self._enter("needs_auth" if isinstance(error, NeedsAuth) else "error", error, delay)

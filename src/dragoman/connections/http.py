@@ -31,7 +31,7 @@ from dragoman.connections.wire import (
     request_message,
     result_of,
 )
-from dragoman.connections.wire_faults import FaultKind, WireFault, plain
+from dragoman.connections.wire_faults import FaultKind, WireFault, plain, too_large
 from dragoman.remote_data import BodyTooLarge, read_body
 
 _SESSION = "Mcp-Session-Id"
@@ -236,7 +236,7 @@ class HttpWire(Wire):
         try:
             return await read_body(response, self._limit)
         except BodyTooLarge as error:
-            raise WireFault("garbled", f"the server sent an answer of {error}") from None
+            raise too_large(f"an answer of {error}") from None
 
     async def _refuse(self, response: aiohttp.ClientResponse, request_id: RequestId | None = None) -> None:
         """Turns a status other than 200 into the fault or the error that it means."""

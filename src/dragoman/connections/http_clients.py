@@ -11,12 +11,16 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 from typing import Any, Self
 
 import aiohttp
+from aiohttp import StreamReader
 from aiohttp.client_proto import ResponseHandler
+from aiohttp.http import RawResponseMessage
 
 from dragoman.connector import Connector
 from dragoman.errors import InvalidConfig
 
-_LARGEST_HEAD = 512 * 1024  # a body may begin in the piece that ends its headers
+_LARGEST_HEAD = 512 * 1024
+_MOST_INTERIM = 16  # answers before the one that counts
+_HEAD_PIECE = 4096
 
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
@@ -169,24 +173,36 @@ class _LimitedHead(ResponseHandler):
     """An answer must begin at some point: interim answers and headers are counted until its body does."""
 
     _size = 0
+    _answers = 0
 
     def set_response_params(self, **facts: Any) -> None:
-        self._size = 0
+        self._size = self._answers = 0
         super().set_response_params(**facts)
 
+    def feed_data(self, data: tuple[RawResponseMessage, StreamReader], size: int = 0) -> None:
+        self._answers += 1
+        super().feed_data(data, size)
+
     def data_received(self, data: bytes) -> None:
-        if self._payload is None or self._payload.is_eof():
-            self._size += len(data)
-        if self._size <= _LARGEST_HEAD:
-            super().data_received(data)
-        elif self.transport is not None:
-            self.set_exception(aiohttp.ServerDisconnectedError("the server sent headers without end"))
-            self.transport.abort()
+        start = 0
+        while start < len(data) and (self._payload is None or self._payload.is_eof()):
+            piece = data[start : start + _HEAD_PIECE]
+            start += _HEAD_PIECE
+            self._size += len(piece)
+            if self._size > _LARGEST_HEAD or self._answers > _MOST_INTERIM:
+                self.set_exception(aiohttp.ServerDisconnectedError("the server sent headers without end"))
+                if self.transport is not None:
+                    self.transport.abort()
+                return
+            super().data_received(piece)
+        if start < len(data) or not data:
+            super().data_received(data[start:])
 
 
 def _client(connector: aiohttp.TCPConnector) -> aiohttp.ClientSession:
     # aiohttp has no other way to look at what comes before an answer begins.
-    connector._factory = partial(_LimitedHead, loop=asyncio.get_running_loop())  # pyright: ignore[reportPrivateUsage]
+    made = partial(_LimitedHead, loop=asyncio.get_running_loop())
+    connector._factory = made  # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue]
     return aiohttp.ClientSession(
         connector=connector,
         cookie_jar=aiohttp.DummyCookieJar(),  # a cookie kept for one user must never reach another

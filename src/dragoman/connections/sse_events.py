@@ -6,11 +6,12 @@ from dataclasses import dataclass
 
 import aiohttp
 
-from dragoman.connections.wire_faults import WireFault
+from dragoman.connections.wire_faults import too_large
 from dragoman.remote_data import body_pieces
 
 _MOST_DIGITS = 9
-_PER_TURN = 64
+_PER_TURN = 16
+_FEW_LINES, _SLICE = 256, 2048
 
 
 class EventTooLarge(Exception):
@@ -35,16 +36,21 @@ async def read_events(
     decoder = EventDecoder(limit)
     try:
         async for piece in body_pieces(response):
-            events = decoder.feed(piece)
-            if decoder.idle_lines:
-                count(0 if events else len(piece), decoder.idle_lines)
-                decoder.idle_lines = 0
-            for number, event in enumerate(events, 1):
-                yield event
-                if number % _PER_TURN == 0:
+            is_whole = piece.count(b"\n") + piece.count(b"\r") <= _FEW_LINES
+            for start in range(0, len(piece), len(piece) if is_whole else _SLICE):
+                part = piece if is_whole else piece[start : start + _SLICE]
+                events = decoder.feed(part)
+                if decoder.idle_lines:
+                    count(0 if events else len(part), decoder.idle_lines)
+                    decoder.idle_lines = 0
+                for number, event in enumerate(events, 1):
+                    yield event
+                    if number % _PER_TURN == 0:
+                        await asyncio.sleep(0)
+                if not is_whole:
                     await asyncio.sleep(0)
     except EventTooLarge:
-        raise WireFault("garbled", f"the server sent an event of more than {limit:,} bytes") from None
+        raise too_large(f"an event of more than {limit:,} bytes") from None
 
 
 class EventDecoder:

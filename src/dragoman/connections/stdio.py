@@ -9,7 +9,7 @@ from mcp_types import RequestId
 from dragoman.connections.inbound_rate import WireLimits
 from dragoman.connections.process import ServerProcess, spawn
 from dragoman.connections.wire import DuplexWire, Message, encode
-from dragoman.connections.wire_faults import WireFault
+from dragoman.connections.wire_faults import WireFault, too_large
 from dragoman.connector import Configuration
 
 _DRAIN_AFTER_EXIT = 0.2
@@ -66,7 +66,7 @@ class StdioWire(DuplexWire):
                 self._count(1)
 
     def _too_long(self) -> None:
-        self.lose(WireFault("garbled", f"the server sent a message of more than {self._limit:,} bytes"))
+        self.lose(too_large(f"a message of more than {self._limit:,} bytes"))
 
     def _forget_request(self, request_id: RequestId) -> None:
         if self._fault is None:

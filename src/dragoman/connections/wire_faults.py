@@ -46,6 +46,7 @@ FaultKind = Literal[
     "server_error",
     "garbled",  # an answer came, and nobody can read it
     "no_result",  # an answer came that can be read and is no result
+    "too_large",  # one message is larger than it may be
     "flooded",  # the server sends more than it may
 ]
 
@@ -68,6 +69,7 @@ _ERRORS: dict[FaultKind, Callable[..., DragomanError]] = {
     "server_error": ServerError,
     "garbled": ProtocolFault,
     "no_result": ProtocolFault,
+    "too_large": ProtocolFault,
     "flooded": ProtocolFault,
 }
 
@@ -81,8 +83,14 @@ _HINTS: dict[FaultKind, str] = {
     "server_error": "the fault is the server's; its log should say more",
     "garbled": "the server does not speak MCP correctly; its log should say more",
     "no_result": "the server answered with something else than the tool's result; its log should say more",
+    "too_large": "ask for less, or raise max_message_bytes",
     "flooded": "raise max_messages_per_second or max_bytes_per_second if the server is meant to send so much",
 }
+
+
+def too_large(what: str) -> "WireFault":
+    """Asked again, a server would send it again."""
+    return WireFault("too_large", f"the server sent {what}")
 
 
 class WireFault(Exception):
