@@ -15,6 +15,7 @@ from dragoman.agents.models import Models
 from dragoman.errors import Conflict, DragomanError, InvalidArguments, InvalidConfig, InvalidName, NotFound
 from dragoman.run import Message, Question, Run
 from dragoman.settings import Settings
+from dragoman.store import open_store
 from patience import patient
 from servers.scenarios import Reply, Turn
 from servers.scripted_hubs import CLAUDE, MODEL, calls, open_scripted, scripted
@@ -122,7 +123,7 @@ async def test_whatever_a_provider_does_the_next_message_works(tmp_path: Path, m
         for word, (fault, code) in FAULTS.items():
             server.plan(*[fault] * 4)  # their SDKs may try again
             run = await hub.ask(f"now {word}", thread=thread)
-            server._planned.clear()
+            server.forget_plan()
             assert (run.status, _code(run)) == ("failed", code), (word, run.error)
             said = (await hub.messages.list(thread))[-1]
             assert said.author == "system"
@@ -145,11 +146,11 @@ async def test_a_provider_that_is_down_or_slow_is_given_up_and_comes_back(tmp_pa
                 server.plan(*[Reply(text="late", delay=patient(5))] * 4)
                 run = await hub.messages.ask("hello", options={"model": "slow"})
                 assert (run.status, _code(run)) == ("failed", "model_timeout"), run.error
-                server._planned.clear()
+                server.forget_plan()
             server.plan(*[Reply(status=503, text="overloaded")] * 4)
             run = await hub.ask("hello", thread=run.thread)
             assert (run.status, _code(run)) == ("failed", "model_unavailable")
-            server._planned.clear()
+            server.forget_plan()
             assert (await hub.ask("hello", thread=run.thread)).answer == "I heard: hello"
     async with Hub(Settings(home=tmp_path, model="openai-chat:gone")) as hub:
         down = Models(
@@ -184,7 +185,7 @@ async def test_by_rest_the_same_is_a_problem_or_a_failed_run(tmp_path: Path, dat
         for word, (fault, code) in FAULTS.items():
             server.plan(*[fault] * 4)
             run = (await live.ask("POST", here, {"text": word})).value["run"]
-            server._planned.clear()
+            server.forget_plan()
             assert (run["status"], run["error"]["code"]) == ("failed", code)
             assert run["error"]["hint"]
         assert (await live.ask("POST", here, {"text": "still there?"})).value["run"]["status"] == "done"
@@ -221,9 +222,11 @@ async def test_only_a_person_answers_and_only_in_time(tmp_path: Path, database_u
             workspace=question.workspace, user=question.user, thread=run.thread, author="person", text="x"
         )
         before = len(await hub.messages.list(run.thread))
-        assert await hub._runtime.store.runs.answer_by(message, question.id, late) is None
+        async with open_store(hub.settings.store_url) as store:
+            assert await store.runs.answer_by(message, question.id, late) is None
         assert len(await hub.messages.list(run.thread)) == before
-        await hub._runtime.store.runs.close_questions(run.workspace, run.id, "expired")
+        async with open_store(hub.settings.store_url) as store:
+            await store.runs.close_questions(run.workspace, run.id, "expired")
         later = await hub.messages.post("green", thread=run.thread)
         assert later.run.id != run.id
         assert (await hub.runs.finished(later.run)).answer == "green: []"

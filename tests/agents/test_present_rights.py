@@ -41,10 +41,12 @@ async def test_what_was_taken_from_a_user_is_taken_from_their_runs(tmp_path: Pat
         hub.models.register("listening", FunctionModel(stream_function=listen))
         hub.tool(name="count_cakes", annotations=Annotations(read_only=True))(cakes)
         assert (await hub.acting_for(ANN).ask("how many?")).status == "done"
-        await hub._runtime.store.people.put_user(replace(ann, capabilities=frozenset({"mcp_other"})))
+        async with open_store(hub.settings.store_url) as store:
+            await store.people.put_user(replace(ann, capabilities=frozenset({"mcp_other"})))
         hub.authenticator.forget("north", "ann")
         assert (await hub.acting_for(ANN).ask("how many?")).status == "done"
-        await hub._runtime.store.people.put_user(replace(ann, is_active=False))
+        async with open_store(hub.settings.store_url) as store:
+            await store.people.put_user(replace(ann, is_active=False))
         hub.authenticator.forget("north", "ann")
         gone = await hub.acting_for(ANN).ask("how many?")
     assert ["count_cakes" in names for names in offered] == [True, False]

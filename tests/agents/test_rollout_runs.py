@@ -13,6 +13,7 @@ from dragoman import Caller, Hub
 from dragoman.errors import Denied, NotFound
 from dragoman.events import Event
 from dragoman.settings import Settings
+from dragoman.store import open_store
 from dragoman.store.records import RolloutSample
 from patience import patient
 from servers.hubs import until
@@ -23,21 +24,22 @@ ADA = Caller(user="ada")
 
 async def inject(hub: Hub, arm: str, runs: int, *, errors: int = 0, milliseconds: float = 100.0) -> None:
     """Finished runs of one arm, as they would be counted."""
-    start = len(await hub._runtime.store.rollout.samples(datetime(2020, 1, 1, tzinfo=UTC)))
-    for number in range(runs):
-        await hub._runtime.store.rollout.add(
-            RolloutSample(
-                run=f"run_{start + number}",
-                workspace="local",
-                user="ada",
-                arm=arm,
-                ok=number >= errors,
-                milliseconds=milliseconds,
-                tokens=100,
-                cost=0.01,
-                at=datetime.now(UTC),
+    async with open_store(hub.settings.store_url) as store:
+        start = len(await store.rollout.samples(datetime(2020, 1, 1, tzinfo=UTC)))
+        for number in range(runs):
+            await store.rollout.add(
+                RolloutSample(
+                    run=f"run_{start + number}",
+                    workspace="local",
+                    user="ada",
+                    arm=arm,
+                    ok=number >= errors,
+                    milliseconds=milliseconds,
+                    tokens=100,
+                    cost=0.01,
+                    at=datetime.now(UTC),
+                )
             )
-        )
 
 
 async def test_errors_and_then_latency_switch_the_arm_off_and_it_stays_off(

@@ -7,6 +7,7 @@ import pytest
 from live import Live
 from scripted import open_conversations
 
+from dragoman.store import open_store
 from servers.hubs import until
 
 pytestmark = pytest.mark.anyio
@@ -251,7 +252,8 @@ async def test_an_answer_must_fit_the_fields_that_a_tool_asked_for(tmp_path: Pat
             fields=fields,
             expires_at=datetime.now(UTC) + timedelta(hours=1),
         )
-        await live.hub._runtime.store.runs.ask(question)
+        async with open_store(live.hub.settings.store_url) as store:
+            await store.runs.ask(question)
         for answer in ("three", {"size": "three"}, {}):
             refused = await live.ask("POST", "/api/questions/qst_1", {"answer": answer})
             assert (refused.status, refused.value["code"]) == (422, "invalid_arguments"), answer

@@ -171,12 +171,14 @@ async def test_what_is_left_after_forgetting_still_verifies(settings: Settings, 
     async with open_store(database_url) as store:
         fourth = (await store.audit.read("acme"))[3]
     async with Hub(settings) as hub:
-        assert await forget_entries(hub._runtime.store.audit, fourth.time) == 3
+        async with open_store(hub.settings.store_url) as store:
+            assert await forget_entries(store.audit, fourth.time) == 3
         verdict = await hub.acting_for(ADMIN).audit.verify()
         assert (verdict.is_whole, verdict.count, verdict.number) == (True, 3, 6)
         await hub.acting_for(ADA).call("absent")
         assert (await hub.acting_for(ADMIN).audit.verify()).number == 7
-        assert await forget_entries(hub._runtime.store.audit, datetime.now(UTC) + timedelta(days=1)) == 4
+        async with open_store(hub.settings.store_url) as store:
+            assert await forget_entries(store.audit, datetime.now(UTC) + timedelta(days=1)) == 4
         verdict = await hub.acting_for(ADMIN).audit.verify()
         assert (verdict.is_whole, verdict.count, verdict.number) == (True, 0, 7)
         await hub.acting_for(ADA).call("absent")

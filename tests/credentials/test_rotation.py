@@ -9,6 +9,7 @@ import pytest
 
 from dragoman import Caller, Hub, Settings
 from dragoman.errors import Denied, KeyFault
+from dragoman.store import open_store
 from servers.hubs import open_hub, quick
 from servers.processes import HERE
 
@@ -39,7 +40,8 @@ async def test_a_rotation_seals_everything_anew_and_the_old_key_may_go(
         kept = tmp_path / f"key.{rotation.older[0]}"
         assert kept.read_bytes() == before
         assert kept.stat().st_mode & 0o777 == settings.key_file.stat().st_mode & 0o777 == 0o600
-        assert await hub._runtime.store.connectors.key_ids() == {rotation.key_id}
+        async with open_store(hub.settings.store_url) as store:
+            assert await store.connectors.key_ids() == {rotation.key_id}
         assert await seen(hub) == CANARY
     async with Hub(settings) as hub:
         assert (await hub.credentials.rotate(forget_old=True)).forgotten == rotation.older
@@ -61,7 +63,8 @@ async def test_a_rotation_that_was_interrupted_is_finished(tmp_path: Path, datab
             await hub.credentials.rotate(forget_old=True)
         rotation = await hub.credentials.rotate()
         assert (rotation.is_new, rotation.resealed) == (False, 251)
-        assert len(await hub._runtime.store.connectors.key_ids()) == 1
+        async with open_store(hub.settings.store_url) as store:
+            assert len(await store.connectors.key_ids()) == 1
 
 
 async def test_another_process_sees_the_new_key(tmp_path: Path, sqlite_url: str) -> None:

@@ -13,6 +13,7 @@ from dragoman.errors import Conflict, Denied, InvalidArguments, InvalidConfig, N
 from dragoman.identity.keys import hash_of, make_key
 from dragoman.people import ApiKey, User, UserLimits
 from dragoman.scope import LOCAL_CALLER
+from dragoman.store import open_store
 from patience import give_time, patient
 from servers.hubs import QUICK, open_hub, until
 from servers.processes import stdio
@@ -70,13 +71,13 @@ async def test_whatever_is_wrong_with_a_key_it_is_refused_in_the_same_words(
 ) -> None:
     async with open_hub(tmp_path, database_url=database_url) as hub:
         ada, key = await joined(hub, "ada")
-        rows = hub._runtime.store.people
         over = datetime.now(UTC) - timedelta(seconds=1)
         words = {await refused(hub, wrong) for wrong in ("", "drk_", "garbage", "drg_x", make_key(), "a.b.c")}
         for change in ({"expires_at": over}, {"revoked_at": over}):
             plain = make_key()
             facts: Any = {"id": plain[:12], "hash": hash_of(plain), "hint": plain[:8], **change}
-            await rows.put_key(ApiKey(workspace="local", user=ada.id, name="x", **facts))
+            async with open_store(hub.settings.store_url) as store:
+                await store.people.put_key(ApiKey(workspace="local", user=ada.id, name="x", **facts))
             words.add(await refused(hub, plain))
         assert await caller_of(hub, key)
         await hub.people.update_user(ada.id, is_active=False)
@@ -306,8 +307,9 @@ async def test_a_removed_user_lets_calls_under_way_finish_and_takes_all_along(
             assert not any(call.done() for call in calls)
         assert [call.result().ok for call in calls] == [True, True]
         await until(lambda: not any(ada.id in link.identity for link in hub.links()))
-        assert [one.slug for one in await hub._runtime.store.connectors.list()] == ["team"]
-        assert await hub._runtime.store.people.keys("local", ada.id) == []
+        async with open_store(hub.settings.store_url) as store:
+            assert [one.slug for one in await store.connectors.list()] == ["team"]
+            assert await store.people.keys("local", ada.id) == []
         assert (await hub.acting_for(caller).call("mcp_own_echo", {"text": "x"})).ok is False
 
 
@@ -323,7 +325,8 @@ async def test_a_removed_workspace_is_gone_with_its_users_and_connectors(
         await hub.people.remove_workspace("acme")
         await refused(hub, key)
         assert hub.links() == []
-        assert await hub._runtime.store.connectors.list() == []
+        async with open_store(hub.settings.store_url) as store:
+            assert await store.connectors.list() == []
         with pytest.raises(NotFound):
             await hub.people.users(acme.id)
         assert [one.id for one in await hub.people.workspaces()] == ["local"]

@@ -47,6 +47,10 @@ class ScriptedServer:
         """The next requests get these, whatever the script would say."""
         self._planned.extend(replies)
 
+    def forget_plan(self) -> None:
+        """What was planned and nobody asked for: clients try again as often as they like."""
+        self._planned.clear()
+
     async def answer(self, request: web.Request) -> web.StreamResponse:
         self.arrived.set()
         body: Json = await request.json()
