@@ -38,6 +38,10 @@ RunEventKind = Literal[
 ]
 
 
+HEARD_OTHERS = "heard_others"
+"""In the options of a run and the details of a message: more than the words of the person went into it."""
+
+
 def _now() -> datetime:
     return datetime.now(UTC)
 
@@ -59,6 +63,11 @@ class Message:
     run: str | None = None
     details: Mapping[str, Any] = field(default_factory=dict[str, Any])
     created_at: datetime = field(default_factory=_now)
+
+    @property
+    def is_of_others(self) -> bool:
+        """Whether it may hold more than the person's own words. What an older message does not tell, does."""
+        return bool(self.details.get(HEARD_OTHERS, self.author != "person"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

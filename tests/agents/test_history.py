@@ -1,6 +1,7 @@
 """What an agent still knows of a thread: its own results in full, others' words, and never too much."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -60,7 +61,7 @@ def test_own_runs_come_whole_once_and_without_news_of_tools() -> None:
     written = ModelMessagesTypeAdapter.dump_json(told).decode()
     assert [len(message.parts) for message in told] == [1, 1, 1, 1, 1]
     assert (written.count("found it"), "gone" in written) == (1, False)
-    assert "(@b said:) I see" in written
+    assert re.search(r"\(@b said:\)\\n<data (\w+)>\\nI see\\n</data \1>", written)
 
 
 def test_a_run_that_is_too_long_comes_as_the_text_that_people_saw() -> None:
@@ -124,7 +125,8 @@ async def test_in_a_thread_of_several_each_hears_the_others_as_text(tmp_path: Pa
         await hub.ask("@ann @bob go on", thread=thread)
         await hub.ask("@ann and you?", thread=thread)
         heard = json.dumps(model.requests[-1]["messages"])
-        assert heard.count("(@bob said:) bob knows bob-word") == 1
+        told = r"\(@bob said:\)\\n<data (\w+)>\\nbob knows bob-word\\n</data \1>"
+        assert len(re.findall(told, heard)) == 1
         assert heard.count("ann knows ann-word") == 2
         assert heard.count("@ann @bob go on") == 1
 

@@ -8,6 +8,7 @@ and writes what came of it to `result.json`. It knows nothing of the tests that 
 import asyncio
 import json
 import os
+import re
 import signal
 import sys
 import traceback
@@ -24,6 +25,8 @@ from dragoman.settings import Settings
 from dragoman.store.records import JournalBatch
 
 PATIENCE = 40.0
+
+_FENCE = re.compile(r"^<data \w+>\n|\n</data \w+>$")  # around what a tool gave
 
 
 def script(ledger: str) -> Any:
@@ -66,7 +69,7 @@ def _situation(messages: list[ModelMessage]) -> tuple[int, list[tuple[str, str]]
             if any(isinstance(part, UserPromptPart) for part in message.parts):
                 turn, told = 0, []
             told += [
-                (part.tool_call_id, str(part.content))
+                (part.tool_call_id, _FENCE.sub("", str(part.content)))
                 for part in message.parts
                 if isinstance(part, ToolReturnPart)
             ]

@@ -11,6 +11,7 @@ from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
 
 from dragoman import Hub
 from dragoman.settings import Settings
+from servers.scenarios import unfenced
 
 Said = str | tuple[str, dict[str, Any]]
 """Text, or a call: the tool's name and its arguments."""
@@ -44,7 +45,9 @@ def situation(messages: Sequence[ModelMessage]) -> tuple[int, list[str]]:
         else:
             if any(isinstance(part, UserPromptPart) for part in message.parts):
                 turn, told = 0, []
-            told += [str(part.content) for part in message.parts if isinstance(part, ToolReturnPart)]
+            told += [
+                unfenced(str(part.content)) for part in message.parts if isinstance(part, ToolReturnPart)
+            ]
     return turn, told
 
 

@@ -225,7 +225,17 @@ def _children(value: Any) -> list[Any]:
     return list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
 
 
+_FENCE = re.compile(r"<data (\w+)>\n(.*)\n</data \1>", re.DOTALL)
+
+
+def unfenced(text: str) -> str:
+    """As a model understands it: without the fence around what came from elsewhere."""
+    fence = _FENCE.fullmatch(text)
+    return fence[2] if fence else text
+
+
 def parsed(text: str) -> Any:
+    text = unfenced(text)
     try:
         return json.loads(text)
     except ValueError:

@@ -10,6 +10,7 @@ from dragoman.agent import Agent
 from dragoman.agents import connector_query
 from dragoman.agents.connector_choice import ConnectorChoice, choose
 from dragoman.agents.connector_query import ConnectorQuery, answered, refused
+from dragoman.agents.fences import fenced
 from dragoman.agents.offers import Offer, OfferCall, ToolReply
 from dragoman.agents.work_context import AgentDirectory, ConnectorCard, WorkContext
 from dragoman.errors import InvalidArguments
@@ -63,7 +64,8 @@ class ConnectorOffers:
             names.setdefault(tool.connector_id, []).append(tool.original_name)
         lines = "\n".join(_line(card, names.get(card.id, ())) for card in cards)
         return (
-            f"Connectors that you can hand a job to with {connector_query.NAME} (id: what, state):\n{lines}"
+            f"Connectors that you can hand a job to with {connector_query.NAME} (id: what, state):"
+            f"\n{fenced(lines)}"
         )
 
     async def _query(self, query: ConnectorQuery, attempt: OfferCall, work: WorkContext) -> dict[str, Any]:
@@ -107,8 +109,8 @@ class AgentOffers:
         others = await self._others(work)
         if not others or len(work.chain) >= DEEPEST:
             return ""
-        lines = "\n".join(f"- {one.name}: {one.description or 'no description'}" for one in others)
-        return f"Agents that you can ask with ask_agent:\n{lines}"
+        lines = "\n".join(f"- {one.name}: {_short(one.description or 'no description')}" for one in others)
+        return f"Agents that you can ask with ask_agent:\n{fenced(lines)}"
 
     async def _ask(self, arguments: Mapping[str, Any], attempt: OfferCall, work: WorkContext) -> ToolReply:
         name = str(arguments.get("agent") or "").strip().removeprefix("@")

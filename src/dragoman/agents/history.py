@@ -18,6 +18,7 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
+from dragoman.agents.fences import fenced
 from dragoman.agents.prices import window_of
 from dragoman.run import Message
 from dragoman.tokens import count_tokens
@@ -90,5 +91,5 @@ def _of_text(message: Message, agent: str) -> list[ModelMessage]:
         return [ModelResponse(parts=[TextPart(f"(Not answered: {text})")])]
     if message.author == "agent" and message.agent == agent:
         return [ModelResponse(parts=[TextPart(text)])]
-    said = text if message.author == "person" else f"(@{message.agent} said:) {text}"
+    said = text if message.author == "person" else f"(@{message.agent} said:)\n{fenced(text)}"
     return [ModelRequest(parts=[UserPromptPart(said)])]

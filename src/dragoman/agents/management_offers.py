@@ -1,6 +1,7 @@
 """How the assistant manages agents and connectors when a person asks: typed functions over the same facades.
 
-It acts for its person and with their rights. What removes or adds something for good asks first.
+It acts for its person and with their rights. What removes or adds something for good asks first; so does
+every change once the run has heard others than its person, who may want it more than the person does.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -50,6 +51,7 @@ class _Function:
     asks_first: bool = False
     repeatable: bool = True
     reads: bool = False
+    is_own_words: bool = True  # names and states, nothing that others wrote
 
 
 class ManagementOffers:
@@ -71,10 +73,11 @@ class ManagementOffers:
     def _offer(self, function: _Function, work: WorkContext) -> Offer:
         async def perform(arguments: Arguments, attempt: OfferCall) -> ToolReply:
             _check(function, arguments)
-            if function.asks_first:
-                marks = Annotations(read_only=False, destructive=True)
-                await self._management.admit(function.name, marks, arguments, work.caller, attempt)
-                await attempt.observer.departs(False)
+            if not function.reads:
+                if function.asks_first or work.has_heard_others:
+                    marks = Annotations(read_only=False, destructive=function.asks_first)
+                    await self._management.admit(function.name, marks, arguments, work.caller, attempt)
+                await attempt.observer.departs(function.repeatable)
             return ToolReply(content=await function.act(self._management, arguments, work.caller))
 
         schema = {
@@ -88,8 +91,9 @@ class ManagementOffers:
             schema=schema,
             perform=perform,
             repeatable=function.repeatable,
-            # What waits for a person first leaves only after that.
-            departs_itself=function.asks_first,
+            # What may wait for a person first leaves only after that.
+            departs_itself=not function.reads,
+            is_own_words=function.is_own_words,
             metadata={"tool": _as_tool(function, schema)},
         )
 
@@ -206,6 +210,7 @@ _FUNCTIONS = (
         properties={"connector": _text("name of a connector; leave out for all")},
         act=lambda hub, given, caller: hub.list_tools(given.get("connector") or None, caller),
         reads=True,
+        is_own_words=False,
     ),
     _Function(
         name="add_connector",
@@ -220,6 +225,7 @@ _FUNCTIONS = (
         act=lambda hub, given, caller: hub.add_connector(given, caller),
         asks_first=True,
         repeatable=False,
+        is_own_words=False,
     ),
     _Function(
         name="remove_connector",

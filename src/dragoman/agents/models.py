@@ -126,11 +126,13 @@ class Models:
         """The model with its fallbacks behind it; `InvalidConfig` says what is wrong or missing."""
         preload.load()
         opened = [self._open(name) for name in choice.names]
-        if len(opened) == 1:
+        if choice.is_offline:
             return opened[0]
         from pydantic_ai.models.fallback import FallbackModel
 
-        return FallbackModel(*opened)
+        from dragoman.agents.fenced_model import FencedModel
+
+        return FencedModel(opened[0] if len(opened) == 1 else FallbackModel(*opened))
 
     def check(self, names: str) -> None:
         """`InvalidConfig` when a model string cannot be opened. Asks no provider whether it has the model."""

@@ -40,6 +40,7 @@ class ToolReply:
     calls: int = 0  # of tools, made inside it by code
     call_id: str | None = None  # of the road, where the call took it
     contexts: tuple[CitedContext, ...] = ()
+    is_own_words: bool = False  # set by who performs
 
     @property
     def is_refused(self) -> bool:
@@ -64,7 +65,8 @@ class Offer:
     """One thing that a model may call now.
 
     `departs_itself`: the call takes the road, which tells the observer when it leaves. Otherwise one that is
-    not `repeatable` is written down before it is performed. `metadata` is for the offline
+    not `repeatable` is written down before it is performed. `is_own_words`: what it brings are words of the
+    person or names that Dragoman itself knows, nothing that others wrote. `metadata` is for the offline
     model: the `tool` that it ranks, names of things that are `known`.
     """
 
@@ -77,6 +79,7 @@ class Offer:
     connector: str | None = None
     repeatable: bool = True
     departs_itself: bool = False
+    is_own_words: bool = False
     metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 

@@ -31,6 +31,7 @@ _SCHEMA: Mapping[str, Any] = {
     "required": ["steps"],
 }
 _MOST_STEPS = 50
+ASK_PERSON = "ask_person"
 
 
 class PlanOffers:
@@ -50,7 +51,14 @@ class PlanOffers:
         )
         facts = {"tools": await work.toolbox.tools(work.caller)} if work.run.options.get("plan_only") else {}
         return [
-            Offer(name="state_plan", description=description, schema=_SCHEMA, perform=state, metadata=facts)
+            Offer(
+                name="state_plan",
+                description=description,
+                schema=_SCHEMA,
+                perform=state,
+                is_own_words=True,
+                metadata=facts,
+            )
         ]
 
     async def instructions(self, work: WorkContext) -> str:
@@ -106,11 +114,12 @@ class PersonOffers:
 
         return [
             Offer(
-                name="ask_person",
+                name=ASK_PERSON,
                 description="Asks the person you work for when a value is missing or the request is unclear."
                 " Waits for the answer. Do not ask for what the conversation already says.",
                 schema=_QUESTION_SCHEMA,
                 perform=ask,
+                is_own_words=True,
             )
         ]
 

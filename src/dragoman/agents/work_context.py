@@ -130,7 +130,12 @@ class RunServices(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class WorkContext:
-    """One run at work. `caller` is narrowed to what the agent may; `loaded` are tools found on the way."""
+    """One run at work. `caller` is narrowed to what the agent may; `loaded` are tools found on the way.
+
+    `has_heard_others`: what its model was given holds more than its person's own words (answers of tools, of
+    other agents, a file). It is in the journal, in the messages of the thread and in the options of child
+    runs, so that no restart and no delegation forgets it.
+    """
 
     run: Run
     agent: Agent
@@ -143,6 +148,7 @@ class WorkContext:
     cited: int = 0  # the number of the last context that was named
     missing: dict[str, int] = field(default_factory=dict[str, int])
     chain: tuple[str, ...] = ()
+    has_heard_others: bool = False
 
 
 class AgentDirectory(Protocol):

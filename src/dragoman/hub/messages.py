@@ -17,7 +17,7 @@ from dragoman.hub.agents import Agents
 from dragoman.hub.bound import BoundService
 from dragoman.hub.runs import Runs
 from dragoman.hub.threads import Threads
-from dragoman.run import Message, Question, Run, RunLimits, new_run_id
+from dragoman.run import HEARD_OTHERS, Message, Question, Run, RunLimits, new_run_id
 from dragoman.scope import Caller
 from dragoman.store.records import AcceptedRun
 
@@ -78,6 +78,8 @@ class Messages(BoundService):
         if thread is None:  # not before all else is right: nobody wants an empty thread
             thread = (await Threads(self._runtime, caller).create(title=_title(text))).thread.id
         run_id = new_run_id()
+        # Whoever stands between the person and us may say other words than theirs.
+        heard = {} if is_person(caller) else {HEARD_OTHERS: True}
         run = Run(
             id=run_id,
             root=run_id,
@@ -86,12 +88,13 @@ class Messages(BoundService):
             thread=thread,
             agent=target,
             request=text,
-            options={**options, **facts},
+            options={**options, **facts, **heard},
             limits=limits or self._runtime.engine.limits,
             role=caller.role,
             grants=caller.grants,
         )
-        return await self._runtime.engine.accept(run, replace(_written(text, thread, caller), run=run_id))
+        message = replace(_written(text, thread, caller), run=run_id, details=heard)
+        return await self._runtime.engine.accept(run, message)
 
     async def ask(self, text: str, **facts: Any) -> Run:
         """Posts and waits for the end: the finished run with its answer."""

@@ -19,7 +19,7 @@ from dragoman.agents.rollout import RolloutRecorder
 from dragoman.agents.work_context import AgentDirectory, DelegationResult, Toolbox, WorkContext, caller_of
 from dragoman.errors import DragomanError, LimitReached, NotFound, ShuttingDown, StoreUnavailable
 from dragoman.events import Event, Events
-from dragoman.run import Message, Run, RunEventKind, RunStatus, RunUsage, Step, new_run_id
+from dragoman.run import HEARD_OTHERS, Message, Run, RunEventKind, RunStatus, RunUsage, Step, new_run_id
 from dragoman.runs.journal import Journal
 from dragoman.runs.journal_record import RESUMED, JournalRecord
 from dragoman.runs.loop import AgentLoop
@@ -68,6 +68,7 @@ class RunExecution:
         self._waited = 0.0
         family.members.add(run.id)
         self._outcome: Mapping[str, Any] = {}
+        self._work: WorkContext | None = None
         self._grants = run.grants
 
     async def execute(self) -> Run:
@@ -157,7 +158,7 @@ class RunExecution:
                 error=None,
                 model=None,
                 exposure=None,
-                options={**options, "chain": chain},
+                options={**options, "chain": chain, **self._heard_by_child(attempt)},
                 usage=RunUsage(),
                 worker=None,
                 lease_until=None,
@@ -273,13 +274,14 @@ class RunExecution:
             raise NotFound(
                 f"there is no agent {self.run.agent!r} at work", hint="dragoman agents list shows who is"
             )
-        work = WorkContext(
+        self._work = work = WorkContext(
             run=self.run,
             agent=agent,
             caller=caller_of(agent, caller),
             toolbox=self.parts.toolbox,
             services=self,
             chain=tuple(self.run.options.get("chain", ())),
+            has_heard_others=self._has_heard_others,
         )
         self._grants = work.caller.grants
         if agent.kind != "connector":
@@ -311,6 +313,8 @@ class RunExecution:
         own = self.record.used(self.run.model or "")
         usage = self.family.usage if self.run.is_root else own
         options = {**self.run.options, **({"outcome": self._outcome} if self._outcome else {})}
+        if self._has_heard_others:
+            options[HEARD_OTHERS] = True
         self.run = replace(
             self.run,
             status=status,
@@ -353,6 +357,18 @@ class RunExecution:
             for child in await self.parts.runs.family(root.workspace, root.id)
             if not child.is_root and not child.is_finished
         ]
+
+    @property
+    def _has_heard_others(self) -> bool:
+        if self._work is not None:
+            return self._work.has_heard_others
+        options = self.run.options
+        return bool(options.get(HEARD_OTHERS) or options.get("context")) or self.record.has_heard_others
+
+    def _heard_by_child(self, attempt: OfferCall) -> dict[str, Any]:
+        """What an agent asks of another are its own words; a person's message to several is the person's."""
+        is_of_person = attempt.key.startswith("mention:") and not self._has_heard_others
+        return {} if is_of_person else {HEARD_OTHERS: True}
 
     def _mention(self, agent: Agent, request: str) -> Message | None:
         """A delegation as people see it in the thread; what a person wrote to several is there already."""

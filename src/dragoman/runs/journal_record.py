@@ -86,6 +86,11 @@ class JournalRecord:
         return ToolReturnPart(call.tool_name, told.content if told else unknown, call.tool_call_id)
 
     @property
+    def has_heard_others(self) -> bool:
+        """Whether a call brought more than its person's own words; of an older journal, any call did."""
+        return any(not told.is_own_words for told in self.finished.values())
+
+    @property
     def turn(self) -> int:
         return sum(isinstance(message, ModelResponse) for message in self.messages)
 
@@ -116,6 +121,8 @@ def dump_reply(told: ToolReply) -> dict[str, Any]:
         facts["code"] = told.code
     if told.tool:
         facts["tool"] = told.tool
+    if told.is_own_words:
+        facts["is_own_words"] = True
     if told.tokens_saved:
         facts["tokens_saved"] = told.tokens_saved
     if told.calls:

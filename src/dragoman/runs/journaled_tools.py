@@ -151,8 +151,9 @@ class JournaledTools(AbstractToolset[WorkContext]):
     async def _finished(
         self, offer: Offer, key: str, told: ToolReply, milliseconds: float | None
     ) -> ToolReply:
-        told = replace(told, tool=offer.name)
+        told = replace(told, tool=offer.name, is_own_words=offer.is_own_words)
         self._record.finished[key] = told
+        self._work.has_heard_others |= not told.is_own_words
         if milliseconds is not None:
             calls = told.calls + (1 if offer.kind == "tool" else 0)
             self._family.add(RunUsage(calls=calls, tokens_saved=told.tokens_saved))

@@ -16,6 +16,7 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.usage import UsageLimits
 
+from dragoman.agents.fences import fenced
 from dragoman.agents.history import budget_for, history_of, size_of
 from dragoman.agents.provider_errors import explained
 from dragoman.agents.work_context import WorkContext
@@ -116,7 +117,7 @@ class AgentLoop:
     def _prompt(self) -> str:
         context = self._execution.run.options.get("context")
         request = self._execution.run.request
-        return f"{request}\n\nContext:\n{context}" if context else request
+        return f"{request}\n\nContext:\n{fenced(context)}" if context else request
 
     def _hear(self, event: Any, turn: int) -> None:
         delta = ""
@@ -152,6 +153,9 @@ class AgentLoop:
         said = await self._parts.threads.messages(run.workspace, run.user, run.thread, limit=200, last=True)
         number = run.message or await self._number_of_root()
         before = [message for message in said if message.number < number]
+        self._work.has_heard_others |= any(
+            message.is_of_others or message.agent not in (None, run.agent) for message in before
+        )
         journals: dict[str, Sequence[ModelMessage]] = {}
         roots = dict.fromkeys(message.run for message in reversed(before) if message.author == "person")
         for root in [root for root in roots if root][:_EARLIER_RUNS]:
@@ -160,7 +164,9 @@ class AgentLoop:
                 if earlier.agent == run.agent and is_addressed and earlier.is_finished:
                     steps = await self._parts.runs.steps(run.workspace, earlier.id)
                     ending = f"(Not answered: {(earlier.error or {}).get('message', earlier.status)})"
-                    journals[root] = journals[earlier.id] = JournalRecord.of(steps).exchange(ending)
+                    record = JournalRecord.of(steps)
+                    journals[root] = journals[earlier.id] = record.exchange(ending)
+                    self._work.has_heard_others |= record.has_heard_others
         return history_of(before, journals, run.agent, budget)
 
     async def _number_of_root(self) -> int:

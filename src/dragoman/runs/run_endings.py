@@ -6,7 +6,7 @@ from typing import Any
 from dragoman.agent import AgentNumbers
 from dragoman.agents.citations import all_failed
 from dragoman.errors import DragomanError
-from dragoman.run import Message, Run, RunEvent, RunEventKind, RunUsage
+from dragoman.run import HEARD_OTHERS, Message, Run, RunEvent, RunEventKind, RunUsage
 
 
 def queued(run: Run) -> RunEvent:
@@ -59,7 +59,7 @@ def last_message(run: Run) -> Message | None:
     is_shown = run.is_root or run.options.get("visible")
     if not is_shown or not run.thread:
         return None
-    facts: dict[str, Any] = {"status": run.status}
+    facts: dict[str, Any] = {"status": run.status, HEARD_OTHERS: bool(run.options.get(HEARD_OTHERS))}
     if run.options.get("outcome"):
         facts["outcome"] = run.options["outcome"]
     if run.status == "done":
