@@ -14,6 +14,7 @@ from dragoman.telemetry.redaction import Redactor
 from oauth.journey import open_browser, open_scene
 from patience import deadline
 from servers.processes import stdio
+from servers.toolbox import digest
 
 CANARY = "canary-55e0"
 
@@ -53,7 +54,8 @@ def test_a_credential_is_wanted_given_replaced_and_removed(
     assert json.loads(out)["credentials"][0]["state"] == "ready"
     assert CANARY not in out
     code, out, _ = dragoman("call", "mcp_test_environment", "--json")
-    assert json.loads(out)["result"]["env"]["WHO"] == CANARY
+    assert json.loads(out)["result"]["digests"]["WHO"] == digest(CANARY)
+    assert CANARY not in out
     code, out, _ = dragoman("credentials", "rotate", "--json")
     assert (code, json.loads(out)["resealed"]) == (0, 1)
     assert "sealed with" in dragoman("credentials", "rotate")[2]

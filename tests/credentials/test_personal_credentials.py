@@ -12,6 +12,7 @@ from dragoman import Caller
 from dragoman.errors import InvalidConfig, NotFound
 from servers.hubs import open_hub, quick
 from servers.processes import HERE, HttpProcess
+from servers.toolbox import digest
 
 pytestmark = pytest.mark.anyio
 ANN, BOB = Caller(user="ann"), Caller(user="bob")
@@ -41,7 +42,8 @@ async def test_each_user_is_known_to_the_server_by_their_own(tmp_path: Path, dat
             assert CANARY not in repr(after)
         for caller in (ANN, BOB):
             found = await hub.acting_for(caller).call("mcp_test_environment", {})
-            assert found.result["env"]["WHO"] == f"{CANARY}-{caller.user}"
+            assert found.result["digests"]["WHO"] == digest(f"{CANARY}-{caller.user}")
+            assert CANARY not in str(found), "the server has it, and nobody is shown it"
         refused = await hub.connectors.connect("test")
         assert refused.status.state == "needs_auth", "what others brought serves nobody else"
     for file in (tmp_path / "home").rglob("*"):
@@ -61,9 +63,9 @@ async def test_a_change_touches_ones_own_connection_only(tmp_path: Path, databas
         before = await pid(ANN), await pid(BOB)
         assert None not in before
         await hub.acting_for(ANN).credentials.set("test", values(env_WHO="ann the second"))
-        assert (await hub.acting_for(ANN).call("mcp_test_environment", {})).result["env"][
+        assert (await hub.acting_for(ANN).call("mcp_test_environment", {})).result["digests"][
             "WHO"
-        ] == "ann the second"
+        ] == digest("ann the second")
         assert await pid(ANN) != before[0]
         await hub.acting_for(ANN).credentials.remove("test")
         assert (await hub.acting_for(ANN).connectors.get("test")).status.state == "needs_auth"

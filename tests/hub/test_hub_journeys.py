@@ -14,6 +14,7 @@ from dragoman.events import Event
 from dragoman.scope import LOCAL_USER
 from dragoman.store import open_store
 from patience import deadline, patient
+from servers.toolbox import digest
 
 pytestmark = pytest.mark.anyio
 SERVER = Path(__file__).parents[1] / "servers" / "stdio_server.py"
@@ -87,7 +88,8 @@ async def test_secrets_reach_the_server_and_nothing_else(settings: Settings, tmp
         assert CANARY not in repr(view)
         await hub.call("mcp_test_stderr", {"text": f"my token is {CANARY}"})
         found = await hub.call("mcp_test_environment", {})
-        assert found.result["env"]["API_TOKEN"] == CANARY, "the server itself must have it"
+        assert found.result["digests"]["API_TOKEN"] == digest(CANARY), "the server itself must have it"
+        assert CANARY not in str(found), "and what it says of it is not shown"
         shown = await hub.connectors.get("test")
         assert any("my token is" in line for line in shown.status.stderr)
         assert CANARY not in repr(shown), "what a server prints of its secrets is not shown"
@@ -102,11 +104,12 @@ async def test_an_update_keeps_what_it_does_not_name(settings: Settings) -> None
         view = await hub.connectors.update("test", env={"PLAIN": "2", "GONE": None}, description="A test")
         assert view.connector.configuration.env == {"PLAIN": "2"}
         assert view.connector.revision == 2
-        found = (await hub.call("mcp_test_environment", {})).result["env"]
-        assert (found["API_TOKEN"], found["PLAIN"]) == (CANARY, "2")
+        found = (await hub.call("mcp_test_environment", {})).result["digests"]
+        assert (found["API_TOKEN"], found["PLAIN"]) == (digest(CANARY), digest("2"))
         assert "GONE" not in found
         await hub.connectors.update("test", env={"API_TOKEN": "other-token-1"})
-        assert (await hub.call("mcp_test_environment", {})).result["env"]["API_TOKEN"] == "other-token-1"
+        found = (await hub.call("mcp_test_environment", {})).result["digests"]
+        assert found["API_TOKEN"] == digest("other-token-1")
 
 
 async def test_a_command_can_become_a_url_and_leaves_its_secrets_behind(tmp_path: Path) -> None:

@@ -1,10 +1,11 @@
-"""A server that blurts out whatever secret it is told: in its failures, its refusals, its errors.
+"""A server that blurts out whatever secret it is told: in results, lists, failures, refusals, errors.
 
 An MCP server at `/mcp`, an OpenAPI service at `/service`, an authorisation server that gives no token.
 """
 
 import json
-from collections.abc import AsyncGenerator
+from base64 import b64encode, urlsafe_b64encode
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import quote
@@ -17,8 +18,21 @@ WRONG = "wrong"
 _TEXT = {"type": "object", "properties": {"text": {"type": "string"}, "count": {"type": "integer"}}}
 _TOOLS = [
     {"name": name, "description": name, "inputSchema": _TEXT, "annotations": {"readOnlyHint": name != "note"}}
-    for name in ("whoami", "note", "fail", "fault", "crash", "refuse", "odd")
+    for name in ("whoami", "large", "stream", "note", "fail", "fault", "crash", "refuse", "odd")
 ]
+KEPT = 8_000  # bytes: a larger result is kept whole, and cut for who asked
+
+
+_OFFERS = {"capabilities": {"tools": {}, "resources": {}, "prompts": {}, "completions": {}}}
+_ASKED: dict[str, Callable[[str], dict[str, Any]]] = {
+    "resources/list": lambda told: {"resources": [{"uri": "told://1", "name": told, "description": told}]},
+    "resources/read": lambda told: {"contents": [{"uri": "told://1", "text": told}]},
+    "prompts/list": lambda told: {"prompts": [{"name": "told", "description": told}]},
+    "prompts/get": lambda told: {
+        "description": told,
+        "messages": [{"role": "user", "content": {"type": "text", "text": told}}],
+    },
+}
 
 
 class Tattler:
@@ -38,6 +52,10 @@ class Tattler:
             json.dumps(secret),
             request.rel_url.raw_query_string,
         ]
+        for word in [*secret, secret[0].partition(" ")[2]]:
+            for before in ("", "x", "xx"):
+                whole = f"{before}{word}{before}".encode()
+                words += [b64encode(whole).decode(), urlsafe_b64encode(whole).decode()]
         if secret[0].startswith("Basic "):
             words.append(BasicAuth.decode(secret[0]).password)
         self.seen.append(" ".join(words))
@@ -53,13 +71,32 @@ class Tattler:
         if "id" not in message:
             return web.Response(status=202)
         if message["method"] == "server/discover":
-            return web.json_response(protocol.answer(message["id"], protocol.discover()))
+            return self._answered(message, {**protocol.discover(), "instructions": told, **_OFFERS})
         if message["method"] == "tools/list":
-            result = protocol.tools_list(_TOOLS, None, 0, is_modern=True)
-            return web.json_response(protocol.answer(message["id"], result))
+            tools = [{**one, "description": f"{one['name']} {told}"} for one in _TOOLS]
+            return self._answered(message, protocol.tools_list(tools, None, 0, is_modern=True))
+        if message["method"] in _ASKED:
+            return self._answered(message, protocol.stamped(_ASKED[message["method"]](told)))
         if message["method"] != "tools/call":
             return web.json_response(protocol.error(message["id"], -32601, "no such method"), status=404)
+        if message["params"]["name"] == "stream":
+            return self._streamed(message, told)
         return self._called(message["id"], message["params"]["name"], told)
+
+    def _answered(self, message: Any, result: Any) -> web.Response:
+        return web.json_response(protocol.answer(message["id"], result))
+
+    def _streamed(self, message: Any, told: str) -> web.Response:
+        """Progress and a line of a log before the result."""
+        token = (message["params"].get("_meta") or {}).get("progressToken")
+        params = {"progressToken": token, "progress": 1, "total": 2, "message": told}
+        events = [
+            protocol.notification("notifications/progress", params),
+            protocol.notification("notifications/message", {"level": "info", "data": {told: told}}),
+            protocol.answer(message["id"], protocol.stamped({"content": [{"type": "text", "text": told}]})),
+        ]
+        body = "".join(f"event: message\ndata: {json.dumps(one)}\n\n" for one in events)
+        return web.Response(text=body, content_type="text/event-stream")
 
     def _called(self, request_id: Any, tool: str, told: str) -> web.Response:
         if tool == "fault":
@@ -70,8 +107,14 @@ class Tattler:
             return web.Response(status=403, text=f"you are {told}", headers={"X-Reason": quote(told)})
         if tool == "odd":
             return web.Response(text=f"this is no JSON: {told}")
-        text = told if tool in ("whoami", "fail") else "noted"
-        result = {"content": [{"type": "text", "text": text}], "isError": tool == "fail"}
+        text = told if tool in ("whoami", "large", "fail") else "noted"
+        if tool == "large":
+            text = f"told: {text} {'x' * KEPT} {text}"
+        result: dict[str, Any] = {"content": [{"type": "text", "text": text}], "isError": tool == "fail"}
+        if tool == "whoami":
+            link = {"type": "resource_link", "uri": f"https://a.example/{quote(told)}", "name": told}
+            result["content"].append(link)
+            result |= {"structuredContent": {"seen": [told], told: {"deep": told}}, "_meta": {"told": told}}
         return web.json_response(protocol.answer(request_id, protocol.stamped(result)))
 
     async def document(self, request: web.Request) -> web.Response:
@@ -79,7 +122,7 @@ class Tattler:
             f"/{name}": {"get": {"operationId": name, "responses": {"200": {"description": "ok"}}}}
             for name in ("look", "break", "hang_up")
         }
-        info = {"title": "Tattler", "version": "1"}
+        info = {"title": "Tattler", "version": "1", "description": self._told(request)}
         servers = [{"url": f"{self.origin}/service"}]
         return web.json_response({"openapi": "3.0.3", "info": info, "servers": servers, "paths": paths})
 
@@ -90,7 +133,7 @@ class Tattler:
         if request.path.endswith("hang_up"):
             assert request.transport is not None
             request.transport.close()
-        return web.json_response({"ok": True})
+        return web.json_response({"ok": True, "seen": [told], told: 1})
 
     async def metadata(self, request: web.Request) -> web.Response:
         facts: dict[str, Any] = {

@@ -1,8 +1,8 @@
 """After a journey over every door no secret is anywhere but in the vault, sealed.
 
-Three answers are there to tell one, and are looked at by themselves: a new API key, what a tool gives as
-its result (data, which belongs to who called and is kept nowhere), and the arguments in a question to the
-person who has to answer it.
+Two answers are there to tell one, and are looked at by themselves: a new API key, and the arguments in a
+question to the person who has to answer it. That the search finds every canary is shown by a leak of each,
+made on purpose.
 """
 
 import asyncio
@@ -18,10 +18,11 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from pydantic import SecretStr
-from tattler import Tattler, open_tattler
+from tattler import KEPT, Tattler, open_tattler
 
 from dragoman.api.credentials import NewCredential
 from dragoman.api.requests import NewConnector
+from dragoman.connector import SplitConfiguration
 from dragoman.errors import DragomanError
 from dragoman.settings import Settings
 from dragoman.vault import Key, KeyFile, KeyRing
@@ -33,13 +34,15 @@ pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 _NAMES = (
     *("bearer", "header", "variable", "query", "basic", "personal", "replaced", "client", "refused"),
     *("jwt", "field", "argument", "question", "imported", "imported_header", "by_command", "unreachable"),
+    *("in_argument", "in_address", "in_variable", "as_user"),
 )
 _USED = (
     *("bearer", "header", "query", "basic", "personal", "replaced", "client", "refused"),
-    *("imported_header", "by_command"),
+    *("imported_header", "by_command", "in_address", "as_user"),
 )
 
 
+@pytest.mark.timeout(300)
 async def test_no_canary_is_found_after_a_journey_over_every_door(tmp_path: Path) -> None:
     flock = Flock(*_NAMES)
     async with open_tattler() as tattler, open_journey(tmp_path) as journey:
@@ -52,6 +55,7 @@ async def test_no_canary_is_found_after_a_journey_over_every_door(tmp_path: Path
         await _import(journey, flock, tattler, admin, tmp_path)
         await _bring(journey, flock, member)
         await _call(journey, flock, admin)
+        await _have_them_echoed(journey, admin)
         await _ask_people(journey, flock, admin, member)
         await _send_what_is_wrong(journey, flock, admin)
         await _look(journey, admin, member)
@@ -65,6 +69,54 @@ async def test_no_canary_is_found_after_a_journey_over_every_door(tmp_path: Path
     found = flock.leaks({**journey.files(), **journey.said})
     assert not found
     assert b"bearer" in journey.said["events"]
+
+
+async def test_each_canary_is_found_where_nothing_hides_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The proof of the search itself: the same servers with every mask taken off, one after the other."""
+    names = ("bearer", "header", "query", "basic", "in_address", "as_user", "in_argument", "in_variable")
+
+    async def echoed(home: Path) -> set[str]:
+        shown: list[Any] = []
+        async with open_tattler() as tattler, open_hub(home) as hub:
+            mcp, service = f"{tattler.origin}/mcp", f"{tattler.origin}/service"
+            words = stdio("--label", f"postgresql://root:{flock.in_argument.heart}@db/x")
+            wanted: dict[str, dict[str, Any]] = {
+                "bearer": {"url": mcp, "bearer": flock.bearer.token},
+                "header": {"url": mcp, "headers": {"X-Secret": flock.header.word}},
+                "query": {
+                    "openapi": service,
+                    "api_key": flock.query.word,
+                    "api_key_in": "query",
+                    "api_key_header": "key",
+                },
+                "basic": {"openapi": service, "basic": f"ada:{flock.basic.word}"},
+                "address": {
+                    "url": f"{mcp}?token={flock.in_address.heart}",
+                    "headers": {"X-Secret": "of nobody"},
+                },
+                "user": {"url": mcp.replace("://", f"://ada:{flock.as_user.heart}@")},
+                "words": {**words, "env": {"DATABASE": f"redis://:{flock.in_variable.heart}@db/x"}},
+            }
+            for name, facts in wanted.items():
+                shown.append(await hub.connectors.add(name, **quick(), **facts))
+            for tool in ("bearer_whoami", "header_whoami", "query_look", "basic_look", "address_whoami"):
+                shown.append(await hub.call(f"mcp_{tool}"))
+            shown += [await hub.call("mcp_user_whoami"), await hub.call("mcp_words_environment")]
+            assert all(output.ok for output in shown[len(wanted) :])
+        return flock.found_in(repr(shown).encode())
+
+    flock = Flock(*names)
+    assert await echoed(tmp_path / "masked") == set()
+    monkeypatch.setattr("dragoman.telemetry.redaction.Redactor.clean_message", lambda _, message: message)
+    assert await echoed(tmp_path / "echoing") == set(names)
+    monkeypatch.undo()
+    monkeypatch.setattr(
+        "dragoman.hub.connector_input.split_secrets",
+        lambda configuration, marked: SplitConfiguration(configuration, {}),
+    )
+    assert await echoed(tmp_path / "open") >= {"header", "in_address", "in_argument", "in_variable"}
 
 
 async def _people(journey: Journey, flock: Flock) -> tuple[str, str]:
@@ -103,9 +155,15 @@ async def _add(journey: Journey, flock: Flock, tattler: Tattler, admin: str) -> 
         "grant": {"url": mcp, "auth": grant, "oauth_client_secret": flock.client.word},
         "refused": {"url": f"{mcp}?wrong", "bearer": flock.refused.token},
         "gone": {"url": "http://127.0.0.1:9/mcp", "bearer": flock.unreachable.token},
+        "words": {
+            **stdio("--label", f"postgresql://root:{flock.in_argument.heart}@db/x"),
+            "env": {"DATABASE_URL": f"postgresql://root:{flock.in_variable.heart}@db/x"},
+        },
+        "address": {"url": f"{mcp}?token={flock.in_address.heart}", "headers": {"X-Secret": "of nobody"}},
+        "user": {"url": mcp.replace("://", f"://ada:{flock.as_user.heart}@")},
     }
     for name, facts in wanted.items():
-        body = {"name": name, "shared": True, **quick(), **facts}
+        body = {"name": name, "shared": True, **quick(max_result_bytes=KEPT), **facts}
         added = await journey.ask("POST", "/api/connectors", body, by=admin)
         assert added.get("slug") == name, added
     words = ("connectors", "add", "typed", "--shared", "--url", mcp, "--bearer-env", "WORD", "--json")
@@ -162,11 +220,43 @@ async def _call(journey: Journey, flock: Flock, admin: str) -> None:
         answer = await journey.ask("POST", "/api/call", body, by=admin)
         assert answer["error"]["code"] == "invalid_arguments"
     await journey.ask("POST", "/mcp", _message("mcp_bearer_fail"), by=admin)
-    told = await journey.ask("POST", "/api/call", {"tool": "mcp_bearer_whoami"}, by=admin, kept=False)
-    assert flock.found_in(json.dumps(told).encode()) == {"bearer"}  # a result is data
+    for tool in ("environment", "stderr"):
+        body = {"tool": f"mcp_words_{tool}", "arguments": {"text": "x"} if tool == "stderr" else {}}
+        assert (await journey.ask("POST", "/api/call", body, by=admin))["ok"]
     for words in (("mcp_bearer_fail", "text=x"), ("mcp_header_fault",), ("mcp_query_break",)):
         await journey.command("call", *words, "--json", by=admin)
         await journey.command("call", *words, by=admin)
+
+
+async def _have_them_echoed(journey: Journey, admin: str) -> None:
+    """By servers that give back what they were brought, through every door, in all that can be asked."""
+    slugs = ("bearer", "header", "typed", "taken-too", "address", "user")
+    for slug in slugs:
+        for tool in ("whoami", "large", "stream"):
+            name = f"mcp_{slug}_{tool}"
+            answer = await journey.ask("POST", "/api/call", {"tool": name}, by=admin)
+            assert answer["ok"], answer
+            if tool == "large" and slug in ("bearer", "header", "address", "user"):
+                handle = answer["metadata"]["handle"]
+                await journey.ask("GET", f"/api/results/{handle}", by=admin)
+            message = _message(name)
+            message["params"]["_meta"] = {"progressToken": 7}
+            await journey.ask("POST", "/mcp", message, by=admin)
+        for method, params in (
+            ("resources/list", {}),
+            ("resources/read", {"uri": "told://1"}),
+            ("prompts/list", {}),
+            ("prompts/get", {"name": f"{slug}_told"}),
+        ):
+            message = {"jsonrpc": "2.0", "id": 2, "method": method, "params": params}
+            await journey.ask("POST", "/mcp", message, by=admin)
+        code = f"await mcp_{slug.replace('-', '_')}.whoami()"
+        await journey.ask("POST", "/api/code", {"code": code}, by=admin)
+        await journey.command("call", f"mcp_{slug}_whoami", by=admin)
+    for path in ("tools", "tools/search?q=whoami", "tools/mcp_bearer_whoami", "calls", "audit", "connectors"):
+        await journey.ask("GET", f"/api/{path}", by=admin)
+    pages = ("/connectors", "/tools", "/log", "/audit", "/tools/mcp_bearer_whoami", "/connectors/words/edit")
+    await journey.browse(admin, *pages, *(f"/connectors/{slug}" for slug in (*slugs, "words")))
 
 
 def _message(tool: str) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from dragoman import Hub
 from dragoman.scope import Caller
 from servers.hubs import carrying, open_hub, quick, until
 from servers.processes import HERE, stdio
+from servers.toolbox import digest
 
 pytestmark = pytest.mark.anyio
 MEMBER = Caller(workspace="acme", user="mia")
@@ -43,7 +44,9 @@ async def test_another_program_is_not_given_it(tmp_path: Path, change: str) -> N
             "tools", shared=True, connect=False, personal=["env:TOKEN"], env=env, **RAW
         )
         await brings(hub, "env:TOKEN")
-        assert (await hub.acting_for(MEMBER).call("mcp_tools_environment")).result["env"]["TOKEN"] == TOKEN
+        assert (await hub.acting_for(MEMBER).call("mcp_tools_environment")).result["digests"][
+            "TOKEN"
+        ] == digest(TOKEN)
         await hub.acting_for(ADMIN).connectors.update("tools", **PROGRAM[change])
         output = await hub.acting_for(MEMBER).call("mcp_tools_environment")
         assert output.error is not None
@@ -119,4 +122,6 @@ async def test_what_leads_nowhere_else_ends_nothing(tmp_path: Path) -> None:
         await hub.acting_for(ADMIN).connectors.update("tools", description="ours", **harmless)
         await hub.acting_for(ADMIN).connectors.update("tools", env={"API_KEY": "of all"}, args=RAW["args"])
         await hub.acting_for(ADMIN).connectors.replace("tools", connect=False, **facts)
-        assert (await hub.acting_for(MEMBER).call("mcp_tools_environment")).result["env"]["TOKEN"] == TOKEN
+        assert (await hub.acting_for(MEMBER).call("mcp_tools_environment")).result["digests"][
+            "TOKEN"
+        ] == digest(TOKEN)

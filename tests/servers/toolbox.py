@@ -3,6 +3,7 @@
 Knows no transport: what needs time, or breaks the wire itself, is done by the server that hosts it.
 """
 
+import hashlib
 import json
 import os
 import subprocess
@@ -12,6 +13,12 @@ import time
 from typing import Any
 
 Json = dict[str, Any]
+
+
+def digest(value: str) -> str:
+    """Shows that a server has a secret, which no result says."""
+    return hashlib.sha256(value.encode()).hexdigest()
+
 
 STRING: Json = {"type": "string"}
 NUMBER: Json = {"type": "number"}
@@ -159,7 +166,9 @@ class Toolbox:
         return structured({"count": count, "pid": os.getpid()})
 
     def _run_environment(self, session: str) -> Json:
-        return structured({"env": dict(os.environ), "cwd": os.getcwd(), "argv": sys.argv})
+        digests = {name: digest(value) for name, value in os.environ.items()}
+        facts = {"env": dict(os.environ), "cwd": os.getcwd(), "argv": sys.argv, "digests": digests}
+        return structured({**facts, "argv_digest": digest(" ".join(sys.argv[1:]))})
 
     def _run_big(self, session: str, bytes: int) -> Json:
         return text("x" * bytes)

@@ -135,7 +135,7 @@ class Connection:
             pid=wire.pid if wire and not wire.fault else None,
             in_flight=self.usage.leases,
             reconnects=self._reconnects,
-            stderr=wire.stderr if wire else (),
+            stderr=tuple(map(wire.redactor.clean_excerpt, wire.stderr)) if wire else (),
             garbage_lines=wire.garbage if wire else 0,
         )
 
@@ -225,8 +225,12 @@ class Connection:
         return await asyncio.shield(self._ready)
 
     def _notice(self, fault: WireFault) -> None:
+        fault.message = self._clean(fault.message)
         if fault.kind in ("refused", "lost", "unauthorized"):
             self.usage.suspect()
+
+    def _clean(self, text: str) -> str:
+        return self._wire.redactor.clean_excerpt(text) if self._wire else text
 
     def _told(self, fault: WireFault, subject: str, safe: bool) -> DragomanError:
         error = fault.as_error(subject, safe)
@@ -284,7 +288,8 @@ class Connection:
                 raise
             end = end or Unreachable("the session was cut")
         except Exception as error:  # noqa: BLE001 - boundary: whatever a server does, the owner lives on
-            end = end or explained(error, self.connector.connect_limit, self.status().stderr)
+            end = end or explained(error, self.connector.configuration.connect_timeout, self.status().stderr)
+            end.message = self._clean(end.message)
         return end
 
     def _opened(self, session: McpSession, seconds: float) -> None:

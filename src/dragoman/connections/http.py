@@ -86,7 +86,7 @@ class HttpWire(Wire):
             if self._negotiated and method != "initialize" and self._tasks is not None:
                 self._tasks.create_task(self._say_cancelled(request_id))
             raise
-        result = result_of(reply, method)
+        result = result_of(self.redactor.clean_message(reply), method)
         if method == "initialize" and isinstance(version := result.get("protocolVersion"), str):
             self._negotiated[MCP_PROTOCOL_VERSION_HEADER] = version
         return result

@@ -43,6 +43,7 @@ from pydantic import SecretStr
 from yarl import URL
 
 from dragoman.connections.bearer import Bearer
+from dragoman.connections.brought_secrets import redactor_for, watched
 from dragoman.connections.elicitation import ElicitationRouter, converse
 from dragoman.connections.environment import child_environment, expanded
 from dragoman.connections.http import HttpWire, open_http
@@ -266,7 +267,9 @@ async def open_session(
         if not isinstance(message, Exception) and (notice := noticed(message)) is not None:
             on_notice(notice)
 
-    async with _open_wire(connector, secrets, reach, bearer) as wire:
+    redactor = redactor_for(connector, secrets, reach.environment)
+    async with _open_wire(connector, secrets, reach, watched(bearer, redactor)) as wire:
+        wire.redactor = redactor
         on_wire(wire)
         asking = ElicitationRouter(wire)
         async with ClientSession(
@@ -274,7 +277,7 @@ async def open_session(
             message_handler=take_message,
             client_info=CLIENT_INFO,
             elicitation_callback=asking.elicit if can_ask else None,
-            read_timeout_seconds=connector.connect_limit,
+            read_timeout_seconds=connector.configuration.connect_timeout,
         ) as session:
             await _negotiate(session, connector.era)
             yield McpSession(wire, session, asking)
@@ -295,12 +298,12 @@ def noticed(message: ServerNotification) -> ServerNotice | None:
 
 
 def _open_wire(connector: Connector, secrets: Mapping[str, SecretStr], reach: Reach, bearer: Bearer | None):
-    configuration = connector.configuration
+    configuration = connector.configuration.unmasked(secrets)
     if configuration.wire == "stdio":
         env = {name: expanded(value, reach.environment) for name, value in configuration.env.items()}
         env |= _revealed(secrets, "env:")
         args = tuple(expanded(argument, reach.environment) for argument in configuration.args)
-        return open_stdio(connector, child_environment(os.environ, env), args)
+        return open_stdio(configuration, child_environment(os.environ, env), args)
     url = expanded(configuration.url or "", reach.environment)
     headers = {name: expanded(value, reach.environment) for name, value in configuration.headers.items()}
     headers |= _revealed(secrets, "header:")

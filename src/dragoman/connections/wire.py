@@ -21,6 +21,7 @@ from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, REQUEST_TIMEOUT, Reques
 from dragoman.connections.inbound_rate import InboundRate, WireLimits
 from dragoman.connections.wire_faults import WireFault
 from dragoman.remote_data import NestedTooDeep, parse_lenient_json
+from dragoman.telemetry.redaction import Redactor
 
 Message = dict[str, Any]
 _NO_OPTIONS: CallOptions = {}
@@ -121,6 +122,7 @@ class Wire:
         self._intercept: OnNotifyIntercept | None = None
         self._fault: WireFault | None = None
         self.on_lost: Callable[[], None] = lambda: None
+        self.redactor: Redactor = Redactor()  # of what was brought to this server, by who opened the wire
         self.garbage: int = 0
 
     @property
@@ -251,6 +253,7 @@ class Wire:
 
         `about` is the request of ours on whose own stream it came.
         """
+        message = self.redactor.clean_message(message)
         method = message.get("method")
         if not isinstance(method, str):
             self.garbage += 1
@@ -339,13 +342,13 @@ class DuplexWire(Wire):
             self._waiting.pop(request_id, None)
             if answer.done() and not answer.cancelled():
                 answer.exception()  # seen, also where a cancellation came first
-        return result_of(reply, method)
+        return result_of(self.redactor.clean_message(reply), method)
 
     def lose(self, fault: WireFault) -> None:
         super().lose(fault)
         for answer in self._waiting.values():
             if not answer.done():
-                answer.set_exception(fault.again())
+                answer.set_exception(WireFault(fault.kind, fault.message))
 
     def _take(self, data: bytes) -> None:
         """Takes one line or event, whatever it is. A wire that is lost takes nothing any more."""

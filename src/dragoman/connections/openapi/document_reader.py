@@ -122,7 +122,7 @@ class DocumentReader:
     async def _taken(
         self, place: URL, here: URL, response: aiohttp.ClientResponse, known: CacheValidators | None
     ) -> "ReadDocument | _Miss":
-        origin = DocumentOrigin(str(here), self._base(here))
+        origin = DocumentOrigin(str(here.with_query(None)), self._base(here))  # the query may hold a key
         if response.status == 304 and known is not None:
             return ReadDocument(None, origin, known)
         kind = response.content_type
@@ -145,7 +145,8 @@ class DocumentReader:
         """What a document without servers means: where we were sent, or else its own root."""
         is_base = is_address(self._location) and not _names_document(URL(self._location))
         if is_base and str(here) != self._location:
-            return self._location if self._location.endswith("/") else f"{self._location}/"
+            base = str(URL(self._location).with_query(None))
+            return base if base.endswith("/") else f"{base}/"
         return str(here.origin()) + "/"
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
+from dragoman.connections.brought_secrets import brought_values, watched
 from dragoman.connections.environment import expanded
 from dragoman.connections.http_clients import HttpClients
 from dragoman.connections.missing_credentials import check_secrets, credential_hint
@@ -36,6 +37,7 @@ from dragoman.connections.source import (
 from dragoman.connections.wire_faults import WireFault
 from dragoman.connector import Configuration, Connector
 from dragoman.errors import DragomanError, Forbidden, InvalidConfig, NeedsAuth, ProtocolFault
+from dragoman.telemetry.redaction import SHORTEST_IN_RESULTS, Redactor
 from dragoman.tool import RawResult, Tool, ToolDefinition
 
 _FINAL = (InvalidConfig, NeedsAuth, Forbidden)
@@ -166,7 +168,9 @@ class OpenApiService:
         self.is_closing = False
         self._parts = parts
         self._reach = parts.clients.for_connector(connector)
-        self._bearer = parts.secrets.bearer(connector, identity)
+        self._redactor = Redactor(SHORTEST_IN_RESULTS)
+        self._bearer = watched(parts.secrets.bearer(connector, identity), self._redactor)
+        self._configuration = connector.configuration  # with its secrets in their places once they are known
         self._loop = asyncio.get_running_loop()
         self._document: ServiceDocument | None = None
         self._credentials: ServiceCredentials | None = None
@@ -224,8 +228,9 @@ class OpenApiService:
         try:
             credentials = self._credentials or await self._reveal()
             if self._document is None:
-                configuration, converter = self.connector.configuration, self._parts.converter
-                self._document = ServiceDocument(configuration, self._reach, converter)
+                self._document = ServiceDocument(
+                    self._configuration, self._reach, self._parts.converter, self._redactor
+                )
             is_another = await self._read_document(self._document, credentials)
         except DragomanError as error:
             self._standing.document_failed(error)
@@ -336,7 +341,7 @@ class OpenApiService:
                 while True:
                     tries.count += 1
                     try:
-                        result = result_of(await self._sent(ready, request))
+                        result = self._clean(result_of(await self._sent(ready, request)))
                         self._answered(started)
                         return result if tries.count == 1 else replace(result, attempts=tries.count)
                     except WireFault as fault:
@@ -366,6 +371,7 @@ class OpenApiService:
             self._announce(self._standing.call_answered(), started)
 
     def _failed(self, fault: WireFault, subject: str, safe: bool, ready: _Ready) -> DragomanError:
+        fault.message = self._redactor.clean_excerpt(fault.message)
         error = fault.as_error(subject, safe)
         if fault.kind == "unauthorized" and ready.addition.is_withheld:
             return NeedsAuth(
@@ -395,7 +401,7 @@ class OpenApiService:
                 f"{tool.name} was listed without a plan of its request", hint="refresh the connector"
             )
         operation = OperationPlan.from_meta(plan)
-        configuration = self.connector.configuration
+        configuration = self._configuration
         server = expanded(configuration.server, self._reach.environment) if configuration.server else None
         place = resolved(operation.server, operation.base, server)
         if not place or not is_address(place) or "{" in place:
@@ -415,10 +421,23 @@ class OpenApiService:
     async def _reveal(self) -> ServiceCredentials:
         secrets = await self._parts.secrets.reveal(self.connector, self.identity)
         check_secrets(self.connector, secrets)
-        self._credentials = ServiceCredentials.of(
-            self.connector.configuration, secrets, self._reach.environment
-        )
+        environment = self._reach.environment
+        self._redactor.register(brought_values(self.connector, secrets, environment))
+        self._configuration = self.connector.configuration.unmasked(secrets)
+        self._credentials = ServiceCredentials.of(self._configuration, secrets, environment)
         return self._credentials
+
+    def _clean(self, result: RawResult) -> RawResult:
+        """A service that gives back what it was brought shows it to nobody."""
+        if result.is_error:  # its words may have been cut
+            (block,) = result.content
+            text = self._redactor.clean_excerpt(block["text"])
+            return replace(result, content=({**block, "text": text},))
+        return replace(
+            result,
+            content=tuple(map(self._redactor.clean_message, result.content)),
+            structured=self._redactor.clean_message(result.structured),
+        )
 
     def _tell_state(self) -> None:
         self._parts.observer.state_changed(self.connector, self.status())

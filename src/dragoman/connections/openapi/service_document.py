@@ -21,6 +21,7 @@ from dragoman.connections.openapi.document_reader import (
 from dragoman.connections.openapi.request_credentials import ServiceCredentials
 from dragoman.connections.source import Listing
 from dragoman.connector import Configuration
+from dragoman.telemetry.redaction import Redactor
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +35,12 @@ class _Version:
 class ServiceDocument:
     """Reads one document again and again; what did not change is not converted again."""
 
-    def __init__(self, configuration: Configuration, reach: Reach, converter: Converter) -> None:
+    def __init__(
+        self, configuration: Configuration, reach: Reach, converter: Converter, redactor: Redactor
+    ) -> None:
         self._configuration = configuration
         self._converter = converter
+        self._redactor = redactor
         self.location = expanded(configuration.openapi or "", reach.environment)
         self._reader = DocumentReader(
             reach, self.location, proxy_for(self.location) if reach.is_trusted else None
@@ -74,9 +78,8 @@ class ServiceDocument:
         if known is not None and (digest, found.origin) == (known.digest, known.origin):
             self._known = _Version(digest, found.validators, found.origin, known.converted)
             return False
-        self._known = _Version(
-            digest, found.validators, found.origin, await self._converted(found, found.data)
-        )
+        clean = self._redactor.clean_bytes(found.data)
+        self._known = _Version(digest, found.validators, found.origin, await self._converted(found, clean))
         return True
 
     async def _converted(self, found: ReadDocument, data: bytes) -> Converted:
