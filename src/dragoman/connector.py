@@ -8,7 +8,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import PurePath
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
@@ -16,6 +15,14 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, m
 
 from dragoman.errors import InvalidConfig
 from dragoman.scope import Isolation
+from dragoman.secret_recognition import (
+    Masking,
+    holds_secret,
+    is_reference,
+    is_secret_name,
+    names_in,
+    unmasked,
+)
 from dragoman.setting import Setting
 
 Kind = Literal["mcp", "openapi", "native"]
@@ -27,14 +34,7 @@ OutputCheck = Literal["off", "warn", "strict"]
 ClientCapability = Literal["elicitation", "sampling", "roots"]
 Origin = Literal["files", "operator", "people"]
 
-_SECRET_NAME = re.compile(
-    r"token|secret|passw|api[-_]?key|private|credential|authorization|cookie", re.IGNORECASE
-)
 _WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
-_REFERENCE = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*(:-[^}]*)?\}")
-_PACKAGE_RUNNERS = frozenset({"npx", "uvx", "pnpx", "bunx", "pipx"})
-_CONNECT_TIMEOUT = 60.0
-_FIRST_INSTALL = 300.0
 
 
 # The groups of settings, as forms and help show them, in this order.
@@ -47,6 +47,7 @@ RESULTS = "Results"
 _PROGRAM, _SERVICE, _REMOTE = ("command",), ("openapi",), ("url", "openapi")
 _SPOKEN = ("command", "url")
 _ALL_WAYS = ("command", "url", "openapi")
+_ADDRESSES = ("url", "openapi", "server")
 
 
 class _Frozen(BaseModel):
@@ -502,14 +503,8 @@ class Configuration(_Frozen):
     ] = True
     reconnect: ReconnectPolicy = ReconnectPolicy()
     connect_timeout: Annotated[
-        float,
-        Setting(
-            "Seconds to connect; 300 for the first time that npx or uvx installs, unless changed.",
-            CONNECTION,
-            "narrow",
-            label="Time to connect, seconds",
-        ),
-    ] = Field(default=_CONNECT_TIMEOUT, gt=0, le=3600)
+        float, Setting("Seconds to connect.", CONNECTION, "narrow", label="Time to connect, seconds")
+    ] = Field(default=60.0, gt=0, le=3600)
     idle_ttl: Annotated[
         float,
         Setting(
@@ -717,11 +712,6 @@ class Configuration(_Frozen):
         return (*self.personal, "oauth") if is_given_by_person else self.personal
 
     @property
-    def installs_first(self) -> bool:
-        """Whether its command may have to fetch what it runs."""
-        return self.command is not None and PurePath(self.command).name in _PACKAGE_RUNNERS
-
-    @property
     def wire(self) -> Transport:
         """The transport in force: a command speaks stdio, a url http unless it ends in /sse."""
         if self.transport:
@@ -729,6 +719,27 @@ class Configuration(_Frozen):
         if self.command:
             return "stdio"
         return "sse" if self.url and urlsplit(self.url).path.rstrip("/").endswith("/sse") else "http"
+
+    @property
+    def wanted_secrets(self) -> frozenset[str]:
+        """Names of those that stand as `${secret:NAME}` in the arguments or the address."""
+        return names_in(self._texts())
+
+    def unmasked(self, secrets: Mapping[str, SecretStr]) -> "Configuration":
+        """With every secret in its place: only where the process is started or the request is made."""
+        if not self.wanted_secrets:
+            return self
+        texts: dict[str, Any] = {"args": tuple(unmasked(word, secrets) for word in self.args)}
+        texts |= {name: unmasked(getattr(self, name) or "", secrets) or None for name in _ADDRESSES}
+        return self.changed(texts)
+
+    def changed(self, fields: Mapping[str, Any]) -> "Configuration":
+        """The same with other values, not checked again; what does not differ stays as unset as it was."""
+        different = {name: value for name, value in fields.items() if value != getattr(self, name)}
+        return self.model_copy(update=different) if different else self
+
+    def _texts(self) -> tuple[str, ...]:
+        return (*self.args, *(getattr(self, name) or "" for name in _ADDRESSES))
 
     @classmethod
     def checked(cls, facts: Mapping[str, Any]) -> "Configuration":
@@ -778,30 +789,50 @@ class GivenCredentials(_Frozen):
     ] = Field(default_factory=list[str])
 
 
-def split_secrets(
-    env: Mapping[str, str], headers: Mapping[str, str], marked: frozenset[str] = frozenset()
-) -> tuple[dict[str, str], dict[str, str], dict[str, SecretStr]]:
-    """Open variables, open headers, and what must go to the vault as `env:NAME` or `header:NAME`.
+@dataclass(frozen=True, slots=True)
+class SplitConfiguration:
+    """A configuration that everybody may read, and what was in it for the vault only, by name.
 
-    A value is secret when its name sounds like one or the person marked it. A value that only refers
-    to the environment (`${TOKEN}`) is no secret.
+    `told` says of each that was found where nobody called it a secret that it is kept as one.
+    """
+
+    configuration: Configuration
+    secrets: dict[str, SecretStr]
+    told: tuple[str, ...] = field(default=(), compare=False)
+
+
+def split_secrets(configuration: Configuration, marked: frozenset[str] = frozenset()) -> SplitConfiguration:
+    """The one place where secrets leave a configuration, whichever door it came by.
+
+    A variable or header is secret, as `env:NAME` or `header:NAME`, when its name sounds so, when its value
+    holds a secret (a password in an address, a token of a known shape) or when the person marked it. In
+    arguments and addresses `${secret:NAME}` stands for what was found. A value that only refers to the
+    environment (`${TOKEN}`) is no secret.
     """
     secrets: dict[str, SecretStr] = {}
+    told: list[str] = []
 
-    def opened(values: Mapping[str, str], prefix: str) -> dict[str, str]:
+    def opened(values: Mapping[str, str], prefix: str, kind: str) -> dict[str, str]:
         rest: dict[str, str] = {}
         for name, value in values.items():
-            is_reference = (
-                bool(_REFERENCE.search(value))
-                and not _REFERENCE.sub("", value).removeprefix("Bearer ").strip()
-            )
-            if (f"{prefix}:{name}" in marked or _SECRET_NAME.search(name)) and not is_reference:
-                secrets[f"{prefix}:{name}"] = SecretStr(value)
-            else:
+            is_named = f"{prefix}:{name}" in marked or is_secret_name(name)
+            if is_reference(value) or not (is_named or holds_secret(value)):
                 rest[name] = value
+                continue
+            secrets[f"{prefix}:{name}"] = SecretStr(value)
+            if not is_named:
+                told.append(f"The {kind} {name} holds a secret and is kept as one")
         return rest
 
-    return opened(env, "env"), opened(headers, "header"), secrets
+    masking = Masking(taken=configuration.wanted_secrets)
+    after: dict[str, Any] = {
+        "env": opened(configuration.env, "env", "variable"),
+        "headers": opened(configuration.headers, "header", "header"),
+        "args": masking.words(configuration.args),
+        **{name: masking.text(getattr(configuration, name) or "", "the URL") or None for name in _ADDRESSES},
+    }
+    secrets |= masking.secrets
+    return SplitConfiguration(configuration.changed(after), secrets, (*told, *masking.told))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -834,13 +865,6 @@ class Connector:
     @property
     def kind(self) -> Kind:
         return self.configuration.kind
-
-    @property
-    def connect_limit(self) -> float:
-        """Seconds that an attempt to connect may take. A first one may install; afterwards it is there."""
-        limit = self.configuration.connect_timeout
-        is_first = self.era is None and self.configuration.installs_first
-        return _FIRST_INSTALL if is_first and limit == _CONNECT_TIMEOUT else limit
 
     @property
     def lists_per_user(self) -> bool:

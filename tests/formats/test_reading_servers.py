@@ -7,6 +7,7 @@ import pytest
 
 from dragoman.errors import InvalidConfig
 from dragoman.formats import BaseFolders, FoundConnector, filled, read
+from dragoman.hub.connector_input import configured
 
 CLAUDE_DESKTOP = """{
   "mcpServers": {
@@ -199,17 +200,23 @@ def test_a_variable_in_a_command_is_needed_at_import_because_nothing_expands_it_
         {"url": "https://a.example/mcp?api_key=abcdef"},
     ],
 )
-def test_a_token_that_cannot_be_hidden_is_warned_of_and_not_repeated(entry: dict[str, Any]) -> None:
-    warning = " ".join(one(entry).warnings)
-    assert "seems to hold a secret" in warning
-    assert "abcdef" not in warning
+def test_a_token_in_the_open_is_kept_as_a_secret_and_not_repeated(
+    entry: dict[str, Any],
+) -> None:
+    kept = configured(one(entry).facts, {})
+    told = " ".join(kept.told)
+    assert "is kept as a secret" in told
+    assert "abcdef" not in told + repr(kept)
+    (value,) = kept.secrets.values()
+    assert "abcdef" in value.get_secret_value()
 
 
 @pytest.mark.parametrize(
     "args", [["--token", "${TOKEN}"], ["--token-file=${F}"], ["--port", "80"], ["--api-key"]]
 )
 def test_a_reference_is_no_token(args: list[str]) -> None:
-    assert one({"command": "a", "args": args}).warnings == ()
+    found = one({"command": "a", "args": args})
+    assert (found.warnings, configured(found.facts, {}).secrets) == ((), {})
 
 
 def test_servers_without_a_wrapper_are_understood() -> None:

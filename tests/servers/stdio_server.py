@@ -38,6 +38,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--ignore-sigterm", action="store_true", help="and the end of stdin as well")
     parser.add_argument("--spawn-child", action="store_true", help="a child that ignores SIGTERM")
     parser.add_argument("--label", default="", help="ignored; tells two command lines apart")
+    parser.add_argument("--api-key", default="", help="ignored; a secret among the arguments")
     return parser.parse_args()
 
 

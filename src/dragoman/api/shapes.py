@@ -52,7 +52,8 @@ class MetricsShape(Shape):
 class ConnectorShape(Shape):
     """`secrets` holds names such as `env:TOKEN`; their values never leave.
 
-    `tier` says whose it is: the whole installation's, the workspace's, or the user's own.
+    `tier` says whose it is: the whole installation's, the workspace's, or the user's own. `notices` is
+    what was done with what was just given: a secret in an argument or address is kept encrypted.
     """
 
     id: str
@@ -76,6 +77,7 @@ class ConnectorShape(Shape):
     catalog: CatalogState
     tools: int
     skipped: list[str]
+    notices: list[str]
     metrics: MetricsShape
 
 
@@ -247,6 +249,7 @@ def connector_view(view: ConnectorView) -> ConnectorShape:
         catalog=view.catalog,
         tools=view.tools,
         skipped=view.skipped,
+        notices=view.notices,
         metrics=view.metrics,
     )
 

@@ -11,7 +11,6 @@ from dragoman.errors import DragomanError, InvalidConfig
 from dragoman.formats.import_plan import FoundAgent, FoundConnector, ImportPlan, ImportProblem, named
 from dragoman.formats.mcp_servers import read_server
 from dragoman.formats.parsing import entries, pairs, table, text_of, truth
-from dragoman.formats.suspected_secrets import suspicions
 from dragoman.formats.variables import BaseFolders, Variables
 
 _MCP = frozenset({"mcp", "stdio", "sse", "http", "streamable-http"})
@@ -112,7 +111,6 @@ def _read_service(name: str, facts: Mapping[str, Any], variables: Variables) -> 
         enabled=facts.get("enabled") is None or truth(facts["enabled"], "enabled"),
         facts=found,
         needs=tuple(variables.needs.values()),
-        warnings=suspicions((), address),
     )
 
 

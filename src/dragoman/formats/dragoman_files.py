@@ -12,7 +12,6 @@ from dragoman.connector import Configuration, Connector, GivenCredentials
 from dragoman.errors import DragomanError, InvalidConfig
 from dragoman.formats.import_plan import FoundAgent, FoundConnector, ImportPlan, ImportProblem, named
 from dragoman.formats.parsing import pairs, table, text_of, truth, words
-from dragoman.formats.suspected_secrets import suspicions
 from dragoman.formats.variables import BaseFolders, Variables
 from dragoman.names import did_you_mean
 from dragoman.setting import settings_of
@@ -108,7 +107,6 @@ def _read_connector(name: str, entry: Mapping[str, Any], variables: Variables) -
     given = pairs(secrets, "secrets")
     if given:
         facts["secrets"] = given
-    args = facts.get("args")
     return FoundConnector(
         name=name,
         slug=slug,
@@ -118,7 +116,6 @@ def _read_connector(name: str, entry: Mapping[str, Any], variables: Variables) -
         facts=facts,
         needs=tuple(variables.needs.values()),
         missing=tuple(sorted(secrets.keys() - given.keys())),
-        warnings=suspicions(words(args, "args"), text_of(facts.get("url"), "url")),
     )
 
 

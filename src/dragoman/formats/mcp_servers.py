@@ -12,8 +12,8 @@ from dragoman.connector import Connector
 from dragoman.errors import DragomanError, InvalidConfig
 from dragoman.formats.import_plan import FoundConnector, ImportPlan, ImportProblem, RequiredInput, named
 from dragoman.formats.parsing import entries, pairs, table, text_of, truth, words
-from dragoman.formats.suspected_secrets import suspicions
 from dragoman.formats.variables import BaseFolders, Variables
+from dragoman.secret_recognition import names_in, with_placeholders
 
 _TRANSPORTS = {
     "stdio": "stdio",
@@ -64,7 +64,6 @@ def read_server(name: str, entry: Any, variables: Variables) -> FoundConnector:
         "request_timeout": _seconds(facts.get("timeout"), warnings),
     }
     _check_one_way(found, transport)
-    warnings += suspicions(found["args"], found["url"])
     ignored = sorted(facts.keys() - {*_REACH, *_BESIDE})
     if ignored:
         warnings.append(f"not taken over: {', '.join(word[:40] for word in ignored[:8])}")
@@ -183,6 +182,10 @@ class _Values:
     def of(self, prefix: str) -> dict[str, str]:
         return {name.removeprefix(prefix): self[name] for name in self._names if name.startswith(prefix)}
 
+    def filled(self, text: str) -> str:
+        """The text with what stands for its secrets in their places."""
+        return with_placeholders(text, {name: self[name] for name in names_in((text,))})
+
     def __contains__(self, name: str) -> bool:
         return name in self._names
 
@@ -203,14 +206,14 @@ def _server(connector: Connector, values: _Values) -> dict[str, Any]:
     if configuration.command:
         server: dict[str, Any] = {
             "command": configuration.command,
-            "args": list(configuration.args),
+            "args": [values.filled(word) for word in configuration.args],
             "env": {**configuration.env, **values.of("env:")},
             "cwd": configuration.cwd,
         }
     else:
         server = {
             "type": configuration.wire,
-            "url": configuration.url,
+            "url": values.filled(configuration.url or ""),
             "headers": {**configuration.headers, **values.of("header:"), **_authorization(connector, values)},
         }
     server["description"] = connector.description

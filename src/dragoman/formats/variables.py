@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from dragoman.errors import InvalidConfig
 from dragoman.formats.import_plan import FoundConnector, RequiredInput
+from dragoman.secret_recognition import PREFIX
 
 _PLACEHOLDER = re.compile(r"\$\{([^{}]*)\}")
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(:-.*)?", re.DOTALL)
@@ -41,6 +42,8 @@ class Variables:
 
     def _translate(self, word: str, name: str) -> str:
         places = self.places
+        if word.startswith(PREFIX):
+            return f"${{{word}}}"  # its value comes beside it, or must be brought
         if word.startswith("input:"):
             return self._asked(self.inputs.get(word[6:]) or RequiredInput(name=word[6:]))
         if word == "userHome":

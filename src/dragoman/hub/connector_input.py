@@ -1,17 +1,20 @@
 """What people say of a connector, turned into its name, its configuration and its secrets. Writes nothing."""
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
+from urllib.parse import unquote
 
 from pydantic import SecretStr
 
 from dragoman.connections.environment import child_environment
 from dragoman.connections.oauth.clients import is_made_here
 from dragoman.connections.process import find_program
-from dragoman.connector import Configuration, split_secrets
+from dragoman.connector import Configuration, SplitConfiguration, split_secrets
 from dragoman.errors import InvalidConfig
 from dragoman.names import check_slug, slug_from
+from dragoman.secret_recognition import PREFIX, is_reference, names_in
 from dragoman.setting import settings_of
 
 _WAYS = ("command", "url", "openapi")
@@ -20,6 +23,9 @@ _NESTED = frozenset(one.path[0] for one in settings_of(Configuration) if len(one
 _TABLES = {"env": "env:", "headers": "header:"}
 _CREDENTIALS = {"bearer": "bearer", "api_key": "apikey", "basic": "basic"}
 _OF_OAUTH = frozenset({"flow", "client_id", "issuer", "scopes"})
+_WITH_USER = re.compile(
+    r"(?P<scheme>https?://)(?P<user>[^/?#\s:@]*):(?P<password>[^/?#\s]+)@(?P<rest>.+)", re.IGNORECASE
+)
 
 
 def named(name: str, aliases: Sequence[str]) -> tuple[str, tuple[str, ...]]:
@@ -34,10 +40,8 @@ def named(name: str, aliases: Sequence[str]) -> tuple[str, tuple[str, ...]]:
     return check_slug(name), tuple(dict.fromkeys(aliases))
 
 
-def configured(
-    facts: Mapping[str, Any], kept: Mapping[str, SecretStr]
-) -> tuple[Configuration, dict[str, SecretStr]]:
-    """The configuration without its secrets, and the secrets: those kept and those just given."""
+def configured(facts: Mapping[str, Any], kept: Mapping[str, SecretStr]) -> SplitConfiguration:
+    """What is kept of what a door was given: the configuration, and the secrets, kept and just given."""
     given = {name: _without_nulls(value) for name, value in facts.items() if value is not None}
     marked = frozenset[str](given.pop("secret", ()))
     secrets = dict(kept)
@@ -47,25 +51,43 @@ def configured(
         secrets |= {name: SecretStr(str(value)) for name, value in cast("Mapping[str, Any]", values).items()}
     personal = _names(given, "personal")
     secrets = {name: value for name, value in secrets.items() if name not in personal}
+    told: list[str] = []
+    if _take_user(given, secrets):
+        told.append("The password in the URL is kept as a secret")
     if (credential := _taken_credential(given)) is not None:
         secrets["auth"] = credential
     if client_secret := given.pop("oauth_client_secret", None):
         secrets["oauth_client"] = _secret(client_secret)
-    env, headers, found = split_secrets(_words(given, "env"), _words(given, "headers"), marked)
-    secrets |= found
+    if "auth" in personal and given.get("url"):
+        given.setdefault("auth", {"kind": "bearer"})
+    tables = {name: _words(given, name) for name in _TABLES}
+    split = split_secrets(Configuration.checked({**given, **tables}), marked)
+    configuration, secrets = split.configuration, secrets | split.secrets
     if both := personal & secrets.keys():
         raise InvalidConfig(
             f"{', '.join(sorted(both))} is given for all and wanted of each user", hint="choose one of them"
         )
-    if "auth" in personal and given.get("url"):
-        given.setdefault("auth", {"kind": "bearer"})
-    listed = tuple(sorted(name for name in secrets if not is_made_here(name)))
-    given |= {"env": env, "headers": headers, "secrets": listed}
-    configuration = Configuration.checked(given)
     if configuration.kind == "native":
         # A second way to the app's own functions, past what was set for the first.
         raise InvalidConfig("native tools come with the program: nobody adds them", hint="leave kind out")
-    return configuration, secrets
+    gone = {name for name in secrets if name.startswith(PREFIX)} - configuration.wanted_secrets
+    secrets = {name: value for name, value in secrets.items() if name not in gone}
+    listed = tuple(sorted(name for name in secrets if not is_made_here(name)))
+    return SplitConfiguration(configuration.changed({"secrets": listed}), secrets, (*told, *split.told))
+
+
+def _take_user(given: dict[str, Any], secrets: dict[str, SecretStr]) -> bool:
+    """`https://user:password@host` says how to sign in: as clients do, by basic authentication."""
+    if any(given.get(name) for name in _CREDENTIALS) or _kind(given.get("auth")) not in ("none", "basic"):
+        return False  # two ways at once: refused with the rest
+    for name in ("url", "openapi", "server"):
+        address = given.get(name)
+        match = _WITH_USER.match(address) if isinstance(address, str) else None
+        if match and not is_reference(match["password"]) and not names_in((match["password"],)):
+            given |= {name: match["scheme"] + match["rest"], "auth": {"kind": "basic"}}
+            secrets["auth"] = SecretStr(f"{unquote(match['user'])}:{unquote(match['password'])}")
+            return True
+    return False
 
 
 def _taken_credential(given: dict[str, Any]) -> SecretStr | None:

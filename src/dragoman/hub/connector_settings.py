@@ -152,7 +152,7 @@ class ConnectorSettings(TypedDict, total=False):
     reconnect: ReconnectPolicySettings | None
 
     connect_timeout: float | None
-    """Seconds to connect; 300 for the first time that npx or uvx installs, unless changed."""
+    """Seconds to connect."""
 
     idle_ttl: float | None
     """Seconds until an idle connection closes; 0 never."""

@@ -10,7 +10,7 @@ from pydantic import SecretStr
 
 from dragoman.catalog import CatalogState, ToolChanges
 from dragoman.connections.source import ConnectionStatus
-from dragoman.connector import Connector
+from dragoman.connector import Connector, SplitConfiguration
 from dragoman.errors import Denied, DragomanError, InvalidConfig
 from dragoman.events import Event, EventKind
 from dragoman.hub.bound import BoundService
@@ -22,7 +22,7 @@ from dragoman.telemetry.metrics import ConnectorMetrics
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectorView:
-    """One connector as a person wants to see it."""
+    """One connector as a person wants to see it. `notices` is what was done with what was just given."""
 
     connector: Connector
     status: ConnectionStatus
@@ -30,6 +30,7 @@ class ConnectorView:
     tools: int
     metrics: ConnectorMetrics
     skipped: tuple[str, ...] = ()
+    notices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,11 +67,11 @@ class Connectors(BoundService):
         """
         caller = self._caller
         slug, aliases = named(name, aliases)
-        configuration, secrets = configured(settings, {})
+        given = configured(settings, {})
         origin = self._runtime.permissions.check_new(
-            caller, (slug, *aliases), description, configuration, secrets
+            caller, (slug, *aliases), description, given.configuration, given.secrets
         )
-        check_program(configuration)
+        check_program(given.configuration)
         if shared and not caller.is_admin:
             raise Denied("only an admin adds a connector for the whole workspace")
         owner = "" if shared else caller.user
@@ -82,7 +83,7 @@ class Connectors(BoundService):
             slug=slug,
             aliases=aliases,
             description=description,
-            configuration=configuration,
+            configuration=given.configuration,
             enabled=enabled,
         )
         # One by one in each tier: so that nobody gets past a limit.
@@ -91,13 +92,13 @@ class Connectors(BoundService):
                 caller, self._runtime.registry.count(caller.workspace, owner)
             )
             self._runtime.registry.check_free((slug, *aliases), caller.workspace, owner)
-            await self._runtime.store.connectors.add(connector, self._sealed(connector, secrets))
+            await self._runtime.store.connectors.add(connector, self._sealed(connector, given.secrets))
             await self._take_in(connector, "connector.registered")
             details = {"id": connector.id, "tier": "user" if owner else "workspace", "origin": origin}
             await self._runtime.auditor.done(caller, "connector.added", slug, details=details)
         if connect and enabled:
             await self._try_refresh(connector)
-        return self._view(connector)
+        return self._view(connector, given.told)
 
     async def add_or_update(
         self,
@@ -128,13 +129,16 @@ class Connectors(BoundService):
             before = self._changeable(existing.id)
             held = await self._runtime.vault.reveal(before)
             facts, kept = merged(before.configuration, held, settings)
-            configuration, secrets = configured(facts, kept)
-            is_same = description in (None, before.description) and values_of(secrets) == values_of(held)
-            if is_same and in_force(configuration) == in_force(before.configuration):
+            given = configured(facts, kept)
+            is_same = description in (None, before.description) and values_of(given.secrets) == values_of(
+                held
+            )
+            if is_same and in_force(given.configuration) == in_force(before.configuration):
                 return ConnectorChange(view=self._view(before), change="unchanged")
             changes = {} if description is None else {"description": description}
-            after = await self._rewrite(before, facts, kept, **changes)
-        return ConnectorChange(view=await self._taken_over(before, after, connect), change="updated")
+            after = await self._rewrite(before, given, kept, **changes)
+        view = await self._taken_over(before, after, connect, given.told)
+        return ConnectorChange(view=view, change="updated")
 
     async def list(self) -> Sequence[ConnectorView]:
         """All that the caller may see, with their states, in the order of their names."""
@@ -162,8 +166,9 @@ class Connectors(BoundService):
             before = self._changeable(name)
             facts, kept = merged(before.configuration, await self._runtime.vault.reveal(before), settings)
             changes = {} if description is None else {"description": description}
-            after = await self._rewrite(before, facts, kept, **changes)
-        return await self._taken_over(before, after, connect)
+            given = configured(facts, kept)
+            after = await self._rewrite(before, given, kept, **changes)
+        return await self._taken_over(before, after, connect, given.told)
 
     async def replace(
         self,
@@ -179,18 +184,19 @@ class Connectors(BoundService):
         async with self._runtime.locks.of("connector", self._changeable(name).id):
             before = self._changeable(name)
             beside = {"description": description, "enabled": enabled, "aliases": tuple(aliases)}
-            after = await self._rewrite(before, settings, {}, **beside)
-        return await self._taken_over(before, after, connect)
+            given = configured(settings, {})
+            after = await self._rewrite(before, given, {}, **beside)
+        return await self._taken_over(before, after, connect, given.told)
 
     async def _rewrite(
         self,
         before: Connector,
-        facts: Mapping[str, Any],
+        wanted: SplitConfiguration,
         kept: Mapping[str, SecretStr],
         **beside: Any,
     ) -> Connector:
         caller = self._caller
-        configuration, secrets = configured(facts, kept)
+        configuration, secrets = wanted.configuration, wanted.secrets
         given = {name: value for name, value in secrets.items() if kept.get(name) is not value}
         after = replace(
             before,
@@ -213,11 +219,13 @@ class Connectors(BoundService):
         await self._runtime.auditor.done(caller, "connector.updated", after.slug, details={"id": after.id})
         return after
 
-    async def _taken_over(self, before: Connector, after: Connector, connect: bool) -> ConnectorView:
+    async def _taken_over(
+        self, before: Connector, after: Connector, connect: bool, notices: tuple[str, ...]
+    ) -> ConnectorView:
         await self._runtime.sources.retire(before)
         if connect and after.enabled:
             await self._try_refresh(after)
-        return self._view(after)
+        return self._view(after, notices)
 
     async def remove(self, name: str) -> None:
         """Its tools, secrets and numbers are gone at once; calls under way finish in the background."""
@@ -265,7 +273,7 @@ class Connectors(BoundService):
 
     # Parts
 
-    def _view(self, connector: Connector) -> ConnectorView:
+    def _view(self, connector: Connector, notices: tuple[str, ...] = ()) -> ConnectorView:
         caller = self._caller
         connector = self._runtime.registry.newest(connector) or connector
         return ConnectorView(
@@ -275,6 +283,7 @@ class Connectors(BoundService):
             tools=len(self._runtime.catalog.list(caller, connector.id)),
             metrics=self._runtime.recorder.metrics(connector),
             skipped=self._runtime.lists.skipped.get(connector.id, ()),
+            notices=notices,
         )
 
     def _cleaned(self, status: ConnectionStatus) -> ConnectionStatus:

@@ -265,7 +265,7 @@ def _takes(connector: Connector, values: Mapping[str, SecretStr]) -> bool:
 
 def _knows(connector: Connector, values: Mapping[str, SecretStr]) -> bool:
     configuration = connector.configuration
-    known = {*configuration.secrets}
+    known = {*configuration.secrets, *configuration.wanted_secrets}
     if configuration.auth.kind not in ("none", "oauth"):
         known.add("auth")
     return set(values) <= known

@@ -11,7 +11,7 @@ from typing import Any, Literal, cast
 
 from pydantic import SecretStr
 
-from dragoman.connector import Configuration, Connector
+from dragoman.connector import Configuration, Connector, SplitConfiguration
 from dragoman.errors import DragomanError
 from dragoman.formats import FoundAgent, FoundConnector, ImportPlan, RequiredInput, filled
 from dragoman.formats.dragoman_files import write_dragoman_file
@@ -23,8 +23,8 @@ from dragoman.hub.connector_input import check_program, configured, in_force, va
 from dragoman.hub.connectors import Connectors, ConnectorView
 from dragoman.hub.imported_agents import ImportedAgents, comparable
 from dragoman.scope import Caller
+from dragoman.secret_recognition import Masking, masked
 
-_Configured = tuple[Configuration, Mapping[str, SecretStr]]
 Action = Literal["add", "replace", "unchanged", "conflict", "needs_input", "invalid"]
 
 
@@ -53,7 +53,7 @@ class _Wish:
     caller: Caller
     inputs: Mapping[str, str]
     may_replace: bool
-    taken: dict[str, _Configured] = field(default_factory=dict[str, _Configured])
+    taken: dict[str, SplitConfiguration] = field(default_factory=dict[str, SplitConfiguration])
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +154,10 @@ class Imports(BoundService):
         try:
             wanted = configured(facts, {})
             names = (found.slug, *found.aliases)
-            self._runtime.permissions.check_new(wish.caller, names, found.description, *wanted)
+            step = replace(step, warnings=(*step.warnings, *wanted.told))
+            self._runtime.permissions.check_new(
+                wish.caller, names, found.description, wanted.configuration, wanted.secrets
+            )
             earlier = wish.taken.setdefault(found.slug, wanted)
             if earlier != wanted:
                 return _Intent(
@@ -169,14 +172,14 @@ class Imports(BoundService):
             return _Intent(replace(step, action=action, reason=reason))
 
     async def _against_existing(
-        self, intent: _Intent, found: FoundConnector, wanted: _Configured, wish: _Wish
+        self, intent: _Intent, found: FoundConnector, wanted: SplitConfiguration, wish: _Wish
     ) -> _Intent:
         step, existing = intent.step, self._existing(found, wish.caller)
         if existing is None:
             self._runtime.registry.check_free(
                 (found.slug, *found.aliases), wish.caller.workspace, wish.caller.user
             )
-            _check_program(wanted[0], wish.caller)
+            _check_program(wanted.configuration, wish.caller)
             return intent
         if existing.owner != wish.caller.user:
             return _Intent(
@@ -190,7 +193,7 @@ class Imports(BoundService):
             return _Intent(
                 replace(step, action="conflict", slug=existing.slug, reason=reason, differs=differs)
             )
-        _check_program(wanted[0], wish.caller)
+        _check_program(wanted.configuration, wish.caller)
         step = replace(step, action="replace", slug=existing.slug, differs=differs)
         return replace(intent, step=step, existing=existing)
 
@@ -276,20 +279,19 @@ def _check_program(configuration: Configuration, caller: Caller) -> None:
 
 
 def _reached_by(found: FoundConnector) -> str:
-    """The command or address. Arguments that seem to hold a secret are not repeated."""
+    """The command or address, without the secrets in it."""
     facts = found.facts
     if command := facts.get("command"):
-        has_secret = any("seems to hold a secret" in warning for warning in found.warnings)
-        return " ".join([command, "…"] if has_secret else [command, *facts.get("args", ())])
+        return " ".join([command, *Masking().words(facts.get("args", ()))])
     where = str(facts.get("url") or facts.get("openapi") or "")
-    return where.partition("?")[0]
+    return masked(where.partition("?")[0])
 
 
 def _differences(
-    existing: Connector, stored: Mapping[str, SecretStr], found: FoundConnector, wanted: _Configured
+    existing: Connector, stored: Mapping[str, SecretStr], found: FoundConnector, wanted: SplitConfiguration
 ) -> tuple[str, ...]:
     """Fields such as `args`, `env.MODE`, `secret env:TOKEN`. A secret that the file leaves out is none."""
-    configuration, secrets, held = wanted[0], values_of(wanted[1]), values_of(stored)
+    configuration, secrets, held = wanted.configuration, values_of(wanted.secrets), values_of(stored)
     differing = [*_fields("", in_force(existing.configuration), in_force(configuration))]
     for name in sorted(held.keys() | secrets.keys()):
         if name not in found.missing and held.get(name) != secrets.get(name):

@@ -57,7 +57,7 @@ class HubManagement:
 
     async def list_connectors(self, caller: Caller) -> Any:
         return [
-            _connector(view)
+            _named(view)
             for view in await Connectors(self._runtime, caller).list()
             if view.tools or _is_real(view)
         ]
@@ -99,23 +99,30 @@ class HubManagement:
 
 
 def _agent(agent: Agent) -> dict[str, Any]:
+    """By name only: what others wrote of it would be more than the person's own words."""
     return {
         "name": agent.name,
         "kind": agent.kind,
         "status": agent.status,
-        "description": agent.description,
         "connectors": "all that are active" if agent.connectors is None else [*agent.connectors],
+    }
+
+
+def _named(view: ConnectorView) -> dict[str, Any]:
+    return {
+        "name": view.connector.slug,
+        "enabled": view.connector.enabled,
+        "state": view.status.state,
+        "tools": view.tools,
     }
 
 
 def _connector(view: ConnectorView) -> dict[str, Any]:
     return {
-        "name": view.connector.slug,
+        **_named(view),
         "description": view.connector.description,
-        "enabled": view.connector.enabled,
-        "state": view.status.state,
         "cause": view.status.cause,
-        "tools": view.tools,
+        **({"notices": [*view.notices]} if view.notices else {}),
     }
 
 

@@ -15,6 +15,7 @@ from dragoman.connections.openapi.document_reader import is_address
 from dragoman.connector import Configuration, Connector, Origin, Policy
 from dragoman.errors import Denied, InvalidConfig, LimitReached
 from dragoman.scope import Caller
+from dragoman.secret_recognition import PREFIX
 from dragoman.setting import Described, settings_of
 from dragoman.tool import Tool
 
@@ -62,16 +63,16 @@ Kept = tuple[Connector, Mapping[str, SecretStr]]
 def leads_elsewhere(before: Kept, after: Kept) -> bool:
     """Whether another program or host may get the secrets now: what users brought was not for that one.
 
-    Variables and headers decide it as much when they are secret.
+    Variables, headers and arguments decide it as much when they are secret.
     """
     (was, had), (is_now, has) = before, after
     if any(one.setting.leads and _value(one, was) != _value(one, is_now) for one in CHANGEABLE):
         return True
-    return _variables_and_headers(had) != _variables_and_headers(has)
+    return _leading(had) != _leading(has)
 
 
-def _variables_and_headers(secrets: Mapping[str, SecretStr]) -> dict[str, SecretStr]:
-    return {name: value for name, value in secrets.items() if name.startswith(("env:", "header:"))}
+def _leading(secrets: Mapping[str, SecretStr]) -> dict[str, SecretStr]:
+    return {name: value for name, value in secrets.items() if name.startswith(("env:", "header:", PREFIX))}
 
 
 @dataclass(frozen=True, slots=True)

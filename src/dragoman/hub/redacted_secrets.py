@@ -1,46 +1,55 @@
 """Secrets on their way to a connection: known to the redactor before anybody can print them."""
 
-from collections.abc import Iterable, Mapping
-from urllib.parse import quote
+from collections.abc import Mapping
+from dataclasses import replace
 
 from pydantic import SecretStr
 
 from dragoman.connections.bearer import Bearer
+from dragoman.connections.brought_secrets import brought_values
+from dragoman.connections.http_clients import HttpClients
 from dragoman.connections.oauth import Authorizations
-from dragoman.connections.oauth.clients import GIVEN_SECRET, is_made_here
-from dragoman.connector import Connector
+from dragoman.connector import Connector, split_secrets
 from dragoman.scope import holder_of
+from dragoman.store.protocols import Store
 from dragoman.telemetry.redaction import Redactor
 from dragoman.vault import Vault
 
 
 class RedactedSecrets:
-    """Fills `Secrets` of the connections. Vault, redactor and authorisations belong to the hub."""
+    """Fills `Secrets` of the connections. What it is made of belongs to the hub."""
 
-    def __init__(self, vault: Vault, redactor: Redactor, authorizations: Authorizations) -> None:
+    def __init__(
+        self, vault: Vault, redactor: Redactor, authorizations: Authorizations, clients: HttpClients
+    ) -> None:
         self._vault = vault
         self._redactor = redactor
         self._authorizations = authorizations
+        self._clients = clients
 
     async def reveal(self, connector: Connector, identity: str) -> Mapping[str, SecretStr]:
         secrets = await self._vault.reveal(connector, *holder_of(identity))
-        for name, value in secrets.items():
-            if not is_made_here(name):
-                self._redactor.register(_telling_parts(connector, name, value.get_secret_value()))
+        environment = self._clients.for_connector(connector).environment
+        self._redactor.register(brought_values(connector, secrets, environment))
         return secrets
 
     def bearer(self, connector: Connector, identity: str) -> Bearer | None:
         return self._authorizations.bearer(connector, identity)
 
 
-def _telling_parts(connector: Connector, name: str, value: str) -> Iterable[str]:
-    """The value, and the part of `Bearer TOKEN` or `user:password` that tells as much by itself."""
-    yield value
-    if name.startswith("header:"):
-        scheme, _, token = value.partition(" ")
-        if scheme.lower() in ("bearer", "basic", "token"):
-            yield token
-    if name == "auth" and connector.configuration.auth.kind == "basic":
-        yield value.partition(":")[2]
-    if name == GIVEN_SECRET:  # as a token endpoint is told of it, in base64
-        yield f"{quote(connector.configuration.auth.client_id or '', safe='')}:{quote(value, safe='')}"
+async def sealed_now(connector: Connector, store: Store, vault: Vault) -> Connector:
+    """As it is kept: what an older version left in the open goes to the vault when the store is opened."""
+    split = split_secrets(connector.configuration)
+    if not split.secrets:
+        return connector
+    kept = await store.connectors.secrets(connector, "", "")
+    place = (connector.workspace, "", connector.id)
+    found = [vault.seal(*place, name, value) for name, value in split.secrets.items()]
+    names = tuple(sorted({*connector.configuration.secrets, *split.secrets}))
+    after = replace(
+        connector,
+        configuration=split.configuration.changed({"secrets": names}),
+        revision=connector.revision + 1,
+    )
+    await store.connectors.update(after, [*(one for one in kept if one.name not in split.secrets), *found])
+    return after

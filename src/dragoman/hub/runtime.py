@@ -42,7 +42,7 @@ from dragoman.hub.loaded_tools import LoadedTools
 from dragoman.hub.native_tools import add_shipped_tools, native_connector
 from dragoman.hub.people import issuer_of
 from dragoman.hub.permissions import Permissions
-from dragoman.hub.redacted_secrets import RedactedSecrets
+from dragoman.hub.redacted_secrets import RedactedSecrets, sealed_now
 from dragoman.hub.rollout import RolloutState
 from dragoman.hub.tool_lists import ToolLists
 from dragoman.identity.authenticator import Authenticator, open_authenticator
@@ -157,7 +157,9 @@ class Runtime:
         self.events = Events()
         stack.callback(self.events.close)
         self.catalog = await Catalog.load(store, self.events)
-        self.registry = ConnectorRegistry(await store.connectors.list())
+        self.registry = ConnectorRegistry(
+            [await sealed_now(one, store, self.vault) for one in await store.connectors.list()]
+        )
         self.registry.put(self.native_connector)
         self.locks = Locks()
 
@@ -178,7 +180,7 @@ class Runtime:
         self.flows = AuthorizationFlows(
             self.store.connectors, self.vault, self.authorizations, self.public_url
         )
-        secrets = RedactedSecrets(self.vault, self.redactor, self.authorizations)
+        secrets = RedactedSecrets(self.vault, self.redactor, self.authorizations, self.clients)
         self.services = await stack.enter_async_context(OpenApiServices(secrets, self.watcher, self.clients))
         self.servers = await stack.enter_async_context(
             Connections(
