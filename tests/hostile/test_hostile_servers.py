@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import sys
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +94,47 @@ async def test_a_wire_over_its_rate_is_lost_with_the_cause_said(
 
             await until(is_told)
             await until(lambda: server.state()["open"] == 0)
+
+
+@pytest.mark.parametrize("how", ["disable", "remove", "close"])
+@pytest.mark.parametrize("kind", ["endless-comments", "endless-events"])
+async def test_a_flood_that_is_allowed_ends_when_we_say_so(tmp_path: Path, kind: str, how: str) -> None:
+    generous = quick(max_messages_per_second=10**9, max_bytes_per_second=10**12)
+    with hostile(tmp_path, kind) as server:
+        async with AsyncExitStack() as stack:
+            hub = await stack.enter_async_context(open_hub(tmp_path))
+            await hub.connectors.add("bad", url=server.url, **generous)
+            await until(lambda: server.state()["sent"] > 2 * MEGABYTE)
+            assert (await hub.connectors.get("bad")).status.state == "connected"
+            if how == "close":
+                async with deadline(10):
+                    await stack.aclose()
+            else:
+                async with deadline(2):
+                    await (hub.connectors.disable if how == "disable" else hub.connectors.remove)("bad")
+            await until(lambda: server.state()["open"] == 0)
+
+
+async def test_a_hub_closes_in_time_whatever_its_servers_do(tmp_path: Path) -> None:
+    deaf = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nwhile True: time.sleep(1)"
+    program = {"command": sys.executable, "args": ["-S", "-E", "-c", deaf]}
+    with hostile(tmp_path, "wrong-ids") as flood, hostile(tmp_path, "slow-drip") as drip:
+        async with AsyncExitStack() as stack:
+            hub = await stack.enter_async_context(open_hub(tmp_path))
+            generous = {"max_messages_per_second": 10**9, "max_bytes_per_second": 10**12}
+            await hub.connectors.add("flood", url=flood.url, **generous)
+            await hub.connectors.add("drip", url=drip.url)
+            await hub.connectors.add("good", **stdio())
+            under_way = [
+                asyncio.ensure_future(hub.call("mcp_flood_echo", {"text": "many"})),
+                asyncio.ensure_future(hub.call("mcp_drip_echo", {"text": "x"})),
+                asyncio.ensure_future(hub.call("mcp_good_sleep", {"seconds": 60})),
+                asyncio.ensure_future(hub.connectors.add("deaf", **program)),
+            ]
+            await until(lambda: flood.state()["open"] == 1 and drip.state()["open"] == 2)
+            async with deadline(10):
+                await stack.aclose()
+                await asyncio.gather(*under_way, return_exceptions=True)
 
 
 async def test_a_list_of_too_many_tools_is_cut_and_says_so(tmp_path: Path) -> None:

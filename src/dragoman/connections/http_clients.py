@@ -169,8 +169,12 @@ class HttpClients:
         return socket.socket(family, kind, protocol)
 
 
-class _LimitedHead(ResponseHandler):
-    """An answer must begin at some point: interim answers and headers are counted until its body does."""
+class _OutgoingProtocol(ResponseHandler):
+    """What aiohttp leaves open.
+
+    An answer must begin at some point: interim answers and headers are counted until its body does. And who
+    still reads a body when the connection is closed under it is told so.
+    """
 
     _size = 0
     _answers = 0
@@ -178,6 +182,12 @@ class _LimitedHead(ResponseHandler):
     def set_response_params(self, **facts: Any) -> None:
         self._size = self._answers = 0
         super().set_response_params(**facts)
+
+    def close(self) -> None:
+        body = self._payload
+        super().close()
+        if body is not None and not body.is_eof() and body.exception() is None:
+            body.set_exception(aiohttp.ClientConnectionError("the connection was closed"))
 
     def feed_data(self, data: tuple[RawResponseMessage, StreamReader], size: int = 0) -> None:
         self._answers += 1
@@ -201,7 +211,7 @@ class _LimitedHead(ResponseHandler):
 
 def _client(connector: aiohttp.TCPConnector) -> aiohttp.ClientSession:
     # aiohttp has no other way to look at what comes before an answer begins.
-    made = partial(_LimitedHead, loop=asyncio.get_running_loop())
+    made = partial(_OutgoingProtocol, loop=asyncio.get_running_loop())
     connector._factory = made  # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue]
     return aiohttp.ClientSession(
         connector=connector,
