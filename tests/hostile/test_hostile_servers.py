@@ -117,15 +117,15 @@ async def test_a_flood_that_is_allowed_ends_when_we_say_so(tmp_path: Path, kind:
 
 async def test_a_hub_closes_in_time_whatever_its_servers_do(tmp_path: Path) -> None:
     deaf = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nwhile True: time.sleep(1)"
-    program = {"command": sys.executable, "args": ["-S", "-E", "-c", deaf]}
+    program: dict[str, Any] = {"command": sys.executable, "args": ["-S", "-E", "-c", deaf]}
     with hostile(tmp_path, "wrong-ids") as flood, hostile(tmp_path, "slow-drip") as drip:
         async with AsyncExitStack() as stack:
             hub = await stack.enter_async_context(open_hub(tmp_path))
-            generous = {"max_messages_per_second": 10**9, "max_bytes_per_second": 10**12}
+            generous: dict[str, Any] = {"max_messages_per_second": 10**9, "max_bytes_per_second": 10**12}
             await hub.connectors.add("flood", url=flood.url, **generous)
             await hub.connectors.add("drip", url=drip.url)
             await hub.connectors.add("good", **stdio())
-            under_way = [
+            under_way: list[asyncio.Future[Any]] = [
                 asyncio.ensure_future(hub.call("mcp_flood_echo", {"text": "many"})),
                 asyncio.ensure_future(hub.call("mcp_drip_echo", {"text": "x"})),
                 asyncio.ensure_future(hub.call("mcp_good_sleep", {"seconds": 60})),
