@@ -93,12 +93,15 @@ class AnnotationsShape(Shape):
 
 
 class ToolShape(Shape):
+    """`cause` is why it is unavailable: its connector cannot be reached now."""
+
     name: str
     connector: str
     original_name: str
     title: str | None
     description: str
     state: ToolState
+    cause: str | None
     enabled: bool
     is_mcp: bool
     version: int
@@ -283,6 +286,7 @@ def _tool_facts(info: ToolInfo) -> dict[str, Any]:
         "description": definition.description,
         "annotations": definition.annotations,
         "state": info.state,
+        "cause": info.cause,
         "tokens": info.tokens,
     }
 

@@ -88,4 +88,4 @@ async def get_tool(name: str, hub: TheHub) -> Response:
 
 
 async def _detail(hub: BoundHub, name: str) -> Response:
-    return json_response(tool_detail(hub.tools.info(name), await hub.tools.versions(name)))
+    return json_response(tool_detail(await hub.tools.listed(name), await hub.tools.versions(name)))

@@ -4,7 +4,7 @@ find → allow → validate → approve → limit → call → normalise → rec
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from dragoman.access import AccessRules, ApprovalGate, Budgets, ConcurrencyLimits
@@ -50,8 +50,10 @@ class Road:
         spans: Spans | None = None,
         redactor: Redactor | None = None,
         request_timeout: float = 60.0,
+        list_first: Callable[[str, Caller], Awaitable[Connector | None]] | None = None,
     ) -> None:
-        """`request_timeout` is for connectors that have none of their own."""
+        """`request_timeout` is for connectors that have none of their own. `list_first` reads the tools of a
+        connector that was never listed, if the name is of one."""
         self._catalog = catalog
         self._connector_of = connector_of or catalog.connector_of
         self._access = access
@@ -69,6 +71,7 @@ class Road:
         self._spans = spans or Spans()
         self._redactor = redactor or Redactor()
         self._request_timeout = request_timeout
+        self._list_first = list_first
 
     async def call(self, call: ToolCall, caller: Caller) -> ToolOutput:
         """Whatever goes wrong is an output that says so; only cancellation gets out as an exception."""
@@ -102,7 +105,11 @@ class Road:
 
     async def _found(self, state: CallState) -> tuple[Tool, Connector]:
         """Find → allow."""
-        tool = state.tool = self._catalog.get(state.call.tool, state.caller)
+        name, caller = state.call.tool, state.caller
+        tool = self._catalog.find(name, caller)
+        if tool is None and self._list_first is not None:
+            await self._list_first(name, caller)
+        tool = state.tool = tool or self._catalog.get(name, caller)
         connector = state.connector = self._connector_of(tool)
         await self._access.check(tool, connector, state.caller)
         return tool, connector

@@ -26,19 +26,22 @@ from dragoman.connector import Connector
 from dragoman.errors import NotFound
 from dragoman.events import Event, Events
 from dragoman.names import alias_name
-from dragoman.scope import APP, Caller
+from dragoman.scope import APP, Caller, identity_of
 from dragoman.store.protocols import ConnectorStore, Store
 from dragoman.store.records import ToolVersion
 from dragoman.tool import Tool, ToolDefinition, ToolState
 
+_LONGEST_CAUSE = 160  # of what a model reads
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolInfo:
-    """One tool with what stands around it."""
+    """One tool with what stands around it. `cause` is why it is unavailable."""
 
     tool: Tool
     connector: Connector
     state: ToolState
+    cause: str | None = None
     catalog: CatalogState
     alias: str
     footprints: Footprints = field(repr=False, compare=False)
@@ -47,6 +50,22 @@ class ToolInfo:
     def tokens(self) -> int:
         """What a model reads when it has the tool in view."""
         return self.footprints.of(self.tool)
+
+    @property
+    def is_callable(self) -> bool:
+        """Whether a call would be sent: one that is unavailable now has its connector tried at once."""
+        return self.state in ("ready", "unavailable")
+
+    @property
+    def shown_tool(self) -> Tool:
+        """As models and MCP clients read it: one that is unavailable says so before all else."""
+        if self.cause is None:
+            return self.tool
+        definition = self.tool.definition
+        note = f"[unavailable now: {' '.join(self.cause.split())[:_LONGEST_CAUSE]}]"
+        return replace(
+            self.tool, definition=replace(definition, description=f"{note} {definition.description}")
+        )
 
 
 class Catalog:
@@ -60,6 +79,7 @@ class Catalog:
         self._naming = NameAllocator()
         self._footprints = Footprints()
         self._version = 0
+        self._faults: dict[ListKey, str] = {}
 
     @property
     def version(self) -> int:
@@ -130,14 +150,36 @@ class Catalog:
     def info(self, name: str, caller: Caller) -> ToolInfo:
         tool = self.get(name, caller)
         connector_tools = self._by_connector[tool.connector_id]
+        connector = connector_tools.connector
+        state, cause = _state_of(tool, connector), None
+        if state == "ready" and self._faults:
+            cause = self._faults.get((connector.id, identity_of(caller, connector.configuration.isolation)))
         return ToolInfo(
             tool=tool,
-            connector=connector_tools.connector,
-            state=_state_of(tool, connector_tools.connector),
+            connector=connector,
+            state="unavailable" if cause is not None else state,
+            cause=cause,
             catalog=connector_tools.state,
             alias=alias_name(tool.slug, tool.original_name),
             footprints=self._footprints,
         )
+
+    def note_reach(self, connector: Connector, identity: str, cause: str | None) -> bool:
+        """Why the connector cannot be reached for this identity; None when it can. Whether that is news."""
+        key = (connector.id, identity)
+        if self._faults.get(key) == cause:
+            return False
+        if cause is None:
+            del self._faults[key]
+        else:
+            self._faults[key] = cause
+        self._version += 1
+        return True
+
+    def was_listed(self, connector: Connector, caller: Caller) -> bool:
+        """Whether the tools that the caller would see of it were ever read from its server."""
+        connector_tools = self._by_connector.get(connector.id)
+        return connector_tools is not None and connector_tools.was_listed(caller)
 
     def is_mcp(self, name: str, caller: Caller) -> bool:
         tool = self._index.find(name, caller)
@@ -169,6 +211,8 @@ class Catalog:
         self._gone.add(connector_id)
         connector_tools = self._by_connector.pop(connector_id, None)
         self._locks.pop(connector_id, None)
+        for key in [key for key in self._faults if key[0] == connector_id]:
+            del self._faults[key]
         if connector_tools is not None:
             self._version += 1
             self._index.drop(connector_tools, self._by_connector.values())

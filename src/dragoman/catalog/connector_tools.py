@@ -96,6 +96,12 @@ class ConnectorTools:
     def list(self, caller: Caller) -> tuple[Tool, ...]:
         return self._ordered.get(self._identity(caller), ())
 
+    def was_listed(self, caller: Caller) -> bool:
+        """Whether what the caller would read has ever been read from the server."""
+        if self.connector.lists_per_user:
+            return self._identity(caller) in self._lists
+        return self.state != "empty"
+
     def lists(self) -> Mapping[str, tuple[Tool, ...]]:
         """Every list in its order, by identity."""
         return self._ordered

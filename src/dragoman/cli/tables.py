@@ -170,6 +170,8 @@ def tool_card(tool: Shown) -> "Table":
     card.add_row("tool", f"[bold]{plain(tool['name'])}[/]  [dim]also {plain(tool['alias'])}[/]")
     card.add_row("connector", plain(tool["connector"]))
     card.add_row("state", f"{chip(tool['state'])}, {effect_of(tool['annotations'])}")
+    if tool["cause"]:
+        card.add_row("because", plain(tool["cause"]))
     version = str(tool["version"])
     if tool["accepted_version"] != tool["version"]:
         version += f" [yellow](accepted: {tool['accepted_version']})[/]"

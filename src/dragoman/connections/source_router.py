@@ -5,8 +5,8 @@ from dragoman.connections.openapi.source import OpenApiServices
 from dragoman.connections.pool import Connections
 from dragoman.connections.source import ConnectionStatus, Listing, SourceCall
 from dragoman.connector import Connector
-from dragoman.errors import Timeout, Uncertain
-from dragoman.scope import Caller
+from dragoman.errors import Timeout, Uncertain, Unreachable
+from dragoman.scope import Caller, identity_of
 from dragoman.tool import RawResult
 
 
@@ -17,15 +17,18 @@ class SourceRouter:
         self._servers = servers
         self._services = services
         self._native = native
+        self._disconnected: set[tuple[str, str]] = set()  # on purpose, and nobody wanted them since
 
     async def call(self, call: SourceCall) -> RawResult:
         if call.connector.kind == "native":
             return await self._call_native(call)
+        self._wanted(call.connector, call.caller)
         return await self._remote(call.connector).call(call)
 
     async def list_tools(self, connector: Connector, caller: Caller) -> Listing:
         if connector.kind == "native":
             return Listing(tools=self._native.definitions())
+        self._disconnected.discard(_key(connector, caller))
         return await self._remote(connector).list_tools(connector, caller)
 
     async def list_tools_again(self, connector: Connector, identity: str) -> Listing | None:
@@ -36,11 +39,13 @@ class SourceRouter:
     async def connect(self, connector: Connector, caller: Caller) -> ConnectionStatus:
         if connector.kind == "native":
             return self.status(connector, caller)
+        self._disconnected.discard(_key(connector, caller))
         return await self._remote(connector).connect(connector, caller)
 
     async def disconnect(self, connector: Connector, caller: Caller) -> ConnectionStatus:
         if connector.kind == "native":
             return self.status(connector, caller)
+        self._disconnected.add(_key(connector, caller))
         return await self._remote(connector).disconnect(connector, caller)
 
     async def retire(self, connector: Connector) -> None:
@@ -61,6 +66,18 @@ class SourceRouter:
             state="connected" if connector.enabled else "disabled",
         )
 
+    def _wanted(self, connector: Connector, caller: Caller) -> None:
+        """What was disconnected on purpose comes back with a call only where it may reconnect by itself."""
+        key = _key(connector, caller)
+        if key not in self._disconnected:
+            return
+        if not connector.configuration.auto_reconnect:
+            raise Unreachable(
+                f"{connector.slug} was disconnected",
+                hint=f"connect it again: dragoman connectors connect {connector.slug}",
+            )
+        self._disconnected.discard(key)
+
     def _remote(self, connector: Connector) -> Connections | OpenApiServices:
         return self._services if connector.kind == "openapi" else self._servers
 
@@ -78,3 +95,7 @@ class SourceRouter:
                 hint="look at what it changes before you repeat it",
                 cause="timeout",
             ) from None
+
+
+def _key(connector: Connector, caller: Caller) -> tuple[str, str]:
+    return (connector.id, identity_of(caller, connector.configuration.isolation))

@@ -22,6 +22,7 @@ from dragoman.telemetry.redaction import Redactor
 
 log = get_logger()
 
+_OUT_OF_REACH = ("error", "needs_auth")
 PATIENCE = 1.0  # seconds that somebody who is about to use tools waits for a list that has changed
 _REST, _LONGEST_REST = 4.0, 10.0  # so much longer than it took to list them, tools are not listed again
 
@@ -59,6 +60,10 @@ class ConnectionWatcher:
 
     def state_changed(self, connector: Connector, status: ConnectionStatus) -> None:
         cause = self._redactor.clean(status.cause) if status.cause else None
+        if status.state in _OUT_OF_REACH:
+            self._note_reach(connector, status.identity, cause or status.state)
+        elif status.state in ("connected", "disconnected"):
+            self._note_reach(connector, status.identity, None)
         # How one user's link stands is nobody else's business.
         workspace, user = holder_of(status.identity)
         log.info(
@@ -80,6 +85,25 @@ class ConnectionWatcher:
                     "attempt": status.attempt,
                     "next_attempt": status.next_attempt.isoformat() if status.next_attempt else None,
                 },
+            )
+        )
+
+    def was_disconnected(self, connector: Connector, identity: str) -> None:
+        """On purpose: its tools are out of reach until somebody wants them again."""
+        how = "the next call connects it" if connector.configuration.auto_reconnect else "connect it first"
+        self._note_reach(connector, identity, f"it was disconnected; {how}")
+
+    def _note_reach(self, connector: Connector, identity: str, cause: str | None) -> None:
+        if not self._catalog.note_reach(connector, identity, cause):
+            return
+        workspace, user = holder_of(identity)
+        self._events.publish(
+            Event(
+                kind="tools.changed",
+                workspace=workspace,
+                user=user,
+                connector=connector.slug,
+                data={"added": [], "changed": [], "removed": [], "unavailable": cause},
             )
         )
 

@@ -17,6 +17,7 @@ from dragoman.hub.bound import BoundService
 from dragoman.hub.connector_input import check_program, configured, in_force, merged, named, values_of
 from dragoman.hub.connector_settings import ConnectorSettings
 from dragoman.hub.permissions import leads_elsewhere
+from dragoman.scope import identity_of
 from dragoman.telemetry.metrics import ConnectorMetrics
 
 
@@ -261,10 +262,16 @@ class Connectors(BoundService):
         return self._view(connector)
 
     async def disconnect(self, name: str) -> ConnectorView:
-        """Closes the caller's connection; the next call opens another."""
+        """Closes the caller's connection. Its tools are unavailable until it is connected again.
+
+        With `auto_reconnect` the next call does that.
+        """
         caller = self._caller
         connector = self._runtime.registry.get(name, caller)
         await self._runtime.sources.disconnect(connector, caller)
+        if connector.kind != "native":
+            identity = identity_of(caller, connector.configuration.isolation)
+            self._runtime.watcher.was_disconnected(connector, identity)
         return self._view(connector)
 
     async def refresh(self, name: str) -> ToolChanges:

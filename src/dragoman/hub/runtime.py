@@ -229,6 +229,7 @@ class Runtime:
             events=self.events,
             redactor=self.redactor,
             request_timeout=self.settings.request_timeout,
+            list_first=self.lists.list_first,
         )
 
     async def _open_tools(self, stack: AsyncExitStack) -> None:

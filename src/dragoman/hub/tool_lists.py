@@ -14,6 +14,7 @@ from dragoman.hub.background_tasks import BackgroundTasks
 from dragoman.hub.bound import Locks
 from dragoman.hub.connector_agents import ConnectorAgents
 from dragoman.hub.connector_registry import ConnectorRegistry
+from dragoman.names import alias_name, public_name
 from dragoman.scope import Caller, holder_of, identity_of
 from dragoman.store import Store
 
@@ -43,6 +44,25 @@ class ToolLists:
         with self._catalog.populating(connector):
             listing = await self._sources.list_tools(connector, caller)
             return await self._take(connector, listing, (caller.workspace, caller.user))
+
+    async def list_first(self, name: str, caller: Caller) -> Connector | None:
+        """Lists the connector whose tool the name would be, where that never happened; None: there is none.
+
+        Raises why it could not be listed.
+        """
+        for connector in self._registry.list(caller):
+            if (
+                connector.enabled
+                and connector.kind != "native"
+                and _may_be_of(name, connector)
+                and caller.may_use(connector.slug, name)
+                and not self._catalog.was_listed(connector, caller)
+            ):
+                async with self._locks.of("first list", connector.id):
+                    if not self._catalog.was_listed(connector, caller):
+                        await self.relist(connector, caller)
+                return connector
+        return None
 
     async def relist_over(self, connector: Connector, identity: str) -> None:
         """Lists anew over a connection that is open already."""
@@ -100,3 +120,9 @@ class ToolLists:
                 self._registry.put(learned)
                 self._catalog.adopt(learned)
             return learned != known
+
+
+def _may_be_of(name: str, connector: Connector) -> bool:
+    """Whether a tool of this connector could have the name, however it is spelled."""
+    public = public_name(connector.slug, "x")[:-1]
+    return name.startswith((public, *(alias_name(one, "") for one in (connector.slug, *connector.aliases))))

@@ -42,7 +42,7 @@ class HubToolbox:
         return replace(caller, role="member", grants=(*caller.grants, user.capabilities))
 
     async def tools(self, caller: Caller) -> Sequence[Tool]:
-        return [info.tool for info in await self._infos(caller)]
+        return [info.shown_tool for info in await self._infos(caller)]
 
     async def deferred(self, caller: Caller) -> frozenset[str]:
         return self._runtime.loading.deferred(await self._infos(caller), caller)
@@ -54,7 +54,7 @@ class HubToolbox:
         here = await self._runtime.active.narrowed(caller)
         # Loads what it finds into the thread, where the user wants that.
         found = await Tools(self._runtime, here).resolve(query, max_tools=limit)
-        tools = [info.tool for info, _ in found.hits if info.tool.is_open_to("agent")]
+        tools = [info.shown_tool for info, _ in found.hits if info.tool.is_open_to("agent")]
         return FoundTools(tools=tools, total=found.total)
 
     async def call(self, call: ToolCall, caller: Caller) -> ToolOutput:
@@ -115,7 +115,7 @@ class HubToolbox:
                 info = self._runtime.catalog.info(tool.name, here)
             except NotFound:
                 continue
-            if info.state == "ready" and tool.is_open_to("agent"):
+            if info.is_callable and tool.is_open_to("agent"):
                 found.append(info)
         return found
 

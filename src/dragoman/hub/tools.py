@@ -84,6 +84,12 @@ class Tools(BoundService):
         """One tool by its name. Raises `NotFound`."""
         return self._runtime.catalog.get(name, self._caller)
 
+    async def listed(self, name: str) -> ToolInfo:
+        """The same as `info`; a connector that was never listed is, if the name is of one of its tools."""
+        if self._runtime.catalog.find(name, self._caller) is None:
+            await self._runtime.lists.list_first(name, self._caller)
+        return self.info(name)
+
     def info(self, name: str) -> ToolInfo:
         """The same with its state, version and size."""
         return self._runtime.catalog.info(name, self._caller)

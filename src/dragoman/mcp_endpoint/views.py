@@ -75,7 +75,7 @@ class ClientViews:
 
 def _made(target: EndpointTarget, hub: BoundHub) -> ClientTools:
     infos = _offered(target.slug, hub)
-    tools = [info.tool for info in infos]
+    tools = [info.shown_tool for info in infos]
     if target.view == "tools" or target.slug is not None:
         return _shown("tools", tools, is_alone=target.slug is not None)
     if target.view == "search":
@@ -90,10 +90,13 @@ def _made(target: EndpointTarget, hub: BoundHub) -> ClientTools:
 
 
 def _offered(slug: str | None, hub: BoundHub) -> list[ToolInfo]:
-    """What a call would refuse is not shown: disabled, changed since it was accepted, not for MCP."""
+    """What a call would refuse is not shown: disabled, changed since it was accepted, not for MCP.
+
+    What cannot be reached now is, and says so.
+    """
     tools, way = hub.tools, hub.caller.way
     infos = (tools.info(tool.name) for tool in tools.list(slug) if tool.is_open_to(way))
-    return [info for info in infos if info.state == "ready"]
+    return [info for info in infos if info.is_callable]
 
 
 def _shown(
