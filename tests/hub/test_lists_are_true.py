@@ -86,7 +86,7 @@ async def test_the_tools_of_a_dead_server_are_unavailable_and_come_back(tmp_path
             found = (await live.ask("GET", "/api/tools/search?q=mcp_a_echo")).value
             assert "unavailable" in str(found)
             (offered,) = await mcp_tools(live, "mcp_a_echo")
-            assert offered["description"].startswith("[unavailable now: ")
+            assert "[unavailable now: cannot connect" in offered["description"]
             server.start()
 
             async def is_back() -> bool:
@@ -94,7 +94,7 @@ async def test_the_tools_of_a_dead_server_are_unavailable_and_come_back(tmp_path
 
             await until(is_back)
             (offered,) = await mcp_tools(live, "mcp_a_echo")
-            assert not offered["description"].startswith("[unavailable")
+            assert "[unavailable" not in offered["description"]
 
 
 async def mcp_tools(live: Any, name: str) -> list[Any]:
