@@ -145,10 +145,19 @@ def typed(name: str, meaning: str, *models: type[BaseModel]) -> str:
             if isinstance(kind, type) and issubclass(kind, BaseModel):
                 whole = str(kind.__doc__).partition("\n")[0]
                 before += typed(f"{kind.__name__}Settings", whole, kind)
-            text += f"\n    {field}: {type_of(hint)} | None\n"
+            text += f"\n{_line(field, f'{type_of(hint)} | None')}\n"
             if setting:
                 text += f'    """{setting.meaning}"""\n'
     return before + text
+
+
+def _line(field: str, kind: str) -> str:
+    """As `ruff format` leaves it."""
+    line = f"    {field}: {kind}"
+    if len(line) <= 110:
+        return line
+    parts = kind.replace(" | ", "\n        | ")
+    return f"    {field}: (\n        {parts}\n    )"
 
 
 def written_types() -> str:
