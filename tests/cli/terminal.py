@@ -1,4 +1,7 @@
-"""A command at a terminal of its own: what it shows is read, keys are typed. Gone with the block."""
+"""A command at a terminal of its own: what it shows is read, keys are typed. Gone with the block.
+
+It is a process that is forked from one that has imported what it needs.
+"""
 
 import fcntl
 import os
@@ -6,20 +9,21 @@ import re
 import select
 import signal
 import struct
-import subprocess
 import sys
 import termios
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
+from multiprocessing.context import ForkServerProcess
 
 from patience import patient
+from servers.processes import FORKS
 
 _CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07]*\x07|\x1b[=>]|\r|[\x01\x02]")
 
 
 class Terminal:
-    def __init__(self, process: subprocess.Popen[bytes], master: int) -> None:
+    def __init__(self, process: ForkServerProcess, master: int) -> None:
         self.process = process
         self._master = master
         self._seen = b""
@@ -60,15 +64,14 @@ class Terminal:
         limit = time.monotonic() + patient(within)
         while self._take(max(0.0, limit - time.monotonic())):
             pass
-        return self.process.wait(max(0.1, limit - time.monotonic()))
+        self.process.join(max(0.1, limit - time.monotonic()))
+        assert self.process.exitcode is not None, f"it goes on:\n{self.shown[self._read_to :]}"
+        return self.process.exitcode
 
     def _take(self, within: float) -> bool:
         """False at the end of the process, or of the time."""
-        ready, _, _ = select.select([self._master], [], [], within)
-        try:
-            data = os.read(self._master, 65536) if ready else b""
-        except OSError:  # the other side is closed
-            data = b""
+        ready, _, _ = select.select([self._master, self.process.sentinel], [], [], within)
+        data = os.read(self._master, 65536) if self._master in ready else b""
         self._seen += data
         return bool(data)
 
@@ -105,23 +108,29 @@ def at_terminal(*words: str, columns: int = 100, rows: int = 30) -> Generator[Te
     master, slave = os.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
-    def take_terminal() -> None:
-        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-    process = subprocess.Popen(
-        [sys.executable, "-m", "dragoman", *words],
-        stdin=slave,
-        stdout=slave,
-        stderr=slave,
-        env=os.environ | {"TERM": "xterm-256color"},
-        start_new_session=True,
-        preexec_fn=take_terminal,
-    )
-    os.close(slave)
+    environment = os.environ | {"TERM": "xterm-256color"}
+    process = FORKS.Process(target=_command, args=(os.ttyname(slave), words, environment), daemon=True)
+    process.start()
     try:
         yield Terminal(process, master)
     finally:
         process.kill()
-        process.wait()
+        process.join()
+        process.close()
+        os.close(slave)
         os.close(master)
+
+
+def _command(terminal: str, words: Sequence[str], environment: Mapping[str, str]) -> None:
+    """In the new process: `dragoman` as a shell would start it at this terminal."""
+    from dragoman.cli import root
+
+    os.setsid()
+    opened = os.open(terminal, os.O_RDWR)  # the first that a leader of a session opens is its own
+    for number in (0, 1, 2):
+        os.dup2(opened, number)
+    sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w", buffering=1), open(2, "w", buffering=1)  # noqa: SIM115
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    os.environ.clear()
+    os.environ.update(environment)
+    sys.exit(root.run([*words]))

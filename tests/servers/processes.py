@@ -22,8 +22,8 @@ from patience import patient, wait_until
 
 HERE = Path(__file__).parent
 START_LIMIT = 20.0
-_FORKS = multiprocessing.get_context("forkserver")
-_FORKS.set_forkserver_preload(["aiohttp.web", "mcp.server.mcpserver", "uvicorn"])
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload(["aiohttp.web", "mcp.server.mcpserver", "uvicorn", "dragoman.hub.hub"])
 
 
 def stdio(*arguments: str) -> dict[str, Any]:
@@ -95,7 +95,7 @@ class HttpProcess:
         self._port_file.unlink(missing_ok=True)
         words = [str(HERE / self._program), *self._arguments]
         words += ["--port-file", str(self._port_file), "--port", str(self.port)]
-        self._process = process = _FORKS.Process(target=_run, args=(words, dict(os.environ)), daemon=True)
+        self._process = process = FORKS.Process(target=_run, args=(words, dict(os.environ)), daemon=True)
         process.start()
         wait_until(lambda: self._port_file.exists() or process.exitcode is not None, START_LIMIT)
         assert process.exitcode is None, f"{self._program} did not start: {process.exitcode}"
