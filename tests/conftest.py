@@ -144,8 +144,10 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Path]:
 
 
 @pytest.fixture
-def dragoman(home: Path, capsys: pytest.CaptureFixture[str]) -> Command:
+def dragoman(home: Path, is_migrated: bool, capsys: pytest.CaptureFixture[str]) -> Command:
     """One command line in this process, on the test's own home."""
+    if is_migrated:
+        put_sqlite(home / "dragoman.db")
     # Imported here: most runs never need it.
     from dragoman.cli.root import run
 

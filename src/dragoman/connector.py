@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from pathlib import PurePath
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
@@ -35,6 +36,9 @@ ClientCapability = Literal["elicitation", "sampling", "roots"]
 Origin = Literal["files", "operator", "people"]
 
 _WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+_PACKAGE_RUNNERS = frozenset({"npx", "uvx", "pnpx", "bunx", "pipx"})
+_CONNECT_TIMEOUT = 60.0
+_FIRST_INSTALL = 300.0
 
 
 # The groups of settings, as forms and help show them, in this order.
@@ -503,8 +507,14 @@ class Configuration(_Frozen):
     ] = True
     reconnect: ReconnectPolicy = ReconnectPolicy()
     connect_timeout: Annotated[
-        float, Setting("Seconds to connect.", CONNECTION, "narrow", label="Time to connect, seconds")
-    ] = Field(default=60.0, gt=0, le=3600)
+        float,
+        Setting(
+            "Seconds to connect; 300 for the first time that npx or uvx installs, unless changed.",
+            CONNECTION,
+            "narrow",
+            label="Time to connect, seconds",
+        ),
+    ] = Field(default=_CONNECT_TIMEOUT, gt=0, le=3600)
     idle_ttl: Annotated[
         float,
         Setting(
@@ -712,6 +722,11 @@ class Configuration(_Frozen):
         return (*self.personal, "oauth") if is_given_by_person else self.personal
 
     @property
+    def installs_first(self) -> bool:
+        """Whether its command may have to fetch what it runs."""
+        return self.command is not None and PurePath(self.command).name in _PACKAGE_RUNNERS
+
+    @property
     def wire(self) -> Transport:
         """The transport in force: a command speaks stdio, a url http unless it ends in /sse."""
         if self.transport:
@@ -865,6 +880,13 @@ class Connector:
     @property
     def kind(self) -> Kind:
         return self.configuration.kind
+
+    @property
+    def connect_limit(self) -> float:
+        """Seconds that an attempt to connect may take. A first one may install; afterwards it is there."""
+        limit = self.configuration.connect_timeout
+        is_first = self.era is None and self.configuration.installs_first
+        return _FIRST_INSTALL if is_first and limit == _CONNECT_TIMEOUT else limit
 
     @property
     def lists_per_user(self) -> bool:

@@ -90,7 +90,7 @@ async def rest_streams(live: Live, who: Someone, stack: AsyncExitStack) -> dict[
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
             if "text/event-stream" in operation["responses"].get("200", {}).get("content", {}):
-                filled = path.replace(":path}", "}").format(**who.names)
+                filled = path.format(**who.names)
                 body = None if method == "get" else json.dumps(BODIES[path])
                 takes = {**who.bearer, "Accept": "text/event-stream", "Content-Type": "application/json"}
                 stream = opened(live, method, filled, takes, body)
@@ -136,7 +136,10 @@ async def console_streams(
     assert found is not None
     silent = stack.enter_context(socket.create_server(("127.0.0.1", 0)))  # a server that never answers
     entry = {"url": f"http://127.0.0.1:{silent.getsockname()[1]}/mcp"}
-    forms = {"/transfer/apply": {"text": json.dumps({"mcpServers": {"silent": entry}})}}
+    forms: dict[str, dict[str, str]] = {
+        "/transfer/apply": {"text": json.dumps({"mcpServers": {"silent": entry}})},
+        "/tools/{name}/try": {"as": "json", "json": "{}"},
+    }
     streams: dict[str, aiohttp.ClientResponse] = {}
     for route in live.doors.console._app.routes:
         if not isinstance(route, Route) or "event_stream(" not in inspect.getsource(route.endpoint):
@@ -144,7 +147,11 @@ async def console_streams(
         method = "POST" if route.path in forms else "GET"
         marks = {"X-CSRF-Token": found.csrf} if method == "POST" else {}
         stream = opened(
-            live, method, route.path.format(**who.names), {**headers, **marks}, forms.get(route.path)
+            live,
+            method,
+            route.path.format(**who.names),
+            {**headers, **marks},
+            forms.get(route.path),
         )
         streams[route.path] = await stack.enter_async_context(stream)
     return streams

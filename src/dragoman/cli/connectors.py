@@ -1,16 +1,18 @@
 """`dragoman connectors …`: the sources of tools."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dragoman.cli.discovery import RegistryChoice, add_from_registry
-from dragoman.cli.door import Door, path_of
+from dragoman.cli.door import Door, Refused, path_of
 from dragoman.cli.input_values import Inputs, values_of
 from dragoman.cli.screen import Screen
 from dragoman.cli.session import AsJson, session
 from dragoman.cli.setting_options import Unset, with_settings, without
 from dragoman.cli.tables import connector_card, connectors_table
+from dragoman.errors import DragomanError
 
 if TYPE_CHECKING:
     from dragoman.setting import Described
@@ -94,7 +96,7 @@ def add(
     with session(as_json) as (door, screen):
         if choice:
             return _show_added(screen, add_from_registry(door, screen, choice))
-        with screen.busy(f"connecting to {name} …"):
+        with screen.busy(f"connecting to {name} …", _last_words(door, name or "")):
             connector = door.ask("POST", path_of("connectors"), {"name": name, **facts})
         return _show_added(screen, connector)
 
@@ -123,7 +125,7 @@ def update(
     facts = _facts(given, command, oauth, oauth_client_credentials, description, connect)
     facts = without(facts, unset, _settings())
     with session(as_json) as (door, screen):
-        with screen.busy(f"updating {name} …"):
+        with screen.busy(f"updating {name} …", _last_words(door, name)):
             connector = door.ask("PATCH", path_of("connectors", name), facts)
         _show_added(screen, connector)
 
@@ -213,8 +215,21 @@ def _act(name: str, action: str, as_json: bool) -> dict[str, Any]:
 def _answered(door: Door, screen: Screen, name: str, action: str) -> dict[str, Any]:
     if not action:
         return door.ask("GET", path_of("connectors", name))
-    with screen.busy(f"{action} {name} …"):
+    with screen.busy(f"{action} {name} …", _last_words(door, name)):
         return door.ask("POST", path_of("connectors", name, action))
+
+
+def _last_words(door: Door, name: str) -> Callable[[], str | None]:
+    """The last line that the connector's program wrote: an install shows how far it is."""
+
+    def asked() -> str | None:
+        try:
+            lines = door.ask("GET", path_of("connectors", name))["status"]["stderr"]
+        except (Refused, DragomanError):
+            return None  # not there yet
+        return lines[-1] if lines else None
+
+    return asked
 
 
 def _show_added(screen: Screen, connector: dict[str, Any]) -> None:
@@ -225,6 +240,11 @@ def _show_added(screen: Screen, connector: dict[str, Any]) -> None:
     for notice in connector["notices"]:
         screen.warn(notice)
     status = connector["status"]
+    if status["state"] == "error" and status["next_attempt"] is None:
+        screen.warn(f"it is kept, and not tried again until something changes: {status['cause']}")
+        if status["hint"]:
+            screen.note(status["hint"])
+        raise typer.Exit(1)
     if status["state"] in ("error", "needs_auth", "reconnecting"):
         screen.warn(f"it is kept, but does not work yet: {status['cause']}")
     elif not screen.as_json and connector["tools"]:

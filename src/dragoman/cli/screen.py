@@ -6,10 +6,12 @@ Text of servers is somebody else's: what could steer a terminal is taken out bef
 import json
 import re
 import sys
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import cached_property
+from threading import Event, Thread
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -86,13 +88,23 @@ class Screen:
             self._say("hint", "cyan", str(hint))
 
     @contextmanager
-    def busy(self, text: str) -> Generator[None]:
-        """A spinner while something takes its time, for people only."""
+    def busy(self, text: str, news: Callable[[], str | None] | None = None) -> Generator[None]:
+        """A spinner while something takes its time, for people only. `news` is asked each second for more."""
         if self.as_json or not sys.stderr.isatty():
             yield
             return
-        with self._err.status(plain(text)):
-            yield
+        with self._err.status(plain(text)) as status:
+            if news is None:
+                yield
+                return
+            over = Event()
+            watcher = Thread(target=_watched, args=(status, text, news, over), daemon=True)
+            watcher.start()
+            try:
+                yield
+            finally:
+                over.set()
+                watcher.join()
 
     def status(self) -> "StatusLine":
         """A line that changes while something takes its time; whoever takes it closes it."""
@@ -125,6 +137,13 @@ class StatusLine:
             self._status = None
 
     close = hide
+
+
+def _watched(status: "Status", text: str, news: Callable[[], str | None], over: Event) -> None:
+    started = monotonic()
+    while not over.wait(1.0):
+        told = news()
+        status.update(plain(f"{text} {monotonic() - started:.0f} s{f': {told}' if told else ''}", 120))
 
 
 def _console(is_error: bool) -> "Console":

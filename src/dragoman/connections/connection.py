@@ -288,7 +288,7 @@ class Connection:
                 raise
             end = end or Unreachable("the session was cut")
         except Exception as error:  # noqa: BLE001 - boundary: whatever a server does, the owner lives on
-            end = end or explained(error, self.connector.configuration.connect_timeout, self.status().stderr)
+            end = end or explained(error, self.connector.connect_limit, self.status().stderr)
             end.message = self._clean(end.message)
         return end
 

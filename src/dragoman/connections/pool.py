@@ -160,8 +160,8 @@ class Connections:
             link.usage.release()
 
     def _listed(self, link: Connection) -> Awaitable[Listing]:
-        configuration = link.connector.configuration
-        wait = configuration.connect_timeout + (configuration.request_timeout or self._request_timeout)
+        connector = link.connector
+        wait = connector.connect_limit + (connector.configuration.request_timeout or self._request_timeout)
         return link.list_tools(asyncio.get_running_loop().time() + wait)
 
     async def connect(self, connector: Connector, caller: Caller) -> ConnectionStatus:
@@ -319,7 +319,7 @@ class Connections:
             bearer = self._secrets.bearer(connector, key[1])
             async with (
                 self._turn_to_start(connector) as started,
-                asyncio.timeout(connector.configuration.connect_timeout) as limit,
+                asyncio.timeout(connector.connect_limit) as limit,
                 open_session(
                     connector, secrets, reach, on_notice, on_wire, bearer, can_ask=can_ask
                 ) as session,

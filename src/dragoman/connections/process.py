@@ -17,6 +17,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import cast
 
+from dragoman.connections.start_failures import ErrorLines
 from dragoman.errors import InvalidConfig
 
 MARK = "DRAGOMAN_CONNECTION"
@@ -26,6 +27,7 @@ _STDERR_REST = 0.005  # seconds between turns of one that writes all the time
 _LINES_PER_TURN = 64
 _GRACE_AFTER_EOF = 0.7
 _GRACE_AFTER_TERM = 1.3
+_GRACE_OF_INSTALLS = 5.0  # what writes into a cache of packages has more time to leave it whole
 
 
 class ServerProcess:
@@ -36,6 +38,7 @@ class ServerProcess:
         self._mark = mark
         self._exited = asyncio.Event()
         self._stderr: deque[str] = deque(maxlen=_STDERR_LINES)
+        self._errors = ErrorLines()
         self._writer: asyncio.WriteTransport | None = None
         self._readers: list[asyncio.ReadTransport] = []
         self._output: _Lines | None = None
@@ -51,6 +54,11 @@ class ServerProcess:
     @property
     def stderr(self) -> tuple[str, ...]:
         return tuple(self._stderr)
+
+    @property
+    def first_error(self) -> str | None:
+        """The line of its stderr that says what went wrong, however much came after it."""
+        return self._errors.first
 
     @property
     def exit_code(self) -> int | None:
@@ -98,14 +106,14 @@ class ServerProcess:
         """Waits while the server does not read what it was sent."""
         await self._may_write.wait()
 
-    async def close(self) -> None:
+    async def close(self, *, may_install: bool = False) -> None:
         """Ends the process and all that it started: end of input, then SIGTERM, then SIGKILL."""
         try:
             if self._writer is not None and not self._writer.is_closing():
                 self._writer.abort() if self._writer.get_write_buffer_size() else self._writer.close()
             if not await self._exits_within(_GRACE_AFTER_EOF):
                 self._signal_group(signal.SIGTERM)
-                await self._exits_within(_GRACE_AFTER_TERM)
+                await self._exits_within(_GRACE_OF_INSTALLS if may_install else _GRACE_AFTER_TERM)
         finally:
             self._signal_group(signal.SIGKILL)
             for pid in await _marked(self._mark):
@@ -160,6 +168,7 @@ class ServerProcess:
         text = line.decode("utf-8", "replace").rstrip()
         if text:
             self._stderr.append(text[:_STDERR_LINE])
+            self._errors.take(text[:_STDERR_LINE])
 
 
 def spawn(command: str, args: Sequence[str], env: Mapping[str, str], cwd: str | None) -> ServerProcess:

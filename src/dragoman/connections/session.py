@@ -277,7 +277,7 @@ async def open_session(
             message_handler=take_message,
             client_info=CLIENT_INFO,
             elicitation_callback=asking.elicit if can_ask else None,
-            read_timeout_seconds=connector.configuration.connect_timeout,
+            read_timeout_seconds=connector.connect_limit,
         ) as session:
             await _negotiate(session, connector.era)
             yield McpSession(wire, session, asking)
@@ -303,7 +303,7 @@ def _open_wire(connector: Connector, secrets: Mapping[str, SecretStr], reach: Re
         env = {name: expanded(value, reach.environment) for name, value in configuration.env.items()}
         env |= _revealed(secrets, "env:")
         args = tuple(expanded(argument, reach.environment) for argument in configuration.args)
-        return open_stdio(configuration, child_environment(os.environ, env), args)
+        return open_stdio(connector, child_environment(os.environ, env), args)
     url = expanded(configuration.url or "", reach.environment)
     headers = {name: expanded(value, reach.environment) for name, value in configuration.headers.items()}
     headers |= _revealed(secrets, "header:")

@@ -46,7 +46,7 @@ class SseWire(DuplexWire):
 
     async def _send(self, message: Message, headers: Mapping[str, str] | None = None) -> None:
         if self._fault is not None:
-            raise WireFault(self._fault.kind, self._fault.message, sent=False)
+            raise self._fault.again(sent=False)
         endpoint = await asyncio.shield(self._endpoint)
         credential = await credential_of(self._bearer)
         status = await self._post(endpoint, message, {**self._headers, **(headers or {}), **credential})

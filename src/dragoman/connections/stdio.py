@@ -1,16 +1,20 @@
 """MCP over the standard streams of a child process."""
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager, suppress
+from typing import Any
 
 from mcp_types import RequestId
 
 from dragoman.connections.inbound_rate import WireLimits
+from dragoman.connections.package_cache import remove_half_installed
 from dragoman.connections.process import ServerProcess, spawn
+from dragoman.connections.start_failures import diagnosed
 from dragoman.connections.wire import DuplexWire, Message, encode
 from dragoman.connections.wire_faults import WireFault, too_large
-from dragoman.connector import Configuration
+from dragoman.connector import Connector
 
 _DRAIN_AFTER_EXIT = 0.2
 
@@ -20,9 +24,11 @@ class StdioWire(DuplexWire):
 
     kind = "stdio"
 
-    def __init__(self, process: ServerProcess, limits: WireLimits) -> None:
+    def __init__(self, process: ServerProcess, slug: str, limits: WireLimits) -> None:
         super().__init__(limits)
         self._process = process
+        self._slug = slug
+        self.has_spoken = False
 
     @property
     def pid(self) -> int | None:
@@ -37,7 +43,7 @@ class StdioWire(DuplexWire):
 
     async def _send(self, message: Message, headers: Mapping[str, str] | None = None) -> None:
         if self._fault is not None:
-            raise WireFault(self._fault.kind, self._fault.message, sent=False)
+            raise self._fault.again(sent=False)
         try:
             self._process.write(encode(message) + b"\n")
         except BrokenPipeError as error:
@@ -52,7 +58,7 @@ class StdioWire(DuplexWire):
         # What the server wrote before it died may still be in the pipe; a grandchild may hold it open.
         await _within(_DRAIN_AFTER_EXIT, process.output_ended)
         await _within(_DRAIN_AFTER_EXIT, process.exited)
-        self.lose(WireFault("lost", self._epitaph()))
+        self.lose(self._end())
 
     def lose(self, fault: WireFault) -> None:
         super().lose(fault)
@@ -64,6 +70,10 @@ class StdioWire(DuplexWire):
                 self._take(line)
             else:
                 self._count(1)
+
+    def _dispatch(self, message: Any, size: int) -> None:
+        self.has_spoken = True
+        super()._dispatch(message, size)
 
     def _too_long(self) -> None:
         self.lose(too_large(f"a message of more than {self._limit:,} bytes"))
@@ -80,32 +90,42 @@ class StdioWire(DuplexWire):
             except BrokenPipeError:
                 return
 
-    def _epitaph(self) -> str:
-        code = self._process.exit_code
+    def _end(self) -> WireFault:
+        """Why no more will come. What failed before it was a server may fail in the same way for ever."""
+        process = self._process
+        code = process.exit_code
         if code is None:
             what = "the server closed its output"
         elif code < 0:
             what = f"the server was ended by signal {-code}"
         else:
             what = f"the server exited with code {code}"
-        last_words = [line for line in self._process.stderr[-3:] if line]
-        return f"{what}: {' | '.join(last_words)[-500:]}" if last_words else what
+        failure = diagnosed(self._slug, process.stderr, process.first_error)
+        message = f"{what}: {failure.cause}" if failure.cause else what
+        if self.has_spoken or not code or code < 0:
+            return WireFault("lost", message)
+        return WireFault("lost", message, hint=failure.hint, is_permanent=failure.is_permanent)
 
 
 @asynccontextmanager
 async def open_stdio(
-    configuration: Configuration, env: Mapping[str, str], args: tuple[str, ...]
+    connector: Connector, env: Mapping[str, str], args: tuple[str, ...]
 ) -> AsyncGenerator[StdioWire]:
     """Spawns the server and owns its process: on leaving, nothing that it started is left."""
+    configuration = connector.configuration
     assert configuration.command
+    began = time.time()
     process = spawn(configuration.command, args, env, configuration.cwd)
-    wire = StdioWire(process, WireLimits.of(configuration))
+    wire = StdioWire(process, connector.slug, WireLimits.of(configuration))
     try:
         await wire.start()
         yield wire
     finally:
         wire.lose(WireFault("lost", "the connection was closed"))  # whoever still waits is told
-        await process.close()
+        may_install = configuration.installs_first and not wire.has_spoken
+        await process.close(may_install=may_install)
+        if may_install:
+            await asyncio.to_thread(remove_half_installed, env, began)
 
 
 async def _first(*events: asyncio.Event) -> None:

@@ -348,7 +348,7 @@ class DuplexWire(Wire):
         super().lose(fault)
         for answer in self._waiting.values():
             if not answer.done():
-                answer.set_exception(WireFault(fault.kind, fault.message))
+                answer.set_exception(fault.again())
 
     def _take(self, data: bytes) -> None:
         """Takes one line or event, whatever it is. A wire that is lost takes nothing any more."""

@@ -15,6 +15,7 @@ from dragoman.errors import (
     ConnectTimeout,
     DragomanError,
     Forbidden,
+    InvalidConfig,
     NeedsAuth,
     ProtocolFault,
     RateLimited,
@@ -94,7 +95,10 @@ def too_large(what: str) -> "WireFault":
 
 
 class WireFault(Exception):
-    """One request got no usable answer. `sent` False means that it never reached the server."""
+    """One request got no usable answer. `sent` False means that it never reached the server.
+
+    `is_permanent`: nothing will be different next time unless somebody changes something.
+    """
 
     def __init__(
         self,
@@ -104,18 +108,25 @@ class WireFault(Exception):
         sent: bool = True,
         retry_after: float | None = None,
         hint: str | None = None,
+        is_permanent: bool = False,
     ) -> None:
         super().__init__(message)
         self.kind: FaultKind = kind
         self.message = message
         self.retry_after = retry_after
         self.hint = hint
+        self.is_permanent = is_permanent
         self.never_ran = not sent or kind in _NEVER_RAN
 
-    def again(self) -> "WireFault":
+    def again(self, *, sent: bool = True) -> "WireFault":
         """The same fault for another of those who wait: an exception is raised once."""
         return WireFault(
-            self.kind, self.message, sent=not self.never_ran, retry_after=self.retry_after, hint=self.hint
+            self.kind,
+            self.message,
+            sent=sent and not self.never_ran,
+            retry_after=self.retry_after,
+            hint=self.hint,
+            is_permanent=self.is_permanent,
         )
 
     def may_be_repeated(self, safe: bool) -> bool:
@@ -137,7 +148,8 @@ class WireFault(Exception):
                 hint="look at the server before you repeat it: it is not known to be safe to repeat",
                 cause=self.kind,
             )
-        return _ERRORS[self.kind](
+        made = InvalidConfig if self.is_permanent else _ERRORS[self.kind]
+        return made(
             f"{subject}: {self.message}" if subject else self.message,
             hint=self.hint or _HINTS.get(self.kind),
             cause=self.kind,

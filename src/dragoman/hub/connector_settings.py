@@ -152,7 +152,7 @@ class ConnectorSettings(TypedDict, total=False):
     reconnect: ReconnectPolicySettings | None
 
     connect_timeout: float | None
-    """Seconds to connect."""
+    """Seconds to connect; 300 for the first time that npx or uvx installs, unless changed."""
 
     idle_ttl: float | None
     """Seconds until an idle connection closes; 0 never."""
@@ -163,11 +163,7 @@ class ConnectorSettings(TypedDict, total=False):
     max_servers: int | None
     """Most connections of this connector at once."""
 
-    client_capabilities: (
-        list[Literal["elicitation", "sampling", "roots"]]
-        | tuple[Literal["elicitation", "sampling", "roots"], ...]
-        | None
-    )
+    client_capabilities: list[Literal["elicitation", "sampling", "roots"]] | tuple[Literal["elicitation", "sampling", "roots"], ...] | None
     """What its server may ask for during a call: elicitation, sampling, roots."""
 
     request_timeout: float | None
