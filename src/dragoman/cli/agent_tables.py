@@ -4,7 +4,8 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from dragoman.cli.run_lines import money
-from dragoman.cli.screen import ago, milliseconds, plain
+from dragoman.cli.screen import ago, cleaned, milliseconds, plain
+from dragoman.cli.tables import new_card, new_table
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -13,16 +14,8 @@ Shown = Mapping[str, Any]
 
 
 def agents_table(agents: Iterable[Shown]) -> "Table":
-    from rich import box
-    from rich.table import Table
-
-    table = Table(
-        *("agent", "kind", "state", "works with", "model", "runs", "cost", "last used", "what it does"),
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-        header_style="dim",
-    )
-    table.columns[5].justify = table.columns[6].justify = "right"
+    names = ("agent", "kind", "state", "works with", "model", "runs", "cost", "last used", "what it does")
+    table = new_table(*names, right=("runs", "cost"))
     for agent in agents:
         numbers = agent["numbers"]
         table.add_row(
@@ -50,14 +43,9 @@ def works_with(agent: Shown) -> str:
 
 
 def agent_card(agent: Shown) -> "Table":
-    from rich.table import Table
     from rich.text import Text
 
-    from dragoman.cli.screen import cleaned
-
-    card = Table.grid(padding=(0, 2))
-    card.add_column(style="dim", justify="right")
-    card.add_column(overflow="fold")
+    card = new_card()
     whose = "everybody's" if agent["shared"] else "yours"
     card.add_row("agent", f"[bold]{plain(agent['name'])}[/] [dim]{plain(agent['kind'])}, {whose}[/]")
     card.add_row("state", state_of(agent))

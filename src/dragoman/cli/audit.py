@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dragoman.cli.door import path_of
-from dragoman.cli.screen import ago, plain
-from dragoman.cli.session import AsJson, session
+from dragoman.cli.screen import Screen, ago, plain
+from dragoman.cli.session import AsJson, request, session
+from dragoman.cli.tables import new_table
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -36,16 +37,8 @@ def list_entries(
     dragoman audit list
     dragoman audit list --user ada --action call --limit 100
     """
-    with session(as_json) as (door, screen):
-        answer = door.ask(
-            "GET", path_of("audit"), user=user, action=action, after=after, limit=limit, workspace=workspace
-        )
-        if as_json:
-            screen.data(answer)
-        elif answer["entries"]:
-            screen.show(_table(answer["entries"], answer["names"]))
-        else:
-            screen.note("there is no such entry")
+    asked = {"user": user, "action": action, "after": after, "limit": limit, "workspace": workspace}
+    request(as_json, _show_entries, "GET", path_of("audit"), **asked)
 
 
 @app.command("verify")
@@ -55,19 +48,9 @@ def verify(workspace: Workspace = None, as_json: AsJson = False) -> None:
     \b
     dragoman audit verify
     """
-    with session(as_json) as (door, screen):
-        verdict = door.ask("GET", path_of("audit", "verify"), workspace=workspace)
-        if as_json:
-            screen.data(verdict)
-        elif verdict["is_whole"]:
-            screen.text(f"the trail is whole: {verdict['count']:,} entries, the last is {verdict['number']}")
-            if verdict["head"]:
-                screen.text(f"its hash is {verdict['head']}")
-        else:
-            hint = f"what was written before it, up to entry {verdict['number']}, is as it was written"
-            screen.fail({"detail": f"the trail is broken: {verdict['problem']}", "hint": hint})
-        if not verdict["is_whole"]:
-            raise typer.Exit(1)
+    verdict = request(as_json, _show_verdict, "GET", path_of("audit", "verify"), workspace=workspace)
+    if not verdict["is_whole"]:
+        raise typer.Exit(1)
 
 
 @app.command("export")
@@ -94,12 +77,23 @@ def export(
             screen.data(entries)
 
 
-def _table(entries: Iterable[Mapping[str, Any]], names: Mapping[str, str]) -> "Table":
-    from rich import box
-    from rich.table import Table
+def _show_entries(screen: Screen, answer: Mapping[str, Any]) -> None:
+    if answer["entries"]:
+        screen.show(_table(answer["entries"], answer["names"]))
+    else:
+        screen.note("there is no such entry")
 
-    table = Table("number", "when", "who", "what", "to which", "outcome", box=box.SIMPLE_HEAD, pad_edge=False)
-    table.columns[0].justify = "right"
+
+def _show_verdict(screen: Screen, verdict: Mapping[str, Any]) -> None:
+    if not verdict["is_whole"]:
+        hint = f"what was written before it, up to entry {verdict['number']}, is as it was written"
+        return screen.fail({"detail": f"the trail is broken: {verdict['problem']}", "hint": hint})
+    screen.text(f"the trail is whole: {verdict['count']:,} entries, the last is {verdict['number']}")
+    return screen.text(f"its hash is {verdict['head']}") if verdict["head"] else None
+
+
+def _table(entries: Iterable[Mapping[str, Any]], names: Mapping[str, str]) -> "Table":
+    table = new_table("number", "when", "who", "what", "to which", "outcome", right=("number",))
     for entry in entries:
         who = names.get(entry["user"], entry["user"]) + (f" by {entry['agent']}" if entry["agent"] else "")
         outcome = "[green]ok[/]" if entry["outcome"] == "ok" else f"[red]{plain(entry['outcome'])}[/]"

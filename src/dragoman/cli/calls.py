@@ -12,7 +12,7 @@ from dragoman.cli.arguments import split_words, typed
 from dragoman.cli.door import Door, HttpDoor, find_service, path_of
 from dragoman.cli.prompts import Prompter, Stdin
 from dragoman.cli.screen import Screen, cleaned, milliseconds
-from dragoman.cli.session import AsJson, failures_on, session
+from dragoman.cli.session import AsJson, failures_on, request, rows, session
 from dragoman.cli.tables import calls_table
 from dragoman.errors import Unreachable
 from dragoman.settings import Settings
@@ -171,14 +171,8 @@ def list_calls(
     limit: Annotated[int, typer.Option(help="The last so many.")] = 20, as_json: AsJson = False
 ) -> None:
     """List the last calls, newest first. Neither arguments nor results are remembered."""
-    with session(as_json) as (door, screen):
-        answer = door.ask("GET", path_of("calls"), limit=limit)
-        if as_json:
-            screen.data(answer)
-        elif answer["calls"]:
-            screen.show(calls_table(answer["calls"]))
-        else:
-            screen.note("nothing has been called yet")
+    show = rows(calls_table, "calls", "nothing has been called yet")
+    request(as_json, show, "GET", path_of("calls"), limit=limit)
 
 
 def events(as_json: AsJson = False) -> None:

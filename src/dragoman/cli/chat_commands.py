@@ -7,8 +7,9 @@ from dragoman.cli.agent_tables import agents_table
 from dragoman.cli.door import Door, path_of
 from dragoman.cli.run_lines import usage_line
 from dragoman.cli.screen import Screen, ago, plain
-from dragoman.cli.tables import connectors_table, tools_table
-from dragoman.cli.timeline import runs_table, show_timeline
+from dragoman.cli.tables import connectors_table
+from dragoman.cli.threads import show_tools
+from dragoman.cli.timeline import runs_table, timeline_table
 from dragoman.names import did_you_mean
 
 COMMANDS: Mapping[str, str] = {
@@ -63,13 +64,7 @@ class ChatCommands:
 
     def _tools(self) -> None:
         path = path_of("threads", self.thread, "tools") if self.thread else path_of("tools")
-        answer = self._door.ask("GET", path)
-        if answer["tools"]:
-            self._screen.show(tools_table(answer["tools"]))
-        else:
-            self._screen.note("there is no tool: dragoman connectors add")
-        for one in answer.get("missing", ()):
-            self._screen.note(one["text"] + (f" ({one['hint']})" if one["hint"] else ""))
+        show_tools(self._screen, self._door.ask("GET", path), "there is no tool: dragoman connectors add")
 
     def _connectors(self) -> None:
         self._screen.show(connectors_table(self._door.ask("GET", path_of("connectors"))["connectors"]))
@@ -100,7 +95,8 @@ class ChatCommands:
     def _show(self) -> None:
         if self.last_run is None:
             return self._screen.note("nothing was worked on yet")
-        return show_timeline(self._screen, self._door.ask("GET", path_of("runs", self.last_run, "timeline")))
+        timeline = self._door.ask("GET", path_of("runs", self.last_run, "timeline"))
+        return self._screen.show(timeline_table(timeline))
 
     def _cost(self) -> None:
         runs = self._runs_here()

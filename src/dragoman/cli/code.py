@@ -8,7 +8,7 @@ import typer
 
 from dragoman.cli.door import path_of
 from dragoman.cli.screen import Screen, milliseconds
-from dragoman.cli.session import AsJson, session
+from dragoman.cli.session import AsJson, request, session
 
 app = typer.Typer(no_args_is_help=True, help="Run Python that calls tools, where it can reach nothing else.")
 
@@ -42,12 +42,7 @@ def run(
 @app.command("guide")
 def guide(as_json: AsJson = False) -> None:
     """Show what a model is told before it writes code."""
-    with session(as_json) as (door, screen):
-        answer = door.ask("GET", path_of("code"))
-        if as_json:
-            screen.data(answer)
-        else:
-            screen.text(answer["description"])
+    request(as_json, lambda screen, answer: screen.text(answer["description"]), "GET", path_of("code"))
 
 
 def _read(file: str) -> str:

@@ -7,10 +7,10 @@ import typer
 
 from dragoman.cli.discovery import RegistryChoice, add_from_registry
 from dragoman.cli.door import Door, Refused, path_of
-from dragoman.cli.input_values import Inputs, values_of
+from dragoman.cli.input_values import Inputs
 from dragoman.cli.screen import Screen
-from dragoman.cli.session import AsJson, session
-from dragoman.cli.setting_options import Unset, with_settings, without
+from dragoman.cli.session import AsJson, card, note, request, session
+from dragoman.cli.setting_options import Unset, pairs, with_settings, without
 from dragoman.cli.tables import connector_card, connectors_table
 from dragoman.errors import DragomanError
 
@@ -133,35 +133,20 @@ def update(
 @app.command("list")
 def list_connectors(as_json: AsJson = False) -> None:
     """List the connectors with their state, the cause of trouble and the next attempt."""
-    with session(as_json) as (door, screen):
-        answer = door.ask("GET", path_of("connectors"))
-        if as_json:
-            return screen.data(answer)
-        # The functions of this process are a connector too, and of no interest while there are none.
-        shown = [one for one in answer["connectors"] if one["kind"] != "native" or one["tools"]]
-        if not shown:
-            return screen.note(
-                "there is no connector yet: dragoman connectors add time -- uvx mcp-server-time"
-            )
-        return screen.show(connectors_table(shown))
+    request(as_json, _show_list, "GET", path_of("connectors"))
 
 
 @app.command("show")
 def show(name: Name, as_json: AsJson = False) -> None:
     """Show one connector: how it is reached, how it does, and what its server last wrote to stderr."""
-    _act(name, "", as_json)
+    request(as_json, card(connector_card), "GET", path_of("connectors", name))
 
 
 @app.command("remove")
 def remove(name: Name, as_json: AsJson = False) -> None:
     """Remove a connector with its tools, secrets and numbers. Calls under way finish."""
-    with session(as_json) as (door, screen):
-        with screen.busy(f"removing {name} …"):
-            door.ask("DELETE", path_of("connectors", name))
-        if as_json:
-            screen.data({"removed": name})
-        else:
-            screen.note(f"{name} is removed")
+    show, path = note(f"{name} is removed"), path_of("connectors", name)
+    request(as_json, show, "DELETE", path, busy=f"removing {name} …", data={"removed": name})
 
 
 @app.command("enable")
@@ -193,30 +178,25 @@ def disconnect(name: Name, as_json: AsJson = False) -> None:
 @app.command("refresh")
 def refresh(name: Name, as_json: AsJson = False) -> None:
     """List the tools anew and say what changed."""
-    with session(as_json) as (door, screen):
-        with screen.busy(f"listing the tools of {name} …"):
-            changes = door.ask("POST", path_of("connectors", name, "refresh"))
-        if as_json:
-            screen.data(changes)
-        else:
-            _show_changes(screen, changes)
+    path = path_of("connectors", name, "refresh")
+    request(as_json, _show_changes, "POST", path, busy=f"listing the tools of {name} …")
 
 
 def _act(name: str, action: str, as_json: bool) -> dict[str, Any]:
     with session(as_json) as (door, screen):
-        connector = _answered(door, screen, name, action)
-        if as_json:
-            screen.data(connector)
-        else:
-            screen.show(connector_card(connector))
+        with screen.busy(f"{action} {name} …", _last_words(door, name)):
+            connector = door.ask("POST", path_of("connectors", name, action))
+        screen.data(connector) if as_json else screen.show(connector_card(connector))
         return connector
 
 
-def _answered(door: Door, screen: Screen, name: str, action: str) -> dict[str, Any]:
-    if not action:
-        return door.ask("GET", path_of("connectors", name))
-    with screen.busy(f"{action} {name} …", _last_words(door, name)):
-        return door.ask("POST", path_of("connectors", name, action))
+def _show_list(screen: Screen, answer: dict[str, Any]) -> None:
+    # The functions of this process are a connector too, and of no interest while there are none.
+    shown = [one for one in answer["connectors"] if one["kind"] != "native" or one["tools"]]
+    if shown:
+        screen.show(connectors_table(shown))
+    else:
+        screen.note("there is no connector yet: dragoman connectors add time -- uvx mcp-server-time")
 
 
 def _last_words(door: Door, name: str) -> Callable[[], str | None]:
@@ -303,5 +283,10 @@ def _choice(
     if given.get("shared"):
         raise typer.BadParameter("what a registry offers is added for yourself", param_hint="--shared")
     return RegistryChoice(
-        offered=offered, name=name, way=way, inputs=values_of(inputs), is_agreed=yes, connect=given["connect"]
+        offered=offered,
+        name=name,
+        way=way,
+        inputs=pairs("--input", inputs or []),
+        is_agreed=yes,
+        connect=given["connect"],
     )

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dragoman.cli.door import Door, Refused, path_of
-from dragoman.cli.screen import ago, plain
-from dragoman.cli.session import AsJson, session
+from dragoman.cli.screen import Screen, ago, plain
+from dragoman.cli.session import AsJson, note, request, rows, session
+from dragoman.cli.tables import new_table
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -26,13 +27,8 @@ _POLL = 0.5
 @app.command("list")
 def list_credentials(as_json: AsJson = False) -> None:
     """List what connectors want of you, and what of it is there. Values are never shown."""
-    with session(as_json) as (door, screen):
-        answer = door.ask("GET", path_of("credentials"))
-        if as_json:
-            return screen.data(answer)
-        if not answer["credentials"]:
-            return screen.note("no connector wants anything of you")
-        return screen.show(_table(answer["credentials"]))
+    show = rows(_table, "credentials", "no connector wants anything of you")
+    request(as_json, show, "GET", path_of("credentials"))
 
 
 @app.command("set")
@@ -73,13 +69,8 @@ def set_credential(
 @app.command("remove")
 def remove(name: Name, as_json: AsJson = False) -> None:
     """Remove what you gave a connector. Only your own connection is closed."""
-    with session(as_json) as (door, screen):
-        with screen.busy(f"removing your credentials for {name} …"):
-            door.ask("DELETE", path_of("credentials", name))
-        if as_json:
-            screen.data({"removed": name})
-        else:
-            screen.note(f"{name} has nothing of yours any more")
+    show, busy = note(f"{name} has nothing of yours any more"), f"removing your credentials for {name} …"
+    request(as_json, show, "DELETE", path_of("credentials", name), busy=busy, data={"removed": name})
 
 
 @app.command("authorize")
@@ -122,20 +113,17 @@ def rotate(
 
     The old key stays beside the new one: backups need it, and so do questions that are open right now.
     """
-    with session(as_json) as (door, screen):
-        with screen.busy("sealing every secret anew …"):
-            answer = door.ask("POST", path_of("credentials", "rotate"), {"forget_old": forget_old})
-        if as_json:
-            return screen.data(answer)
+
+    def show(screen: Screen, answer: Mapping[str, Any]) -> None:
         if forget_old:
             return screen.note(f"{len(answer['forgotten'])} old keys are forgotten")
         screen.note(f"{answer['resealed']} secrets are sealed with the key {answer['key_id']}")
-        if answer["older"]:
-            screen.note(
-                f"kept for backups: {', '.join(answer['older'])};"
-                " once none needs them: dragoman credentials rotate --forget-old"
-            )
-        return None
+        kept = ", ".join(answer["older"])
+        hint = "once none needs them: dragoman credentials rotate --forget-old"
+        return screen.note(f"kept for backups: {kept}; {hint}") if kept else None
+
+    path, busy = path_of("credentials", "rotate"), "sealing every secret anew …"
+    request(as_json, show, "POST", path, {"forget_old": forget_old}, busy=busy)
 
 
 def _values(names: list[str]) -> dict[str, str]:
@@ -166,10 +154,7 @@ def _awaited(door: Door, name: str, before: str | None, until: str) -> Mapping[s
 
 
 def _table(credentials: Iterable[Mapping[str, Any]]) -> "Table":
-    from rich import box
-    from rich.table import Table
-
-    table = Table("connector", "state", "wants of you", "has", "expires", "what to do", box=box.SIMPLE_HEAD)
+    table = new_table("connector", "state", "wants of you", "has", "expires", "what to do")
     for one in credentials:
         colour = _COLOURS.get(one["state"], "white")
         table.add_row(

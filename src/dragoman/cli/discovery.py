@@ -10,7 +10,7 @@ import typer
 from dragoman.cli.door import Door, path_of
 from dragoman.cli.input_values import asked
 from dragoman.cli.screen import Screen, plain
-from dragoman.cli.session import AsJson, session
+from dragoman.cli.session import AsJson, request
 
 
 def discover(
@@ -25,18 +25,17 @@ def discover(
     dragoman discover github
     dragoman connectors add --from-registry io.github.owner/server
     """
-    with session(as_json) as (door, screen):
-        with screen.busy("asking the registry …"):
-            page = door.ask("GET", path_of("discover"), search=words, limit=limit, cursor=cursor)
-        if as_json:
-            return screen.data(page)
+
+    def show(screen: Screen, page: Mapping[str, Any]) -> None:
         for offer in page["offers"]:
             _show_offer(screen, offer)
         if not page["offers"]:
             screen.note(f"the registry has nothing for {words!r}")
         if page["next_cursor"]:
             screen.note(f"there is more: --cursor {page['next_cursor']}")
-        return None
+
+    asked = {"search": words, "limit": limit, "cursor": cursor}
+    request(as_json, show, "GET", path_of("discover"), busy="asking the registry …", **asked)
 
 
 @dataclass(frozen=True, kw_only=True)

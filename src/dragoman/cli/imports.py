@@ -8,9 +8,10 @@ from typing import Annotated, Any
 import typer
 
 from dragoman.cli.door import Door, path_of
-from dragoman.cli.input_values import Inputs, asked, values_of
+from dragoman.cli.input_values import Inputs, asked
 from dragoman.cli.screen import Screen, plain
 from dragoman.cli.session import AsJson, session
+from dragoman.cli.setting_options import pairs
 
 _MARKS = {
     "add": ("+", "green"),
@@ -50,7 +51,12 @@ def import_files(
     dragoman.toml and what dragoman export wrote. Secrets in them are encrypted. Ends with 1 when something
     was left out.
     """
-    request = {"dry_run": dry_run, "replace": replace, "connect": connect, "inputs": values_of(inputs)}
+    request = {
+        "dry_run": dry_run,
+        "replace": replace,
+        "connect": connect,
+        "inputs": pairs("--input", inputs or []),
+    }
     with session(as_json) as (door, screen):
         texts, unread = _loaded(files)
         steps = [*unread, *(_imported(door, screen, {**request, "files": texts}) if texts else [])]

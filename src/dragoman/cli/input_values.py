@@ -16,17 +16,6 @@ Inputs = Annotated[
 ]
 
 
-def values_of(words: list[str] | None) -> dict[str, str]:
-    values: dict[str, str] = {}
-    for word in words or []:
-        name, sign, value = word.partition("=")
-        if not sign or not name:
-            # The word is not repeated: half of it may be a secret.
-            raise typer.BadParameter("give it as NAME=VALUE", param_hint="--input")
-        values[name] = value
-    return values
-
-
 def asked(
     needs: Iterable[Mapping[str, Any]], known: Mapping[str, str], is_all: bool = False
 ) -> dict[str, str]:

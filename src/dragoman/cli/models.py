@@ -4,8 +4,9 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from dragoman.cli.door import path_of
-from dragoman.cli.screen import plain
-from dragoman.cli.session import AsJson, session
+from dragoman.cli.screen import Screen, plain
+from dragoman.cli.session import AsJson, request
+from dragoman.cli.tables import new_table
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -21,19 +22,17 @@ def models(as_json: AsJson = False) -> None:
     dragoman models
     DRAGOMAN_MODEL=openai:gpt-5 dragoman models
     """
-    with session(as_json) as (door, screen):
-        with screen.busy("looking for models …"):
-            answer = door.ask("GET", path_of("models"))
-        if as_json:
-            return screen.data(answer)
-        screen.show(_table(answer["models"]))
-        default = default_of(answer["models"])
-        if default == OFFLINE:
-            screen.note("only the offline model answers: plain matching, no language model")
-            screen.note(HOW_TO)
-        elif default:
-            screen.note(f"{default} answers where nobody chose another")
-        return None
+    request(as_json, _show, "GET", path_of("models"), busy="looking for models …")
+
+
+def _show(screen: Screen, answer: Mapping[str, Any]) -> None:
+    screen.show(_table(answer["models"]))
+    default = default_of(answer["models"])
+    if default == OFFLINE:
+        screen.note("only the offline model answers: plain matching, no language model")
+        screen.note(HOW_TO)
+    elif default:
+        screen.note(f"{default} answers where nobody chose another")
 
 
 def default_of(found: Iterable[Mapping[str, Any]]) -> str | None:
@@ -41,10 +40,7 @@ def default_of(found: Iterable[Mapping[str, Any]]) -> str | None:
 
 
 def _table(found: Iterable[Mapping[str, Any]]) -> "Table":
-    from rich import box
-    from rich.table import Table
-
-    table = Table("", "provider", "model", "why", box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim")
+    table = new_table("", "provider", "model", "why")
     for one in found:
         sign = "[green]✓[/]" if one["is_usable"] else "[dim]✗[/]"
         style = "bold" if one["is_default"] else ("" if one["is_usable"] else "dim")

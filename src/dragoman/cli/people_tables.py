@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from dragoman.cli.screen import ago, plain
+from dragoman.cli.tables import new_card, new_table
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -13,7 +14,7 @@ Shown = Mapping[str, Any]
 
 
 def workspaces_table(workspaces: Iterable[Shown]) -> "Table":
-    table = _table("workspace", "id", "approval", "limits", "made")
+    table = new_table("workspace", "id", "approval", "limits", "made")
     for one in workspaces:
         table.add_row(
             f"[bold]{plain(one['name'])}[/]",
@@ -26,7 +27,7 @@ def workspaces_table(workspaces: Iterable[Shown]) -> "Table":
 
 
 def users_table(users: Iterable[Shown]) -> "Table":
-    table = _table("user", "id", "role", "state", "capabilities", "limits", "made")
+    table = new_table("user", "id", "role", "state", "capabilities", "limits", "made")
     for one in users:
         table.add_row(
             f"[bold]{plain(one['name'])}[/]",
@@ -41,7 +42,7 @@ def users_table(users: Iterable[Shown]) -> "Table":
 
 
 def keys_table(keys: Iterable[Shown]) -> "Table":
-    table = _table("key", "id", "begins with", "user", "scopes", "state", "last used")
+    table = new_table("key", "id", "begins with", "user", "scopes", "state", "last used")
     for one in keys:
         way = "" if one["way"] == "direct" else f" [dim]({plain(one['way'])})[/]"
         table.add_row(
@@ -67,11 +68,7 @@ def state_of(key: Shown) -> str:
 
 
 def me_card(me: Shown) -> "Table":
-    from rich.table import Table
-
-    card = Table.grid(padding=(0, 2))
-    card.add_column(style="dim", justify="right")
-    card.add_column(overflow="fold")
+    card = new_card()
     for label, what in (("user", me["user"]), ("workspace", me["workspace"])):
         card.add_row(label, f"[bold]{plain(what['name'])}[/] [dim]{plain(what['id'])}[/]")
     card.add_row("role", plain(me["role"]))
@@ -87,13 +84,3 @@ def me_card(me: Shown) -> "Table":
 def limits_of(limits: Shown) -> str:
     given = [f"{name} {value:g}" for name, value in limits.items() if value is not None]
     return plain(", ".join(given)) if given else "[dim]none[/]"
-
-
-def _table(*names: str) -> "Table":
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim")
-    for name in names:
-        table.add_column(name, overflow="fold")
-    return table

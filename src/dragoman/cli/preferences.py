@@ -7,7 +7,8 @@ import typer
 
 from dragoman.cli.door import path_of
 from dragoman.cli.screen import Screen, plain
-from dragoman.cli.session import AsJson, session
+from dragoman.cli.session import AsJson, request
+from dragoman.cli.tables import new_table
 
 app = typer.Typer(no_args_is_help=True, help="What your new threads start with, and limits of your own.")
 
@@ -18,8 +19,7 @@ Limit = Annotated[str | None, typer.Option(help=_HELP, metavar="NUMBER")]
 @app.command("show")
 def show(as_json: AsJson = False) -> None:
     """Show your preferences and the limits in force."""
-    with session(as_json) as (door, screen):
-        _show(screen, door.ask("GET", path_of("preferences")))
+    request(as_json, _show, "GET", path_of("preferences"))
 
 
 @app.command("set")
@@ -67,8 +67,7 @@ def set_preferences(
         changes["auto_load"] = auto_load
     if not changes:
         raise typer.BadParameter("say what to change")
-    with session(as_json) as (door, screen):
-        _show(screen, door.ask("PATCH", path_of("preferences"), changes))
+    request(as_json, _show, "PATCH", path_of("preferences"), changes)
 
 
 def _number(name: str, word: str) -> float | int | None:
@@ -82,21 +81,16 @@ def _number(name: str, word: str) -> float | int | None:
 
 
 def _show(screen: Screen, answer: Mapping[str, Any]) -> None:
-    if screen.as_json:
-        return screen.data(answer)
-    from rich import box
-    from rich.table import Table
-
     chosen = answer["connectors"]
     names = "all that you see" if chosen is None else ", ".join(chosen) or "none"
     if not answer["auto_load"]:
         names += " (but a new thread starts with none)"
     screen.text(f"connectors of a new thread: {names}")
-    table = Table("limit", "yours", "allowed", "in force", box=box.SIMPLE_HEAD, pad_edge=False)
+    table = new_table("limit", "yours", "allowed", "in force")
     for name, value in answer["in_force"].items():
         own, above = answer["limits"][name], answer["above"][name]
         table.add_row(
             plain(name.replace("_", " ")),
             *("–" if one is None else f"{one:g}" for one in (own, above, value)),
         )
-    return screen.show(table)
+    screen.show(table)

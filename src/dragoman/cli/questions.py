@@ -9,7 +9,8 @@ import typer
 from dragoman.cli.arguments import split_words, typed
 from dragoman.cli.door import path_of
 from dragoman.cli.screen import ago, plain
-from dragoman.cli.session import AsJson, session
+from dragoman.cli.session import AsJson, request, rows, session
+from dragoman.cli.tables import new_table
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -30,16 +31,10 @@ def list_questions(
     dragoman questions list
     dragoman questions list --status all
     """
-    with session(as_json) as (door, screen):
-        answer = door.ask("GET", path_of("questions"), status=status, thread=thread)
-        if as_json:
-            screen.data(answer)
-        elif answer["questions"]:
-            screen.show(_table(answer["questions"]))
-            if status == "pending":
-                screen.note('answer with: dragoman questions answer ID "…"')
-        else:
-            screen.note("no question waits" if status == "pending" else f"there is no question ({status})")
+    none = "no question waits" if status == "pending" else f"there is no question ({status})"
+    after = 'answer with: dragoman questions answer ID "…"' if status == "pending" else ""
+    show = rows(_table, "questions", none, after)
+    request(as_json, show, "GET", path_of("questions"), status=status, thread=thread)
 
 
 @app.command("answer")
@@ -65,12 +60,11 @@ def answer(
         body = {"decline": True} if decline else {"answer": _given(words or [], found)}
         after = door.ask("POST", path_of("questions", question), body)
         if as_json:
-            return screen.data(after)
-        if after["root"] is None:
+            screen.data(after)
+        elif after["root"] is None:
             screen.note(f"{after['connector']} has it")
         else:
             screen.note(f"{after['agent']} goes on; see: dragoman runs follow {after['root']}")
-        return None
 
 
 def _given(words: list[str], question: Shown) -> Any:
@@ -98,15 +92,7 @@ def _answer(words: list[str], fields: Shown | None) -> Any:
 
 
 def _table(questions: Iterable[Shown]) -> "Table":
-    from rich import box
-    from rich.table import Table
-
-    table = Table(
-        *("id", "asked", "by", "question", "wants", "status", "until"),
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-        header_style="dim",
-    )
+    table = new_table("id", "asked", "by", "question", "wants", "status", "until")
     for one in questions:
         fields: Shown = one["fields"] or {}
         titles = [one["title"] for one in fields.get("oneOf", ())]

@@ -7,7 +7,8 @@ import typer
 
 from dragoman.cli.door import path_of
 from dragoman.cli.screen import Screen, ago, plain
-from dragoman.cli.session import AsJson, session
+from dragoman.cli.session import AsJson, request
+from dragoman.cli.tables import new_table
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -26,8 +27,7 @@ def status(as_json: AsJson = False) -> None:
     dragoman rollout status
     dragoman rollout status --json
     """
-    with session(as_json) as (door, screen):
-        _show(door.ask("GET", path_of("rollout")), screen, as_json)
+    request(as_json, _show, "GET", path_of("rollout"))
 
 
 @app.command("set")
@@ -61,20 +61,16 @@ def set_rollout(
     if off:
         wish = {"share": 0, "workspaces": [], "users": []}
     body = {name: value for name, value in wish.items() if value is not None}
-    with session(as_json) as (door, screen):
-        _show(door.ask("PUT", path_of("rollout"), body), screen, as_json)
+    request(as_json, _show, "PUT", path_of("rollout"), body)
 
 
 @app.command("reset")
 def reset(as_json: AsJson = False) -> None:
     """Go back to what the environment says (USE_MCP_AGENTS, DRAGOMAN_ROLLOUT_…), and count anew."""
-    with session(as_json) as (door, screen):
-        _show(door.ask("DELETE", path_of("rollout")), screen, as_json)
+    request(as_json, _show, "DELETE", path_of("rollout"))
 
 
-def _show(found: Mapping[str, Any], screen: Screen, as_json: bool) -> None:
-    if as_json:
-        return screen.data(found)
+def _show(screen: Screen, found: Mapping[str, Any]) -> None:
     plan, limits = found["plan"], found["thresholds"]
     screen.text(f"connector agents: {_STATES[found['state']]}; {_who(plan)}, set by {_source(found)}")
     screen.show(_table(found["arms"]))
@@ -95,7 +91,6 @@ def _show(found: Mapping[str, Any], screen: Screen, as_json: bool) -> None:
             screen.note("go on with: dragoman rollout set")
     else:
         screen.note("there has been no rollback")
-    return None
 
 
 def _who(plan: Mapping[str, Any]) -> str:
@@ -111,16 +106,8 @@ def _source(found: Mapping[str, Any]) -> str:
 
 
 def _table(arms: Mapping[str, Any]) -> "Table":
-    from rich import box
-    from rich.table import Table
-
-    table = Table(
-        *("arm", "runs", "errors", "mean", "p95", "tokens", "cost", "thumbs"),
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-    )
-    for column in table.columns[1:]:
-        column.justify = "right"
+    figures = ("runs", "errors", "mean", "p95", "tokens", "cost", "thumbs")
+    table = new_table("arm", *figures, right=figures)
     for arm in ("agents", "direct"):
         one = arms[arm]
         table.add_row(

@@ -8,8 +8,9 @@ import typer
 
 from dragoman.cli.door import Door, path_of
 from dragoman.cli.run_endings import IsQuiet, Waits, open_watching, shown_to_its_end
-from dragoman.cli.session import AsJson, session
-from dragoman.cli.timeline import runs_table, show_timeline
+from dragoman.cli.screen import Screen
+from dragoman.cli.session import AsJson, card, request, session
+from dragoman.cli.timeline import runs_table, timeline_table
 from dragoman.run import FINISHED
 
 app = typer.Typer(no_args_is_help=True, help="What agents worked on: look, follow, stop.")
@@ -36,17 +37,16 @@ def list_runs(
     dragoman runs list
     dragoman runs list --status failed --agent mailer
     """
-    with session(as_json) as (door, screen):
-        asked = {"thread": thread, "agent": agent, "status": status, "before": before, "limit": limit}
-        answer = door.ask("GET", path_of("runs"), children="true" if children else None, **asked)
-        if as_json:
-            return screen.data(answer)
+
+    def show(screen: Screen, answer: dict[str, Any]) -> None:
         if not answer["runs"]:
             return screen.note('there is no run yet: dragoman ask "…"' if not status else "there is none")
         screen.show(runs_table(answer["runs"]))
-        if answer["next_before"]:
-            screen.note(f"older ones: dragoman runs list --before {answer['next_before']}")
-        return None
+        older = answer["next_before"]
+        return screen.note(f"older ones: dragoman runs list --before {older}") if older else None
+
+    asked = {"thread": thread, "agent": agent, "status": status, "before": before, "limit": limit}
+    request(as_json, show, "GET", path_of("runs"), children="true" if children else None, **asked)
 
 
 @app.command("show")
@@ -56,9 +56,7 @@ def show(run: Id, as_json: AsJson = False) -> None:
     What was offered, what the model chose and with which values, what was sent and came back (previews
     without secrets), tokens, cost and times; what it handed on is set in.
     """
-    with session(as_json) as (door, screen):
-        timeline = door.ask("GET", path_of("runs", run, "timeline"))
-        screen.data(timeline) if as_json else show_timeline(screen, timeline)
+    request(as_json, card(timeline_table), "GET", path_of("runs", run, "timeline"))
 
 
 @app.command("follow")

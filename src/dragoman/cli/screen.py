@@ -90,7 +90,7 @@ class Screen:
     @contextmanager
     def busy(self, text: str, news: Callable[[], str | None] | None = None) -> Generator[None]:
         """A spinner while something takes its time, for people only. `news` is asked each second for more."""
-        if self.as_json or not sys.stderr.isatty():
+        if not text or self.as_json or not sys.stderr.isatty():
             yield
             return
         with self._err.status(plain(text)) as status:

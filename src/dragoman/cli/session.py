@@ -1,8 +1,11 @@
-"""What every command has: a screen, a door, and one place where its failures end."""
+"""What every command has: a screen, a door, and one place where its failures end.
 
-from collections.abc import Generator
+Most commands are one request and how its answer is shown: `request` is all that they do.
+"""
+
+from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -12,6 +15,7 @@ from dragoman.errors import DragomanError
 from dragoman.settings import Settings
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
+Show = Callable[[Screen, Any], None]
 
 
 @contextmanager
@@ -34,3 +38,45 @@ def session(as_json: bool) -> Generator[tuple[Door, Screen]]:
         with screen.busy("opening Dragoman …"):
             door = stack.enter_context(open_door(Settings.load()))
         yield door, screen
+
+
+def request(
+    as_json: bool,
+    show: Show,
+    method: str,
+    path: str,
+    body: Any = None,
+    *,
+    busy: str = "",
+    data: Any = None,
+    **query: Any,
+) -> Any:
+    """Asks the door once. `data` is what a program is told where the answer is empty."""
+    with session(as_json) as (door, screen):
+        with screen.busy(busy):
+            answer = door.ask(method, path, body, **query)
+        screen.data(answer if data is None else data) if as_json else show(screen, answer)
+        return answer
+
+
+def rows(make: Callable[[Any], Any], name: str, none: str = "", after: str = "") -> Show:
+    """The table of what the answer lists under a name; else a note that says why there is none."""
+
+    def show(screen: Screen, answer: Any) -> None:
+        if answer[name] or not none:
+            screen.show(make(answer[name]))
+            screen.note(after) if after else None
+        else:
+            screen.note(none)
+
+    return show
+
+
+def card(make: Callable[[Any], Any]) -> Show:
+    """One thing, as it is drawn."""
+    return lambda screen, answer: screen.show(make(answer))
+
+
+def note(text: str) -> Show:
+    """A sentence that says what is so now."""
+    return lambda screen, _: screen.note(text)

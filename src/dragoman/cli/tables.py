@@ -1,6 +1,6 @@
-"""How connectors, tools and calls look to a person: tables, states as coloured chips, causes, times."""
+"""How things look to a person: tables, cards, states as coloured chips, causes, times."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from dragoman.cli.screen import ago, milliseconds, plain
@@ -36,8 +36,8 @@ def state_of(connector: Shown) -> str:
 
 
 def connectors_table(connectors: Iterable[Shown]) -> "Table":
-    table = _table("connector", "of", "state", "tools", "calls", "p50", "how it is reached", "what is wrong")
-    table.columns[3].justify = table.columns[4].justify = table.columns[5].justify = "right"
+    names = ("connector", "of", "state", "tools", "calls", "p50", "how it is reached", "what is wrong")
+    table = new_table(*names, right=("tools", "calls", "p50"))
     for connector in connectors:
         metrics = connector["metrics"]
         table.add_row(
@@ -77,7 +77,7 @@ def trouble_of(status: Shown) -> str:
 
 def connector_card(connector: Shown) -> "Table":
     status, metrics = connector["status"], connector["metrics"]
-    card = _card()
+    card = new_card()
     card.add_row("connector", f"[bold]{plain(connector['slug'])}[/] {plain(connector['description'])}")
     card.add_row("state", f"{chip(state_of(connector))} [dim]{ago(status['since'])}[/]")
     if trouble := trouble_of(status):
@@ -132,7 +132,7 @@ def _numbers(metrics: Shown) -> str:
 
 
 def tools_table(tools: Iterable[Shown]) -> "Table":
-    table = _table("tool", "state", "effect", "description")
+    table = new_table("tool", "state", "effect", "description")
     for tool in tools:
         table.add_row(
             f"[bold]{plain(tool['name'])}[/]",
@@ -144,7 +144,7 @@ def tools_table(tools: Iterable[Shown]) -> "Table":
 
 
 def footprint_table(connectors: Iterable[Shown]) -> "Table":
-    table = _table("connector", "tools", "tokens", "in view")
+    table = new_table("connector", "tools", "tokens", "in view")
     for one in connectors:
         seen = f"{one['tools_in_view']:,} tools, {one['tokens_in_view']:,} tokens"
         table.add_row(
@@ -166,7 +166,7 @@ def effect_of(marks: Shown) -> str:
 
 
 def tool_card(tool: Shown) -> "Table":
-    card = _card()
+    card = new_card()
     card.add_row("tool", f"[bold]{plain(tool['name'])}[/]  [dim]also {plain(tool['alias'])}[/]")
     card.add_row("connector", plain(tool["connector"]))
     card.add_row("state", f"{chip(tool['state'])}, {effect_of(tool['annotations'])}")
@@ -186,7 +186,7 @@ def arguments_table(schema: Shown) -> "Table | None":
     properties: Shown = schema.get("properties") or {}
     if not properties:
         return None
-    table = _table("argument", "type", "", "description")
+    table = new_table("argument", "type", "", "description")
     required: list[Any] = schema.get("required") or []
     for name, rule in properties.items():
         wanted: Shown = cast("Shown", rule) if isinstance(rule, dict) else {}
@@ -211,7 +211,7 @@ def _type_of(wanted: Shown) -> str:
 
 
 def calls_table(calls: Iterable[Shown]) -> "Table":
-    table = _table("when", "tool", "outcome", "took", "message")
+    table = new_table("when", "tool", "outcome", "took", "message")
     for call in calls:
         outcome = "[green]✓[/]" if call["ok"] else f"[red]✗ {plain(call['code'] or '')}[/]"
         took = milliseconds(call["duration_ms"])
@@ -221,17 +221,19 @@ def calls_table(calls: Iterable[Shown]) -> "Table":
     return table
 
 
-def _table(*names: str) -> "Table":
+def new_table(*names: str, right: Collection[str] = ()) -> "Table":
+    """With a column for each name; numbers stand on the right."""
     from rich import box
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim")
     for name in names:
-        table.add_column(name, overflow="fold")
+        table.add_column(name, overflow="fold", justify="right" if name in right else "left")
     return table
 
 
-def _card() -> "Table":
+def new_card() -> "Table":
+    """For one thing: a label and a value on each line."""
     from rich.table import Table
 
     card = Table.grid(padding=(0, 2))

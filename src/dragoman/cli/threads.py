@@ -1,14 +1,17 @@
 """`dragoman threads …`: conversations, and the connectors that are active in them."""
 
-from collections.abc import Mapping
-from typing import Annotated, Any
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dragoman.cli.door import path_of
 from dragoman.cli.screen import Screen, ago, plain
-from dragoman.cli.session import AsJson, session
-from dragoman.cli.tables import tools_table
+from dragoman.cli.session import AsJson, note, request, rows
+from dragoman.cli.tables import new_card, new_table, tools_table
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 app = typer.Typer(no_args_is_help=True, help="Conversations and the connectors that are active in them.")
 
@@ -21,24 +24,8 @@ def list_threads(
     limit: Annotated[int, typer.Option(help="Most threads.", min=1, max=1000)] = 100, as_json: AsJson = False
 ) -> None:
     """List your threads, the last changed first."""
-    with session(as_json) as (door, screen):
-        answer = door.ask("GET", path_of("threads"), limit=limit)
-        if as_json:
-            return screen.data(answer)
-        if not answer["threads"]:
-            return screen.note("there is no thread yet: dragoman threads create")
-        from rich import box
-        from rich.table import Table
-
-        table = Table("thread", "title", "active connectors", "changed", box=box.SIMPLE_HEAD, pad_edge=False)
-        for thread in answer["threads"]:
-            table.add_row(
-                f"[bold]{plain(thread['id'])}[/]",
-                plain(thread["title"], 60),
-                _active(thread),
-                ago(thread["updated_at"]),
-            )
-        return screen.show(table)
+    show = rows(_table, "threads", "there is no thread yet: dragoman threads create")
+    request(as_json, show, "GET", path_of("threads"), limit=limit)
 
 
 @app.command("create")
@@ -56,27 +43,21 @@ def create(
     dragoman threads create "Trip to Rome"
     dragoman threads create --connector time --connector maps
     """
-    with session(as_json) as (door, screen):
-        body = {"title": title, "connectors": connector or None, "id": thread_id}
-        _show(screen, door.ask("POST", path_of("threads"), body))
+    body = {"title": title, "connectors": connector or None, "id": thread_id}
+    request(as_json, _show, "POST", path_of("threads"), body)
 
 
 @app.command("show")
 def show(thread: Id, as_json: AsJson = False) -> None:
     """Show what is active in a thread."""
-    with session(as_json) as (door, screen):
-        _show(screen, door.ask("GET", path_of("threads", thread)))
+    request(as_json, _show, "GET", path_of("threads", thread))
 
 
 @app.command("remove")
 def remove(thread: Id, as_json: AsJson = False) -> None:
     """Forget a thread. Connectors and their tools stay."""
-    with session(as_json) as (door, screen):
-        door.ask("DELETE", path_of("threads", thread))
-        if as_json:
-            screen.data({"removed": thread})
-        else:
-            screen.note(f"{thread} is removed")
+    show = note(f"{thread} is removed")
+    request(as_json, show, "DELETE", path_of("threads", thread), data={"removed": thread})
 
 
 @app.command("set")
@@ -96,23 +77,20 @@ def set_connectors(
     """
     if default and connectors:
         raise typer.BadParameter("give connectors or --default, not both", param_hint="--default")
-    with session(as_json) as (door, screen):
-        wanted = None if default else connectors or []
-        _show(screen, door.ask("PUT", path_of("threads", thread, "connectors"), {"connectors": wanted}))
+    wanted = None if default else connectors or []
+    request(as_json, _show, "PUT", path_of("threads", thread, "connectors"), {"connectors": wanted})
 
 
 @app.command("add")
 def add(thread: Id, connectors: Names, as_json: AsJson = False) -> None:
     """Make these connectors active too. Effective for the next call."""
-    with session(as_json) as (door, screen):
-        _show(screen, door.ask("POST", path_of("threads", thread, "add"), {"connectors": connectors}))
+    request(as_json, _show, "POST", path_of("threads", thread, "add"), {"connectors": connectors})
 
 
 @app.command("disable")
 def disable(thread: Id, connectors: Names, as_json: AsJson = False) -> None:
     """Make these connectors inactive here. Effective for the next call."""
-    with session(as_json) as (door, screen):
-        _show(screen, door.ask("POST", path_of("threads", thread, "disable"), {"connectors": connectors}))
+    request(as_json, _show, "POST", path_of("threads", thread, "disable"), {"connectors": connectors})
 
 
 @app.command("tools")
@@ -122,31 +100,35 @@ def tools(
     as_json: AsJson = False,
 ) -> None:
     """List what can be called in a thread, and why the rest cannot."""
-    with session(as_json) as (door, screen):
-        answer = door.ask("GET", path_of("threads", thread, "tools"), max_tools=max_tools)
-        if as_json:
-            return screen.data(answer)
-        if answer["tools"]:
-            screen.show(tools_table(answer["tools"]))
-        for missing in answer["missing"]:
-            screen.note(missing["text"] + (f" ({missing['hint']})" if missing["hint"] else ""))
-        return None
+    request(as_json, show_tools, "GET", path_of("threads", thread, "tools"), max_tools=max_tools)
+
+
+def show_tools(screen: Screen, answer: Mapping[str, Any], none: str = "") -> None:
+    if answer["tools"]:
+        screen.show(tools_table(answer["tools"]))
+    elif none:
+        screen.note(none)
+    for missing in answer.get("missing", ()):
+        screen.note(missing["text"] + (f" ({missing['hint']})" if missing["hint"] else ""))
 
 
 def _show(screen: Screen, thread: Mapping[str, Any]) -> None:
-    if screen.as_json:
-        return screen.data(thread)
-    from rich.table import Table
-
-    card = Table.grid(padding=(0, 2))
-    card.add_row("[dim]thread[/]", f"[bold]{plain(thread['id'])}[/] {plain(thread['title'])}")
-    card.add_row("[dim]active[/]", _active(thread))
+    card = new_card()
+    card.add_row("thread", f"[bold]{plain(thread['id'])}[/] {plain(thread['title'])}")
+    card.add_row("active", _active(thread))
     if thread["limit"] is not None:
-        card.add_row("[dim]at most[/]", str(thread["limit"]))
+        card.add_row("at most", str(thread["limit"]))
     screen.show(card)
-    for note in thread["notes"]:
-        screen.warn(note)
-    return None
+    for warning in thread["notes"]:
+        screen.warn(warning)
+
+
+def _table(threads: Iterable[Mapping[str, Any]]) -> "Table":
+    table = new_table("thread", "title", "active connectors", "changed")
+    for one in threads:
+        title = plain(one["title"], 60)
+        table.add_row(f"[bold]{plain(one['id'])}[/]", title, _active(one), ago(one["updated_at"]))
+    return table
 
 
 def _active(thread: Mapping[str, Any]) -> str:

@@ -5,7 +5,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from dragoman.cli.run_lines import brief, money, plan_lines, usage_line
-from dragoman.cli.screen import Screen, ago, milliseconds, plain
+from dragoman.cli.screen import ago, milliseconds, plain
+from dragoman.cli.tables import new_table
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -28,17 +29,8 @@ def status_chip(status: str) -> str:
 
 
 def runs_table(runs: Iterable[Facts]) -> "Table":
-    from rich import box
-    from rich.table import Table
-
-    table = Table(
-        *("run", "began", "agent", "status", "request", "calls", "tokens", "cost", "took"),
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-        header_style="dim",
-    )
-    for column in table.columns[5:]:
-        column.justify = "right"
+    figures = ("calls", "tokens", "cost", "took")
+    table = new_table("run", "began", "agent", "status", "request", *figures, right=figures)
     for run in runs:
         usage = run["usage"]
         table.add_row(
@@ -53,10 +45,6 @@ def runs_table(runs: Iterable[Facts]) -> "Table":
             milliseconds(_between(run["started_at"], run["finished_at"])),
         )
     return table
-
-
-def show_timeline(screen: Screen, timeline: Facts) -> None:
-    screen.show(timeline_table(timeline))
 
 
 def timeline_table(timeline: Facts) -> "Table":

@@ -6,12 +6,12 @@ from typing import Annotated, Any
 import typer
 
 from dragoman.cli.door import path_of
-from dragoman.cli.screen import ago
-from dragoman.cli.session import AsJson, session
-from dragoman.cli.tables import arguments_table, tool_card, tools_table
-from dragoman.cli.tool_loading import footprint, resolve
+from dragoman.cli.screen import Screen, ago
+from dragoman.cli.session import AsJson, request, rows
+from dragoman.cli.tables import arguments_table, footprint_table, tool_card, tools_table
 
 app = typer.Typer(no_args_is_help=True, help="See, switch, set and accept the tools of all connectors.")
+_NO_TOOL = "there is no tool yet: dragoman connectors list shows what is connected"
 Name = Annotated[
     str, typer.Argument(help="As mcp_<connector>_<tool> or <connector>__<tool>.", show_default=False)
 ]
@@ -36,31 +36,65 @@ def search(
     dragoman tools search send an email
     dragoman tools search 'issue.*(create|close)' --strategy regex
     """
-    query = " ".join(words)
-    with session(as_json) as (door, screen):
-        with screen.busy("searching …"):
-            found = door.ask(
-                "GET",
-                path_of("tools", "search"),
-                q=query,
-                strategy=strategy,
-                limit=limit,
-                connector=connector,
-            )
-        if as_json:
-            return screen.data(found)
-        if found["hits"]:
-            screen.show(tools_table(found["hits"]))
-            screen.note(f"{found['summary']} tools")
-        else:
-            screen.note(
+
+    def show(screen: Screen, found: Mapping[str, Any]) -> None:
+        if not found["hits"]:
+            return screen.note(
                 f"none of {found['total']:,} tools fits: say it in other words, or dragoman tools list"
             )
+        screen.show(tools_table(found["hits"]))
+        return screen.note(f"{found['summary']} tools")
+
+    asked = {"q": " ".join(words), "strategy": strategy, "limit": limit, "connector": connector}
+    request(as_json, show, "GET", path_of("tools", "search"), busy="searching …", **asked)
+
+
+@app.command("resolve")
+def resolve(
+    words: Annotated[list[str], typer.Argument(metavar="PROMPT", help="What is to be done.")],
+    thread: Annotated[
+        str | None, typer.Option(help="Load them into this thread.", show_default=False)
+    ] = None,
+    max_tools: Annotated[int, typer.Option(help="Most tools, at most 100.")] = 5,
+    cost_limit: Annotated[
+        float | None, typer.Option(help="Most dollars that a call may cost.", show_default=False)
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Find the tools for a prompt and load them into a thread, unless auto-load is off.
+
+    \b
+    dragoman tools resolve write to everybody in the team
+    dragoman tools resolve close the issue --thread work --max-tools 3
+    """
+
+    def show(screen: Screen, found: Mapping[str, Any]) -> None:
+        if not found["hits"]:
+            return screen.note(f"none of {found['total']:,} tools fits: say it in other words")
+        screen.show(tools_table(found["hits"]))
+        screen.note(f"{found['summary']} tools, {found['tokens']:,} tokens")
+        if thread and not found["auto_load"]:
+            screen.note("none was loaded: auto-load is off in your preferences")
+        elif thread:
+            screen.note(f"{len(found['loaded'])} newly loaded into {thread}")
         return None
 
+    wanted = {"prompt": " ".join(words), "thread": thread, "max_tools": max_tools, "cost_limit": cost_limit}
+    request(as_json, show, "POST", path_of("tools", "resolve"), wanted, busy="searching …")
 
-app.command("resolve")(resolve)
-app.command("footprint")(footprint)
+
+@app.command("footprint")
+def footprint(
+    thread: Annotated[str | None, typer.Option(help="In this thread.", show_default=False)] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what the tools of each connector cost a model in tokens, and what of it is in view.
+
+    \b
+    dragoman tools footprint
+    dragoman tools footprint --thread work --json
+    """
+    request(as_json, _show_footprint, "GET", path_of("tools", "footprint"), thread=thread)
 
 
 @app.command("list")
@@ -76,14 +110,7 @@ def list_tools(
     dragoman tools list
     dragoman tools list time
     """
-    with session(as_json) as (door, screen):
-        answer = door.ask("GET", path_of("tools"), connector=connector)
-        if as_json:
-            screen.data(answer)
-        elif answer["tools"]:
-            screen.show(tools_table(answer["tools"]))
-        else:
-            screen.note("there is no tool yet: dragoman connectors list shows what is connected")
+    request(as_json, rows(tools_table, "tools", _NO_TOOL), "GET", path_of("tools"), connector=connector)
 
 
 @app.command("show")
@@ -94,25 +121,25 @@ def show(name: Name, as_json: AsJson = False) -> None:
     dragoman tools show mcp_time_get_current_time
     dragoman tools show time__get_current_time --json
     """
-    _act(name, "", as_json)
+    request(as_json, _show, "GET", path_of("tools", name))
 
 
 @app.command("enable")
 def enable(name: Name, as_json: AsJson = False) -> None:
     """Let the tool be called again."""
-    _act(name, "enable", as_json)
+    request(as_json, _show, "POST", path_of("tools", name, "enable"))
 
 
 @app.command("disable")
 def disable(name: Name, as_json: AsJson = False) -> None:
     """Refuse calls of this tool."""
-    _act(name, "disable", as_json)
+    request(as_json, _show, "POST", path_of("tools", name, "disable"))
 
 
 @app.command("accept")
 def accept(name: Name, as_json: AsJson = False) -> None:
     """Accept a changed definition of a pinned tool. Read what changed first: tools show NAME."""
-    _act(name, "accept", as_json)
+    request(as_json, _show, "POST", path_of("tools", name, "accept"))
 
 
 @app.command("set")
@@ -155,7 +182,7 @@ def set_tool(
     settings = {field: value for field, value in given.items() if value is not None}
     if approval is not None:
         settings["approval"] = None if approval == "inherit" else approval
-    _act(name, "", as_json, settings)
+    request(as_json, _show, "PATCH", path_of("tools", name), settings)
 
 
 def _words(text: str | None) -> list[str] | None:
@@ -175,24 +202,25 @@ def _settings_line(tool: Mapping[str, Any]) -> str:
     return "; ".join(parts)
 
 
-def _act(name: str, action: str, as_json: bool, settings: Mapping[str, Any] | None = None) -> None:
+def _show(screen: Screen, tool: Mapping[str, Any]) -> None:
     from rich.text import Text
 
-    with session(as_json) as (door, screen):
-        if settings is not None:
-            tool = door.ask("PATCH", path_of("tools", name), settings)
-        elif action:
-            tool = door.ask("POST", path_of("tools", name, action))
-        else:
-            tool = door.ask("GET", path_of("tools", name))
-        if as_json:
-            return screen.data(tool)
-        screen.show(tool_card(tool))
-        screen.show(Text(_settings_line(tool), "dim"))
-        if table := arguments_table(tool["input_schema"]):
-            screen.show(table)
-        for version in tool["versions"]:
-            if version["diff"]:
-                screen.show(Text(f"version {version['version']}, {ago(version['seen_at'])}:", "bold"))
-                screen.text(version["diff"])
-        return None
+    screen.show(tool_card(tool))
+    screen.show(Text(_settings_line(tool), "dim"))
+    if table := arguments_table(tool["input_schema"]):
+        screen.show(table)
+    for version in tool["versions"]:
+        if version["diff"]:
+            screen.show(Text(f"version {version['version']}, {ago(version['seen_at'])}:", "bold"))
+            screen.text(version["diff"])
+
+
+def _show_footprint(screen: Screen, cost: Mapping[str, Any]) -> None:
+    if not cost["connectors"]:
+        return screen.note(_NO_TOOL)
+    screen.show(footprint_table(cost["connectors"]))
+    about = "about " if cost["counted_by"] == "estimate" else ""
+    return screen.note(
+        f"{about}{cost['tokens_in_view']:,} of {cost['tokens']:,} tokens are in view; "
+        f"the budget is {cost['budget']:,}"
+    )

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dragoman.cli.door import path_of
-from dragoman.cli.screen import ago, plain
-from dragoman.cli.session import AsJson, session
+from dragoman.cli.screen import Screen, ago, plain
+from dragoman.cli.session import AsJson, request
+from dragoman.cli.tables import new_table
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -33,28 +34,20 @@ def show(
     dragoman usage show
     dragoman usage show --user ada --json
     """
-    with session(as_json) as (door, screen):
-        answer = door.ask("GET", path_of("usage"), user=user)
-        if as_json:
-            return screen.data(answer)
-        screen.text(
-            f"{answer['name']}: {answer['calls_last_hour']:,} calls in the last hour,"
-            f" {answer['calls_last_day']:,} in the last day"
-        )
-        limited = [use for use in answer["uses"] if use["limit"] is not None]
-        if limited:
-            screen.show(_table(limited))
-        else:
-            screen.note("no limit is set")
-        return None
+    request(as_json, _show, "GET", path_of("usage"), user=user)
+
+
+def _show(screen: Screen, answer: Mapping[str, Any]) -> None:
+    hour, day = answer["calls_last_hour"], answer["calls_last_day"]
+    screen.text(f"{answer['name']}: {hour:,} calls in the last hour, {day:,} in the last day")
+    if limited := [use for use in answer["uses"] if use["limit"] is not None]:
+        screen.show(_table(limited))
+    else:
+        screen.note("no limit is set")
 
 
 def _table(uses: Iterable[Mapping[str, Any]]) -> "Table":
-    from rich import box
-    from rich.table import Table
-
-    table = Table("what", "used", "limit", "set by", "starts anew", box=box.SIMPLE_HEAD, pad_edge=False)
-    table.columns[1].justify = table.columns[2].justify = "right"
+    table = new_table("what", "used", "limit", "set by", "starts anew", right=("used", "limit"))
     for use in uses:
         used, limit = use["used"], use["limit"]
         colour = "red" if used is not None and used >= limit else "green"
