@@ -1,4 +1,4 @@
-"""A small source of tools in this process: it fills `Sources` and keeps what it was asked."""
+"""A small source of tools in this process: it fills `Source` and keeps what it was asked."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -106,7 +106,7 @@ class World:
             approvals=approvals,
             limits=ConcurrencyLimits(),
             budgets=Budgets(self.store.usage, directory),
-            sources=self.shop,
+            sources={"mcp": self.shop},
             store=self.store,
             recorder=self.recorder,
             auditor=self.auditor,

@@ -174,6 +174,45 @@ async def test_a_key_that_only_reads_changes_nothing(tmp_path: Path) -> None:
         assert status == 403
 
 
+async def test_each_change_asks_for_its_own_scope(tmp_path: Path) -> None:
+    asks = {
+        "call": ("/tools/x/try", "/code", "/chat", "/chat/t", "/chat/runs/x/stop", "/runs/x/cancel"),
+        "approve": (
+            "/chat/approvals/x",
+            "/chat/questions/x",
+            "/approvals/x/answer",
+            "/approvals/questions/x",
+        ),
+        "manage": (
+            "/agents",
+            "/chat/t/connectors",
+            "/approvals/allowed/x/withdraw",
+            "/keys",
+            "/settings/mine",
+        ),
+        "admin": (
+            "/keys/users",
+            "/keys/users/x/limits",
+            "/settings/workspace",
+            "/settings/workspaces/x/remove",
+        ),
+    }
+    async with open_service(tmp_path, multi_user=True) as live:
+        await live.ask("POST", "/api/users", {"name": "eve", "role": "admin"})
+        for scope, paths in asks.items():
+            others = [one for one in ("read", *asks) if one != scope]
+            reply = await live.ask("POST", "/api/keys", {"name": scope, "user": "eve", "scopes": others})
+            cookie = await cookie_of(live, reply.value["key"])
+            _, _, page = await asked(live, "GET", "/settings", headers={"Cookie": cookie})
+            known = {"Cookie": cookie, "X-CSRF-Token": page.partition('data-csrf="')[2].partition('"')[0]}
+            for path in paths:
+                status, _, text = await asked(live, "POST", path, headers=known, data={"name": "x"})
+                assert (path, status) == (path, 403), text
+                assert f"his needs a key with the scope &#39;{scope}&#39;" in text
+            status, _, _ = await asked(live, "DELETE", "/chat/t", headers=known)
+            assert (status == 403) == (scope == "manage")
+
+
 # The issuer elsewhere
 
 

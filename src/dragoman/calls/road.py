@@ -175,7 +175,7 @@ class Road:
             await gate.enter(connector, call.deadline.at)
         try:
             state.was_sent = True
-            raw = await self._sources.call(call)
+            raw = await self._sources[connector.kind].call(call)
         except DragomanError as error:
             state.attempts = error.attempts
             raise

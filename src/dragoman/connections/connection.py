@@ -198,6 +198,9 @@ class Connection:
         except MCPError as error:
             raise _refused(subject, error) from None
 
+    async def open(self) -> None:
+        await self.ready()
+
     async def list_tools(self, deadline: float) -> Listing:
         subject = f"{self.connector.slug}: the list of tools"
         try:

@@ -1,46 +1,39 @@
-"""All connections to MCP servers, by (connector, identity). Owns their tasks.
-
-A connection appears with the first wish for it and goes when it is idle, evicted, retired or closed.
-The number of open ones is capped: the least recently used idle one goes first.
+"""All connections to MCP servers. The number of open ones is capped: the least recently used idle one
+goes first.
 """
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
-from typing import Any, Self, TypeVar
+from contextlib import asynccontextmanager, contextmanager, suppress
+from typing import Any
 
 from dragoman.connections.connection import Connection
 from dragoman.connections.http_clients import HttpClients
+from dragoman.connections.link_pool import Key, LinkPool, key_of
 from dragoman.connections.session import McpSession, open_session
 from dragoman.connections.source import (
     ConnectionObserver,
-    ConnectionStatus,
     Listing,
     Secrets,
     ServerNotice,
     ServerRequest,
-    SourceCall,
+    SourceChannel,
 )
 from dragoman.connections.subscriptions import ResourceSubscriptions
 from dragoman.connections.wire import Wire
 from dragoman.connector import Connector
-from dragoman.errors import DragomanError, LimitReached, ShuttingDown, Unreachable
-from dragoman.scope import Caller, holder_of, identity_of
-from dragoman.tool import RawResult
+from dragoman.errors import LimitReached
+from dragoman.scope import Caller
 
 _SLOW_START = 5.0
-_LAST_CALLS = 4.0
 _SOON_ASKED = 5.0
-_TIME_TO_CLOSE = 1.5
 
-Key = tuple[str, str]
-Result = TypeVar("Result")
 NoticeListener = Callable[[Connector, str, ServerNotice], None]
 """Told which connector, for which identity it is connected, and what its server said."""
 
 
-class Connections:
-    """The MCP half of `Sources`."""
+class Connections(LinkPool[Connection]):
+    """The source of what MCP servers offer."""
 
     def __init__(
         self,
@@ -54,54 +47,20 @@ class Connections:
         has_people: bool = False,
     ) -> None:
         """`has_people`: there is always somebody whom servers may ask, whoever calls."""
+        super().__init__(observer)
         self._secrets = secrets
-        self._observer = observer
         self._clients = clients
         self._max_servers = max_servers
         self._request_timeout = request_timeout
         self.has_people = has_people
         self._spawns = asyncio.Semaphore(max_spawns)
-        self._links: dict[Key, Connection] = {}
-        self._owners: dict[Connection, asyncio.Task[None]] = {}
         self._watching: dict[Key, ResourceSubscriptions] = {}
         self._listeners: set[NoticeListener] = set()
-        self._retired: dict[str, int] = {}
-        self._is_closing = False
-        self._stack = AsyncExitStack()
-
-    async def __aenter__(self) -> Self:
-        self._tasks = await self._stack.enter_async_context(asyncio.TaskGroup())
-        return self
-
-    async def __aexit__(self, *exc: object) -> None:
-        """Calls under way get a few seconds; then every owner is told to leave, whatever its server does."""
-        self._is_closing = True
-        links = [*self._owners]
-        for link in links:
-            link.close()
-        if busy := [self._owners[link] for link in links if link.usage.leases]:
-            await asyncio.wait(busy, timeout=_LAST_CALLS)
-        for task in self._owners.values():
-            task.cancel()
-        await self._stack.aclose()
-
-    # Sources
-
-    async def call(self, call: SourceCall) -> RawResult:
-        return await self._with_link(
-            call.connector,
-            call.caller,
-            lambda link: link.call(call),
-            can_ask="elicitation" in call.channel.capabilities,
-        )
 
     async def ask(self, question: ServerRequest) -> Mapping[str, Any]:
         """What else a server of MCP can be asked. Its own no is on the line as well."""
-        return await self._with_link(
-            question.connector,
-            question.caller,
-            lambda link: link.ask(question),
-            can_ask="elicitation" in question.channel.capabilities,
+        return await self.with_link(
+            question.connector, question.caller, lambda link: link.ask(question), question.channel
         )
 
     # What servers tell by themselves
@@ -121,7 +80,7 @@ class Connections:
         It waits until the server has been asked, though not for long: one that is away is asked when it is
         back. While anything is watched the connection is not closed for being idle.
         """
-        key = (connector.id, identity_of(caller, connector.configuration.isolation))
+        key = key_of(connector, caller)
         watching = self._watching.setdefault(key, ResourceSubscriptions())
         watching.add(uri)
 
@@ -131,7 +90,7 @@ class Connections:
                 del self._watching[key]
 
         try:
-            await self._with_link(connector, caller, lambda link: link.ready())
+            await self.with_link(connector, caller, lambda link: link.ready())
             with suppress(TimeoutError):
                 async with asyncio.timeout(_SOON_ASKED):
                     await watching.settled()
@@ -144,146 +103,28 @@ class Connections:
         for listener in [*self._listeners]:
             listener(link.connector, link.identity, notice)
 
-    # Tools
+    # Links
 
-    async def list_tools(self, connector: Connector, caller: Caller) -> Listing:
-        return await self._with_link(connector, caller, self._listed)
+    def can_ask(self, connector: Connector, channel: SourceChannel | None) -> bool:
+        if channel is not None and "elicitation" in channel.capabilities:
+            return True
+        return self.has_people and "elicitation" in connector.configuration.client_capabilities
 
-    async def list_tools_again(self, connector: Connector, identity: str) -> Listing | None:
-        link = self._links.get((connector.id, identity))
-        if link is None or link.usage.is_closing or not link.is_connected:
-            return None
-        link.usage.lease()
-        try:
-            return await self._listed(link)
-        finally:
-            link.usage.release()
+    def make_link(self, key: Key, connector: Connector, can_ask: bool) -> Connection:
+        watching = self._watching.setdefault(key, ResourceSubscriptions())
+        link = Connection(connector, key[1], self._opener(key), self._observer, watching, can_ask=can_ask)
+        link.on_notice = self._take_notice
+        return link
 
-    def _listed(self, link: Connection) -> Awaitable[Listing]:
+    def listed(self, link: Connection, *, must_be_new: bool) -> Awaitable[Listing]:
+        """Always as the server lists them now."""
         connector = link.connector
         wait = connector.connect_limit + (connector.configuration.request_timeout or self._request_timeout)
         return link.list_tools(asyncio.get_running_loop().time() + wait)
 
-    async def connect(self, connector: Connector, caller: Caller) -> ConnectionStatus:
-        async def opened(link: Connection) -> ConnectionStatus:
-            try:
-                await link.ready()
-            except ShuttingDown:
-                raise
-            except DragomanError:
-                return link.status()
-            return link.status()
-
-        return await self._with_link(connector, caller, opened)
-
-    async def disconnect(self, connector: Connector, caller: Caller) -> ConnectionStatus:
-        key = (connector.id, identity_of(caller, connector.configuration.isolation))
-        if link := self._links.get(key):
-            await self._close_link(link)
-        return self.status(connector, caller)
-
-    async def retire(self, connector: Connector) -> None:
-        self._retired[connector.id] = connector.revision
-        links = [link for (connector_id, _), link in self._links.items() if connector_id == connector.id]
-        await asyncio.gather(*(self._close_link(link) for link in links))
-
-    async def close_for_user(self, workspace: str, user: str) -> None:
-        links = [
-            link for (_, identity), link in self._links.items() if holder_of(identity) == (workspace, user)
-        ]
-        await asyncio.gather(*(self._close_link(link) for link in links))
-
-    def status(self, connector: Connector, caller: Caller) -> ConnectionStatus:
-        key = (connector.id, identity_of(caller, connector.configuration.isolation))
-        link = self._links.get(key)
-        if link is not None and connector.enabled:
-            return link.status()
-        return ConnectionStatus(
-            connector_id=connector.id,
-            slug=connector.slug,
-            identity=key[1],
-            state="disconnected" if connector.enabled else "disabled",
-            era=connector.era,
-        )
-
-    def statuses(self) -> list[ConnectionStatus]:
-        """Every link there is, for `doctor` and for the metrics."""
-        return [link.status() for link in self._links.values()]
-
-    # Links
-
-    async def _with_link(
-        self,
-        connector: Connector,
-        caller: Caller,
-        use: Callable[[Connection], Awaitable[Result]],
-        *,
-        can_ask: bool = False,
-    ) -> Result:
-        """A connection that was begun when nobody could be asked gives way to one for who can be."""
-        can_ask = can_ask or (
-            self.has_people and "elicitation" in connector.configuration.client_capabilities
-        )
-        key = (connector.id, identity_of(caller, connector.configuration.isolation))
-        while True:
-            link = self._links.get(key)
-            if (
-                link is None
-                or link.usage.is_closing
-                or link.connector.revision < connector.revision
-                or (can_ask and not link.takes_questions)
-            ):
-                link = self._open_link(key, connector, can_ask)
-            elif link.is_connected:
-                self._observer.reused(connector)
-            link.usage.lease()
-            try:
-                return await use(link)
-            except ShuttingDown:
-                if self._is_closing:
-                    raise
-            finally:
-                link.usage.release()
-
-    def _open_link(self, key: Key, connector: Connector, can_ask: bool) -> Connection:
-        if self._is_closing:
-            raise ShuttingDown("Dragoman is shutting down", hint="call again when it is back")
-        if connector.revision <= self._retired.get(connector.id, 0):
-            # A call that outlived its connection: nobody would ever close what it opened now.
-            raise Unreachable(f"{connector.slug} was changed or removed meanwhile", hint="call again")
-        old = self._links.pop(key, None)
-        if old is not None:
-            old.close()
-        watching = self._watching.setdefault(key, ResourceSubscriptions())
-        link = Connection(connector, key[1], self._opener(key), self._observer, watching, can_ask=can_ask)
-        link.on_notice = self._take_notice
-        self._links[key] = link
-        owner = self._tasks.create_task(link.run(), name=f"owner of {connector.slug} for {key[1]}")
-        self._owners[link] = owner
-        owner.add_done_callback(lambda _: self._forget(key, link))
-        return link
-
-    def _forget(self, key: Key, link: Connection) -> None:
-        self._owners.pop(link, None)
-        if self._links.get(key) is link:
-            del self._links[key]
-            if not self._watching[key].uris:
-                del self._watching[key]
-
-    async def _close_link(self, link: Connection) -> None:
-        """Closed on return, unless calls are under way: then the owner leaves with the last of them.
-
-        A server that takes its time to end does so in the background.
-        """
-        link.close()
-        owner = self._owners.get(link)
-        if owner is None:
-            return
-        if link.usage.leases:
-            link.usage.on_last_release = owner.cancel
-            return
-        owner.cancel()
-        await asyncio.wait([owner], timeout=_TIME_TO_CLOSE)
+    def forgotten(self, key: Key) -> None:
+        if not self._watching[key].uris:
+            del self._watching[key]
 
     def _make_room(self, key: Key, connector: Connector) -> None:
         """Closes the least recently used idle link where a cap is reached; refuses when all are busy."""

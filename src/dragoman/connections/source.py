@@ -9,7 +9,7 @@ from pydantic import SecretStr
 
 from dragoman.connections.bearer import Bearer
 from dragoman.connections.deadline import Deadline
-from dragoman.connector import Connector, Era
+from dragoman.connector import Connector, Era, Kind
 from dragoman.scope import Caller
 from dragoman.tool import AdmittedCall, RawResult, Tool, ToolDefinition
 
@@ -118,8 +118,8 @@ class ServerRequest:
     channel: SourceChannel
 
 
-class Sources(Protocol):
-    """All sources behind one face. The road calls; the catalog lists; the doors look and steer."""
+class Source(Protocol):
+    """One kind of connectors. The road calls; the catalog lists; the doors look and steer."""
 
     async def call(self, call: SourceCall) -> RawResult:
         """Raises a `ToolFault`, `ServerFault`, `LimitReached` or `OwnFault`; retries only what is safe."""
@@ -149,6 +149,10 @@ class Sources(Protocol):
         ...
 
     def status(self, connector: Connector, caller: Caller) -> ConnectionStatus: ...
+
+
+Sources = Mapping[Kind, Source]
+"""The source of each kind of connectors."""
 
 
 class ConnectionObserver(Protocol):

@@ -10,7 +10,6 @@ from starlette.routing import Route
 
 from dragoman.agent import Agent
 from dragoman.console.pages import hub_of, is_part, pages_of
-from dragoman.console.session_rights import check_scope
 from dragoman.console.submitted_form import SubmittedForm, filled
 from dragoman.errors import InvalidArguments
 from dragoman.hub import BoundHub
@@ -45,7 +44,6 @@ async def show_form(request: Request) -> Response:
 
 
 async def create(request: Request) -> Response:
-    check_scope(request, "manage")
     hub, form = hub_of(request), await filled(request)
     facts = _settings(form)
     agent = await hub.agents.create(
@@ -67,7 +65,6 @@ async def show(request: Request) -> Response:
 
 
 async def save(request: Request) -> Response:
-    check_scope(request, "manage")
     hub, form = hub_of(request), await filled(request)
     agent = await hub.agents.get(_name(request))
     facts = _settings(form)
@@ -78,13 +75,11 @@ async def save(request: Request) -> Response:
 
 
 async def start(request: Request) -> Response:
-    check_scope(request, "manage")
     agent = await hub_of(request).agents.start(_name(request))
     return await _shown(request, agent.name, f"{agent.name} is at work again.")
 
 
 async def stop(request: Request) -> Response:
-    check_scope(request, "manage")
     agent = await hub_of(request).agents.stop(_name(request))
     return await _shown(
         request, agent.name, f"{agent.name} takes no new message. What it works on, it finishes."
@@ -92,13 +87,11 @@ async def stop(request: Request) -> Response:
 
 
 async def remove(request: Request) -> Response:
-    check_scope(request, "manage")
     await hub_of(request).agents.remove(_name(request))
     return _go("/agents")
 
 
 async def give(request: Request) -> Response:
-    check_scope(request, "manage")
     hub = hub_of(request)
     slug = (await filled(request)).text("connector")
     agent = await hub.agents.assign(_name(request), slug)
@@ -106,7 +99,6 @@ async def give(request: Request) -> Response:
 
 
 async def take(request: Request) -> Response:
-    check_scope(request, "manage")
     hub = hub_of(request)
     slug = request.path_params["slug"]
     agent = await hub.agents.unassign(_name(request), slug)
@@ -216,7 +208,6 @@ async def show_rollout(request: Request) -> Response:
 
 
 async def set_rollout(request: Request) -> Response:
-    check_scope(request, "manage")
     form = await filled(request)
     status = await hub_of(request).rollout.set(
         share=_percent(form.text("share")), workspaces=form.words("workspaces"), users=form.words("users")
@@ -225,7 +216,6 @@ async def set_rollout(request: Request) -> Response:
 
 
 async def reset_rollout(request: Request) -> Response:
-    check_scope(request, "manage")
     status = await hub_of(request).rollout.reset()
     return _rollout_part(request, status, "What the environment says holds again. Counting begins anew.")
 

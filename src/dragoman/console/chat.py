@@ -23,7 +23,6 @@ from dragoman.console.chat_questions import (
     show_question,
 )
 from dragoman.console.pages import event_stream, hub_of, pages_of
-from dragoman.console.session_rights import check_scope
 from dragoman.console.submitted_form import filled
 from dragoman.console.transcript import ChatTurn, turn_of
 from dragoman.errors import InvalidArguments
@@ -55,7 +54,6 @@ async def show_chat(request: Request) -> Response:
 
 async def earlier_turns(request: Request) -> Response:
     """Those before the run `before`."""
-    check_scope(request, "read")
     hub = hub_of(request)
     thread = await hub.threads.get(request.path_params["thread"])
     first = await hub.runs.get(request.query_params.get("before", ""))
@@ -64,7 +62,6 @@ async def earlier_turns(request: Request) -> Response:
 
 
 async def show_turn(request: Request) -> Response:
-    check_scope(request, "read")
     hub = hub_of(request)
     run = await hub.runs.get(request.path_params["run"])
     turn = await _turn(hub, run, await _thumbs(hub, run.thread))
@@ -73,7 +70,6 @@ async def show_turn(request: Request) -> Response:
 
 async def follow(request: Request) -> Response:
     """What happens from `after` on: `<run>:<number>`, or `-:0` for all of the thread."""
-    check_scope(request, "read")
     hub = hub_of(request)
     thread = await hub.threads.get(request.path_params["thread"])
     heard = request.headers.get("last-event-id") or request.query_params.get("after", "-:0")
@@ -87,7 +83,6 @@ async def follow(request: Request) -> Response:
 
 async def write(request: Request) -> Response:
     """Says which thread it went to, and which run works on it."""
-    check_scope(request, "call")
     text = (await filled(request)).data.get("text")
     thread = request.path_params.get("thread")
     accepted = await hub_of(request).messages.post(text if isinstance(text, str) else "", thread=thread)
@@ -96,7 +91,6 @@ async def write(request: Request) -> Response:
 
 async def retry(request: Request) -> Response:
     """The same message once more."""
-    check_scope(request, "call")
     hub = hub_of(request)
     before = await hub.runs.get(request.path_params["run"])
     accepted = await hub.messages.post(before.request, thread=before.thread)
@@ -104,13 +98,11 @@ async def retry(request: Request) -> Response:
 
 
 async def stop(request: Request) -> Response:
-    check_scope(request, "call")
     run = await hub_of(request).runs.cancel(request.path_params["run"])
     return JSONResponse({"thread": run.thread, "root": run.root})
 
 
 async def thumb(request: Request) -> Response:
-    check_scope(request, "call")
     given = (await filled(request)).text("thumb")
     value = int(given) if given in ("1", "-1", "0") else 2
     run = await hub_of(request).runs.thumb(request.path_params["run"], value)
@@ -118,14 +110,12 @@ async def thumb(request: Request) -> Response:
 
 
 async def remove(request: Request) -> Response:
-    check_scope(request, "manage")
     await hub_of(request).threads.remove(request.path_params["thread"])
     return Response(status_code=204, headers={"hx-redirect": "/chat"})
 
 
 async def choose_connectors(request: Request) -> Response:
     """One connector on or off, or all as the person's default set says."""
-    check_scope(request, "manage")
     hub = hub_of(request)
     thread, given = request.path_params["thread"], await filled(request)
     slug = given.text("connector")
@@ -140,7 +130,6 @@ async def choose_connectors(request: Request) -> Response:
 
 
 async def _page(request: Request, thread: ThreadView | None) -> Response:
-    check_scope(request, "read")
     hub = hub_of(request)
     threads = await hub.threads.list(_MOST_THREADS)
     turns, more = await _turns(hub, thread.thread.id) if thread else ([], False)

@@ -6,7 +6,6 @@ from starlette.routing import Route
 
 from dragoman.console.formatting import pretty
 from dragoman.console.pages import hub_of, pages_of
-from dragoman.console.session_rights import check_scope
 from dragoman.console.submitted_form import filled
 
 _EXAMPLE = """found = await search_tools("read", limit=5)
@@ -23,7 +22,6 @@ async def show(request: Request) -> Response:
 
 async def run(request: Request) -> Response:
     """For who sits there: each call takes the road of every other. Code that fails is an answer too."""
-    check_scope(request, "call")
     code = str((await filled(request)).data.get("code") or "")
     output = await hub_of(request).code.run(code)
     result = "" if output.result is None else pretty(output.result)

@@ -23,7 +23,6 @@ async def show_all(request: Request) -> Response:
 
 
 async def keep(request: Request) -> Response:
-    check_scope(request, "manage")
     form, slug = await filled(request), request.path_params["slug"]
     given = {
         name.removeprefix(_PREFIX): text for name, text in form.draft().items() if name.startswith(_PREFIX)
@@ -37,7 +36,6 @@ async def keep(request: Request) -> Response:
 
 
 async def remove(request: Request) -> Response:
-    check_scope(request, "manage")
     slug = request.path_params["slug"]
     await hub_of(request).credentials.remove(slug)
     return await _shown(request, f"Removed. Your connection to {slug} is closed.")
@@ -54,7 +52,6 @@ async def authorize(request: Request) -> Response:
 
 
 async def rotate(request: Request) -> Response:
-    check_scope(request, "manage")
     form = await filled(request)
     rotation = await hub_of(request).credentials.rotate(forget_old=bool(form.text("forget_old")))
     if rotation.forgotten:

@@ -13,7 +13,6 @@ from starlette.routing import Route
 
 from dragoman.console.formatting import said
 from dragoman.console.pages import event_stream, hub_of, pages_of, part_frame
-from dragoman.console.session_rights import check_scope
 from dragoman.console.submitted_form import SubmittedForm, filled
 from dragoman.errors import DragomanError, InvalidConfig
 from dragoman.formats.import_files import ImportText
@@ -48,7 +47,6 @@ async def show(request: Request) -> Response:
 
 async def plan(request: Request) -> Response:
     """What would happen; nothing is written."""
-    check_scope(request, "manage")
     wish = await _wish(request)
     steps = await hub_of(request).imports.plan(wish.texts, **wish.how)
     return pages_of(request).part(request, "transfer/plan.html", steps=steps, wish=wish)
@@ -56,7 +54,6 @@ async def plan(request: Request) -> Response:
 
 async def apply(request: Request) -> Response:
     """Does it, and tells of each entry as soon as it is connected."""
-    check_scope(request, "manage")
     wish = await _wish(request)
     hub = hub_of(request)
     expected = await hub.imports.plan(wish.texts, **wish.how)
@@ -74,7 +71,6 @@ async def apply(request: Request) -> Response:
 
 async def export(request: Request) -> Response:
     """A file to keep, without secrets."""
-    check_scope(request, "read")
     form = request.query_params.get("format", "dragoman")
     text = await _written(request, form, include_secrets=False)
     headers = {"content-disposition": f'attachment; filename="{_name(form)}"'}
@@ -83,7 +79,6 @@ async def export(request: Request) -> Response:
 
 async def export_secrets(request: Request) -> Response:
     """Shown in the page, which no other site can ask for; the page offers it as a file."""
-    check_scope(request, "manage")
     form = SubmittedForm(await request.form()).text("format")
     text = await _written(request, form, include_secrets=True)
     return pages_of(request).part(request, "transfer/exported.html", text=text, name=_name(form))
@@ -179,7 +174,6 @@ async def show_server(request: Request) -> Response:
 
 async def install_server(request: Request) -> Response:
     """By the way that the person was shown; when the registry offers another by now, nothing is added."""
-    check_scope(request, "manage")
     form = await filled(request)
     answers = _answers(form)
     try:

@@ -6,30 +6,43 @@ from dragoman.console.pages import find_session
 from dragoman.errors import Denied
 from dragoman.people import KeyScope
 
-# The first line that fits counts: how the path begins, how it ends, the scope. Pages ask for more themselves.
-_CHANGES: tuple[tuple[str, str, KeyScope | None], ...] = (
-    ("/sign-out", "/sign-out", None),
-    ("/tools/", "/try", "call"),
-    ("/tools/", "/form", "read"),
-    ("/chat", "", "read"),
-    ("/runs", "", "read"),
-    ("/approvals", "", "read"),
-    ("/audit", "", "read"),
-    ("/", "", "manage"),
+# What a change needs. The first line that fits counts: how the path begins, how it ends, the scopes.
+_CHANGES: tuple[tuple[str, str, tuple[KeyScope, ...]], ...] = (
+    ("/sign-out", "/sign-out", ()),
+    ("/tools/", "/try", ("call",)),
+    ("/tools/", "/form", ("read",)),
+    ("/code", "", ("manage", "call")),
+    ("/chat/approvals/", "", ("read", "approve")),
+    ("/chat/questions/", "", ("read", "approve")),
+    ("/chat/runs/", "", ("read", "call")),
+    ("/chat/", "/connectors", ("read", "manage")),
+    ("/chat", "", ("read", "call")),
+    ("/runs", "", ("read", "call")),
+    ("/approvals/allowed/", "", ("read", "manage")),
+    ("/approvals", "", ("read", "approve")),
+    ("/audit", "", ("read",)),
+    ("/keys/users", "", ("manage", "admin")),
+    ("/settings/workspace", "", ("manage", "admin")),
+    ("/", "", ("manage",)),
 )
 
 
 def check_request(request: Request) -> None:
-    """What every request of its kind needs, whatever its page asks for; `Denied` says what is missing."""
-    if request.method in ("GET", "HEAD"):
-        check_scope(request, "read")
-        return
-    path = request.url.path
-    for beginning, ending, scope in _CHANGES:
-        if path.startswith(beginning) and path.endswith(ending):
-            if scope is not None:
-                check_scope(request, scope)
-            return
+    """What every request needs: `Denied` says what is missing. Pages that are looked at may ask for more."""
+    for scope in _scopes(request.method, request.url.path):
+        check_scope(request, scope)
+
+
+def _scopes(method: str, path: str) -> tuple[KeyScope, ...]:
+    if method in ("GET", "HEAD"):
+        return ("read",)
+    if method == "DELETE":
+        return ("read", "manage")
+    return next(
+        scopes
+        for beginning, ending, scopes in _CHANGES
+        if path.startswith(beginning) and path.endswith(ending)
+    )
 
 
 def check_scope(request: Request, scope: KeyScope) -> None:

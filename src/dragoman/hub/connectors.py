@@ -223,7 +223,7 @@ class Connectors(BoundService):
     async def _taken_over(
         self, before: Connector, after: Connector, connect: bool, notices: tuple[str, ...]
     ) -> ConnectorView:
-        await self._runtime.sources.retire(before)
+        await self._runtime.sources[before.kind].retire(before)
         if connect and after.enabled:
             await self._try_refresh(after)
         return self._view(after, notices)
@@ -241,7 +241,7 @@ class Connectors(BoundService):
         await self._runtime.auditor.done(
             self._caller, "connector.removed", connector.slug, details={"id": connector.id}
         )
-        await self._runtime.sources.retire(connector)
+        await self._runtime.sources[connector.kind].retire(connector)
         self._runtime.recorder.forget(connector.id)
         self._runtime.limits.forget(connector.id)
 
@@ -256,7 +256,7 @@ class Connectors(BoundService):
     async def connect(self, name: str) -> ConnectorView:
         """Opens the caller's connection and reports how that went; a failure is in the view."""
         connector = self._enabled(name)
-        await self._runtime.sources.connect(connector, self._caller)
+        await self._runtime.sources[connector.kind].connect(connector, self._caller)
         if self._runtime.catalog.state(connector.id) != "ready":
             await self._try_refresh(connector)
         return self._view(connector)
@@ -268,7 +268,7 @@ class Connectors(BoundService):
         """
         caller = self._caller
         connector = self._runtime.registry.get(name, caller)
-        await self._runtime.sources.disconnect(connector, caller)
+        await self._runtime.sources[connector.kind].disconnect(connector, caller)
         if connector.kind != "native":
             identity = identity_of(caller, connector.configuration.isolation)
             self._runtime.watcher.was_disconnected(connector, identity)
@@ -285,7 +285,7 @@ class Connectors(BoundService):
         connector = self._runtime.registry.newest(connector) or connector
         return ConnectorView(
             connector=connector,
-            status=self._cleaned(self._runtime.sources.status(connector, caller)),
+            status=self._cleaned(self._runtime.sources[connector.kind].status(connector, caller)),
             catalog=self._runtime.catalog.state(connector.id),
             tools=len(self._runtime.catalog.list(caller, connector.id)),
             metrics=self._runtime.recorder.metrics(connector),
@@ -327,7 +327,7 @@ class Connectors(BoundService):
             await self._take_in(after, "connector.updated")
             action = "connector.enabled" if enabled else "connector.disabled"
             await self._runtime.auditor.done(caller, action, after.slug, details={"id": after.id})
-        await self._runtime.sources.retire(before)
+        await self._runtime.sources[before.kind].retire(before)
         if enabled and self._runtime.catalog.state(after.id) != "ready":
             await self._try_refresh(after)
         return self._view(after)

@@ -204,7 +204,7 @@ class Credentials(BoundService):
             state = "missing"
         elif tokens and tokens.refresh is None and not tokens.is_valid(datetime.now(UTC)):
             state = "expired"
-        elif self._runtime.sources.status(connector, caller).state == "needs_auth":
+        elif self._runtime.sources[connector.kind].status(connector, caller).state == "needs_auth":
             state = "refused"
         missing = tuple(name for name in wanted if name not in names)
         return CredentialView(
@@ -222,12 +222,11 @@ class Credentials(BoundService):
 
     async def _changed(self, connector: Connector, caller: Caller, action: str, names: Iterable[str]) -> None:
         """The caller's own connection is opened anew with what is there now; nobody else's is touched."""
+        source = self._runtime.sources[connector.kind]
         if connector.configuration.isolation == "thread":
-            await self._runtime.sources.close_for_user(
-                caller.workspace, caller.user
-            )  # each thread has one of its own
+            await source.close_for_user(caller.workspace, caller.user)  # each thread has one of its own
         else:
-            await self._runtime.sources.disconnect(connector, caller)
+            await source.disconnect(connector, caller)
         await self._tell(connector, caller, action, names)
         if connector.enabled:
             with suppress(DragomanError, TimeoutError):  # its state says why

@@ -116,7 +116,7 @@ class People(BoundService):
                 await self._shut_out(user)
             await self._remove_connectors(place.id)
             for user in (*(one.id for one in users), ""):
-                await self._runtime.sources.close_for_user(place.id, user)
+                await self._runtime.close_for_user(place.id, user)
             await self._runtime.store.people.remove_workspace(place.id)
             self._runtime.authenticator.forget(place.id)
         await self._runtime.auditor.done(caller, "workspace.removed", place.id, details={"name": place.name})
@@ -215,7 +215,7 @@ class People(BoundService):
             user_rights.check_stays_led(found, await self._runtime.store.people.users(place.id), caller)
             await self._shut_out(found)
             await self._remove_connectors(place.id, found.id)
-            await self._runtime.sources.close_for_user(place.id, found.id)
+            await self._runtime.close_for_user(place.id, found.id)
             await self._runtime.store.people.remove_user(place.id, found.id)
             self._runtime.authenticator.forget(place.id, found.id)
         await self._tell(place.id, "user.removed", found.id, name=found.name)

@@ -17,11 +17,11 @@ from dragoman.calls import Auditor, Recorder, Road, open_auditor, open_recorder
 from dragoman.catalog import Catalog
 from dragoman.catalog.search import Search
 from dragoman.connections.http_clients import HttpClients
-from dragoman.connections.native import NativeTools
+from dragoman.connections.native import NativeSource, NativeTools
 from dragoman.connections.oauth import AuthorizationFlows, Authorizations
 from dragoman.connections.openapi.source import OpenApiServices
 from dragoman.connections.pool import Connections
-from dragoman.connections.source_router import SourceRouter
+from dragoman.connections.source import Sources
 from dragoman.discovery import McpRegistry
 from dragoman.errors import NotFound, NotOpen
 from dragoman.events import Events
@@ -81,7 +81,7 @@ class Runtime:
     flows: AuthorizationFlows
     services: OpenApiServices
     servers: Connections
-    sources: SourceRouter
+    sources: Sources
     agent_records: AgentRecords
     connector_agents: ConnectorAgents
     lists: ToolLists
@@ -193,7 +193,8 @@ class Runtime:
                 has_people=self._has_people,
             )
         )
-        self.sources = SourceRouter(self.servers, self.services, self.native)
+        native = NativeSource(self.native)
+        self.sources = {"mcp": self.servers, "openapi": self.services, "native": native}
         self.agent_records = AgentRecords(self.store.agents, self.events)
         self.connector_agents = ConnectorAgents(self.store, self.agent_records)
         self.lists = ToolLists(
@@ -205,6 +206,11 @@ class Runtime:
             locks=self.locks,
         )
         self.watcher.attach(self.tasks, self.lists.relist_over)
+
+    async def close_for_user(self, workspace: str, user: str) -> None:
+        """Closes every connection that is held for this user."""
+        for source in self.sources.values():
+            await source.close_for_user(workspace, user)
 
     def _lay_road(self) -> None:
         """Who may call what, how much of it, and the road that every call takes."""

@@ -42,7 +42,7 @@ class ToolLists:
 
     async def relist(self, connector: Connector, caller: Caller) -> ToolChanges:
         with self._catalog.populating(connector):
-            listing = await self._sources.list_tools(connector, caller)
+            listing = await self._sources[connector.kind].list_tools(connector, caller)
             return await self._take(connector, listing, (caller.workspace, caller.user))
 
     async def list_first(self, name: str, caller: Caller) -> Connector | None:
@@ -67,7 +67,7 @@ class ToolLists:
     async def relist_over(self, connector: Connector, identity: str) -> None:
         """Lists anew over a connection that is open already."""
         with self._catalog.populating(connector):
-            if listing := await self._sources.list_tools_again(connector, identity):
+            if listing := await self._sources[connector.kind].list_tools_again(connector, identity):
                 await self._take(connector, listing, holder_of(identity))
 
     async def try_first(self, connector: Connector, owner: Caller) -> None:

@@ -9,7 +9,9 @@ from dataclasses import replace
 from typing import Any, Protocol, runtime_checkable
 
 from dragoman.connections.native.functions import FunctionTool
-from dragoman.errors import Conflict, InvalidName, NotFound
+from dragoman.connections.source import ConnectionStatus, Listing, SourceCall
+from dragoman.connector import Connector
+from dragoman.errors import Conflict, InvalidName, NotFound, Timeout, Uncertain
 from dragoman.names import MAX_NAME, did_you_mean
 from dragoman.scope import Caller
 from dragoman.tool import Annotations, RawResult, ToolDefinition
@@ -70,6 +72,53 @@ class NativeTools:
         if name in self._tools:
             return self._tools[name]
         raise NotFound(f"there is no native tool {name[:80]!r}", hint=did_you_mean(name, sorted(self._tools)))
+
+
+class NativeSource:
+    """Native tools as a source: they need no connection and are always there."""
+
+    def __init__(self, tools: NativeTools) -> None:
+        self._tools = tools
+
+    async def call(self, call: SourceCall) -> RawResult:
+        try:
+            async with call.deadline.enforced():
+                return await self._tools.call(call.tool.original_name, call.arguments, call.caller)
+        except TimeoutError:
+            if call.tool.definition.annotations.is_safe_to_repeat:
+                raise Timeout(
+                    f"{call.tool.name} did not finish in time", hint="give it a longer timeout"
+                ) from None
+            raise Uncertain(
+                f"{call.tool.name} did not finish in time and may still have its effect",
+                hint="look at what it changes before you repeat it",
+                cause="timeout",
+            ) from None
+
+    async def list_tools(self, connector: Connector, caller: Caller) -> Listing:
+        return Listing(tools=self._tools.definitions())
+
+    async def list_tools_again(self, connector: Connector, identity: str) -> None:
+        return None
+
+    async def connect(self, connector: Connector, caller: Caller) -> ConnectionStatus:
+        return self.status(connector, caller)
+
+    disconnect = connect
+
+    async def retire(self, connector: Connector) -> None:
+        pass
+
+    async def close_for_user(self, workspace: str, user: str) -> None:
+        pass
+
+    def status(self, connector: Connector, caller: Caller) -> ConnectionStatus:
+        return ConnectionStatus(
+            connector_id=connector.id,
+            slug=connector.slug,
+            identity="",
+            state="connected" if connector.enabled else "disabled",
+        )
 
 
 def check_native_name(name: str) -> str:

@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from dragoman.connections.brought_secrets import brought_values, watched
 from dragoman.connections.environment import expanded
 from dragoman.connections.http_clients import HttpClients
+from dragoman.connections.leases import ConnectionLeases
 from dragoman.connections.missing_credentials import check_secrets, credential_hint
 from dragoman.connections.openapi.converter import Converter
 from dragoman.connections.openapi.document_reader import address, is_address
@@ -164,8 +165,8 @@ class OpenApiService:
     def __init__(self, connector: Connector, identity: str, parts: ServiceResources) -> None:
         self.connector = connector
         self.identity = identity
-        self.in_flight = 0
-        self.is_closing = False
+        self.usage = ConnectionLeases()
+        self.takes_questions = False
         self._parts = parts
         self._reach = parts.clients.for_connector(connector)
         self._redactor = Redactor(SHORTEST_IN_RESULTS)
@@ -200,13 +201,16 @@ class OpenApiService:
             attempt=phase.attempt,
             next_attempt=phase.next_attempt,
             since=phase.since,
-            in_flight=self.in_flight,
+            in_flight=self.usage.leases,
             reconnects=self._standing.reconnects,
         )
 
     def close(self) -> None:
-        self.is_closing = True
+        self.usage.close()
         self._nudge.set()
+
+    async def open(self) -> None:
+        await self.listing(must_be_new=not self.is_connected)
 
     # The document
 
@@ -270,9 +274,9 @@ class OpenApiService:
     async def run(self) -> None:
         """Until it is closed: looks at the document when it is old and in use, or the service is down."""
         try:
-            while not self.is_closing:
+            while not self.usage.is_closing:
                 await self._rest()
-                if self.is_closing or not self._is_due():
+                if self.usage.is_closing or not self._is_due():
                     continue
                 try:
                     async with self._reading:
@@ -282,7 +286,7 @@ class OpenApiService:
                 if is_another:
                     self._parts.observer.tools_changed(self.connector, self.identity)
         finally:
-            self.is_closing = True
+            self.usage.close()
             self._standing.left()
 
     def _is_due(self) -> bool:
@@ -367,7 +371,7 @@ class OpenApiService:
         return await ready.exchange.send(ready.base, request)
 
     def _answered(self, started: float) -> None:
-        if not self.is_closing:
+        if not self.usage.is_closing:
             self._announce(self._standing.call_answered(), started)
 
     def _failed(self, fault: WireFault, subject: str, safe: bool, ready: _Ready) -> DragomanError:
@@ -381,7 +385,7 @@ class OpenApiService:
             )
         if isinstance(error, NeedsAuth):
             error.command_hint = credential_hint(self.connector)
-        if self.is_closing:
+        if self.usage.is_closing:
             return error
         if fault.kind in ("refused", "unauthorized"):
             document = self._document
