@@ -74,7 +74,7 @@ MUTANTS = (
     ),
     Mutant(
         "a query forgets the workspace",
-        "select(_rows).where(_rows.c.workspace == workspace)\n        query = query.where(*(",
+        "select(_rows).filter_by(workspace=workspace)\n        query = query.where(*(",
         "select(_rows)\n        query = query.where(*(",
         ("test_runs_of_another_workspace_are_not_found",),
     ),
@@ -111,8 +111,8 @@ MUTANTS = (
     ),
     Mutant(
         "a refusal leaves nothing in the audit trail",
-        "waiting.append((finished, None",
-        "if finished.ok:\n            waiting.append((finished, None",
+        "self.add((finished, None",
+        "if finished.ok:\n            self.add((finished, None",
         ("test_a_call_leaves_who_what_and_how_it_ended_but_never_its_arguments",),
     ),
     Mutant(

@@ -37,7 +37,13 @@ def list_entries(
     dragoman audit list
     dragoman audit list --user ada --action call --limit 100
     """
-    asked = {"user": user, "action": action, "after": after, "limit": limit, "workspace": workspace}
+    asked: dict[str, Any] = {
+        "user": user,
+        "action": action,
+        "after": after,
+        "limit": limit,
+        "workspace": workspace,
+    }
     request(as_json, _show_entries, "GET", path_of("audit"), **asked)
 
 

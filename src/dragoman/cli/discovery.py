@@ -34,7 +34,7 @@ def discover(
         if page["next_cursor"]:
             screen.note(f"there is more: --cursor {page['next_cursor']}")
 
-    asked = {"search": words, "limit": limit, "cursor": cursor}
+    asked: dict[str, Any] = {"search": words, "limit": limit, "cursor": cursor}
     request(as_json, show, "GET", path_of("discover"), busy="asking the registry …", **asked)
 
 

@@ -45,7 +45,13 @@ def list_runs(
         older = answer["next_before"]
         return screen.note(f"older ones: dragoman runs list --before {older}") if older else None
 
-    asked = {"thread": thread, "agent": agent, "status": status, "before": before, "limit": limit}
+    asked: dict[str, Any] = {
+        "thread": thread,
+        "agent": agent,
+        "status": status,
+        "before": before,
+        "limit": limit,
+    }
     request(as_json, show, "GET", path_of("runs"), children="true" if children else None, **asked)
 
 

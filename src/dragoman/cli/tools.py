@@ -45,7 +45,12 @@ def search(
         screen.show(tools_table(found["hits"]))
         return screen.note(f"{found['summary']} tools")
 
-    asked = {"q": " ".join(words), "strategy": strategy, "limit": limit, "connector": connector}
+    asked: dict[str, Any] = {
+        "q": " ".join(words),
+        "strategy": strategy,
+        "limit": limit,
+        "connector": connector,
+    }
     request(as_json, show, "GET", path_of("tools", "search"), busy="searching …", **asked)
 
 

@@ -31,10 +31,12 @@ Key = tuple[str, str]
 class Link(Protocol):
     connector: Connector
     usage: ConnectionLeases
-    takes_questions: bool
 
     @property
     def is_connected(self) -> bool: ...
+
+    @property
+    def takes_questions(self) -> bool: ...
 
     def status(self) -> ConnectionStatus: ...
 

@@ -17,7 +17,7 @@ from dragoman.hub.connectors import Connectors, ConnectorView
 from dragoman.hub.tools import Tools
 from dragoman.sandbox import guide
 from dragoman.scope import Caller
-from dragoman.tool import Tool, ToolCall, ToolOutput
+from dragoman.tool import Tool
 
 if TYPE_CHECKING:
     from dragoman.hub.runtime import Runtime
@@ -28,7 +28,10 @@ _STATES: dict[str, ConnectorState] = {"needs_auth": "needs_auth", "error": "erro
 class HubToolbox:
     def __init__(self, runtime: "Runtime") -> None:
         self._runtime = runtime
-        self._footprints = Footprints()
+        self.call = runtime.road.call
+        self.loaded = runtime.loading.loaded_in
+        self.tokens = Footprints().of
+        self.is_open_to_code = runtime.sandbox.is_open
 
     async def present(self, caller: Caller) -> Caller:
         person = await self._runtime.directory.find(caller.workspace, caller.user)
@@ -47,18 +50,12 @@ class HubToolbox:
     async def deferred(self, caller: Caller) -> frozenset[str]:
         return self._runtime.loading.deferred(await self._infos(caller), caller)
 
-    def loaded(self, caller: Caller) -> Sequence[str]:
-        return self._runtime.loading.loaded_in(caller)
-
     async def search(self, query: str, caller: Caller, limit: int) -> FoundTools:
         here = await self._runtime.active.narrowed(caller)
         # Loads what it finds into the thread, where the user wants that.
         found = await Tools(self._runtime, here).resolve(query, max_tools=limit)
         tools = [info.shown_tool for info, _ in found.hits if info.tool.is_open_to("agent")]
         return FoundTools(tools=tools, total=found.total)
-
-    async def call(self, call: ToolCall, caller: Caller) -> ToolOutput:
-        return await self._runtime.road.call(call, caller)
 
     async def run_code(self, code: str, caller: Caller, attempt: OfferCall) -> ToolReply:
         output = await Code(self._runtime, caller).run(code, observer=attempt.observer)
@@ -96,12 +93,6 @@ class HubToolbox:
             if not view.tools and view.status.state == "connected":
                 await connectors.refresh(card.slug)
         return _card(await connectors.get(card.slug))
-
-    def tokens(self, tool: Tool) -> int:
-        return self._footprints.of(tool)
-
-    def is_open_to_code(self, tool: Tool) -> bool:
-        return self._runtime.sandbox.is_open(tool)
 
     def is_native(self, tool: Tool) -> bool:
         return self._runtime.catalog.connector_of(tool).kind == "native"

@@ -6,7 +6,7 @@ era and the standing streams; `stop` ends them, so that their connections can cl
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, get_args
 from urllib.parse import parse_qs, unquote
@@ -92,9 +92,19 @@ class McpEndpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
-        reply = PostReply(send)
+        reply, method = PostReply(send), scope["method"]
         try:
-            await self._serve(scope, receive, send, reply)
+            headers, target, hub = _headers_of(scope), _target_of(scope), self._hub_of(scope)
+            if method == "POST":
+                body = await _body_of(receive, headers, self._max_body)
+                await self._post(_Post(scope, receive, headers, target, hub, reply), body)
+            elif method == "GET":
+                await self._get(headers, target, hub, receive, send)
+            elif method == "DELETE":
+                self._sessions.close(self._session(headers, target, hub.caller))
+                await reply.finish_empty(200)
+            else:
+                raise _WrongRequest(405, "Method not allowed", [(b"allow", b"GET, POST, DELETE")])
         except _WrongRequest as wrong:
             reply.headers += wrong.headers
             await reply.finish(error_message(None, wrong.error), wrong.status)
@@ -102,21 +112,6 @@ class McpEndpoint:
             # boundary: a fault of ours is the failure of one request and no more
             get_logger().exception("mcp.failed", path=scope["path"][:200])
             await reply.finish(error_message(None, RpcError(INTERNAL_ERROR, "Internal error")), 500)
-
-    async def _serve(self, scope: Scope, receive: Receive, send: Send, reply: PostReply) -> None:
-        headers = _headers_of(scope)
-        target, hub = _target_of(scope), self._hub_of(scope)
-        method = scope["method"]
-        if method == "POST":
-            body = await _body_of(receive, headers, self._max_body)
-            await self._post(_Post(scope, receive, headers, target, hub, reply), body)
-        elif method == "GET":
-            await self._get(headers, target, hub, receive, send)
-        elif method == "DELETE":
-            self._sessions.close(self._session(headers, target, hub.caller))
-            await reply.finish_empty(200)
-        else:
-            raise _WrongRequest(405, "Method not allowed", [(b"allow", b"GET, POST, DELETE")])
 
     def _hub_of(self, scope: Scope) -> BoundHub:
         hub = bound_hub(self._hub, scope)
@@ -287,7 +282,7 @@ class McpEndpoint:
             await post.refuse(request.id, error, is_modern=True)
             return
         meta = {SUBSCRIPTION_ID_META_KEY: request.id}
-        stream = StandaloneStream(post.send)
+        stream = StandaloneStream(post.reply.send)
 
         async def tell(method: str, params: dict[str, Any]) -> None:
             await stream.tell(notification_message(method, {**params, "_meta": meta}))
@@ -325,27 +320,16 @@ class McpEndpoint:
         await stream.close(last)
 
 
+@dataclass(slots=True)
 class _Post:
     """One POST: what every step of its way needs."""
 
-    __slots__ = ("headers", "hub", "receive", "reply", "scope", "send", "target")
-
-    def __init__(
-        self,
-        scope: Scope,
-        receive: Receive,
-        headers: Headers,
-        target: EndpointTarget,
-        hub: BoundHub,
-        reply: PostReply,
-    ) -> None:
-        self.scope = scope
-        self.receive = receive
-        self.headers = headers
-        self.target = target
-        self.hub = hub
-        self.reply = reply
-        self.send = reply.send
+    scope: Scope
+    receive: Receive
+    headers: Headers
+    target: EndpointTarget
+    hub: BoundHub
+    reply: PostReply
 
     async def refuse(self, request_id: Any, error: RpcError, *, is_modern: bool) -> None:
         status = ERROR_CODE_HTTP_STATUS.get(error.code, 200) if is_modern else 200

@@ -12,37 +12,28 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from dragoman.agent import Agent, AgentNumbers
 from dragoman.errors import Conflict
 from dragoman.store import tables
-from dragoman.store.database import Database, shielded
+from dragoman.store.database import Database, SqlAggregate
 
 _rows = tables.agents
 _numbers = tables.agent_numbers
 _COUNTED = ("runs", "errors", "calls", "milliseconds", "input_tokens", "output_tokens", "cost")
 
 
-class SqlAgents:
+class SqlAgents(SqlAggregate):
     """Fills `AgentStore`."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    @shielded
     async def list(self, workspace: str | None = None) -> Sequence[Agent]:
         query = select(_rows)
         if workspace is not None:
             query = query.where(_rows.c.workspace == workspace)
-        async with self._database.read() as connection:
-            rows = (await connection.execute(query)).mappings().all()
+        rows = await self._database.rows(query)
         # Sorted here: the two databases order hyphens differently.
         return sorted(map(_agent, rows), key=lambda found: (found.name, found.workspace, found.owner))
 
-    @shielded
     async def find(self, workspace: str, agent_id: str) -> Agent | None:
-        query = select(_rows).where(_rows.c.workspace == workspace, _rows.c.id == agent_id)
-        async with self._database.read() as connection:
-            row = (await connection.execute(query)).mappings().first()
-        return None if row is None else _agent(row)
+        row = await self._database.row(select(_rows).filter_by(workspace=workspace, id=agent_id))
+        return _agent(row) if row else None
 
-    @shielded
     async def put(self, agent: Agent) -> None:
         try:
             async with self._database.write() as connection:
@@ -52,18 +43,15 @@ class SqlAgents:
                 f"there is an agent {agent.name[:80]!r} already", hint="choose another name"
             ) from conflict
 
-    @shielded
     async def remove(self, workspace: str, agent_id: str) -> None:
         is_this = (_rows.c.workspace == workspace) & (_rows.c.id == agent_id)
         async with self._database.write() as connection:
             if (await connection.execute(delete(_rows).where(is_this))).rowcount:
-                await connection.execute(delete(_numbers).where(_numbers.c.agent == agent_id))
+                await connection.execute(delete(_numbers).filter_by(agent=agent_id))
 
-    @shielded
     async def numbers(self, workspace: str) -> Mapping[str, AgentNumbers]:
-        query = select(_numbers).where(_numbers.c.workspace == workspace)
-        async with self._database.read() as connection:
-            rows = (await connection.execute(query)).mappings().all()
+        query = select(_numbers).filter_by(workspace=workspace)
+        rows = await self._database.rows(query)
         return {row["agent"]: _of_agent(row) for row in rows}
 
 

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from sqlalchemy import ColumnElement, RowMapping, and_, delete, func, insert, select, update
 
 from dragoman.store import tables
-from dragoman.store.database import Database, shielded
+from dragoman.store.database import SqlAggregate
 from dragoman.store.records import Allowance, Approval, CallBinding
 
 _rows = tables.approvals
@@ -19,13 +19,9 @@ _BOUND = tuple(item.name for item in fields(CallBinding))
 _KEPT = timedelta(days=30)
 
 
-class SqlApprovals:
+class SqlApprovals(SqlAggregate):
     """Fills `ApprovalStore`."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    @shielded
     async def ask(self, approval: Approval) -> Approval:
         is_open = (_rows.c.status == "pending") & (_rows.c.expires_at > approval.created_at)
         query = select(_rows).where(_is_bound(approval.binding), is_open)
@@ -42,20 +38,17 @@ class SqlApprovals:
             await connection.execute(insert(_rows), facts)
         return approval
 
-    @shielded
     async def find(self, workspace: str, approval_id: str) -> Approval | None:
-        query = select(_rows).where(_rows.c.workspace == workspace, _rows.c.id == approval_id)
-        async with self._database.read() as connection:
-            row = (await connection.execute(query)).mappings().one_or_none()
+        query = select(_rows).filter_by(workspace=workspace, id=approval_id)
+        row = await self._database.row(query)
         return _approval(row) if row else None
 
-    @shielded
     async def list(
         self, workspace: str, user: str | None = None, status: str | None = None, limit: int = 100
     ) -> Sequence[Approval]:
         query = (
             select(_rows)
-            .where(_rows.c.workspace == workspace)
+            .filter_by(workspace=workspace)
             .order_by(_rows.c.created_at.desc(), _rows.c.id)
             .limit(limit)
         )
@@ -63,10 +56,8 @@ class SqlApprovals:
             query = query.where(_rows.c.user == user)
         if status is not None:
             query = query.where(_rows.c.status == status)
-        async with self._database.read() as connection:
-            return [_approval(row) for row in (await connection.execute(query)).mappings()]
+        return [_approval(row) for row in await self._database.rows(query)]
 
-    @shielded
     async def answer(self, approval: Approval, allowance: Allowance | None) -> bool:
         is_open = and_(
             _rows.c.workspace == approval.binding.workspace,
@@ -88,15 +79,12 @@ class SqlApprovals:
                 await connection.execute(self._database.upsert(_allowances), [asdict(allowance)])
         return True
 
-    @shielded
     async def take(self, binding: CallBinding, now: datetime, used_by: str | None = None) -> Approval | None:
         is_free = (_rows.c.status == "approved") & (_rows.c.expires_at > now)
         if used_by is not None:
             is_own = (_rows.c.status == "used") & (_rows.c.used_by == used_by)
             query = select(_rows).where(_is_bound(binding), is_own).limit(1)
-            async with self._database.read() as connection:
-                row = (await connection.execute(query)).mappings().first()
-            if row is not None:
+            if row := await self._database.row(query):
                 return _approval(row)
         one = select(_rows.c.id).where(_is_bound(binding), is_free).limit(1)
         if not self._database.location.is_sqlite:
@@ -111,20 +99,14 @@ class SqlApprovals:
             row = (await connection.execute(taken)).mappings().first()
         return _approval(row) if row else None
 
-    @shielded
     async def settled(self, approvals: Collection[str]) -> frozenset[str]:
         query = select(_rows.c.id).where(_rows.c.id.in_(approvals), _rows.c.status == "pending")
-        async with self._database.read() as connection:
-            return frozenset(approvals) - frozenset(await connection.scalars(query))
+        return frozenset(approvals) - frozenset(await self._database.scalars(query))
 
-    @shielded
     async def drop(self, workspace: str, approval_id: str) -> bool:
         is_open = and_(_rows.c.workspace == workspace, _rows.c.id == approval_id, _rows.c.status == "pending")
-        async with self._database.write() as connection:
-            closed = await connection.execute(update(_rows).where(is_open).values(status="expired"))
-        return bool(closed.rowcount)
+        return bool(await self._database.execute(update(_rows).where(is_open).values(status="expired")))
 
-    @shielded
     async def count_open(self, workspace: str, user: str) -> int:
         query = select(func.count()).where(
             _rows.c.workspace == workspace,
@@ -132,10 +114,8 @@ class SqlApprovals:
             _rows.c.status == "pending",
             _rows.c.expires_at > datetime.now(UTC),
         )
-        async with self._database.read() as connection:
-            return await connection.scalar(query) or 0
+        return await self._database.scalar(query) or 0
 
-    @shielded
     async def allows(
         self, workspace: str, user: str, connector_id: str, tool: str, fingerprint: str, thread: str | None
     ) -> bool:
@@ -147,30 +127,20 @@ class SqlApprovals:
             _allowances.c.fingerprint == fingerprint,
             _allowances.c.thread.in_(("", thread or "")),
         )
-        async with self._database.read() as connection:
-            return (await connection.execute(query)).first() is not None
+        return await self._database.row(query) is not None
 
-    @shielded
     async def allowances(self, workspace: str, user: str) -> Sequence[Allowance]:
         query = (
             select(_allowances)
-            .where(_allowances.c.workspace == workspace, _allowances.c.user == user)
+            .filter_by(workspace=workspace, user=user)
             .order_by(_allowances.c.created_at.desc(), _allowances.c.tool)
         )
-        async with self._database.read() as connection:
-            return [Allowance(**row) for row in (await connection.execute(query)).mappings()]
+        return [Allowance(**row) for row in await self._database.rows(query)]
 
-    @shielded
     async def withdraw(self, workspace: str, user: str, approval_id: str) -> bool:
-        gone = delete(_allowances).where(
-            _allowances.c.workspace == workspace,
-            _allowances.c.user == user,
-            _allowances.c.approval_id == approval_id,
-        )
-        async with self._database.write() as connection:
-            return bool((await connection.execute(gone)).rowcount)
+        gone = delete(_allowances).filter_by(workspace=workspace, user=user, approval_id=approval_id)
+        return bool(await self._database.execute(gone))
 
-    @shielded
     async def expire(self, now: datetime) -> None:
         is_over = _rows.c.status.in_(("pending", "approved")) & (_rows.c.expires_at <= now)
         is_old = and_(_rows.c.status.not_in(("pending", "approved")), _rows.c.expires_at < now - _KEPT)

@@ -15,7 +15,7 @@ from dragoman.store import tables
 from dragoman.store.audit_chain import link
 from dragoman.store.bulk_insert import AT_ONCE, BulkInsert
 from dragoman.store.columns import from_json, storable, to_json
-from dragoman.store.database import Database, shielded
+from dragoman.store.database import Database, SqlAggregate
 from dragoman.store.records import AuditEntry
 
 _rows = tables.audit
@@ -25,14 +25,13 @@ _facts = attrgetter(*(column.name for column in _rows.columns if column.name != 
 _HEAD = select(_heads).where(_heads.c.workspace == bindparam("of_workspace"))
 
 
-class SqlAudit:
+class SqlAudit(SqlAggregate):
     """Fills `AuditStore`."""
 
     def __init__(self, database: Database) -> None:
-        self._database = database
+        super().__init__(database)
         self._bulk = BulkInsert(_rows)
 
-    @shielded
     async def append(self, entries: Sequence[AuditEntry]) -> None:
         by_workspace: defaultdict[str, list[AuditEntry]] = defaultdict(list)
         for entry in entries:
@@ -43,7 +42,6 @@ class SqlAudit:
             for workspace in sorted(by_workspace):  # always in this order, so that no two wait for each other
                 await self._append(connection, workspace, by_workspace[workspace])
 
-    @shielded
     async def read(
         self,
         workspace: str,
@@ -57,7 +55,7 @@ class SqlAudit:
         newest_first: bool = False,
     ) -> Sequence[AuditEntry]:
         order = _rows.c.number.desc() if newest_first else _rows.c.number
-        query = select(_rows).where(_rows.c.workspace == workspace).order_by(order).limit(limit)
+        query = select(_rows).filter_by(workspace=workspace).order_by(order).limit(limit)
         if newest_first and after:
             query = query.where(_rows.c.number < after)
         elif after:
@@ -70,16 +68,12 @@ class SqlAudit:
             query = query.where(_rows.c.time >= since)
         if until is not None:
             query = query.where(_rows.c.time < until)
-        async with self._database.read() as connection:
-            return [AuditEntry(**row) for row in (await connection.execute(query)).mappings()]
+        return [AuditEntry(**row) for row in await self._database.rows(query)]
 
-    @shielded
     async def workspaces(self) -> Sequence[str]:
         query = select(_heads.c.workspace).order_by(_heads.c.workspace)
-        async with self._database.read() as connection:
-            return (await connection.scalars(query)).all()
+        return (await self._database.scalars(query)).all()
 
-    @shielded
     async def forget(self, workspace: str, before: datetime) -> int:
         is_theirs = _rows.c.workspace == workspace
         async with self._database.write() as connection:
@@ -98,21 +92,17 @@ class SqlAudit:
             await self._put_head(connection, workspace, (number, hash, last_gone, gone_hash))
             return gone.rowcount
 
-    @shielded
     async def anchor(self, workspace: str) -> tuple[int, str]:
         query = select(_heads.c.forgotten_number, _heads.c.forgotten_hash).where(
             _heads.c.workspace == workspace
         )
-        async with self._database.read() as connection:
-            row = (await connection.execute(query)).one_or_none()
-        return (row.forgotten_number, row.forgotten_hash) if row else (0, "")
+        row = await self._database.row(query)
+        return (row["forgotten_number"], row["forgotten_hash"]) if row else (0, "")
 
-    @shielded
     async def head(self, workspace: str) -> tuple[int, str]:
         query = select(_heads.c.number, _heads.c.hash).where(_heads.c.workspace == workspace)
-        async with self._database.read() as connection:
-            row = (await connection.execute(query)).one_or_none()
-        return (row.number, row.hash) if row else (0, "")
+        row = await self._database.row(query)
+        return (row["number"], row["hash"]) if row else (0, "")
 
     async def _append(
         self, connection: AsyncConnection, workspace: str, entries: Sequence[AuditEntry]

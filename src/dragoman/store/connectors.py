@@ -13,7 +13,7 @@ from dragoman.connector import Configuration, Connector
 from dragoman.errors import Conflict, NotFound
 from dragoman.scope import APP
 from dragoman.store import tables
-from dragoman.store.database import Database, shielded
+from dragoman.store.database import SqlAggregate
 from dragoman.store.records import AuthorizationFlow, SealedSecret, ToolVersion
 from dragoman.tool import Annotations, Tool, ToolDefinition
 
@@ -33,30 +33,23 @@ _TOOL_GONE = delete(_tools).where(
 _SEALED = ("workspace", "connector_id", "user", "name", "key_id", "nonce")
 
 
-class SqlConnectors:
+class SqlConnectors(SqlAggregate):
     """Fills `ConnectorStore`."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    @shielded
     async def list(self, workspace: str | None = None) -> Sequence[Connector]:
         query = select(_rows)
         if workspace is not None:
             query = query.where(_rows.c.workspace == workspace)
-        async with self._database.read() as connection:
-            rows = (await connection.execute(query)).mappings().all()
+        rows = await self._database.rows(query)
         # Sorted here: the two databases order hyphens differently.
         return sorted((_connector(row) for row in rows), key=lambda found: (found.workspace, found.slug))
 
-    @shielded
     async def add(self, connector: Connector, secrets: Sequence[SealedSecret]) -> None:
         async with self._database.write() as connection:
             await self._check_names(connection, connector)
             await connection.execute(insert(_rows), _row(connector))
             await self._put_secrets(connection, connector, secrets)
 
-    @shielded
     async def update(self, connector: Connector, secrets: Sequence[SealedSecret] | None = None) -> None:
         is_this = (_rows.c.workspace == connector.workspace) & (_rows.c.id == connector.id)
         async with self._database.write() as connection:
@@ -66,39 +59,29 @@ class SqlConnectors:
                 raise NotFound(f"the connector {connector.slug!r} is gone")
             if secrets is not None:
                 await connection.execute(
-                    delete(_secrets).where(
-                        _secrets.c.workspace == connector.workspace,
-                        _secrets.c.connector_id == connector.id,
-                        _secrets.c.user == "",
+                    delete(_secrets).filter_by(
+                        workspace=connector.workspace, connector_id=connector.id, user=""
                     )
                 )
                 await self._put_secrets(connection, connector, secrets)
 
-    @shielded
     async def remove(self, workspace: str, connector_id: str) -> None:
         async with self._database.write() as connection:
-            await connection.execute(
-                delete(_rows).where(_rows.c.workspace == workspace, _rows.c.id == connector_id)
-            )
-            await connection.execute(delete(_allowances).where(_allowances.c.connector_id == connector_id))
+            await connection.execute(delete(_rows).filter_by(workspace=workspace, id=connector_id))
+            await connection.execute(delete(_allowances).filter_by(connector_id=connector_id))
 
-    @shielded
     async def secrets(self, connector: Connector, workspace: str, user: str) -> Sequence[SealedSecret]:
         is_shared = (_secrets.c.workspace == connector.workspace) & (_secrets.c.user == "")
         is_own = (_secrets.c.workspace == workspace) & (_secrets.c.user == user)
         query = select(_secrets).where(
             _secrets.c.connector_id == connector.id, is_shared | is_own if user else is_shared
         )
-        async with self._database.read() as connection:
-            rows = (await connection.execute(query)).mappings().all()
+        rows = await self._database.rows(query)
         return sorted((SealedSecret(**row) for row in rows), key=lambda found: (found.user, found.name))
 
-    @shielded
     async def key_ids(self) -> frozenset[str]:
-        async with self._database.read() as connection:
-            return frozenset(await connection.scalars(select(_secrets.c.key_id).distinct()))
+        return frozenset(await self._database.scalars(select(_secrets.c.key_id).distinct()))
 
-    @shielded
     async def put_secrets(
         self,
         connector: Connector,
@@ -127,46 +110,34 @@ class SqlConnectors:
                 rows = [_secret_row(one) for one in secrets]
                 await connection.execute(self._database.upsert(_secrets), rows)
 
-    @shielded
     async def forget_personal(self, connector: Connector) -> None:
         is_personal = (_secrets.c.connector_id == connector.id) & (_secrets.c.user != "")
-        async with self._database.write() as connection:
-            await connection.execute(delete(_secrets).where(is_personal))
+        await self._database.execute(delete(_secrets).where(is_personal))
 
-    @shielded
     async def secret_names(self, workspace: str, user: str) -> Mapping[str, frozenset[str]]:
         query = select(_secrets.c.connector_id, _secrets.c.name).where(
             _secrets.c.workspace == workspace, _secrets.c.user == user
         )
         names: defaultdict[str, set[str]] = defaultdict(set)
-        async with self._database.read() as connection:
-            for connector_id, name in await connection.execute(query):
-                names[connector_id].add(name)
+        for row in await self._database.rows(query):
+            names[row["connector_id"]].add(row["name"])
         return {connector_id: frozenset(found) for connector_id, found in names.items()}
 
-    @shielded
     async def sealed_with_other(self, key_id: str, limit: int) -> Sequence[SealedSecret]:
         query = select(_secrets).where(_secrets.c.key_id != key_id).limit(limit)
-        async with self._database.read() as connection:
-            return [SealedSecret(**row) for row in (await connection.execute(query)).mappings()]
+        return [SealedSecret(**row) for row in await self._database.rows(query)]
 
-    @shielded
     async def reseal(self, before: SealedSecret, after: SealedSecret) -> bool:
         is_same = and_(*(_secrets.c[name] == getattr(before, name) for name in _SEALED))
-        async with self._database.write() as connection:
-            changed = await connection.execute(update(_secrets).where(is_same).values(_secret_row(after)))
-        return bool(changed.rowcount)
+        return bool(await self._database.execute(update(_secrets).where(is_same).values(_secret_row(after))))
 
-    @shielded
     async def tools(self, workspace: str | None = None) -> Sequence[Tool]:
         query = select(_tools)
         if workspace is not None:
             query = query.where(_tools.c.workspace == workspace)
-        async with self._database.read() as connection:
-            rows = (await connection.execute(query)).mappings().all()
+        rows = await self._database.rows(query)
         return sorted(map(_tool, rows), key=lambda tool: (tool.workspace, tool.name, tool.identity))
 
-    @shielded
     async def save_tools(
         self, tools: Sequence[Tool], versions: Sequence[ToolVersion], removed: Sequence[Tool]
     ) -> None:
@@ -191,29 +162,24 @@ class SqlConnectors:
             if new:
                 await connection.execute(self._database.upsert(_versions), new)
 
-    @shielded
     async def versions(self, tool: Tool) -> Sequence[ToolVersion]:
         query = (
             select(_versions)
-            .where(
-                _versions.c.workspace == tool.workspace,
-                _versions.c.connector_id == tool.connector_id,
-                _versions.c.identity == tool.identity,
-                _versions.c.tool == tool.name,
+            .filter_by(
+                workspace=tool.workspace,
+                connector_id=tool.connector_id,
+                identity=tool.identity,
+                tool=tool.name,
             )
             .order_by(_versions.c.version)
         )
-        async with self._database.read() as connection:
-            rows = (await connection.execute(query)).mappings().all()
+        rows = await self._database.rows(query)
         return [_version(row) for row in rows]
 
-    @shielded
     async def metrics(self) -> Mapping[str, Mapping[str, Any]]:
         query = select(_metrics.c.connector_id, _metrics.c.numbers)
-        async with self._database.read() as connection:
-            return {row.connector_id: row.numbers for row in await connection.execute(query)}
+        return {row["connector_id"]: row["numbers"] for row in await self._database.rows(query)}
 
-    @shielded
     async def save_metrics(self, numbers: Mapping[str, Mapping[str, Any]]) -> None:
         if not numbers:
             return
@@ -231,15 +197,13 @@ class SqlConnectors:
             if rows:
                 await connection.execute(self._database.upsert(_metrics), rows)
 
-    @shielded
     async def put_flow(self, flow: AuthorizationFlow) -> None:
         async with self._database.write() as connection:
             await connection.execute(delete(_flows).where(_flows.c.expires_at <= datetime.now(UTC)))
             await connection.execute(insert(_flows), asdict(flow))
 
-    @shielded
     async def take_flow(self, state_hash: str, now: datetime) -> AuthorizationFlow | None:
-        taken = delete(_flows).where(_flows.c.state_hash == state_hash).returning(*_flows.columns)
+        taken = delete(_flows).filter_by(state_hash=state_hash).returning(*_flows.columns)
         async with self._database.write() as connection:
             row = (await connection.execute(taken)).mappings().one_or_none()
         flow = AuthorizationFlow(**row) if row else None

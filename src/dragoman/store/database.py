@@ -5,12 +5,13 @@ the database. The engine belongs to `open_database`, which disposes of it.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import wraps
+from inspect import iscoroutinefunction
 from typing import Any, TypeVar, cast
 
-from sqlalchemy import Connection, Table, event
+from sqlalchemy import Connection, Executable, RowMapping, Table, event
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
@@ -20,6 +21,7 @@ from dragoman.store.location import DatabaseLocation
 from dragoman.store.sqlite_cursor import BEGIN, make_lean
 
 Method = TypeVar("Method", bound=Callable[..., Any])
+Facts = Mapping[str, Any]
 
 
 def shielded(method: Method) -> Method:
@@ -70,6 +72,31 @@ class Database:
             async with self._writer, self._writing.begin() as connection:
                 yield connection
 
+    # One statement each
+
+    async def rows(self, query: Executable, facts: Facts | None = None) -> Sequence[RowMapping]:
+        async with self.read() as connection:
+            return (await connection.execute(query, facts)).mappings().all()
+
+    async def row(self, query: Executable, facts: Facts | None = None) -> RowMapping | None:
+        """The first; None when there is none."""
+        async with self.read() as connection:
+            return (await connection.execute(query, facts)).mappings().first()
+
+    async def scalars(self, query: Executable) -> Sequence[Any]:
+        """The first column of every row."""
+        async with self.read() as connection:
+            return (await connection.scalars(query)).all()
+
+    async def scalar(self, query: Executable) -> Any:
+        async with self.read() as connection:
+            return await connection.scalar(query)
+
+    async def execute(self, statement: Executable, facts: Facts | Sequence[Facts] | None = None) -> int:
+        """A transaction of its own; how many rows it changed."""
+        async with self.write() as connection:
+            return (await connection.execute(statement, facts)).rowcount
+
     def insert(self, table: Table) -> sqlite.Insert | postgresql.Insert:
         """An insert that knows ON CONFLICT, in the dialect at hand."""
         return sqlite.insert(table) if self.location.is_sqlite else postgresql.insert(table)
@@ -90,6 +117,18 @@ class Database:
             if column.name not in keys and column.name not in keep
         }
         return statement.on_conflict_do_update(index_elements=keys, set_=changed)
+
+
+class SqlAggregate:
+    """What fills one Protocol of the store. Each of its public methods is finished once begun."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def __init_subclass__(cls) -> None:
+        for name, method in [*vars(cls).items()]:
+            if iscoroutinefunction(method) and not name.startswith("_"):
+                setattr(cls, name, shielded(method))
 
 
 @asynccontextmanager

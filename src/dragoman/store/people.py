@@ -11,7 +11,7 @@ from dragoman.errors import Conflict
 from dragoman.people import ApiKey, Preferences, User, UserLimits, Workspace
 from dragoman.scope import Caller, identity_of
 from dragoman.store import tables
-from dragoman.store.database import Database, shielded
+from dragoman.store.database import SqlAggregate
 from dragoman.store.run_families import remove_families
 
 _workspaces = tables.workspaces
@@ -46,60 +46,42 @@ _OF_WORKSPACE: tuple[Table, ...] = (
 )
 
 
-class SqlPeople:
+class SqlPeople(SqlAggregate):
     """Fills `PeopleStore`."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    @shielded
     async def workspaces(self) -> Sequence[Workspace]:
-        async with self._database.read() as connection:
-            rows = (await connection.execute(select(_workspaces))).mappings().all()
+        rows = await self._database.rows(select(_workspaces))
         return sorted(map(_workspace, rows), key=lambda found: (found.name, found.id))
 
-    @shielded
     async def find_workspace(self, workspace: str) -> Workspace | None:
-        query = select(_workspaces).where(_workspaces.c.id == workspace)
-        async with self._database.read() as connection:
-            row = (await connection.execute(query)).mappings().one_or_none()
+        query = select(_workspaces).filter_by(id=workspace)
+        row = await self._database.row(query)
         return _workspace(row) if row else None
 
-    @shielded
     async def put_workspace(self, workspace: Workspace) -> None:
-        async with self._database.write() as connection:
-            await connection.execute(self._database.upsert(_workspaces), [asdict(workspace)])
+        await self._database.execute(self._database.upsert(_workspaces), [asdict(workspace)])
 
-    @shielded
     async def remove_workspace(self, workspace: str) -> None:
         async with self._database.write() as connection:
             await remove_families(connection, _runs.c.workspace == workspace)
             for table in _OF_WORKSPACE:
                 await connection.execute(delete(table).where(table.c.workspace == workspace))
-            await connection.execute(delete(_workspaces).where(_workspaces.c.id == workspace))
+            await connection.execute(delete(_workspaces).filter_by(id=workspace))
 
-    @shielded
     async def users(self, workspace: str) -> Sequence[User]:
-        query = select(_users).where(_users.c.workspace == workspace)
-        async with self._database.read() as connection:
-            rows = (await connection.execute(query)).mappings().all()
+        query = select(_users).filter_by(workspace=workspace)
+        rows = await self._database.rows(query)
         return sorted(map(_user, rows), key=lambda found: (found.name, found.id))
 
-    @shielded
     async def find_user(self, workspace: str, user: str) -> User | None:
-        query = select(_users).where(_users.c.workspace == workspace, _users.c.id == user)
-        async with self._database.read() as connection:
-            row = (await connection.execute(query)).mappings().one_or_none()
+        query = select(_users).filter_by(workspace=workspace, id=user)
+        row = await self._database.row(query)
         return _user(row) if row else None
 
-    @shielded
     async def find_external(self, external: str) -> User | None:
-        async with self._database.read() as connection:
-            found = await connection.execute(select(_users).where(_users.c.external == external))
-            row = found.mappings().one_or_none()
+        row = await self._database.row(select(_users).filter_by(external=external))
         return _user(row) if row else None
 
-    @shielded
     async def put_user(self, user: User) -> None:
         is_other = (_users.c.workspace != user.workspace) | (_users.c.id != user.id)
         same_name = (_users.c.workspace == user.workspace) & (_users.c.name == user.name)
@@ -114,7 +96,6 @@ class SqlPeople:
                 raise Conflict(f"there is a user {user.name[:80]!r} already", hint="choose another name")
             await connection.execute(self._database.upsert(_users), [_user_row(user)])
 
-    @shielded
     async def remove_user(self, workspace: str, user: str) -> None:
         async with self._database.write() as connection:
             await remove_families(connection, (_runs.c.workspace == workspace) & (_runs.c.user == user))
@@ -126,45 +107,29 @@ class SqlPeople:
                 is_theirs = (table.c.workspace == workspace) & (table.c[column] == user)
                 await connection.execute(delete(table).where(is_theirs))
             identity = identity_of(Caller(workspace, user), "user")
-            await connection.execute(delete(_tools).where(_tools.c.identity == identity))
-            await connection.execute(
-                delete(_users).where(_users.c.workspace == workspace, _users.c.id == user)
-            )
+            await connection.execute(delete(_tools).filter_by(identity=identity))
+            await connection.execute(delete(_users).filter_by(workspace=workspace, id=user))
 
-    @shielded
     async def keys(self, workspace: str, user: str | None = None) -> Sequence[ApiKey]:
-        query = (
-            select(_keys)
-            .where(_keys.c.workspace == workspace)
-            .order_by(_keys.c.created_at.desc(), _keys.c.id)
-        )
+        query = select(_keys).filter_by(workspace=workspace).order_by(_keys.c.created_at.desc(), _keys.c.id)
         if user is not None:
             query = query.where(_keys.c.user == user)
-        async with self._database.read() as connection:
-            return [_key(row) for row in (await connection.execute(query)).mappings()]
+        return [_key(row) for row in await self._database.rows(query)]
 
-    @shielded
     async def find_key(self, hash: str) -> ApiKey | None:
-        async with self._database.read() as connection:
-            row = (
-                (await connection.execute(select(_keys).where(_keys.c.hash == hash))).mappings().one_or_none()
-            )
+        row = await self._database.row(select(_keys).filter_by(hash=hash))
         return _key(row) if row else None
 
-    @shielded
     async def put_key(self, key: ApiKey) -> None:
         facts = {column.name: getattr(key, column.name) for column in _keys.columns}
         facts["scopes"] = sorted(key.scopes)
         facts["capabilities"] = None if key.capabilities is None else sorted(key.capabilities)
-        async with self._database.write() as connection:
-            await connection.execute(self._database.upsert(_keys), [facts])
+        await self._database.execute(self._database.upsert(_keys), [facts])
 
-    @shielded
     async def used_keys(self, moments: Mapping[str, datetime]) -> None:
         if not moments:
             return
-        async with self._database.write() as connection:
-            await connection.execute(_used, [{"of_id": key, "at": at} for key, at in moments.items()])
+        await self._database.execute(_used, [{"of_id": key, "at": at} for key, at in moments.items()])
 
 
 def _workspace(row: RowMapping) -> Workspace:

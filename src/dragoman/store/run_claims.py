@@ -28,7 +28,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from dragoman.run import Run
 from dragoman.store import tables
-from dragoman.store.database import Database, shielded
+from dragoman.store.database import SqlAggregate
 from dragoman.store.run_families import Key, is_root, run_key, run_of
 
 _runs = tables.runs
@@ -38,13 +38,9 @@ _is_unfinished = _runs.c.status.in_(_UNFINISHED)
 _AFTER_ALL = 2**31 - 1  # a run without a message comes after those with one
 
 
-class SqlRunClaims:
+class SqlRunClaims(SqlAggregate):
     """The part of `RunStore` that says who executes a run."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    @shielded
     async def claim(
         self, worker: str, until: datetime, now: datetime, *, dead: Sequence[str] = (), limit: int = 100
     ) -> Sequence[Run]:
@@ -52,7 +48,6 @@ class SqlRunClaims:
             facts = {"now": now, "dead": [*dead], "gone": [*dead], "most": limit}
             return await _take(connection, _CLAIMABLE, facts, worker, until)
 
-    @shielded
     async def renew(
         self, worker: str, until: datetime, runs: Collection[str] | None = None
     ) -> frozenset[str]:
@@ -62,26 +57,20 @@ class SqlRunClaims:
                 await connection.execute(update(_runs).where(run_key.in_(held)).values(lease_until=until))
         return frozenset(run for _, run in held)
 
-    @shielded
     async def has_open(self) -> bool:
         query = select(_runs.c.id).where(_is_unfinished, is_root).limit(1)
-        async with self._database.read() as connection:
-            return (await connection.execute(query)).first() is not None
+        return await self._database.row(query) is not None
 
-    @shielded
     async def workers(self) -> frozenset[str]:
         query = select(_runs.c.worker).where(_is_unfinished, _runs.c.worker.is_not(None)).distinct()
-        async with self._database.read() as connection:
-            return frozenset(await connection.scalars(query))
+        return frozenset(await self._database.scalars(query))
 
-    @shielded
     async def release(self, worker: str, runs: Collection[str] | None = None) -> None:
         async with self._database.write() as connection:
             if held := await _lock_held(connection, worker, runs):
                 given_back = update(_runs).where(run_key.in_(held)).values(worker=None, lease_until=None)
                 await connection.execute(given_back)
 
-    @shielded
     async def ask_cancel(self, workspace: str, run: str) -> bool:
         now = datetime.now(UTC)
         is_this = and_(_runs.c.workspace == workspace, _runs.c.id == run, is_root, _is_unfinished)
@@ -95,13 +84,11 @@ class SqlRunClaims:
             marked = update(_runs).where(is_this).values(cancel_asked=True)
             return bool((await connection.execute(marked)).rowcount)
 
-    @shielded
     async def cancels(self, worker: str) -> frozenset[str]:
         query = select(_runs.c.id).where(
             _is_unfinished, _runs.c.worker == worker, _runs.c.cancel_asked.is_(True)
         )
-        async with self._database.read() as connection:
-            return frozenset(await connection.scalars(query))
+        return frozenset(await self._database.scalars(query))
 
 
 def _is_free(now: ColumnElement[datetime], dead: Any) -> ColumnElement[bool]:

@@ -11,7 +11,7 @@ from dragoman.run import Message, RunEvent, Step
 from dragoman.store import tables
 from dragoman.store.agents import add_numbers
 from dragoman.store.bulk_insert import BulkInsert
-from dragoman.store.database import Database, shielded
+from dragoman.store.database import Database, SqlAggregate
 from dragoman.store.records import JournalBatch
 from dragoman.store.run_families import Key, lock_families, row_of, run_key
 from dragoman.store.threads import add_messages, place_of, wait_for_threads
@@ -44,24 +44,22 @@ _EVENTS = (
 )
 
 
-class SqlRunJournal:
+class SqlRunJournal(SqlAggregate):
     """The part of `RunStore` that a run at work uses.
 
     What belongs to a family that was removed meanwhile is left out, and the rest of the batch written.
     """
 
     def __init__(self, database: Database) -> None:
-        self._database = database
+        super().__init__(database)
         self._new_steps = BulkInsert(_steps)
         self._new_events = BulkInsert(_events, unless_there=["workspace", "root", "number"])
 
-    @shielded
     async def write(self, batch: JournalBatch) -> Sequence[Message]:
         async with self._database.write() as connection:
             _, messages = await self._write(connection, batch, None)
         return messages
 
-    @shielded
     async def write_held(self, batch: JournalBatch, worker: str) -> frozenset[str]:
         async with self._database.write() as connection:
             present, _ = await self._write(connection, batch, worker)
@@ -100,31 +98,21 @@ class SqlRunJournal:
             rows.append(_step_row(step, highest[key]))
         await self._new_steps.insert(connection, rows)
 
-    @shielded
     async def steps(self, workspace: str, run: str) -> Sequence[Step]:
-        query = (
-            select(_steps)
-            .where(_steps.c.workspace == workspace, _steps.c.run == run)
-            .order_by(_steps.c.number)
-        )
-        async with self._database.read() as connection:
-            return [Step(**row) for row in (await connection.execute(query)).mappings()]
+        query = select(_steps).filter_by(workspace=workspace, run=run).order_by(_steps.c.number)
+        return [Step(**row) for row in await self._database.rows(query)]
 
-    @shielded
     async def events(
         self, workspace: str, root: str, *, after: int = 0, limit: int = 1000
     ) -> Sequence[RunEvent]:
         facts = {"of_workspace": workspace, "of_root": root, "after": after, "most": limit}
-        async with self._database.read() as connection:
-            return [_event(row) for row in (await connection.execute(_EVENTS, facts)).mappings()]
+        return [_event(row) for row in await self._database.rows(_EVENTS, facts)]
 
-    @shielded
     async def last_event(self, workspace: str, root: str) -> int:
         query = select(func.max(_events.c.number)).where(
             _events.c.workspace == workspace, _events.c.root == root
         )
-        async with self._database.read() as connection:
-            return await connection.scalar(query) or 0
+        return await self._database.scalar(query) or 0
 
 
 def _named(batch: JournalBatch) -> set[Key]:

@@ -8,7 +8,7 @@ from sqlalchemy import RowMapping, Update, and_, delete, exists, not_, select, u
 
 from dragoman.run import Message, Question
 from dragoman.store import tables
-from dragoman.store.database import Database, shielded
+from dragoman.store.database import SqlAggregate
 from dragoman.store.threads import add_messages, place_of, wait_for_threads
 
 _rows = tables.questions
@@ -16,36 +16,25 @@ _runs = tables.runs
 _KEPT = timedelta(days=30)
 
 
-class SqlRunQuestions:
+class SqlRunQuestions(SqlAggregate):
     """The part of `RunStore` that asks people."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    @shielded
     async def ask(self, question: Question) -> Question:
         facts = {column.name: getattr(question, column.name) for column in _rows.columns}
         facts["fields"] = None if question.fields is None else dict(question.fields)
         once = self._database.insert(_rows).on_conflict_do_nothing(index_elements=["workspace", "run", "key"])
-        query = select(_rows).where(
-            _rows.c.workspace == question.workspace,
-            _rows.c.run == question.run,
-            _rows.c.key == question.key,
-        )
+        query = select(_rows).filter_by(workspace=question.workspace, run=question.run, key=question.key)
         async with self._database.write() as connection:
             await connection.execute(once, [facts])
             return _question((await connection.execute(query)).mappings().one())
 
-    @shielded
     async def find_question(self, workspace: str, user: str, question: str) -> Question | None:
         query = select(_rows).where(
             _rows.c.workspace == workspace, _rows.c.user == user, _rows.c.id == question
         )
-        async with self._database.read() as connection:
-            row = (await connection.execute(query)).mappings().one_or_none()
+        row = await self._database.row(query)
         return _question(row) if row else None
 
-    @shielded
     async def questions(
         self,
         workspace: str,
@@ -57,7 +46,7 @@ class SqlRunQuestions:
     ) -> Sequence[Question]:
         query = (
             select(_rows)
-            .where(_rows.c.workspace == workspace, _rows.c.user == user)
+            .filter_by(workspace=workspace, user=user)
             .order_by(_rows.c.created_at.desc(), _rows.c.id)
             .limit(limit)
         )
@@ -65,22 +54,16 @@ class SqlRunQuestions:
             query = query.where(_rows.c.thread == thread)
         if status is not None:
             query = query.where(_rows.c.status == status)
-        async with self._database.read() as connection:
-            return [_question(row) for row in (await connection.execute(query)).mappings()]
+        return [_question(row) for row in await self._database.rows(query)]
 
-    @shielded
     async def answer(self, workspace: str, user: str, question: str, answer: Any, now: datetime) -> bool:
-        return await self._settle(_answered(workspace, user, question, now).values(answer=answer))
+        answered = _answered(workspace, user, question, now).values(answer=answer)
+        return bool(await self._database.execute(answered))
 
-    @shielded
     async def decline(self, workspace: str, user: str, question: str, now: datetime) -> bool:
-        return await self._settle(_answered(workspace, user, question, now).values(status="declined"))
+        declined = _answered(workspace, user, question, now).values(status="declined")
+        return bool(await self._database.execute(declined))
 
-    async def _settle(self, answered: Update) -> bool:
-        async with self._database.write() as connection:
-            return bool((await connection.execute(answered)).rowcount)
-
-    @shielded
     async def answer_by(self, message: Message, question: str, now: datetime) -> Message | None:
         answered = _answered(message.workspace, message.user, question, now).values(answer=message.text)
         async with self._database.write() as connection:
@@ -90,19 +73,14 @@ class SqlRunQuestions:
             (written,) = await add_messages(connection, [message])
         return written
 
-    @shielded
     async def settled_questions(self, questions: Collection[str]) -> frozenset[str]:
         query = select(_rows.c.id).where(_rows.c.id.in_(questions), _rows.c.status == "pending")
-        async with self._database.read() as connection:
-            return frozenset(questions) - frozenset(await connection.scalars(query))
+        return frozenset(questions) - frozenset(await self._database.scalars(query))
 
-    @shielded
     async def close_questions(self, workspace: str, root: str, status: str) -> None:
         is_open = and_(_rows.c.workspace == workspace, _rows.c.root == root, _rows.c.status == "pending")
-        async with self._database.write() as connection:
-            await connection.execute(update(_rows).where(is_open).values(status=status))
+        await self._database.execute(update(_rows).where(is_open).values(status=status))
 
-    @shielded
     async def expire_questions(self, now: datetime) -> None:
         is_over = (_rows.c.status == "pending") & (_rows.c.expires_at <= now)
         # A question goes with its run; this is for one that was asked while its run was being removed.

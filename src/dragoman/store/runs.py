@@ -10,7 +10,6 @@ from sqlalchemy import Select, bindparam, insert, select
 from dragoman.errors import NotFound
 from dragoman.run import FINISHED, Run, RunStatus
 from dragoman.store import tables
-from dragoman.store.database import shielded
 from dragoman.store.records import AcceptedRun, NewRun
 from dragoman.store.run_claims import SqlRunClaims, with_turn
 from dragoman.store.run_families import is_root, lock_families, remove_families, row_of, run_of
@@ -29,7 +28,6 @@ _FOUND = select(_rows).where(
 class SqlRuns(SqlRunJournal, SqlRunClaims, SqlRunQuestions):
     """Fills `RunStore`."""
 
-    @shielded
     async def accept(self, new: Sequence[NewRun]) -> Sequence[AcceptedRun]:
         async with self._database.write() as connection:
             messages = [one.message for one in new if one.message is not None]
@@ -53,12 +51,10 @@ class SqlRuns(SqlRunJournal, SqlRunClaims, SqlRunQuestions):
             await self._add_events(connection, [event for one in new for event in one.events])
         return [AcceptedRun(run=run, message=message) for run, message in zip(runs, written, strict=True)]
 
-    @shielded
     async def find(self, workspace: str, run: str) -> Run | None:
         found = await self._runs(_FOUND, {"of_workspace": workspace, "of_run": run})
         return found[0] if found else None
 
-    @shielded
     async def list(
         self,
         workspace: str,
@@ -72,7 +68,7 @@ class SqlRuns(SqlRunJournal, SqlRunClaims, SqlRunQuestions):
         limit: int = 100,
     ) -> Sequence[Run]:
         wanted = {"user": user, "thread": thread, "agent": agent, "status": status}
-        query = select(_rows).where(_rows.c.workspace == workspace)
+        query = select(_rows).filter_by(workspace=workspace)
         query = query.where(*(_rows.c[name] == value for name, value in wanted.items() if value is not None))
         if roots_only:
             query = query.where(is_root)
@@ -80,19 +76,16 @@ class SqlRuns(SqlRunJournal, SqlRunClaims, SqlRunQuestions):
             query = query.where(_rows.c.created_at < before)
         return await self._runs(query.order_by(_rows.c.created_at.desc(), _rows.c.id).limit(limit))
 
-    @shielded
     async def family(self, workspace: str, root: str) -> Sequence[Run]:
-        query = select(_rows).where(_rows.c.workspace == workspace, _rows.c.root == root)
+        query = select(_rows).filter_by(workspace=workspace, root=root)
         return await self._runs(query.order_by(_rows.c.id != root, _rows.c.created_at, _rows.c.id))
 
-    @shielded
     async def child(self, workspace: str, parent: str, parent_call: str) -> Run | None:
         is_child = (_rows.c.parent == parent) & (_rows.c.parent_call == parent_call)
         query = select(_rows).where(_rows.c.workspace == workspace, is_child)
         found = await self._runs(query.order_by(_rows.c.created_at, _rows.c.id).limit(1))
         return found[0] if found else None
 
-    @shielded
     async def roots_after(self, workspace: str, user: str, thread: str, message: int) -> Sequence[Run]:
         query = select(_rows).where(
             _rows.c.workspace == workspace,
@@ -103,7 +96,6 @@ class SqlRuns(SqlRunJournal, SqlRunClaims, SqlRunQuestions):
         )
         return await self._runs(query.order_by(_rows.c.message, _rows.c.created_at, _rows.c.id))
 
-    @shielded
     async def forget(self, before: datetime) -> int:
         is_old = _rows.c.status.in_(sorted(FINISHED)) & (_rows.c.finished_at < before)
         async with self._database.write() as connection:
@@ -112,5 +104,4 @@ class SqlRuns(SqlRunJournal, SqlRunClaims, SqlRunQuestions):
     async def _runs(
         self, query: Select[*tuple[Any, ...]], facts: Mapping[str, Any] | None = None
     ) -> Sequence[Run]:
-        async with self._database.read() as connection:
-            return [run_of(row) for row in (await connection.execute(query, facts)).mappings()]
+        return [run_of(row) for row in await self._database.rows(query, facts)]

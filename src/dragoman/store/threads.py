@@ -27,7 +27,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from dragoman.people import Thread
 from dragoman.run import Message
 from dragoman.store import tables
-from dragoman.store.database import Database, shielded
+from dragoman.store.database import Database, SqlAggregate
 from dragoman.store.records import LoadedTool
 from dragoman.store.run_families import remove_families
 
@@ -56,38 +56,28 @@ _FOUND = select(_rows).where(
 )
 
 
-class SqlThreads:
+class SqlThreads(SqlAggregate):
     """Fills `ThreadStore`."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    @shielded
     async def list(self, workspace: str, user: str, limit: int = 100) -> Sequence[Thread]:
         query = (
             select(_rows)
-            .where(_rows.c.workspace == workspace, _rows.c.user == user)
+            .filter_by(workspace=workspace, user=user)
             .order_by(_rows.c.updated_at.desc(), _rows.c.id)
             .limit(limit)
         )
-        async with self._database.read() as connection:
-            return [_thread(row) for row in (await connection.execute(query)).mappings()]
+        return [_thread(row) for row in await self._database.rows(query)]
 
-    @shielded
     async def find(self, workspace: str, user: str, thread: str) -> Thread | None:
         facts = {"of_workspace": workspace, "of_user": user, "of_thread": thread}
-        async with self._database.read() as connection:
-            row = (await connection.execute(_FOUND, facts)).mappings().one_or_none()
+        row = await self._database.row(_FOUND, facts)
         return _thread(row) if row else None
 
-    @shielded
     async def put(self, thread: Thread) -> None:
         facts = {column.name: getattr(thread, column.name) for column in _rows.columns}
         facts["connectors"] = None if thread.connectors is None else list(thread.connectors)
-        async with self._database.write() as connection:
-            await connection.execute(self._database.upsert(_rows), [facts])
+        await self._database.execute(self._database.upsert(_rows), [facts])
 
-    @shielded
     async def remove(self, workspace: str, user: str, thread: str) -> None:
         place = (workspace, user, thread)
         async with self._database.write() as connection:
@@ -97,30 +87,26 @@ class SqlThreads:
             for table in (_messages, _loaded):
                 await connection.execute(delete(table).where(_is_in(table, *place)))
 
-    @shielded
     async def add_message(self, message: Message) -> Message:
         async with self._database.write() as connection:
             await wait_for_threads(self._database, connection, {place_of(message)})
             (added,) = await add_messages(connection, [message])
         return added
 
-    @shielded
     async def messages(
         self, workspace: str, user: str, thread: str, *, after: int = 0, limit: int = 1000, last: bool = False
     ) -> Sequence[Message]:
         number = _messages.c.number
         query = (
             select(_messages)
-            .where(_messages.c.workspace == workspace, _messages.c.user == user, _messages.c.thread == thread)
+            .filter_by(workspace=workspace, user=user, thread=thread)
             .where(number > after)
             .order_by(number.desc() if last else number)
             .limit(limit)
         )
-        async with self._database.read() as connection:
-            found = [_message(row) for row in (await connection.execute(query)).mappings()]
+        found = [_message(row) for row in await self._database.rows(query)]
         return found[::-1] if last else found
 
-    @shielded
     async def note(
         self, workspace: str, user: str, thread: str, number: int, details: Mapping[str, Any]
     ) -> bool:
@@ -139,24 +125,19 @@ class SqlThreads:
             await connection.execute(update(_messages).where(is_this).values(details=merged))
         return True
 
-    @shielded
     async def last_loaded(self, limit: int) -> Sequence[LoadedTool]:
         query = select(_loaded).order_by(_loaded.c.loaded_at.desc(), _loaded.c.tool.desc()).limit(limit)
-        async with self._database.read() as connection:
-            newest = (await connection.execute(query)).mappings().all()
+        newest = await self._database.rows(query)
         return [LoadedTool(**row) for row in reversed(newest)]
 
-    @shielded
     async def loaded(self, workspace: str, user: str, thread: str) -> Sequence[LoadedTool]:
         query = (
             select(_loaded)
             .where(_is_in(_loaded, workspace, user, thread))
             .order_by(_loaded.c.loaded_at, _loaded.c.tool)
         )
-        async with self._database.read() as connection:
-            return [LoadedTool(**row) for row in (await connection.execute(query)).mappings()]
+        return [LoadedTool(**row) for row in await self._database.rows(query)]
 
-    @shielded
     async def change_loaded(self, put: Sequence[LoadedTool], removed: Sequence[LoadedTool]) -> None:
         async with self._database.write() as connection:
             for one in removed:
@@ -165,15 +146,13 @@ class SqlThreads:
             if put:
                 await connection.execute(self._database.upsert(_loaded), [asdict(one) for one in put])
 
-    @shielded
     async def forget_loaded(self, before: datetime) -> None:
         is_written = exists().where(
             _rows.c.workspace == _loaded.c.workspace,
             _rows.c.user == _loaded.c.user,
             _rows.c.id == _loaded.c.thread,
         )
-        async with self._database.write() as connection:
-            await connection.execute(delete(_loaded).where(_loaded.c.loaded_at < before, ~is_written))
+        await self._database.execute(delete(_loaded).where(_loaded.c.loaded_at < before, ~is_written))
 
 
 def _is(workspace: str, user: str, thread: str) -> ColumnElement[bool]:

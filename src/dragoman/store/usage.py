@@ -11,7 +11,7 @@ from sqlalchemy import delete, func, insert, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from dragoman.store import tables
-from dragoman.store.database import Database, shielded
+from dragoman.store.database import SqlAggregate
 from dragoman.store.records import ConcurrencyLease, UsageMeter
 
 _rows = tables.usage
@@ -20,13 +20,9 @@ _key = tuple_(_rows.c.workspace, _rows.c.subject, _rows.c.measure, _rows.c.windo
 _A_HAIR = 1e-9  # 0.1 three times is 0.30000000000000004, which is no more than 0.3
 
 
-class SqlUsage:
+class SqlUsage(SqlAggregate):
     """Fills `UsageStore`."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    @shielded
     async def take(
         self, meters: Sequence[UsageMeter], leases: Sequence[ConcurrencyLease], now: datetime
     ) -> UsageMeter | ConcurrencyLease | None:
@@ -46,33 +42,25 @@ class SqlUsage:
                 await connection.execute(insert(_leases), [_lease_row(lease) for lease in leases])
         return None
 
-    @shielded
     async def settle(self, meters: Sequence[UsageMeter], leases: Sequence[ConcurrencyLease]) -> None:
         async with self._database.write() as connection:
             await self._add(connection, meters)
             for lease in leases:
                 await connection.execute(
-                    delete(_leases).where(
-                        _leases.c.workspace == lease.workspace,
-                        _leases.c.subject == lease.subject,
-                        _leases.c.id == lease.id,
-                    )
+                    delete(_leases).filter_by(workspace=lease.workspace, subject=lease.subject, id=lease.id)
                 )
 
-    @shielded
     async def read(self, workspace: str, subject: str) -> Mapping[tuple[str, int], float]:
         query = select(_rows.c.measure, _rows.c.window, _rows.c.amount).where(
             _rows.c.workspace == workspace, _rows.c.subject == subject
         )
-        async with self._database.read() as connection:
-            return {(row.measure, row.window): row.amount for row in await connection.execute(query)}
+        rows = await self._database.rows(query)
+        return {(row["measure"], row["window"]): row["amount"] for row in rows}
 
-    @shielded
     async def count_places(self, workspace: str, subject: str, now: datetime) -> int:
         async with self._database.read() as connection:
             return await _places(connection, workspace, subject, now)
 
-    @shielded
     async def forget(self, before_window: Mapping[str, int], now: datetime) -> None:
         async with self._database.write() as connection:
             for measure, window in before_window.items():
