@@ -5,7 +5,7 @@ from typing import Any
 
 from dragoman.agent import Agent
 from dragoman.agents.connector_query import ConnectorQuery, find_card, not_able, not_there, refused
-from dragoman.agents.work_context import AgentDirectory, ConnectorCard, Toolbox
+from dragoman.agents.work_context import AgentsOf, ConnectorCard, Toolbox
 from dragoman.scope import Caller
 
 
@@ -16,7 +16,7 @@ class ConnectorChoice:
 
 
 async def choose(
-    query: ConnectorQuery, toolbox: Toolbox, agent_directory: AgentDirectory, caller: Caller
+    query: ConnectorQuery, toolbox: Toolbox, agents_of: AgentsOf, caller: Caller
 ) -> ConnectorChoice | dict[str, Any]:
     """The answer itself where nobody can begin. What could not be reached before is tried once."""
     cards = await toolbox.connectors(caller)
@@ -27,7 +27,7 @@ async def choose(
         card = await toolbox.connect(card, caller)
     if answer := not_able(card):
         return answer
-    agent = await agent_directory.find_for(card.id, caller)
+    agent = await agents_of(caller).find_for(card.id)
     if agent is None or agent.status == "stopped":
         message = f"the agent of {card.slug!r} is stopped"
         hint = f"dragoman agents start {agent.name if agent else card.slug}"

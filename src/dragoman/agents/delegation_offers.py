@@ -12,7 +12,7 @@ from dragoman.agents.connector_choice import ConnectorChoice, choose
 from dragoman.agents.connector_query import ConnectorQuery, answered, refused
 from dragoman.agents.fences import fenced
 from dragoman.agents.offers import Offer, OfferCall, ToolReply
-from dragoman.agents.work_context import AgentDirectory, ConnectorCard, WorkContext
+from dragoman.agents.work_context import AgentsOf, ConnectorCard, WorkContext
 from dragoman.errors import InvalidArguments
 
 DEEPEST = 4
@@ -31,8 +31,8 @@ _ASK_SCHEMA: Mapping[str, Any] = {
 class ConnectorOffers:
     """Fills `Offers`: `query_mcp_connector`, with id, description and state of every connector."""
 
-    def __init__(self, agent_directory: AgentDirectory) -> None:
-        self._agent_directory = agent_directory
+    def __init__(self, agents_of: AgentsOf) -> None:
+        self._agents_of = agents_of
 
     async def list(self, work: WorkContext) -> Sequence[Offer]:
         if len(work.chain) >= DEEPEST or not await work.toolbox.connectors(work.caller):
@@ -69,7 +69,7 @@ class ConnectorOffers:
         )
 
     async def _query(self, query: ConnectorQuery, attempt: OfferCall, work: WorkContext) -> dict[str, Any]:
-        chosen = await choose(query, work.toolbox, self._agent_directory, work.caller)
+        chosen = await choose(query, work.toolbox, self._agents_of, work.caller)
         if not isinstance(chosen, ConnectorChoice):
             return chosen
         card, agent = chosen.card, chosen.agent
@@ -83,8 +83,8 @@ class ConnectorOffers:
 class AgentOffers:
     """Fills `Offers`: `ask_agent`. A delegation is seen in the thread as a mention, with its answer."""
 
-    def __init__(self, agent_directory: AgentDirectory) -> None:
-        self._agent_directory = agent_directory
+    def __init__(self, agents_of: AgentsOf) -> None:
+        self._agents_of = agents_of
 
     async def list(self, work: WorkContext) -> Sequence[Offer]:
         others = await self._others(work)
@@ -117,7 +117,7 @@ class AgentOffers:
         request = str(arguments.get("request") or "").strip()
         if not name or not request:
             raise InvalidArguments("agent and request are needed", hint="ask_agent(agent, request)")
-        agent = await self._agent_directory.find(name, work.caller)
+        agent = await self._agents_of(work.caller).find(name)
         known = ", ".join(one.name for one in await self._others(work)) or "none"
         if agent is None or agent.status == "stopped":
             state = "is stopped" if agent else "is not known"
@@ -138,7 +138,7 @@ class AgentOffers:
     async def _others(self, work: WorkContext) -> Sequence[Agent]:
         return [
             agent
-            for agent in await self._agent_directory.list(work.caller)
+            for agent in await self._agents_of(work.caller).list()
             if agent.kind == "worker" and agent.status == "active" and agent.name != work.agent.name
         ]
 

@@ -4,7 +4,7 @@ Two arrows point up from here and are turned round by Protocols that `runs` and 
 another run, and asking a person.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -152,17 +152,22 @@ class WorkContext:
 
 
 class AgentDirectory(Protocol):
-    async def find(self, name: str, caller: Caller) -> Agent | None:
+    """The agents that one caller has."""
+
+    async def find(self, name: str) -> Agent | None:
         """The assistant, a worker of theirs or of the workspace, or a connector's agent by its slug."""
         ...
 
-    async def list(self, caller: Caller) -> Sequence[Agent]:
+    async def list(self) -> Sequence[Agent]:
         """By name, stopped ones too."""
         ...
 
-    async def find_for(self, connector_id: str, caller: Caller) -> Agent | None:
+    async def find_for(self, connector_id: str) -> Agent | None:
         """The agent of a connector, whatever name it goes by."""
         ...
+
+
+AgentsOf = Callable[[Caller], AgentDirectory]
 
 
 def caller_of(agent: Agent, caller: Caller) -> Caller:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from secrets import token_hex
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dragoman.agent import ASSISTANT, Agent, AgentNumbers, Exposure
 from dragoman.agents.exposure import checked_exposure
@@ -30,9 +30,6 @@ from dragoman.hub.connector_agents import agent_of, other_name
 from dragoman.hub.connector_registry import ConnectorRegistry
 from dragoman.names import did_you_mean, slug_from
 from dragoman.scope import APP, Caller
-
-if TYPE_CHECKING:
-    from dragoman.hub.runtime import Runtime
 
 FROM_FILES = "agt_file_"
 _MOST = 500
@@ -320,19 +317,3 @@ def slugs_of(found: FoundAgent, registry: ConnectorRegistry, caller: Caller) -> 
     """A connector that is not there yet is kept under the slug that it would have."""
     known = [(name, registry.find(name, caller)) for name in found.connectors]
     return tuple(dict.fromkeys(one.slug if one else slug_from(name) for name, one in known))
-
-
-class HubAgentDirectory:
-    """Fills `AgentDirectory` for runs, each of which acts for its own caller."""
-
-    def __init__(self, runtime: "Runtime") -> None:
-        self._runtime = runtime
-
-    async def find(self, name: str, caller: Caller) -> Agent | None:
-        return await Agents(self._runtime, caller).find(name)
-
-    async def list(self, caller: Caller) -> Sequence[Agent]:
-        return await Agents(self._runtime, caller).list()
-
-    async def find_for(self, connector_id: str, caller: Caller) -> Agent | None:
-        return await Agents(self._runtime, caller).find_for(connector_id)

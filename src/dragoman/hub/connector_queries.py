@@ -54,7 +54,7 @@ class ConnectorQueries(BoundService):
     async def begin(self, query: ConnectorQuery) -> AcceptedQuery | dict[str, Any]:
         """The accepted run; or the answer, where nobody can begin."""
         caller, engine = self._caller, self._runtime.engine
-        chosen = await choose(query, engine.toolbox, engine.agent_directory, caller)
+        chosen = await choose(query, engine.toolbox, engine.agents_of, caller)
         if not isinstance(chosen, ConnectorChoice):
             return chosen
         run_id = new_run_id()

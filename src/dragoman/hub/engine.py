@@ -6,6 +6,7 @@ What it takes to execute one is opened by the first of them: pydantic-ai is heav
 import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, AsyncExitStack, nullcontext
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Self
 
@@ -17,7 +18,7 @@ from dragoman.agents.offers import Offers
 from dragoman.agents.plan_offers import PlanOffers
 from dragoman.errors import DragomanError, NotFound
 from dragoman.events import Event
-from dragoman.hub.agents import HubAgentDirectory
+from dragoman.hub.agents import Agents
 from dragoman.hub.background_tasks import BackgroundTasks
 from dragoman.hub.management import HubManagement
 from dragoman.hub.toolbox import HubToolbox
@@ -49,7 +50,7 @@ class RunEngine:
         self.questions = RunQuestions(runtime.store.runs)
         self.previews = Previews(runtime.redactor)
         self.toolbox = HubToolbox(runtime)
-        self.agent_directory = HubAgentDirectory(runtime)
+        self.agents_of = partial(Agents, runtime)
         self.limits = RunLimits()
         self.dispatch: RunDispatcher | None = None
         self._stack = AsyncExitStack()
@@ -141,7 +142,7 @@ class RunEngine:
             journal=self._journal,
             streams=self.streams,
             questions=self.questions,
-            agent_directory=self.agent_directory,
+            agents_of=self.agents_of,
             toolbox=self.toolbox,
             composer=Composer(
                 runtime.models,
@@ -157,7 +158,7 @@ class RunEngine:
 
     def _functions(self) -> Mapping[AgentKind, Sequence[Offers]]:
         """What agents of each kind have beside tools."""
-        delegation = (ConnectorOffers(self.agent_directory), AgentOffers(self.agent_directory))
+        delegation = (ConnectorOffers(self.agents_of), AgentOffers(self.agents_of))
         return {
             "assistant": (*delegation, ManagementOffers(HubManagement(self._runtime))),
             "worker": delegation,

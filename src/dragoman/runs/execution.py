@@ -16,7 +16,7 @@ from dragoman.agents.composition import Composer
 from dragoman.agents.offers import OfferCall
 from dragoman.agents.provider_errors import explained
 from dragoman.agents.rollout import RolloutRecorder
-from dragoman.agents.work_context import AgentDirectory, DelegationResult, Toolbox, WorkContext, caller_of
+from dragoman.agents.work_context import AgentsOf, DelegationResult, Toolbox, WorkContext, caller_of
 from dragoman.errors import DragomanError, LimitReached, NotFound, ShuttingDown, StoreUnavailable
 from dragoman.events import Event, Events
 from dragoman.run import HEARD_OTHERS, Message, Run, RunEventKind, RunStatus, RunUsage, Step, new_run_id
@@ -44,7 +44,7 @@ class RunDependencies:
     journal: Journal
     streams: RunStreams
     questions: RunQuestions
-    agent_directory: AgentDirectory
+    agents_of: AgentsOf
     toolbox: Toolbox
     composer: Composer
     previews: Previews
@@ -216,7 +216,7 @@ class RunExecution:
     async def look_again(self, work: WorkContext) -> None:
         """What the agent was given or deprived of meanwhile counts for its next step, and for its calls."""
         caller = await self.parts.toolbox.present(self.run.caller)
-        agent = await self.parts.agent_directory.find(self.run.agent, caller)
+        agent = await self.parts.agents_of(caller).find(self.run.agent)
         if agent is not None and agent.id == work.agent.id:
             work.agent, work.caller = agent, caller_of(agent, caller)
             self._grants = work.caller.grants
@@ -269,7 +269,7 @@ class RunExecution:
         if not self.run.agent:
             return await self._hand_out()
         caller = await self.parts.toolbox.present(self.run.caller)
-        agent = await self.parts.agent_directory.find(self.run.agent, caller)
+        agent = await self.parts.agents_of(caller).find(self.run.agent)
         if agent is None or agent.status == "stopped":
             raise NotFound(
                 f"there is no agent {self.run.agent!r} at work", hint="dragoman agents list shows who is"
@@ -298,7 +298,7 @@ class RunExecution:
         """Several agents were mentioned: each works on the message, all at once."""
         caller = self.run.caller
         names: Sequence[str] = self.run.options.get("agents", ())
-        found = [agent for name in names if (agent := await self.parts.agent_directory.find(name, caller))]
+        found = [agent for name in names if (agent := await self.parts.agents_of(caller).find(name))]
         wishes = {name: value for name, value in self.run.options.items() if name != "agents"}
         async with asyncio.TaskGroup() as tasks:
             for agent in found:
@@ -378,9 +378,7 @@ class RunExecution:
 
     async def _worked_as(self, own: RunUsage) -> list[AgentWorked]:
         """What it adds to the numbers of its agent."""
-        agent = (
-            await self.parts.agent_directory.find(self.run.agent, self.run.caller) if self.run.agent else None
-        )
+        agent = await self.parts.agents_of(self.run.caller).find(self.run.agent) if self.run.agent else None
         numbers = numbers_of(self.run, own, self._outcome, self._waited)
         if agent is None or numbers is None:
             return []
