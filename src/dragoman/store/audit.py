@@ -72,7 +72,7 @@ class SqlAudit(SqlAggregate):
 
     async def workspaces(self) -> Sequence[str]:
         query = select(_heads.c.workspace).order_by(_heads.c.workspace)
-        return (await self._database.scalars(query)).all()
+        return await self._database.scalars(query)
 
     async def forget(self, workspace: str, before: datetime) -> int:
         is_theirs = _rows.c.workspace == workspace
