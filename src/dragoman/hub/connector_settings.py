@@ -163,7 +163,11 @@ class ConnectorSettings(TypedDict, total=False):
     max_servers: int | None
     """Most connections of this connector at once."""
 
-    client_capabilities: list[Literal["elicitation", "sampling", "roots"]] | tuple[Literal["elicitation", "sampling", "roots"], ...] | None
+    client_capabilities: (
+        list[Literal["elicitation", "sampling", "roots"]]
+        | tuple[Literal["elicitation", "sampling", "roots"], ...]
+        | None
+    )
     """What its server may ask for during a call: elicitation, sampling, roots."""
 
     request_timeout: float | None
