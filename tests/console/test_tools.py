@@ -209,8 +209,8 @@ async def test_what_a_server_asks_is_answered_where_its_tool_is_tried(
         await expect(page.locator("#tried")).to_contain_text("accept")
 
         page = await console.page("/tools/mcp_faults_steps")
-        await page.get_by_label("count").fill("3")
-        await page.get_by_label("seconds", exact=True).fill("0.4")
+        await page.get_by_role("textbox", name="count", exact=True).fill("3")
+        await page.get_by_role("textbox", name="seconds", exact=True).fill("0.4")
         await page.get_by_role("button", name="Call it").click()
         await expect(page.locator("#tried")).to_contain_text("2 of 3")
         await expect(page.locator("#tried")).to_contain_text("3 steps")
