@@ -183,7 +183,7 @@ def test_every_kind_of_moment_is_shown(facts: dict[str, Any], status: str) -> No
     )
     app = SimpleNamespace(state=SimpleNamespace(hub=Hub()))
     request = Request({"type": "http", "path": "/", "headers": [], "query_string": b"", "app": app})
-    shown = Pages().text(
+    frame = Pages().frame(
         request,
         "runs/run.html",
         run=run,
@@ -193,5 +193,6 @@ def test_every_kind_of_moment_is_shown(facts: dict[str, Any], status: str) -> No
         since=runs.since,
         pretty=runs.pretty,
     )
+    shown = frame.decode()
     assert shown.count('class="runs-moment ') == len(moments)
     assert "<i>" not in shown

@@ -303,7 +303,11 @@ async def test_a_person_sees_which_server_asks_through_an_agent_and_their_time_i
     async with open_hub(tmp_path) as hub:
         await hub.connectors.add("old", **ASKING, **quick(request_timeout=patient(2)))
         accepted = await hub.messages.post("mcp_old_rename old=bob")
-        await until(lambda: hub.runs.questions())
+
+        async def is_asked() -> bool:
+            return bool(await hub.runs.questions())
+
+        await until(is_asked)
         (question,) = await hub.runs.questions()
         assert (question.connector, question.agent) == ("old", accepted.run.agent)
         await give_time(2.5)  # a person thinks, for longer than the server may take

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from doors import open_door
 from mcp_types import ElicitResult, PromptReference
 
+from doors import open_door
 from dragoman.scope import Caller
 from servers.processes import HttpProcess, stdio
 
@@ -85,7 +85,8 @@ async def test_who_cannot_be_asked_has_declined(tmp_path: Path) -> None:
                 result: Any = await client.call_tool("test_elicitation", {"message": "who?"})
                 assert "action=decline" in result.content[0].text
             output = await door.hub.call("mcp_all_test_elicitation", {"message": "who?"})
-            assert output.error is not None
+            assert "action=decline" in output.result
+            assert "nobody can be asked" in output.metadata.warnings[0]
 
 
 @ERAS

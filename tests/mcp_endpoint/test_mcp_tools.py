@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from doors import numbered, open_door
 
+from doors import numbered, open_door
 from dragoman.scope import Caller
 from dragoman.tool import Annotations
 from servers.processes import stdio
@@ -64,7 +64,7 @@ async def test_the_search_view_leads_to_every_tool(tmp_path: Path, mode: str) ->
             names = [tool.name for tool in (await client.list_tools()).tools]
             assert names[:2] == ["search_tools", "call_tool"]
             found = json.loads(text_of(await client.call_tool("search_tools", {"query": "mcp_box_echo"})))
-            assert found["found"].endswith(" of 29")
+            assert found["found"].endswith(" of 34")
             assert found["tools"][0]["name"] == "mcp_box_echo"
             assert found["tools"][0]["inputSchema"]["required"] == ["text"]
             arguments = {"name": "mcp_box_echo", "arguments": {"text": "hi"}}

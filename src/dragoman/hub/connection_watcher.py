@@ -48,7 +48,7 @@ class ConnectionWatcher:
         self._tasks: BackgroundTasks | None = None
         self._relist: Relist | None = None
         self._running: set[str] = set()
-        self._again: set[str] = set()
+        self._again: dict[str, dict[str, None]] = {}  # of each connector: over whose connections
         self._announced: dict[str, asyncio.Event] = {}
 
     def attach(self, tasks: BackgroundTasks, relist: Relist) -> None:
@@ -135,34 +135,38 @@ class ConnectionWatcher:
         if self._tasks is None or (known := self._registry.newest(connector)) is None or not known.enabled:
             return
         if connector.id in self._running:
-            self._again.add(connector.id)
+            self._again.setdefault(connector.id, {})[identity] = None
             return
         self._running.add(connector.id)
         self._tasks.start(self._refresh(known, identity), f"refresh of {connector.slug}")
 
     async def _refresh(self, connector: Connector, identity: str) -> None:
         loop = asyncio.get_running_loop()
+        identities = {identity: None}
         try:
             while True:
                 started = loop.time()
-                self._again.discard(connector.id)
-                assert self._relist is not None
-                try:
-                    await self._relist(self._registry.newest(connector) or connector, identity)
-                except DragomanError as error:
-                    log.info(
-                        "connector.refresh_failed",
-                        connector=connector.slug,
-                        cause=self._redactor.clean(error.message),
-                    )
+                for one in identities:
+                    await self._relist_over(connector, one)
                 if connector.id not in self._again:
                     self._ring(connector)
                 await asyncio.sleep(min(_REST * (loop.time() - started), _LONGEST_REST))
-                if connector.id not in self._again:
+                if (identities := self._again.pop(connector.id, {})) == {}:
                     return
         finally:
             self._running.discard(connector.id)
             self._ring(connector)
+
+    async def _relist_over(self, connector: Connector, identity: str) -> None:
+        assert self._relist is not None
+        try:
+            await self._relist(self._registry.newest(connector) or connector, identity)
+        except DragomanError as error:
+            log.info(
+                "connector.refresh_failed",
+                connector=connector.slug,
+                cause=self._redactor.clean(error.message),
+            )
 
     def _ring(self, connector: Connector) -> None:
         if bell := self._announced.pop(connector.id, None):

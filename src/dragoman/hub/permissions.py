@@ -77,7 +77,10 @@ def _leading(secrets: Mapping[str, SecretStr]) -> dict[str, SecretStr]:
 
 @dataclass(frozen=True, slots=True)
 class Permissions:
+    """`app` has what a connector that says nothing inherits: whether a value is stricter is then known."""
+
     multi_user: bool
+    app: object
 
     def check_number(self, caller: Caller, has: int) -> None:
         if self.multi_user and caller.role != "operator" and has >= MOST_CONNECTORS:
@@ -131,12 +134,17 @@ class Permissions:
         is_own = before.origin == "people"
         for one in CHANGEABLE:
             was, is_now = _value(one, before), _value(one, after)
-            if was == is_now or may_change(one, was, is_now, is_own=is_own):
+            if was == is_now or may_change(
+                one, self._meant(one, was), self._meant(one, is_now), is_own=is_own
+            ):
                 continue
             if is_own:
                 raise Denied(f"only the operator changes {one.name}", hint="ask the operator")
             what = "can only be made stricter" if one.setting.who == "narrow" else "is theirs to change"
             raise _given_by_operator(before, f"{one.name} {what}")
+
+    def _meant(self, one: Described, value: Any) -> Any:
+        return getattr(self.app, one.name) if value is None and one.setting.inherited else value
 
     def check_tool(
         self, caller: Caller, connector: Connector, tool: Tool, settings: Mapping[str, Any]

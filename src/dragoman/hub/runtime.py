@@ -214,7 +214,7 @@ class Runtime:
 
     def _lay_road(self) -> None:
         """Who may call what, how much of it, and the road that every call takes."""
-        self.permissions = Permissions(self.settings.multi_user)
+        self.permissions = Permissions(self.settings.multi_user, self.settings)
         self.keys = ApiKeys(self.store, self.authenticator, self.auditor)
         self.active = ActiveConnectors(self.store.threads, self.directory, self.registry.list, self.catalog)
         self.approvals = ApprovalGate(

@@ -93,7 +93,7 @@ async def _search(hub: BoundHub, arguments: Mapping[str, Any]) -> dict[str, Any]
     tools = [
         {
             "name": hit.tool.name,
-            "description": hit.tool.model_description,
+            "description": hub.tools.info(hit.tool.name).shown_tool.model_description,
             "inputSchema": hit.tool.definition.input_schema,
         }
         for hit in found.hits
