@@ -61,7 +61,7 @@ class ActionServersShape(Shape):
 
 
 class InstallRequest(BaseModel):
-    model_config = ConfigDict(hide_input_in_errors=True)
+    model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
 
     shown: str = Field(description="the way, exactly as it was shown")
     inputs: dict[str, SecretStr] = Field(default_factory=dict[str, SecretStr])

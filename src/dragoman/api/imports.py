@@ -48,7 +48,7 @@ class ImportStepsShape(Shape):
 
 
 class ImportFile(BaseModel):
-    model_config = ConfigDict(hide_input_in_errors=True)
+    model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
 
     text: str = Field(description="the whole file, in any of the known formats")
     name: str = Field(default="the text", max_length=500, description="as the file is called")
@@ -62,7 +62,7 @@ class ImportFile(BaseModel):
 
 
 class ImportRequest(BaseModel):
-    model_config = ConfigDict(hide_input_in_errors=True)
+    model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
 
     files: list[ImportFile] = Field(min_length=1, max_length=200)
     dry_run: bool = Field(default=False, description="tell what would happen and write nothing")
