@@ -102,7 +102,7 @@ async def measure(rounds: int, seconds: float) -> lab.Report:
 
 
 def main() -> None:
-    given = lab.options(__doc__ or "", rounds=(3, "turns of each kind"))
+    given = lab.options(__doc__ or "", rounds=(2, "turns of each kind"))
     rounds, seconds = (1, 0.5) if given.quick else (given.rounds, ROUND)
     asyncio.run(measure(rounds, seconds)).show(as_json=given.json)
 
