@@ -16,6 +16,7 @@ from pydantic_ai.models.function import FunctionModel
 from pydantic_ai.models.test import TestModel
 from pydantic_ai.usage import RequestUsage, RunUsage
 
+from dragoman.agents.fenced_model import FencedModel
 from dragoman.agents.models import ModelChoice, Models
 from dragoman.agents.offline.model import OfflineModel
 from dragoman.agents.prices import cost_of
@@ -191,7 +192,9 @@ async def test_a_registered_model_is_opened_by_its_name() -> None:
     mine = TestModel(call_tools=[])
     async with Models("scripted", environment={}, ollama="") as models:
         models.register("scripted", mine)
-        assert models.open(await models.choose()) is mine
+        opened = models.open(await models.choose())
+        assert isinstance(opened, FencedModel)
+        assert opened.wrapped is mine
         for name in ("offline", "a,b", " "):
             with pytest.raises(InvalidName):
                 models.register(name, mine)
@@ -212,7 +215,8 @@ async def test_a_fallback_answers_when_the_first_model_is_down() -> None:
             "openai-chat:gpt-5", ["anthropic:claude-opus-5"], environment=environment, ollama=""
         ) as models:
             model = models.open(await models.choose())
-            assert isinstance(model, FallbackModel)
+            assert isinstance(model, FencedModel)
+            assert isinstance(model.wrapped, FallbackModel)
             assert (await Agent(model).run("hello?")).output == "I am here"
         assert (len(broken.requests), broken.keys, working.keys) == (1, [KEY], [KEY])
 

@@ -22,6 +22,7 @@ from pydantic_ai.profiles import ModelProfile
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import RequestUsage
 
+from dragoman.agents.fences import unfenced
 from dragoman.agents.offline.decision import ASK, NONE, NOTE, SET_ONE, Decider, Decision, Done, Turn
 from dragoman.catalog.search.vectors import WordVectors
 from dragoman.telemetry.logs import get_logger
@@ -86,7 +87,8 @@ def read_turn(messages: Sequence[wire.ModelMessage]) -> Turn:
     """What was asked last, and what was called since. Words that answer a choice take the place of both."""
     asked = [place for place, one in enumerate(messages) if _parts([one], wire.UserPromptPart)]
     last = max(asked, default=0)
-    prompt = "\n".join(str(part.content) for part in _parts(messages[last : last + 1], wire.UserPromptPart))
+    said = _parts(messages[last : last + 1], wire.UserPromptPart)
+    prompt = unfenced("\n".join(str(part.content) for part in said))
     text, _, context = prompt.partition("\n\nContext:\n")
     done = _calls(messages[last:])
     for place, one in reversed([*enumerate(done)]):
