@@ -161,13 +161,14 @@ def test_every_setting_is_in_the_form_and_can_be_cleared(way: str) -> None:
     assert {one.key for one in plain} <= fields
     typed = {"by": way, way: "sh one two" if way == "command" else BARE[way][way]}
     full = {**typed, **{one.key: as_typed(one, value_for(one, way)) for one in plain}}
-    configuration, secrets = configured(facts_of(full), {})
+    split = configured(facts_of(full), {})
+    configuration, secrets = split.configuration, split.secrets
     assert_all_are_set(configuration, way, described)
     told = [label for label, _ in chosen_settings(connector(**configuration.model_dump(exclude_unset=True)))]
     assert {one.label for one in plain} <= {*told}
     cleared = {**typed, **{one.key: "" for one in plain}} | ({"command": "sh"} if way == "command" else {})
     facts, kept = merged(configuration, secrets, facts_of(cleared, configuration))
-    assert_none_is_set(configured(facts, kept)[0], way)
+    assert_none_is_set(configured(facts, kept).configuration, way)
 
 
 def test_a_line_goes_through_every_value_and_stays_inside() -> None:
