@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from multiprocessing.context import ForkServerProcess
 
 from patience import patient
-from servers.processes import FORKS
+from servers.processes import FORKS, end_with_parent
 
 _CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07]*\x07|\x1b[=>]|\r|[\x01\x02]")
 
@@ -125,6 +125,7 @@ def _command(terminal: str, words: Sequence[str], environment: Mapping[str, str]
     """In the new process: `dragoman` as a shell would start it at this terminal."""
     from dragoman.cli import root
 
+    end_with_parent()
     os.setsid()
     opened = os.open(terminal, os.O_RDWR)  # the first that a leader of a session opens is its own
     for number in (0, 1, 2):

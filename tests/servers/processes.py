@@ -10,6 +10,7 @@ import os
 import runpy
 import signal
 import sys
+import threading
 import urllib.request
 from collections.abc import Mapping, Sequence
 from multiprocessing import forkserver
@@ -52,8 +53,21 @@ def prepare() -> None:
     forkserver.ensure_running()
 
 
+def end_with_parent() -> None:
+    """In a new process: whatever kills the tests, nothing of them stays."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def watch() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=watch, name="parent", daemon=True).start()
+
+
 def _run(words: Sequence[str], environment: Mapping[str, str]) -> None:
     """In the new process: the program as if it had been started by itself."""
+    end_with_parent()
     os.environ.clear()
     os.environ.update(environment)
     sys.path.insert(0, str(Path(words[0]).parent))
