@@ -116,11 +116,13 @@ class ServerProcess:
                 await self._exits_within(_GRACE_OF_INSTALLS if may_install else _GRACE_AFTER_TERM)
         finally:
             self._signal_group(signal.SIGKILL)
-            for pid in await _marked(self._mark):
-                with suppress(ProcessLookupError, PermissionError):
-                    os.kill(pid, signal.SIGKILL)
-            await self._exits_within(2.0)
-            self._release()
+            try:
+                for pid in await _marked(self._mark):
+                    with suppress(ProcessLookupError, PermissionError):
+                        os.kill(pid, signal.SIGKILL)
+                await self._exits_within(2.0)
+            finally:  # also when whoever closes it is cancelled twice
+                self._release()
 
     def _signal_group(self, number: signal.Signals) -> None:
         # The group outlives its leader while a grandchild is in it; an empty group is no error.
