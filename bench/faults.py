@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 TESTS = Path(__file__).parents[1] / "tests"
 sys.path += [str(TESTS / "robustness"), str(TESTS)]
@@ -46,7 +47,7 @@ async def measure(wanted: int, seconds: float, state: Path | None) -> lab.Report
     return _report(tally, wanted, time.monotonic() - started)
 
 
-async def _stage_one(tally: Tally, faults: int, number: int) -> None:
+async def _stage_one(tally: Any, faults: int, number: int) -> None:
     # Directly under /tmp: a Unix socket's path is short.
     with tempfile.TemporaryDirectory(prefix="dragoman-faults-", ignore_cleanup_errors=True) as folder:
         path = Path(folder)
@@ -60,7 +61,7 @@ async def _stage_one(tally: Tally, faults: int, number: int) -> None:
                 postgres.cleanup()
 
 
-def _report(tally: Tally, wanted: int, seconds: float) -> lab.Report:
+def _report(tally: Any, wanted: int, seconds: float) -> lab.Report:
     report = lab.Report("faults")
     report.table("Faults", ["fault", "times"], sorted(tally.faults.items()))
     report.table("Runs that were accepted", ["how they ended", "runs"], sorted(tally.runs.items()))

@@ -22,9 +22,10 @@ from tattler import KEPT, Tattler, open_tattler
 
 from dragoman.api.credentials import NewCredential
 from dragoman.api.requests import NewConnector
-from dragoman.connector import SplitConfiguration
+from dragoman.connector import Configuration, SplitConfiguration
 from dragoman.errors import DragomanError
 from dragoman.settings import Settings
+from dragoman.telemetry.redaction import Redactor
 from dragoman.vault import Key, KeyFile, KeyRing
 from patience import patient
 from servers.hubs import open_hub, quick, until
@@ -109,12 +110,12 @@ async def test_each_canary_is_found_where_nothing_hides_it(
 
     flock = Flock(*names)
     assert await echoed(tmp_path / "masked") == set()
-    monkeypatch.setattr("dragoman.telemetry.redaction.Redactor.clean_message", lambda _, message: message)
+    monkeypatch.setattr("dragoman.telemetry.redaction.Redactor.clean_message", _uncleaned)
     assert await echoed(tmp_path / "echoing") == set(names)
     monkeypatch.undo()
     monkeypatch.setattr(
         "dragoman.hub.connector_input.split_secrets",
-        lambda configuration, marked: SplitConfiguration(configuration, {}),
+        _unsplit,
     )
     assert await echoed(tmp_path / "open") >= {"header", "in_address", "in_argument", "in_variable"}
 
@@ -442,3 +443,11 @@ async def test_no_canary_is_in_a_span_an_error_or_a_representation(
     shown["spans"] = " ".join(span.to_json() for span in spans).encode()
     assert flock.found_in(" ".join(tattler.seen).encode()) >= {"bearer", "personal"}
     assert flock.leaks(shown) == []
+
+
+def _uncleaned(_: Redactor, message: Any) -> Any:
+    return message
+
+
+def _unsplit(configuration: Configuration, marked: frozenset[str] = frozenset()) -> SplitConfiguration:
+    return SplitConfiguration(configuration, {})

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from coding import Pauses, as_caller, journal_of, open_workshop
-from hostile import SNIPPETS
+from hostile_snippets import SNIPPETS
 
 from dragoman import Caller
 from dragoman.hub.code import Code
