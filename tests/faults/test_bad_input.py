@@ -40,7 +40,6 @@ async def test_a_bad_slug_is_refused_with_one_that_would_do(tmp_path: Path, slug
         {"url": "ftp://example.org/mcp"},
         {"url": "not a url"},
         {"url": "http://"},
-        {"url": "http://user:hunter2@127.0.0.1:9/mcp"},
         {"command": "uvx", "transport": "http"},
         {"url": "http://127.0.0.1:9/mcp", "transport": "stdio"},
         {"url": "http://127.0.0.1:9/mcp", "env": {"A": "b"}},

@@ -26,6 +26,11 @@ class Tenant:
     common: str
     ids: dict[str, list[str]] = field(default_factory=lambda: defaultdict[str, list[str]](list))
 
+    @property
+    def token(self) -> str:
+        """What the upstream knows them by. Not the mark: what is brought is taken out of results."""
+        return self.private[::-1]
+
     def may_see(self, mark: str) -> bool:
         return mark in (self.private, self.common)
 
@@ -75,7 +80,7 @@ class Town:
 
     async def furnish(self, tenant: Tenant) -> None:
         """A connector of their own under the name that all use, a thread, a question, a kept result."""
-        facts = {"description": tenant.private, "bearer": tenant.private, "url": self.upstream.url}
+        facts = {"description": tenant.private, "bearer": tenant.token, "url": self.upstream.url}
         own = await self.ask(tenant, "POST", "/api/connectors", {"name": "own", **facts})
         if own.status == 201:
             tenant.ids["connector"].append(own.value["id"])
@@ -85,7 +90,7 @@ class Town:
             shared = await self.ask(tenant, "POST", "/api/connectors", team)
             if shared.status == 201:
                 tenant.ids["connector"].append(shared.value["id"])
-        await self.ask(tenant, "PUT", "/api/credentials/team", {"values": {"auth": tenant.private}})
+        await self.ask(tenant, "PUT", "/api/credentials/team", {"values": {"auth": tenant.token}})
         thread = await self.ask(tenant, "POST", "/api/threads", {"title": tenant.private})
         if thread.status == 201:
             tenant.ids["thread"].append(thread.value["id"])

@@ -1,4 +1,4 @@
-"""An MCP server that tells each caller their own token: in its list, its results, its errors.
+"""An MCP server that tells each caller their own mark: in its list, its results, its errors.
 
 Streamable HTTP of the 2026 era, in the test's own loop. Remembers every header that reached it.
 """
@@ -23,7 +23,8 @@ class Upstream:
 
     async def post(self, request: web.Request) -> web.Response:
         self.headers.append(dict(request.headers))
-        token = request.headers.get("Authorization", "").removeprefix("Bearer ")
+        # A token is the caller's mark backwards; what is told is the mark.
+        token = request.headers.get("Authorization", "").removeprefix("Bearer ")[::-1]
         message = await request.json()
         if "id" not in message:
             return web.Response(status=202)

@@ -101,7 +101,7 @@ class Visits:
             {"name": "x", "workspace": pick(ids("workspace")), "role": "admin"},
             # All of the workspace see what an admin writes on a shared connector.
             {"description": visitor.common if visitor.role == "admin" else visitor.private, "connect": False},
-            {"values": {"auth": visitor.private}},
+            {"values": {"auth": visitor.token}},
             {"enabled": True, "cost": 0.01, "approval": "default"},
             {"code": "await own.whoami()", "thread": thread},
             {"limits": {"calls_per_hour": 100_000}},
