@@ -36,7 +36,7 @@ from dragoman.api import (
     tools,
     usage,
 )
-from dragoman.api.calls import EVENTS, make_call, read_call
+from dragoman.api.calls import make_call, read_call, wants_events
 from dragoman.api.events import STOPPING, event_stream
 from dragoman.api.problems import HUB, add_problems
 from dragoman.api.requests import CallRequest, request_body
@@ -129,7 +129,9 @@ def _operations() -> FastAPI:
 
 
 def _wants_events(scope: Scope) -> bool:
-    return any(name == b"accept" and EVENTS.encode() in value for name, value in scope["headers"])
+    return any(
+        name == b"accept" and wants_events(value.decode("latin-1")) for name, value in scope["headers"]
+    )
 
 
 async def _refuse(scope: Scope, receive: Receive, send: Send) -> None:

@@ -31,6 +31,11 @@ _MOST_TOOLS = 1000
 EVENTS = "text/event-stream"
 
 
+def wants_events(accept: str) -> bool:
+    """Whether a request takes nothing but events: who takes JSON as well gets JSON."""
+    return EVENTS in accept and "json" not in accept
+
+
 @dataclass(frozen=True, slots=True)
 class RequestedToolCall:
     """One call as its request has it, for the hub of who asks."""

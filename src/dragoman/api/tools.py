@@ -6,7 +6,7 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
-from dragoman.api.calls import EVENTS, read_call
+from dragoman.api.calls import EVENTS, read_call, wants_events
 from dragoman.api.events import event_stream
 from dragoman.api.requests import PROBLEMS, TheHub, ToolCallRequest, request_body
 from dragoman.api.shapes import OutputShape, ToolDetailShape, ToolsShape, tool_detail, tool_view
@@ -51,7 +51,7 @@ async def call_named_tool(name: str, request: Request, hub: TheHub) -> Response:
     answered at `/api/questions/{id}`), and last `call.finished` with the output. Who leaves cancels the call.
     """
     called = read_call(hub, await request.body() or b"{}", name)
-    if EVENTS in request.headers.get("accept", ""):
+    if wants_events(request.headers.get("accept", "")):
         return event_stream(request, *called.stream())
     return Response(await called.make(), media_type=JSON)
 
