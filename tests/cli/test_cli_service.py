@@ -104,7 +104,7 @@ def test_a_killed_service_leaves_nothing_in_the_way(dragoman: Command, home: Pat
 
 def test_a_command_waits_for_a_service_that_is_just_starting(dragoman: Command, home: Path) -> None:
     """Else it would write to the store behind the back of a service that has read it already."""
-    home.mkdir(mode=0o700)
+    home.mkdir(mode=0o700, exist_ok=True)
     with dragoman_process("serve", "--port", "0", "--json") as process:
         wait_until((home / "server.lock").exists, within=60)
         added = dragoman("connectors", "add", "raw", *raw())

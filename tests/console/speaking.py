@@ -9,6 +9,7 @@ from pydantic_ai.messages import ModelMessage, ModelRequest, ToolReturnPart, Use
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls, FunctionModel
 
 from dragoman import Hub
+from dragoman.agents.fences import unfenced
 
 
 @dataclass
@@ -40,7 +41,7 @@ class Speaker:
         prompt = prompts[-1] if prompts else ""  # one that was stopped is there still
         prompt = prompt.removeprefix("@helper ")
         if returned:
-            yield f"It brought: {returned[0].content}"
+            yield f"It brought: {unfenced(str(returned[0].content))}"
         elif prompt.startswith("word"):
             while (word := await self.words.get()) is not None:
                 yield word
