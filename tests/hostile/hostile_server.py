@@ -204,7 +204,7 @@ class LateAnswers(Server):
         message = {"jsonrpc": "2.0", "id": request_id, "result": result(text)}
 
         async def late() -> Body:
-            await asyncio.sleep(3.0)
+            await asyncio.sleep(3.0 * float(os.environ.get("TEST_PATIENCE") or 1))  # as deadlines scale
             yield event(message) * 1000
 
         return 200, _STREAM, late()
