@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from doors import LEGACY, META, open_door, subscribed
 
+from doors import LEGACY, META, open_door, subscribed
 from dragoman.mcp_endpoint.sessions import EndpointSessions
 from dragoman.scope import Caller
 from patience import deadline

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from doors import Door, open_door
 
+from doors import Door, open_door
 from dragoman import Caller
 from servers.hubs import quick, until
 from servers.processes import journal, stdio

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from doors import META, TOKEN, open_door
 from mcp import Client, StdioServerParameters
 
+from doors import META, TOKEN, open_door
 from patience import deadline, patient
 from servers.hubs import open_hub
 from servers.processes import stdio

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from doors import TOKEN, Door, open_door
 
 from conformance import node_tools
+from doors import TOKEN, Door, open_door
 from dragoman.tool import Annotations
 from patience import deadline
 from servers.processes import stdio
