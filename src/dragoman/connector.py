@@ -24,7 +24,7 @@ from dragoman.secret_recognition import (
     names_in,
     unmasked,
 )
-from dragoman.setting import Setting
+from dragoman.setting import Setting, settings_of
 
 Kind = Literal["mcp", "openapi", "native"]
 Transport = Literal["stdio", "sse", "http"]
@@ -755,6 +755,10 @@ class Configuration(_Frozen):
 
     def _texts(self) -> tuple[str, ...]:
         return (*self.args, *(getattr(self, name) or "" for name in _ADDRESSES))
+
+    def leads_elsewhere(self, other: "Configuration") -> bool:
+        """Whether another program or host may get the secrets there than here."""
+        return any(one.setting.leads and one.of(self) != one.of(other) for one in settings_of(Configuration))
 
     @classmethod
     def checked(cls, facts: Mapping[str, Any]) -> "Configuration":

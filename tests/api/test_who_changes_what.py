@@ -16,6 +16,7 @@ from dragoman.hub import permissions
 from dragoman.hub.permissions import CHANGEABLE, may_change
 from dragoman.scope import LOCAL_CALLER
 from dragoman.setting import settings_of
+from patience import until
 from servers.hubs import quick
 from servers.processes import stdio
 
@@ -111,6 +112,9 @@ class Town:
     async def ask(self, who: Whose, method: str, path: str, body: Any = None) -> int:
         reply = await self.live.ask(method, path, body, Authorization=f"Bearer {self.keys[who]}")
         return reply.status
+
+    async def state_is(self, tool: str, state: str) -> bool:
+        return (await self.live.ask("GET", f"/api/tools/{tool}")).value["state"] == state
 
 
 @asynccontextmanager
@@ -299,3 +303,27 @@ async def test_tools_of_what_the_operator_gave_can_only_be_made_stricter(tmp_pat
         assert await town.ask("operator", "POST", f"{given}/enable") == 200
         for switch in ("disable", "enable"):
             assert await town.ask("admin", "POST", f"{ours}/{switch}") == 200
+
+
+async def test_what_the_operator_gave_people_neither_remove_nor_accept_changes_of(tmp_path: Path) -> None:
+    async with open_town(tmp_path) as town:
+        for who in ("operator", "admin"):
+            new = {"name": f"{who}-raw", "shared": True, "pin": "block", "isolation": "shared"}
+            new |= {**quick(), **stdio()}
+            assert await town.ask(who, "POST", "/api/connectors", new) == 201
+            changed = await town.live.call(f"{who}-raw__change_tool", name="echo")
+            assert changed["ok"], changed
+        for who in ("operator", "admin"):
+            await until(lambda who=who: town.state_is(f"{who}-raw__echo", "changed"))
+        accept = "/api/tools/operator-raw__echo/accept"
+        assert await town.ask("member", "POST", accept) == 403
+        assert await town.ask("admin", "POST", accept) == 403
+        assert await town.state_is("operator-raw__echo", "changed")
+        assert await town.ask("operator", "POST", accept) == 200
+        assert await town.ask("admin", "POST", "/api/tools/admin-raw__echo/accept") == 200
+        for who in ("member", "admin"):
+            assert await town.ask(who, "DELETE", "/api/connectors/operator-raw") == 403
+        assert await town.ask("member", "DELETE", "/api/connectors/admin-raw") == 403
+        assert await town.ask("admin", "DELETE", "/api/connectors/admin-raw") == 204
+        assert await town.ask("member", "DELETE", "/api/connectors/member-far") == 204
+        assert await town.ask("operator", "DELETE", "/api/connectors/operator-raw") == 204

@@ -164,7 +164,13 @@ class MemoryConnectors(Aggregate):
         self._tables.connectors[connector.id] = connector
         self._keep(secrets)
 
-    async def update(self, connector: Connector, secrets: Sequence[SealedSecret] | None = None) -> None:
+    async def update(
+        self,
+        connector: Connector,
+        secrets: Sequence[SealedSecret] | None = None,
+        *,
+        forget_personal: bool = False,
+    ) -> None:
         self._check_names(connector)
         self._check_there(connector)
         self._check_sealed_for(connector, secrets or ())
@@ -172,6 +178,8 @@ class MemoryConnectors(Aggregate):
         if secrets is not None:
             drop(self._tables.secrets, lambda one: one.connector_id == connector.id and not one.user)
             self._keep(secrets)
+        if forget_personal:
+            drop(self._tables.secrets, lambda one: one.connector_id == connector.id and bool(one.user))
 
     async def remove(self, workspace: str, connector_id: str) -> None:
         known = self._tables.connectors.get(connector_id)
@@ -197,12 +205,12 @@ class MemoryConnectors(Aggregate):
         if any((one.workspace, one.user, one.connector_id) != (*holder, connector.id) for one in secrets):
             raise ValueError("a secret that was sealed for another place")
         self._check_there(connector)
+        stored = self._tables.connectors[connector.id]
+        if secrets and connector.configuration.leads_elsewhere(stored.configuration):
+            raise Conflict(f"the connector {connector.slug!r} leads somewhere else since a moment ago")
         for name in removed:
             self._tables.secrets.pop((holder[0], connector.id, holder[1], name), None)
         self._keep(secrets)
-
-    async def forget_personal(self, connector: Connector) -> None:
-        drop(self._tables.secrets, lambda one: one.connector_id == connector.id and bool(one.user))
 
     async def secret_names(self, workspace: str, user: str) -> Mapping[str, frozenset[str]]:
         names: dict[str, frozenset[str]] = {}

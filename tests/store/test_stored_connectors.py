@@ -118,6 +118,29 @@ async def test_an_update_replaces_all_shared_secrets_and_no_user_s_own(store: St
     assert await store.connectors.secrets(a_connector(), "local", "ann") == [mine]
 
 
+async def test_a_user_s_secret_is_not_kept_for_where_a_connector_leads_since(store: Store) -> None:
+    """Twenty users give theirs while the connector is pointed elsewhere: each is deleted, or refused."""
+    before = a_connector()
+    after = replace(before, configuration=Configuration(command="sh"))
+    await store.connectors.add(before, [a_secret()])
+
+    async def give(user: str) -> bool:
+        try:
+            await store.connectors.put_secrets(before, ("local", user), [a_secret(user=user)])
+        except Conflict:
+            return False
+        return True
+
+    users = [f"user-{number}" for number in range(20)]
+    update = store.connectors.update(after, [a_secret()], forget_personal=True)
+    await asyncio.gather(*map(give, users[:10]), update, *map(give, users[10:]))
+    assert not await give("late")
+    for user in (*users, "late"):
+        assert [one.user for one in await store.connectors.secrets(after, "local", user)] == [""], user
+    await store.connectors.put_secrets(after, ("local", "ann"), [a_secret(user="ann")])
+    await store.connectors.put_secrets(before, ("local", "ann"), [], ["env:TOKEN"])  # taking away, always
+
+
 async def test_an_update_of_a_connector_that_is_gone_is_not_found(store: Store) -> None:
     with pytest.raises(NotFound):
         await store.connectors.update(a_connector(), [a_secret()])

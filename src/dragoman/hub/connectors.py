@@ -210,12 +210,12 @@ class Connectors(BoundService):
         self._runtime.permissions.check_change(caller, before, after, given)
         check_program(configuration)
         is_shared = not before.owner
-        if is_shared and leads_elsewhere(
+        # What users gave for one server is not for whoever an admin puts in its place.
+        is_other = is_shared and leads_elsewhere(
             (before, await self._runtime.vault.reveal(before)), (after, secrets)
-        ):
-            # What users gave for one server is not for whoever an admin puts in its place.
-            await self._runtime.store.connectors.forget_personal(before)
-        await self._runtime.store.connectors.update(after, self._sealed(after, secrets))
+        )
+        sealed = self._sealed(after, secrets)
+        await self._runtime.store.connectors.update(after, sealed, forget_personal=is_other)
         await self._take_in(after, "connector.updated")
         await self._runtime.auditor.done(caller, "connector.updated", after.slug, details={"id": after.id})
         return after
@@ -231,6 +231,7 @@ class Connectors(BoundService):
     async def remove(self, name: str) -> None:
         """Its tools, secrets and numbers are gone at once; calls under way finish in the background."""
         connector = self._changeable(name)
+        self._runtime.permissions.check_removal(self._caller, connector)
         async with self._runtime.locks.of("connector", connector.id):
             await self._runtime.store.connectors.remove(connector.workspace, connector.id)
             self._runtime.registry.drop(connector)

@@ -297,7 +297,7 @@ class People(BoundService):
     async def _remove_connectors(self, workspace: str, owner: str | None = None) -> None:
         for connector in await self._runtime.store.connectors.list(workspace):
             if owner in (None, connector.owner):
-                holder = Caller(workspace, connector.owner, role="admin")
+                holder = Caller(workspace, connector.owner, role="operator")
                 try:
                     await Connectors(self._runtime, holder).remove(connector.id)
                 except NotFound:

@@ -66,7 +66,7 @@ def leads_elsewhere(before: Kept, after: Kept) -> bool:
     Variables, headers and arguments decide it as much when they are secret.
     """
     (was, had), (is_now, has) = before, after
-    if any(one.setting.leads and _value(one, was) != _value(one, is_now) for one in CHANGEABLE):
+    if was.configuration.leads_elsewhere(is_now.configuration):
         return True
     return _leading(had) != _leading(has)
 
@@ -146,11 +146,28 @@ class Permissions:
     def _meant(self, one: Described, value: Any) -> Any:
         return getattr(self.app, one.name) if value is None and one.setting.inherited else value
 
+    def check_removal(self, caller: Caller, connector: Connector) -> None:
+        """Removing cannot be made stricter: it is for whose tier it is, and for who gave it."""
+        if self.is_given(caller, connector) and not connector.owner:
+            raise _given_by_operator(connector, "they remove it")
+
+    def check_acceptance(self, caller: Caller, connector: Connector, tool: Tool) -> None:
+        """A pin is there so that a change is looked at by whoever answers for the connector.
+
+        A list of one's own is nobody else's to decide on.
+        """
+        if self.is_given(caller, connector) and not tool.identity:
+            raise _given_by_operator(connector, f"they accept the change of {tool.name}")
+
+    def is_given(self, caller: Caller, connector: Connector) -> bool:
+        """Whether the operator or the app's files gave it to who asks."""
+        return self.multi_user and caller.role != "operator" and connector.origin != "people"
+
     def check_tool(
         self, caller: Caller, connector: Connector, tool: Tool, settings: Mapping[str, Any]
     ) -> None:
         """Whether the caller, who runs the connector's tier, may set this of one of its tools."""
-        if not self.multi_user or caller.role == "operator" or connector.origin == "people":
+        if not self.is_given(caller, connector):
             return
         for setting, value in settings.items():
             before, is_stricter = getattr(tool, setting), _TOOL_STRICTER.get(setting)

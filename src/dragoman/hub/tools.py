@@ -143,6 +143,8 @@ class Tools(BoundService):
         caller = self._who_may_change(name)
         if not is_person(caller):
             raise Denied("only a person accepts a change of a tool", hint="use a key of your own")
+        tool = self._runtime.catalog.get(name, caller)
+        self._runtime.permissions.check_acceptance(caller, self._runtime.catalog.connector_of(tool), tool)
         tool = await self._runtime.catalog.accept(name, caller)
         return await self._noted(tool, accepted_version=tool.version)
 

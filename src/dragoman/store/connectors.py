@@ -50,7 +50,13 @@ class SqlConnectors(SqlAggregate):
             await connection.execute(insert(_rows), _row(connector))
             await self._put_secrets(connection, connector, secrets)
 
-    async def update(self, connector: Connector, secrets: Sequence[SealedSecret] | None = None) -> None:
+    async def update(
+        self,
+        connector: Connector,
+        secrets: Sequence[SealedSecret] | None = None,
+        *,
+        forget_personal: bool = False,
+    ) -> None:
         is_this = (_rows.c.workspace == connector.workspace) & (_rows.c.id == connector.id)
         async with self._database.write() as connection:
             await self._check_names(connection, connector)
@@ -64,6 +70,9 @@ class SqlConnectors(SqlAggregate):
                     )
                 )
                 await self._put_secrets(connection, connector, secrets)
+            if forget_personal:  # the row is locked by now: no user's secret comes in between
+                is_personal = (_secrets.c.connector_id == connector.id) & (_secrets.c.user != "")
+                await connection.execute(delete(_secrets).where(is_personal))
 
     async def remove(self, workspace: str, connector_id: str) -> None:
         async with self._database.write() as connection:
@@ -94,9 +103,16 @@ class SqlConnectors(SqlAggregate):
             raise ValueError("a secret that was sealed for another place")
         is_this = (_rows.c.workspace == connector.workspace) & (_rows.c.id == connector.id)
         async with self._database.write() as connection:
-            exists = select(_rows.c.id).where(is_this).with_for_update(read=True, key_share=True)
-            if await connection.scalar(exists) is None:
+            # The lock is one that a change of the connector waits for, and this for a change.
+            stored = select(_rows.c.configuration).where(is_this).with_for_update(read=True)
+            configuration = await connection.scalar(stored)
+            if configuration is None:
                 raise NotFound(f"the connector {connector.slug!r} is gone")
+            if secrets and connector.configuration.leads_elsewhere(Configuration.checked(configuration)):
+                raise Conflict(
+                    f"the connector {connector.slug!r} leads somewhere else since a moment ago",
+                    hint="look at it, and give the secret again if it is meant for that",
+                )
             if removed:
                 await connection.execute(
                     delete(_secrets).where(
@@ -109,10 +125,6 @@ class SqlConnectors(SqlAggregate):
             if secrets:
                 rows = [_secret_row(one) for one in secrets]
                 await connection.execute(self._database.upsert(_secrets), rows)
-
-    async def forget_personal(self, connector: Connector) -> None:
-        is_personal = (_secrets.c.connector_id == connector.id) & (_secrets.c.user != "")
-        await self._database.execute(delete(_secrets).where(is_personal))
 
     async def secret_names(self, workspace: str, user: str) -> Mapping[str, frozenset[str]]:
         query = select(_secrets.c.connector_id, _secrets.c.name).where(

@@ -60,8 +60,17 @@ class ConnectorStore(Protocol):
 
     async def list(self, workspace: str | None = None) -> Sequence[Connector]: ...
     async def add(self, connector: Connector, secrets: Sequence[SealedSecret]) -> None: ...
-    async def update(self, connector: Connector, secrets: Sequence[SealedSecret] | None = None) -> None:
-        """Replaces it, and all its shared secrets unless `secrets` is None. `NotFound` when it is gone."""
+    async def update(
+        self,
+        connector: Connector,
+        secrets: Sequence[SealedSecret] | None = None,
+        *,
+        forget_personal: bool = False,
+    ) -> None:
+        """Replaces it, and all its shared secrets unless `secrets` is None. `NotFound` when it is gone.
+
+        With `forget_personal` what users brought for it is deleted in the same moment.
+        """
 
     async def remove(self, workspace: str, connector_id: str) -> None:
         """With what people allowed for its tools."""
@@ -76,10 +85,10 @@ class ConnectorStore(Protocol):
         secrets: Sequence[SealedSecret],
         removed: Sequence[str] = (),
     ) -> None:
-        """Deletes the `removed` names of one holder, then puts. `NotFound` when the connector is gone."""
+        """Deletes the `removed` names of one holder, then puts. `NotFound` when the connector is gone.
 
-    async def forget_personal(self, connector: Connector) -> None:
-        """Deletes what users brought for a connector; its shared secrets stay."""
+        `Conflict` when it leads elsewhere by now than the `connector` that the secrets were given for.
+        """
 
     async def secret_names(self, workspace: str, user: str) -> Mapping[str, frozenset[str]]:
         """Of one user, by connector id."""
