@@ -12,19 +12,21 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 
 from pydantic import BaseModel, SecretStr
 
-from dragoman.agent import Agent
+from dragoman.agent import AgentProfile
 from dragoman.connector import Configuration, GivenCredentials
 from dragoman.people import ApiKey, Preferences, User, UserLimits, Workspace
-from dragoman.setting import Described, settings_of
+from dragoman.setting import Described, people_set, settings_of
 from dragoman.settings import PREFIX, Settings
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "settings.md"
 TYPES = ROOT / "src" / "dragoman" / "hub" / "connector_settings.py"
+PEOPLE_TYPES = ROOT / "src" / "dragoman" / "hub" / "people_settings.py"
 Column = tuple[str, Callable[[Described], str]]
 WHO = {
     "owner": "owner",
     "narrow": "owner; stricter: also admins, on what the operator gave",
+    "admin": "admins of the workspace",
     "operator": "operator",
 }
 HEAD = """# Settings
@@ -40,10 +42,23 @@ TYPES_HEAD = '''"""What `hub.connectors.add` and `update` take, for type checker
 Made by `scripts/settings_page.py` from `Configuration` and `GivenCredentials`; a test keeps it so.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal, TypedDict
 
 from pydantic import SecretStr
+'''
+
+
+PEOPLE_HEAD = '''"""What agents, users, keys and workspaces are made with, for type checkers and completion.
+
+Made by `scripts/settings_page.py` from their descriptions; a test keeps it so.
+"""
+
+from collections.abc import Collection
+from datetime import datetime
+from typing import Literal, TypedDict
+
+from dragoman.people import UserLimits
 '''
 
 
@@ -81,7 +96,15 @@ def table(described: Iterable[Described], names: str, *columns: Column) -> str:
 
 
 def flag_of(one: Described) -> str:
-    return "after `--`" if one.flags[0] == "--" else " ".join(f"`{flag}`" for flag in one.flags)
+    if one.path[0] == "limits":
+        return f"`--limit {one.path[-1]}=`"
+    if one.flags[0] == "--":
+        return "after `--`" if one.setting.ways else "after the name"
+    return " ".join(f"`{flag}`" for flag in one.flags)
+
+
+def who_of(owner: str) -> Column:
+    return ("who may change it", lambda one: owner if one.setting.who == "owner" else WHO[one.setting.who])
 
 
 def written() -> str:
@@ -95,23 +118,47 @@ def written() -> str:
             table(settings_of(Configuration), "setting", option, who),
             "\n## Credentials of a connector\n\nGiven beside the settings; encrypted, never shown.\n",
             table(settings_of(GivenCredentials), "field"),
-            "\n## Agents\n\n`dragoman agents create` and `update`.\n",
-            table(settings_of(Agent), "setting", option),
-            "\n## Limits\n\nOf the app (`[defaults.limits]` of a `dragoman.toml`), of a workspace, of a user"
-            " and of one's own\n(`dragoman preferences set`): the smallest counts. Nothing is no limit.\n",
-            table(settings_of(UserLimits), "limit"),
-            "\n## Workspaces\n\n`dragoman workspaces update`; limits of each user (`--limit`).\n",
-            table((one for one in settings_of(Workspace) if one.path[0] != "limits"), "setting", option),
-            "\n## Users\n\n`dragoman users add` and `update`, and limits (`--limit`).\n",
-            table((one for one in settings_of(User) if len(one.path) == 1), "setting", option),
+            "\n## Agents\n\n`dragoman agents create` and `update`; `[agents.NAME]` of a file. Description,"
+            " capabilities and connectors\nare set of workers only.\n",
+            table(people_set(AgentProfile), "setting", option, who_of("its owner; of everybody's: admins")),
+            "\n## Workspaces\n\n`dragoman workspaces update`. Of the limits of the app (`[defaults.limits]`"
+            " in `dragoman.toml`), of the\nworkspace, of a user and of one's own the smallest counts.\n",
+            table(people_set(Workspace), "setting", option, who),
+            "\n## Users\n\n`dragoman users add` and `update`.\n",
+            table(people_set(User), "setting", option, who),
             "\n## Preferences\n\nWhat a user chooses: `dragoman preferences set`.\n",
-            table((one for one in settings_of(Preferences) if one.path[0] != "limits"), "setting"),
-            "\n## API keys\n\nChosen with `dragoman keys add`. A key never has more than its user.\n",
-            table(settings_of(ApiKey), "setting", option),
+            table(people_set(Preferences), "setting", who_of("the user")),
+            "\n## API keys\n\n`dragoman keys add` and `update`. A key never has more than its user; nobody"
+            " gives it more than\nthe credential has that asks: no scope, no capability, no longer life.\n",
+            table(people_set(ApiKey), "setting", option, who_of("its user; admins")),
             "\n## The process\n\nEnvironment variables, read when a process starts.\n",
             table(settings_of(Settings), "setting", variable),
         )
     )
+
+
+def typed_noun(name: str, noun: type) -> str:
+    """A table of the settings that people give of a noun; limits come whole or by name."""
+    text = f'\n\nclass {name}(TypedDict, total=False):\n    """Of {noun.__name__}; None sets back."""\n'
+    nested = dict.fromkeys(one.path[0] for one in people_set(noun) if len(one.path) > 1)
+    for one in people_set(noun):
+        if len(one.path) == 1:
+            text += f'\n    {one.name}: {type_of(one.hint)} | None\n    """{one.setting.meaning}"""\n'
+    for field in nested:
+        text += f'\n    {field}: "UserLimits | LimitSettings | None"\n'
+    return text
+
+
+def written_people_types() -> str:
+    nouns = {
+        "LimitSettings": UserLimits,
+        "AgentSettings": AgentProfile,
+        "UserSettings": User,
+        "KeySettings": ApiKey,
+        "WorkspaceSettings": Workspace,
+        "PreferenceSettings": Preferences,
+    }
+    return PEOPLE_HEAD + "".join(typed_noun(name, noun) for name, noun in nouns.items())
 
 
 def type_of(hint: Any) -> str:
@@ -122,8 +169,12 @@ def type_of(hint: Any) -> str:
         return " | ".join(dict.fromkeys(type_of(one) for one in get_args(hint) if one is not NoneType))
     if get_origin(hint) is Literal:
         return f"Literal[{', '.join(json.dumps(one) for one in get_args(hint))}]"
+    if get_origin(hint) is frozenset:
+        return f"Collection[{type_of(get_args(hint)[0])}]"
     if get_origin(hint) in (tuple, list):
         inner = type_of(get_args(hint)[0])
+        if inner.startswith("Literal"):
+            return f"Sequence[{inner}]"
         return f"list[{inner}] | tuple[{inner}, ...]"
     if get_origin(hint) is dict:
         return f"Mapping[{', '.join(type_of(one) for one in get_args(hint))} | None]"  # None: without it
@@ -166,6 +217,7 @@ def written_types() -> str:
 
 
 if __name__ == "__main__":
-    for file, text in ((PAGE, written()), (TYPES, written_types())):
+    files = ((PAGE, written()), (TYPES, written_types()), (PEOPLE_TYPES, written_people_types()))
+    for file, text in files:
         file.write_text(text, encoding="utf-8")
         print(f"wrote {file}", file=sys.stderr)

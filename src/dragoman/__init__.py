@@ -117,6 +117,12 @@ if TYPE_CHECKING:
     from dragoman.hub.messages import Messages as Messages
     from dragoman.hub.people import Myself as Myself
     from dragoman.hub.people import People as People
+    from dragoman.hub.people_settings import AgentSettings as AgentSettings
+    from dragoman.hub.people_settings import KeySettings as KeySettings
+    from dragoman.hub.people_settings import LimitSettings as LimitSettings
+    from dragoman.hub.people_settings import PreferenceSettings as PreferenceSettings
+    from dragoman.hub.people_settings import UserSettings as UserSettings
+    from dragoman.hub.people_settings import WorkspaceSettings as WorkspaceSettings
     from dragoman.hub.preferences import PreferencesView as PreferencesView
     from dragoman.hub.preferences import UserPreferences as UserPreferences
     from dragoman.hub.rollout import Rollback as Rollback
@@ -232,6 +238,9 @@ _HOMES = {
         "dragoman.hub.imports": "Exports ImportStep Imports",
         "dragoman.hub.messages": "Messages",
         "dragoman.hub.people": "Myself People",
+        "dragoman.hub.people_settings": (
+            "AgentSettings KeySettings LimitSettings PreferenceSettings UserSettings WorkspaceSettings"
+        ),
         "dragoman.hub.preferences": "PreferencesView UserPreferences",
         "dragoman.hub.rollout": "Rollback Rollout RolloutStatus",
         "dragoman.hub.runs": "RunView Runs",

@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Annotated, Literal
 
+from pydantic import Field
+
+from dragoman.scope import Capability
 from dragoman.setting import Setting
 
 AgentKind = Literal["assistant", "worker", "connector"]
@@ -20,55 +23,82 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Agent:
-    """One agent as it is kept.
+_Text = Annotated[str, Field(max_length=20_000)]
+_ModelName = Annotated[str, Field(max_length=500)]
+_Slug = Annotated[str, Field(max_length=200)]
 
-    `owner` is empty for one of the whole workspace. `instructions` of a connector agent and of the assistant
-    are what people add to Dragoman's own. `capabilities` None: all that the user has. `connectors` None: all
-    that are active where it works; a worker has just those that it was given.
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentProfile:
+    """What people set of an agent, wherever it is written down.
+
+    `instructions` of a connector agent and of the assistant are what people add to Dragoman's own.
+    `capabilities` None: all that the user has. `connectors` None: all that are active where it works; a
+    worker has just those that it was given.
     """
 
-    id: str
-    workspace: str
-    name: str
-    kind: AgentKind
-    owner: str = ""
-    status: AgentStatus = "active"
     description: Annotated[
-        str, Setting("Its job in one sentence; others choose it by that.", "Work", "owner")
+        _Text,
+        Setting(
+            "Its job in one sentence; others choose it by that.",
+            "Work",
+            "owner",
+            when=("worker",),
+            example="Looks after the issue tracker",
+        ),
     ] = ""
     instructions: Annotated[
-        str, Setting("What it is told; a command reads - from stdin.", "Work", "owner")
+        _Text,
+        Setting(
+            "What it is told; a command reads - from stdin.",
+            "Work",
+            "owner",
+            rows=7,
+            example="What it is for, what it must never do, how it should answer.",
+        ),
     ] = ""
     model: Annotated[
-        str | None,
-        Setting('What it thinks with, such as "openai:gpt-5"; none: the default.', "Model", "owner"),
+        _ModelName | None,
+        Setting(
+            'What it thinks with, such as "openai:gpt-5"; none: the default.',
+            "Model",
+            "owner",
+            example="the default",
+        ),
     ] = None
     fallbacks: Annotated[
-        tuple[str, ...],
+        tuple[_ModelName, ...],
+        Field(max_length=10),
         Setting("Models that step in when the first fails.", "Model", "owner", flag="--fallback"),
     ] = ()
     capabilities: Annotated[
-        frozenset[str] | None,
+        Annotated[frozenset[Capability], Field(max_length=1000)] | None,
         Setting(
-            "Tools, or beginnings of their names; none: all that its user has.",
+            "Tools, or beginnings of their names; unset: all that its user has.",
             "Tools",
             "owner",
             flag="--capability",
+            when=("worker",),
+            example="all that its user has",
         ),
     ] = None
     connectors: Annotated[
-        tuple[str, ...] | None,
-        Setting("Whose tools it may use; a worker has those that it was given.", "Tools", "owner", flag="--"),
+        Annotated[tuple[_Slug, ...], Field(max_length=1000)] | None,
+        Setting(
+            "Whose tools it may use; a worker has those that it was given.",
+            "Tools",
+            "owner",
+            flag="--",
+            when=("worker",),
+        ),
     ] = None
-    connector_id: str | None = None
     exposure: Annotated[
         Exposure,
         Setting(
             "How its tools are shown to it.",
             "Tools",
             "owner",
+            label="How it meets its tools",
             words={
                 "auto": "auto: what suits the tools it has",
                 "direct": "direct: all its tools at once",
@@ -78,6 +108,19 @@ class Agent:
             },
         ),
     ] = "auto"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agent(AgentProfile):
+    """One agent as it is kept. `owner` is empty for one of the whole workspace."""
+
+    id: str
+    workspace: str
+    name: str
+    kind: AgentKind
+    owner: str = ""
+    status: AgentStatus = "active"
+    connector_id: str | None = None
     created_at: datetime = field(default_factory=_now)
     updated_at: datetime = field(default_factory=_now)
 

@@ -8,13 +8,22 @@ from datetime import UTC, datetime
 from operator import attrgetter
 from typing import Annotated, Literal
 
+from pydantic import Field
+
 from dragoman.connector import LIMITS, Policy
-from dragoman.scope import Way
+from dragoman.scope import Capability
 from dragoman.setting import Setting
 
 UserRole = Literal["member", "admin"]
 KeyScope = Literal["read", "call", "manage", "approve", "admin"]
 KEY_SCOPES: tuple[KeyScope, ...] = ("read", "call", "manage", "approve", "admin")
+KeyWay = Literal["direct", "agent", "mcp"]
+_MOST = 2**53
+_Whole = Annotated[int, Field(ge=0, le=_MOST)]
+_Money = Annotated[float, Field(ge=0, le=_MOST, allow_inf_nan=False)]
+
+
+_Capabilities = Annotated[frozenset[Capability], Field(max_length=1000)]
 
 
 def _now() -> datetime:
@@ -26,22 +35,18 @@ class UserLimits:
     """What one user may use. None is no limit. Money is in dollars."""
 
     calls_per_minute: Annotated[
-        int | None, Setting("Calls in a minute.", LIMITS, "narrow", label="calls a minute")
+        _Whole | None, Setting("Calls in a minute.", LIMITS, label="Calls a minute")
     ] = None
-    calls_per_hour: Annotated[
-        int | None, Setting("Calls in an hour.", LIMITS, "narrow", label="calls an hour")
-    ] = None
+    calls_per_hour: Annotated[_Whole | None, Setting("Calls in an hour.", LIMITS, label="Calls an hour")] = (
+        None
+    )
     tokens_per_day: Annotated[
-        int | None, Setting("Tokens of models in a day.", LIMITS, "narrow", label="tokens a day")
+        _Whole | None, Setting("Tokens of models in a day.", LIMITS, label="Tokens a day")
     ] = None
-    cost_per_day: Annotated[
-        float | None, Setting("Dollars in a day.", LIMITS, "narrow", label="dollars a day")
-    ] = None
-    max_concurrency: Annotated[
-        int | None, Setting("Calls at once.", LIMITS, "narrow", label="calls at once")
-    ] = None
+    cost_per_day: Annotated[_Money | None, Setting("Dollars in a day.", LIMITS, label="Dollars a day")] = None
+    max_concurrency: Annotated[_Whole | None, Setting("Calls at once.", LIMITS, label="Calls at once")] = None
     max_connectors_per_thread: Annotated[
-        int | None, Setting("Connectors in one thread.", LIMITS, "narrow", label="connectors in a thread")
+        _Whole | None, Setting("Connectors in one thread.", LIMITS, label="Connectors in a thread")
     ] = None
 
     def narrowed_by(self, nearer: "UserLimits") -> "UserLimits":
@@ -67,9 +72,19 @@ class Workspace:
     name: str
     approval: Annotated[
         Policy,
-        Setting("When a person must say yes, for every tool that says nothing nearer.", "Rights", "owner"),
+        Setting(
+            "When a person must say yes, for every tool that says nothing nearer.",
+            "Rights",
+            "admin",
+            label="When agents ask for approval",
+            words={
+                "never": "never ask",
+                "default": "ask where something is changed or destroyed",
+                "always": "ask before every call",
+            },
+        ),
     ] = "default"
-    limits: UserLimits = UserLimits()
+    limits: Annotated[UserLimits, Setting("Limits of each of its users.", LIMITS, "admin")] = UserLimits()
     created_at: datetime = field(default_factory=_now)
 
     bounds = _OLD_NAME
@@ -80,12 +95,13 @@ class Preferences:
     """What a user chooses: the connectors of a new thread (None: all), and limits of their own."""
 
     connectors: Annotated[
-        tuple[str, ...] | None, Setting("The connectors of a new thread; none: all.", "New threads", "owner")
+        Annotated[tuple[Annotated[str, Field(max_length=200)], ...], Field(max_length=1000)] | None,
+        Setting("The connectors of a new thread; unset: all.", "New threads", "owner"),
     ] = None
     auto_load: Annotated[
         bool, Setting("Whether a new thread starts with them, or with none.", "New threads", "owner")
     ] = True
-    limits: UserLimits = UserLimits()
+    limits: Annotated[UserLimits, Setting("Limits of one's own.", LIMITS, "owner")] = UserLimits()
 
     bounds = _OLD_NAME
 
@@ -100,20 +116,23 @@ class User:
     id: str
     workspace: str
     name: str
-    role: Annotated[UserRole, Setting("What they may manage.", "Rights", "owner")] = "member"
+    role: Annotated[UserRole, Setting("What they may manage.", "Rights", "admin")] = "member"
     capabilities: Annotated[
-        frozenset[str],
+        _Capabilities,
         Setting(
             "What they may use: mcp_integration (all), mcp_<connector> or a tool's name.",
             "Rights",
-            "owner",
+            "admin",
             flag="--capability",
         ),
     ] = frozenset({"mcp_integration"})
-    limits: UserLimits = UserLimits()
-    preferences: Preferences = Preferences()
+    limits: Annotated[UserLimits, Setting("What they may use.", LIMITS, "admin")] = UserLimits()
+    preferences: Annotated[Preferences, Setting("What they chose.", who="owner", derived=True)] = (
+        Preferences()
+    )
     is_active: Annotated[
-        bool, Setting("Whether they are let in.", "Rights", "owner", flag="--active/--inactive")
+        bool,
+        Setting("Whether they are let in.", "Rights", "admin", label="Let in", flag="--active/--inactive"),
     ] = True
     external: str | None = None
     created_at: datetime = field(default_factory=_now)
@@ -134,24 +153,61 @@ class ApiKey:
     name: str
     hash: str = field(repr=False)
     hint: str
-    scopes: Annotated[frozenset[KeyScope], Setting("What it may do.", "Rights", "owner", flag="--scope")] = (
-        frozenset({"read", "call"})
-    )
-    capabilities: Annotated[
-        frozenset[str] | None,
+    scopes: Annotated[
+        frozenset[KeyScope],
+        Field(min_length=1),
         Setting(
-            "What it may use of what its user may; none: all of it.", "Rights", "owner", flag="--capability"
+            "What it may do.",
+            "Rights",
+            "owner",
+            label="It may",
+            flag="--scope",
+            words={
+                "read": "look at everything",
+                "call": "call tools, write messages",
+                "manage": "change connectors, agents, keys",
+                "approve": "answer approvals and questions",
+                "admin": "users, workspaces, audit",
+            },
+        ),
+    ] = frozenset({"read", "call"})
+    capabilities: Annotated[
+        _Capabilities | None,
+        Setting(
+            "What it may use of what its user may; unset: all of it.",
+            "Rights",
+            "owner",
+            label="Only these capabilities",
+            flag="--capability",
+            example="all that its user has",
         ),
     ] = None
     way: Annotated[
-        Way,
+        KeyWay,
         Setting(
-            "Who acts with it; with agent and mcp it is a model, and approvals bind it.", "Rights", "owner"
+            "Who acts with it; with agent and mcp it is a model, and approvals bind it.",
+            "Rights",
+            "owner",
+            label="Used by",
+            words={
+                "direct": "a person or a program",
+                "agent": "an agent: it asks first",
+                "mcp": "an MCP client: it asks first",
+            },
         ),
     ] = "direct"
     created_at: datetime = field(default_factory=_now)
     expires_at: Annotated[
-        datetime | None, Setting("When it ends; none: it does not.", "Rights", "owner", flag="--expires")
+        datetime | None,
+        Setting(
+            "When it ends; unset: it does not.",
+            "Rights",
+            "owner",
+            label="Expires",
+            flag="--expires",
+            metavar="TIME",
+            example="does not expire",
+        ),
     ] = None
     revoked_at: datetime | None = None
     last_used_at: datetime | None = None

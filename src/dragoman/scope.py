@@ -2,12 +2,25 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Literal
+from datetime import datetime
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
 
 Way = Literal["direct", "agent", "code", "mcp"]
 Isolation = Literal["shared", "user", "thread"]
 Role = Literal["member", "admin", "operator"]
 Deferral = Literal["auto", "always", "never"]
+
+
+def _word(text: str) -> str:
+    if text.isprintable() and not text.isspace():
+        return text
+    raise ValueError("a word is of printable characters")
+
+
+Capability = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_word)]
+"""As people give it; what it admits, `Caller.may_use` says."""
 
 APP = ""  # the workspace of what the app gives to all
 LOCAL_WORKSPACE = "local"
@@ -23,6 +36,7 @@ class Caller:
     A member or admin belongs to a workspace; the operator is who runs the installation. Every set of
     capabilities in `grants` must admit a tool: the user's own, then the key's, the agent's, the call's.
     No set at all means no restriction. So whoever acts for a user can have less than the user, never more.
+    `until` is when the key ends that it came with: no key that it makes lives longer.
     """
 
     workspace: str = LOCAL_WORKSPACE
@@ -32,6 +46,7 @@ class Caller:
     way: Way = "direct"
     role: Role = "member"
     grants: tuple[frozenset[str], ...] = ()
+    until: datetime | None = None
 
     @property
     def is_admin(self) -> bool:

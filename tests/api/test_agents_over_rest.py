@@ -96,7 +96,7 @@ async def test_bad_agents_are_refused_with_a_hint(tmp_path: Path) -> None:
             ("POST", "/api/agents", {"name": "a", "model": "nothing"}, 422, "invalid_config"),
             ("POST", "/api/agents", {"name": "a", "fallbacks": ["nothing"]}, 422, "invalid_config"),
             ("POST", "/api/agents", {"name": "a", "connectors": ["nothing"]}, 404, "not_found"),
-            ("POST", "/api/agents", {"name": "a", "instructions": "x" * 20_001}, 422, "invalid_arguments"),
+            ("POST", "/api/agents", {"name": "a", "instructions": "x" * 20_001}, 422, "invalid_request"),
             ("POST", "/api/agents", {"name": "a", "modle": "x"}, 422, "invalid_request"),
             ("PATCH", "/api/agents/mailer", {"model": "nothing"}, 422, "invalid_config"),
             ("PATCH", "/api/agents/mailer", {"name": "other"}, 422, "invalid_request"),

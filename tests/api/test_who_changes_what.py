@@ -1,22 +1,29 @@
-"""Who may change which field of a connector, by REST: the operator, an admin, a member, its owner."""
+"""Who may change which setting of what, by REST: the operator, an admin, a member, its owner, a stranger.
+
+Every setting of connectors, agents, users, keys and workspaces is walked, as its description says.
+"""
 
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import pytest
-from live import Live, open_service
+from live import Live, Reply, open_service
 
+from dragoman.agent import AgentProfile
 from dragoman.connector import Configuration
 from dragoman.errors import Denied
 from dragoman.hub import permissions
-from dragoman.hub.permissions import CHANGEABLE, may_change
-from dragoman.scope import LOCAL_CALLER
-from dragoman.setting import settings_of
+from dragoman.hub.permissions import CHANGEABLE, Permissions, may_change
+from dragoman.people import ApiKey, User, Workspace
+from dragoman.scope import LOCAL_CALLER, Caller
+from dragoman.setting import Described, Setting, people_set, settings_of
 from patience import until
+from servers.every_setting import other_value, put
 from servers.hubs import quick
 from servers.processes import stdio
 
@@ -96,11 +103,17 @@ LAXER: dict[str, Any] = {
     **dict.fromkeys(("max_servers", "max_concurrency", "shared_concurrency", "calls_per_minute"), 6),
     **dict.fromkeys(_MOST, 6000),
 }
-Whose = Literal["operator", "admin", "member"]
+SCOPES = ["read", "call", "manage", "approve", "admin"]
+Whose = Literal["operator", "admin", "member", "stranger", "foreign_admin"]
+SMALL: Any = "a key that may little"
+STRANGERS: tuple[Whose, ...] = ("stranger", "foreign_admin")
 
 
 class Town:
-    """A service with an operator, an admin and a member; each has given a connector of every kind."""
+    """A service with an operator, an admin and a member; each has given a connector of every kind.
+
+    In another workspace there are a member and an admin, to whom all of it does not exist.
+    """
 
     def __init__(self, live: Live, keys: dict[str, str]) -> None:
         self.live = live
@@ -110,8 +123,10 @@ class Town:
         return await self.ask(who, "PATCH", f"/api/connectors/{slug}", {**change, "connect": False})
 
     async def ask(self, who: Whose, method: str, path: str, body: Any = None) -> int:
-        reply = await self.live.ask(method, path, body, Authorization=f"Bearer {self.keys[who]}")
-        return reply.status
+        return (await self.reply(who, method, path, body)).status
+
+    async def reply(self, who: Whose, method: str, path: str, body: Any = None) -> Reply:
+        return await self.live.ask(method, path, body, Authorization=f"Bearer {self.keys[who]}")
 
     async def state_is(self, tool: str, state: str) -> bool:
         return (await self.live.ask("GET", f"/api/tools/{tool}")).value["state"] == state
@@ -121,12 +136,14 @@ class Town:
 async def open_town(home: Path) -> AsyncGenerator[Town]:
     async with open_service(home, multi_user=True) as live:
         keys = {"operator": live.token}
-        for name in ("admin", "member"):
-            added = await live.ask("POST", "/api/users", {"name": name, "role": name})
+        abroad = (await live.ask("POST", "/api/workspaces", {"name": "abroad"})).value["id"]
+        users = {"admin": "admin", "member": "member", "stranger": "member", "foreign_admin": "admin"}
+        for name, role in users.items():
+            place = {"workspace": abroad} if name in STRANGERS else {}
+            added = await live.ask("POST", "/api/users", {"name": name, "role": role, **place})
             assert added.status == 201, added.body
-            scopes = ["read", "call", "manage", "approve", "admin"]
-            key = await live.ask("POST", "/api/keys", {"name": "k", "user": name, "scopes": scopes})
-            keys[name] = key.value["key"]
+            new = {"name": "k", "user": name, "scopes": SCOPES, **place}
+            keys[name] = (await live.ask("POST", "/api/keys", new)).value["key"]
         town = Town(live, keys)
         for who in ("operator", "admin", "member"):
             for base, facts in BASES.items():
@@ -175,6 +192,8 @@ async def test_of_what_the_operator_gave_people_change_nothing_but_make_it_stric
         for field, (base, change) in CHANGES.items():
             for who in ("admin", "member"):
                 assert await town.change(who, f"operator-{base}", change) == 403, (who, field)
+            for who in STRANGERS:
+                assert await town.change(who, f"operator-{base}", change) == 404, (who, field)
         for field in STRICTER:
             assert await town.change("admin", "operator-far", {field: LAXER[field]}) == 403, field
             assert await town.change("member", "operator-far", {field: STRICTER[field]}) == 403, field
@@ -213,6 +232,7 @@ async def test_people_change_every_field_of_what_is_their_own(tmp_path: Path, ow
             assert await town.change(owner, slug, change) == 200, field
             other = "admin" if owner == "member" else "member"
             assert await town.change(other, slug, change) == (404 if owner == "member" else 403), field
+            assert [await town.change(who, slug, change) for who in STRANGERS] == [404, 404], field
         for field in STRICTER:
             for values in (STRICTER, LAXER):
                 assert await town.change(owner, f"{owner}-far", {field: values[field]}) == 200, field
@@ -327,3 +347,137 @@ async def test_what_the_operator_gave_people_neither_remove_nor_accept_changes_o
         assert await town.ask("admin", "DELETE", "/api/connectors/admin-raw") == 204
         assert await town.ask("member", "DELETE", "/api/connectors/member-far") == 204
         assert await town.ask("operator", "DELETE", "/api/connectors/operator-raw") == 204
+
+
+@dataclass(frozen=True)
+class Thing:
+    """Something that has settings: where REST has it, who manages it, and who is told that it is there."""
+
+    name: str
+    noun: type
+    path: str
+    managers: frozenset[Whose]
+    seen_by: frozenset[Whose] = frozenset()
+
+
+async def things_of(town: Town) -> list[Thing]:
+    """An agent of each tier, a user, a key of theirs, and the workspace."""
+    makers: tuple[Whose, ...] = ("member", "admin")
+    for who in makers:
+        new = {"name": f"of-{who}", "shared": who == "admin", "model": "offline"}
+        assert await town.ask(who, "POST", "/api/agents", new) == 201
+    key = (await town.reply("member", "POST", "/api/keys", {"name": "spare"})).value["id"]
+    lead: frozenset[Whose] = frozenset({"operator", "admin"})
+    member: frozenset[Whose] = frozenset({"member"})
+    return [
+        Thing("a member's own agent", AgentProfile, "/api/agents/of-member", member),
+        Thing("everybody's agent", AgentProfile, "/api/agents/of-admin", lead, member),
+        Thing("a user", User, "/api/users/member", lead, member),
+        Thing("a user's key", ApiKey, f"/api/keys/{key}", lead | member),
+        Thing("the workspace", Workspace, "/api/workspaces/local", lead, member),
+    ]
+
+
+def _as_json(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return sorted(value) if isinstance(value, tuple | frozenset) else value
+
+
+async def test_every_setting_of_agents_users_keys_and_workspaces_is_changed_by_whom_it_says(
+    tmp_path: Path,
+) -> None:
+    """And set back by them, with the same right; others change nothing."""
+    async with open_town(tmp_path) as town:
+        walked: set[tuple[str, str]] = set()
+        for thing in await things_of(town):
+            for one in people_set(thing.noun):
+                for who in get_args(Whose):
+                    status, value = await _change(town, who, thing, one, other_value(one))
+                    allowed = {"operator": {"operator"}, "admin": {"operator", "admin"}}
+                    may = who in thing.managers & allowed.get(one.setting.who, thing.managers)
+                    where = (thing.name, one.name, who)
+                    if not may:
+                        assert status == (403 if who in thing.seen_by else 404) or status == 403, where
+                        assert (await _change(town, who, thing, one, None))[0] in (403, 404), where
+                        continue
+                    assert (status, value) == (200, _as_json(other_value(one))), where
+                    status, value = await _change(town, who, thing, one, None)
+                    # A worker without a list has no connector.
+                    default = () if one.name == "connectors" else one.default
+                    assert (status, value) == (200, _as_json(default)), where
+                walked.add((thing.noun.__name__, one.name))
+        nouns = (AgentProfile, User, ApiKey, Workspace)
+        assert walked == {(noun.__name__, one.name) for noun in nouns for one in people_set(noun)}
+
+
+async def _change(town: Town, who: Whose, thing: Thing, one: Described, value: Any) -> tuple[int, Any]:
+    body: dict[str, Any] = {}
+    put(body, one, _as_json(value))
+    reply = await town.reply(who, "PATCH", thing.path, body)
+    return reply.status, one.found_in(reply.value)
+
+
+@dataclass(frozen=True)
+class Unsaid(Workspace):
+    """With a setting of which nobody said who may change it."""
+
+    region: Annotated[str, Setting("Where it is.")] = "here"
+
+
+def test_a_setting_of_which_nobody_said_who_may_change_it_is_the_operators() -> None:
+    before = Unsaid(id="w", name="w")
+    after = replace(before, region="there")
+    rules = Permissions(multi_user=True, app=None)
+    for role in ("member", "admin"):
+        with pytest.raises(Denied, match="only the operator changes region"):
+            rules.check_settings(Caller("w", "ann", role=role), before, after)
+    rules.check_settings(Caller("w", "ann", role="operator"), before, after)
+
+
+async def test_no_key_gives_itself_or_another_more_than_it_has(tmp_path: Path) -> None:
+    soon = datetime.now(UTC).replace(microsecond=0) + timedelta(days=1)
+    late = soon + timedelta(days=30)
+    async with open_town(tmp_path) as town:
+        small = {"scopes": ["read", "manage"], "capabilities": ["mcp_time"], "expires_at": soon.isoformat()}
+        made = (await town.reply("member", "POST", "/api/keys", {"name": "small", **small})).value
+        town.keys[SMALL] = made["key"]
+        other = (await town.reply("member", "POST", "/api/keys", {"name": "other", **small})).value
+        wider: list[dict[str, Any]] = [
+            {"scopes": ["read", "call", "manage"]},
+            {"scopes": None},
+            {"capabilities": ["mcp_time", "mcp_mail"]},
+            {"capabilities": None},
+            {"expires_at": late.isoformat()},
+            {"expires_at": None},
+            {"expires_in": None},
+        ]
+        for key in (made, other):
+            path = f"/api/keys/{key['id']}"
+            for change in wider:
+                assert await town.ask(SMALL, "PATCH", path, change) == 403, change
+                assert await town.ask("stranger", "PATCH", path, change) == 404, change
+            shown = (await town.reply("member", "GET", "/api/keys")).value["keys"]
+            kept = next(one for one in shown if one["id"] == key["id"])
+            assert [kept[name] for name in ("scopes", "capabilities")] == [["manage", "read"], ["mcp_time"]]
+        path = f"/api/keys/{other['id']}"
+        for change in wider:
+            for who in ("member", "admin", "operator"):
+                assert await town.ask(who, "PATCH", path, change) == 200, (who, change)
+                assert await town.ask(who, "PATCH", path, small) == 200, (who, change)
+        for change in ({"scopes": ["read"]}, {"capabilities": ["mcp_time_now"]}, {"expires_in": 60}):
+            assert await town.ask(SMALL, "PATCH", path, change) == 200, change
+        assert await town.ask(SMALL, "PATCH", path, {"way": "mcp"}) == 200
+        assert await town.ask(SMALL, "PATCH", path, {"scopes": ["read", "manage"]}) == 403
+        assert await town.ask(SMALL, "POST", "/api/keys", {"name": "x", "scopes": ["read"]}) == 201
+        shown = (await town.reply("member", "GET", "/api/keys")).value["keys"]
+        assert (shown[0]["capabilities"], shown[0]["expires_at"]) == (["mcp_time"], _as_json(soon))
+
+
+async def test_what_was_revoked_is_changed_by_nobody(tmp_path: Path) -> None:
+    async with open_town(tmp_path) as town:
+        made = (await town.reply("member", "POST", "/api/keys", {"name": "gone"})).value
+        path = f"/api/keys/{made['id']}"
+        assert await town.ask("member", "DELETE", path) == 200
+        for who in ("member", "admin", "operator"):
+            assert await town.ask(who, "PATCH", path, {"expires_in": 60}) == 409, who

@@ -1,11 +1,13 @@
 """The page of agents in a real Chromium: make, give, stop, remove; by mouse and by keyboard."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.async_api import Page, expect
 
-from console.browsing import OpenConsole
+from console.browsing import Console, OpenConsole
+from patience import until
 from servers.samples import sample
 
 pytestmark = pytest.mark.anyio
@@ -13,6 +15,11 @@ pytestmark = pytest.mark.anyio
 
 async def agree(page: Page) -> None:
     await page.locator("#ask button[value=yes]").click()
+
+
+async def is_set(console: Console, **settings: Any) -> bool:
+    agent = await console.hub.agents.get("triager")
+    return all(getattr(agent, name) == value for name, value in settings.items())
 
 
 async def test_an_agent_from_its_making_to_its_end(open_console: OpenConsole, tmp_path: Path) -> None:
@@ -42,7 +49,6 @@ async def test_an_agent_from_its_making_to_its_end(open_console: OpenConsole, tm
         await page.get_by_role("button", name="Save").click()
         await expect(page.get_by_role("alert")).to_contain_text("nonsense")
         await page.get_by_label("Model").fill("offline")
-        await page.get_by_label("Only these capabilities").check()
         await page.get_by_label("Capabilities", exact=True).fill("mcp_email")
         await page.get_by_role("button", name="Save").click()
         await expect(page.get_by_text("Saved.")).to_be_visible()
@@ -51,6 +57,14 @@ async def test_an_agent_from_its_making_to_its_end(open_console: OpenConsole, tm
         assert agent.capabilities == {"mcp_email"}
         assert agent.connectors == ("email",)
         await console.picture(page, "agent")
+
+        await page.get_by_label("Capabilities", exact=True).fill("none")
+        await page.get_by_label("Instructions").fill("")
+        await page.get_by_role("button", name="Save").click()
+        await until(lambda: is_set(console, instructions="", capabilities=frozenset()))
+        await page.get_by_label("Capabilities", exact=True).fill("")
+        await page.get_by_role("button", name="Save").click()
+        await until(lambda: is_set(console, capabilities=None))
 
         await page.get_by_role("button", name="Stop").click()
         await expect(page.locator("#agent .chip").first).to_have_text("stopped")

@@ -1,10 +1,11 @@
-"""Every setting of a connector with a value that is not its default, made from the description itself.
+"""Every setting of every noun with a value that is not its default, made from the description itself.
 
 A setting that is added later is walked by these tests without a line here, unless only certain texts can be
 its value.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from dragoman.connector import Configuration
@@ -27,7 +28,12 @@ _CERTAIN: dict[str, Any] = {
     "client_capabilities": ("elicitation",),
     "headers": {"X-Region": "north"},
     "env": {"REGION": "north"},
+    # Of agents: models and connectors that there are.
+    "model": "offline",
+    "fallbacks": ("offline",),
+    "connectors": (),
 }
+_IN_DAYS = datetime.now(UTC).replace(microsecond=0) + timedelta(days=9)
 _PERSONAL = {"command": ("env:OWN",), "url": ("header:X-Own",), "openapi": ("header:X-Own",)}
 
 
@@ -48,14 +54,20 @@ def _belongs(one: Described, way: str) -> bool:
 def value_for(one: Described, way: str) -> Any:
     if one.name == "personal":
         return _PERSONAL[way]
+    return other_value(one)
+
+
+def other_value(one: Described) -> Any:
+    """A value that is not the default; of a list, one that is narrower than all."""
     if one.name in _CERTAIN:
         return _CERTAIN[one.name]
     guesses: Mapping[str, Callable[[], Any]] = {
         "choice": lambda: next(choice for choice in reversed(one.choices) if choice != one.default),
         "switch": lambda: not one.default,
         "whole": lambda: 5 if one.default is None else max(2, one.default // 2),
-        "number": lambda: one.default / 2 + 1.5,
-        "list": lambda: ("one", "two"),
+        "number": lambda: 2.5 if one.default is None else one.default / 2 + 1.5,
+        "list": lambda: one.choices[:1] or ("one", "two"),
+        "moment": lambda: _IN_DAYS,
         "table": lambda: {"NAME": "value"},
         "text": lambda: "a-text",
     }

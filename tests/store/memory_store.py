@@ -14,6 +14,7 @@ from dragoman.errors import Conflict, NotFound
 from dragoman.people import ApiKey, Thread, User, Workspace
 from dragoman.run import Message, Question, Run, RunEvent, RunStatus, Step
 from dragoman.scope import APP, Caller, identity_of
+from dragoman.setting import people_set
 from dragoman.store import Store
 from dragoman.store.audit_chain import link
 from dragoman.store.records import (
@@ -354,6 +355,14 @@ class MemoryPeople(Aggregate):
         if (key.workspace, key.user) not in self._tables.users:
             raise NotFound("the user is gone")
         self._tables.keys[key.id] = key
+
+    async def update_key(self, key: ApiKey) -> bool:
+        known = self._tables.keys.get(key.id)
+        if known is None or known.workspace != key.workspace or known.revoked_at is not None:
+            return False
+        settings = {one.path[0]: getattr(key, one.path[0]) for one in people_set(ApiKey)}
+        self._tables.keys[key.id] = replace(known, **settings)
+        return True
 
     async def used_keys(self, moments: Mapping[str, datetime]) -> None:
         for key, at in moments.items():

@@ -8,29 +8,18 @@ from fastapi import APIRouter
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
-from dragoman.agent import Agent, AgentKind, AgentStatus, Exposure
+from dragoman.agent import AgentKind, AgentProfile, AgentStatus
 from dragoman.api.requests import PROBLEMS, TheHub
+from dragoman.api.setting_models import request_of, shape_of
 from dragoman.hub import BoundHub
 from dragoman.hub.agents import AgentView
-from dragoman.setting import default_of
 from dragoman.web.encoding import json_response
-from dragoman.web.shape import Shape, SortedOrNone
+from dragoman.web.shape import Shape
 
 routes = APIRouter(prefix="/api/agents", tags=["agents"], responses=PROBLEMS)
 aliases = APIRouter(prefix="/agents", tags=["agents"], responses=PROBLEMS)
 
 Word = Annotated[str, Field(max_length=200)]
-Words = Annotated[list[Word], Field(max_length=1000)]
-ModelName = Annotated[
-    str | None, Field(max_length=500, description='such as "openai:gpt-5"; null: the default')
-]
-Fallbacks = Annotated[
-    list[Annotated[str, Field(max_length=500)]],
-    Field(max_length=10, description="models that step in when the first fails"),
-]
-Capabilities = Annotated[
-    Words | None, Field(description="tools, or beginnings of their names; null: all that its user has")
-]
 
 
 class AgentNumbersShape(Shape):
@@ -46,20 +35,9 @@ class AgentNumbersShape(Shape):
     last_used: datetime | None
 
 
-class AgentShape(Shape):
+class AgentShape(shape_of(AgentProfile, name=str, kind=AgentKind, status=AgentStatus, shared=bool)):
     """`connectors` null: all that are active where it works. `shared`: everybody of the workspace has it."""
 
-    name: str
-    kind: AgentKind
-    status: AgentStatus
-    shared: bool
-    description: str
-    instructions: str
-    model: str | None
-    fallbacks: list[str]
-    capabilities: SortedOrNone
-    connectors: list[str] | None
-    exposure: Exposure
     numbers: AgentNumbersShape
     notes: list[str]
     created_at: datetime
@@ -75,9 +53,10 @@ class AssignedShape(Shape):
     agent: AgentShape
 
 
-class NewAgent(BaseModel):
+class NewAgent(request_of(AgentProfile)):
+    """What is left out or null is at its default."""
+
     model_config = ConfigDict(
-        extra="forbid",
         json_schema_extra={
             "examples": [
                 {
@@ -90,37 +69,14 @@ class NewAgent(BaseModel):
     )
 
     name: str = Field(max_length=200, description="as it is mentioned: @name")
-    description: str = ""
-    instructions: str = ""
-    model: ModelName = None
-    fallbacks: Fallbacks = []
-    connectors: Words = []
-    capabilities: Capabilities = None
-    exposure: Exposure = "auto"
     shared: bool = Field(default=False, description="for the whole workspace: only its admins may")
 
 
-class AgentChanges(BaseModel):
+class AgentChanges(request_of(AgentProfile)):
     """What is left out stays as it is, null sets back to the default. The assistant and connectors' agents
     have instructions, model, fallbacks and exposure to change; a worker all of them."""
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"model": "openai:gpt-5"}]})
-
-    description: str | None = None
-    instructions: str | None = None
-    model: ModelName = None
-    fallbacks: Fallbacks | None = None
-    connectors: Words | None = None
-    capabilities: Capabilities = None
-    exposure: Exposure | None = None
-
-    def facts(self) -> dict[str, Any]:
-        """As the hub takes them: only what was given. A worker without a list has no connector."""
-        facts = {name: getattr(self, name) for name in self.model_fields_set}
-        facts |= {name: default_of(Agent, name) for name, value in facts.items() if value is None}
-        if "connectors" in facts:
-            facts["connectors"] = facts["connectors"] or []
-        return facts
+    model_config = ConfigDict(json_schema_extra={"examples": [{"model": "openai:gpt-5"}]})
 
 
 class Assignment(BaseModel):
@@ -167,17 +123,8 @@ async def list_agents(hub: TheHub) -> Response:
 @routes.post("", status_code=201, responses={201: {"model": AgentShape}})
 async def create_agent(new: NewAgent, hub: TheHub) -> Response:
     """A worker, at work at once."""
-    agent = await hub.agents.create(
-        new.name,
-        description=new.description,
-        instructions=new.instructions,
-        model=new.model,
-        fallbacks=new.fallbacks,
-        connectors=new.connectors,
-        capabilities=new.capabilities,
-        exposure=new.exposure,
-        shared=new.shared,
-    )
+    settings: Any = new.settings()
+    agent = await hub.agents.create(new.name, shared=new.shared, **settings)
     view = await hub.agents.view(agent.name)
     return json_response(agent_view(view), 201, {"Location": f"/api/agents/{quote(agent.name)}"})
 
@@ -190,7 +137,8 @@ async def get_agent(name: str, hub: TheHub) -> Response:
 @routes.patch("/{name}", responses=_ONE)
 async def update_agent(name: str, changes: AgentChanges, hub: TheHub) -> Response:
     """Effective from its next step, in the middle of a conversation too."""
-    await hub.agents.update(name, **changes.facts())
+    settings: Any = changes.settings()
+    await hub.agents.update(name, **settings)
     return await _shown(name, hub)
 
 

@@ -1,18 +1,16 @@
 """`/api/me`, `/api/workspaces`, `/api/users`, `/api/keys`. Who may do what is the hub's to say."""
 
-from datetime import timedelta
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Request
-from pydantic import BaseModel
 from starlette.responses import Response
 
 from dragoman.api import people_shapes as shapes
-from dragoman.api.people_shapes import key_view, limits_over, me_view, new_key_view, user_view, workspace_view
+from dragoman.api.people_shapes import key_view, me_view, new_key_view, user_view, workspace_view
 from dragoman.api.requests import PROBLEMS, TheHub
+from dragoman.api.setting_models import SettingsRequest
 from dragoman.identity.authenticated import ALL_SCOPES
-from dragoman.people import KeyScope, User, UserLimits, Workspace
-from dragoman.setting import default_of
+from dragoman.people import KeyScope
 from dragoman.web.encoding import json_response
 from dragoman.web.scopes import SCOPES
 
@@ -24,17 +22,14 @@ async def scopes_of(request: Request) -> frozenset[KeyScope]:
     return request.scope.get(SCOPES, ALL_SCOPES)
 
 
+def _as(request: SettingsRequest) -> Any:
+    """What the hub takes: the model is made from the same description as the hub's own types."""
+    return request.settings()
+
+
 TheScopes = Annotated[frozenset[KeyScope], Depends(scopes_of)]
 Where = Annotated[str | None, Query(min_length=1, max_length=200, description="id or name; for the operator")]
 Whose = Annotated[str | None, Query(min_length=1, max_length=200, description="id or name; for admins")]
-
-
-def _given(changes: BaseModel, noun: type, name: str) -> Any:
-    """What was given; null means the default, and None that nothing was."""
-    if name not in changes.model_fields_set:
-        return None
-    value = getattr(changes, name)
-    return default_of(noun, name) if value is None else value
 
 
 @routes.get("/me", responses={200: {"model": shapes.MeShape}})
@@ -63,13 +58,7 @@ async def get_workspace(workspace: str, hub: TheHub) -> Response:
 
 @routes.patch("/workspaces/{workspace}", responses={200: {"model": shapes.WorkspaceShape}})
 async def update_workspace(workspace: str, changes: shapes.WorkspaceChanges, hub: TheHub) -> Response:
-    before = await hub.people.get_workspace(workspace)
-    after = await hub.people.update_workspace(
-        before.id,
-        name=changes.name,
-        approval=_given(changes, Workspace, "approval"),
-        limits=limits_over(changes.limits, before.limits) if "limits" in changes.model_fields_set else None,
-    )
+    after = await hub.people.update_workspace(workspace, name=changes.name, **_as(changes))
     return json_response(workspace_view(after))
 
 
@@ -88,13 +77,7 @@ async def list_users(hub: TheHub, workspace: Where = None) -> Response:
 
 @routes.post("/users", status_code=201, responses={201: {"model": shapes.UserShape}})
 async def add_user(new: shapes.NewUser, hub: TheHub) -> Response:
-    made = await hub.people.add_user(
-        new.name,
-        role=new.role,
-        capabilities=new.capabilities,
-        limits=new.limits.over(UserLimits()),
-        workspace=new.workspace,
-    )
+    made = await hub.people.add_user(new.name, workspace=new.workspace, **_as(new))
     return json_response(user_view(made), 201, {"Location": f"/api/users/{made.id}"})
 
 
@@ -109,15 +92,7 @@ async def update_user(
 ) -> Response:
     """Effective at once: the next request of theirs is judged anew."""
     place = changes.workspace or workspace
-    before = await hub.people.get_user(user, place)
-    after = await hub.people.update_user(
-        before.id,
-        role=_given(changes, User, "role"),
-        capabilities=_given(changes, User, "capabilities"),
-        limits=limits_over(changes.limits, before.limits) if "limits" in changes.model_fields_set else None,
-        is_active=_given(changes, User, "is_active"),
-        workspace=place,
-    )
+    after = await hub.people.update_user(user, workspace=place, **_as(changes))
     return json_response(user_view(after))
 
 
@@ -139,17 +114,19 @@ async def list_keys(hub: TheHub, user: Whose = None, workspace: Where = None) ->
 async def add_key(new: shapes.NewKey, hub: TheHub, scopes: TheScopes) -> Response:
     """The answer holds the key itself, this once."""
     made, plaintext = await hub.people.add_key(
-        new.name,
-        user=new.user,
-        scopes=new.scopes,
-        capabilities=new.capabilities,
-        expires_in=None if new.expires_in is None else timedelta(seconds=new.expires_in),
-        way=new.way,
-        within=scopes,
-        workspace=new.workspace,
+        new.name, user=new.user, within=scopes, workspace=new.workspace, **_as(new)
     )
     headers = {"Location": f"/api/keys/{made.id}", "Cache-Control": "no-store"}
     return json_response(new_key_view(made, plaintext), 201, headers)
+
+
+@routes.patch("/keys/{key}", responses={200: {"model": shapes.KeyShape}})
+async def update_key(
+    key: str, changes: shapes.KeyChanges, hub: TheHub, scopes: TheScopes, workspace: Where = None
+) -> Response:
+    """Effective at once. Nobody gives a key more than the credential has that asks."""
+    after = await hub.people.update_key(key, within=scopes, workspace=workspace, **_as(changes))
+    return json_response(key_view(after))
 
 
 @routes.delete("/keys/{key}", responses={200: {"model": shapes.KeyShape}})

@@ -1,6 +1,6 @@
 """`/api/threads` and `/api/preferences`: what is active in a conversation, and what a user prefers."""
 
-from dataclasses import fields, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -8,15 +8,15 @@ from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
-from dragoman.api.people_shapes import LIMITS_OR_BOUNDS, OldName
+from dragoman.api.people_shapes import OldName
 from dragoman.api.requests import PROBLEMS, TheHub
+from dragoman.api.setting_models import request_of
 from dragoman.api.shapes import ToolShape, tool_view
 from dragoman.hub import BoundHub
 from dragoman.hub.preferences import PreferencesView
 from dragoman.hub.thread_tools import ThreadTools, Why
 from dragoman.hub.threads import ThreadView
 from dragoman.people import Preferences, UserLimits
-from dragoman.setting import default_of
 from dragoman.web.encoding import json_response
 from dragoman.web.hints import Hint
 from dragoman.web.shape import Shape
@@ -109,42 +109,9 @@ class NamedConnectors(BaseModel):
     connectors: Slugs
 
 
-class LimitChanges(BaseModel):
-    """What is left out stays as it is; null takes a limit of your own away."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-    calls_per_hour: int | None = None
-    tokens_per_day: int | None = None
-    cost_per_day: float | None = None
-    calls_per_minute: int | None = None
-    max_concurrency: int | None = None
-    max_connectors_per_thread: int | None = None
-
-
-class PreferenceChanges(BaseModel):
+class PreferenceChanges(request_of(Preferences)):
     """What is left out stays as it is, null sets back to the default. `connectors` are those of a new
     thread; null: all."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    connectors: Slugs | None = None
-    auto_load: bool | None = Field(
-        default=None, description="whether a new thread starts with them, or with none"
-    )
-    limits: LimitChanges | None = Field(default=None, validation_alias=LIMITS_OR_BOUNDS)
-
-    def facts(self) -> dict[str, Any]:
-        """As the hub takes them: only what was given."""
-        facts: dict[str, Any] = {name: getattr(self, name) for name in self.model_fields_set}
-        if "connectors" in facts and facts["connectors"] is None:
-            facts["connectors"] = "all"
-        if "auto_load" in facts and facts["auto_load"] is None:
-            facts["auto_load"] = default_of(Preferences, "auto_load")
-        if "limits" in facts:
-            nothing = {item.name: None for item in fields(UserLimits)}
-            facts["limits"] = self.limits.model_dump(exclude_unset=True) if self.limits else nothing
-        return facts
 
 
 _ONE: dict[int | str, dict[str, Any]] = {200: {"model": ThreadShape}}
@@ -215,7 +182,8 @@ async def get_preferences(hub: TheHub) -> Response:
 @routes.patch("/preferences", responses=_PREFERENCES)
 async def change_preferences(changes: PreferenceChanges, hub: TheHub) -> Response:
     """A limit of your own can be lower than what others set for you, never higher."""
-    return json_response(preferences_view(await hub.preferences.update(**changes.facts())))
+    settings: Any = changes.settings()
+    return json_response(preferences_view(await hub.preferences.update(**settings)))
 
 
 def thread_view(view: ThreadView) -> ThreadShape:

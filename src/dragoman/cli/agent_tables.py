@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 Shown = Mapping[str, Any]
+# What a card says in words of its own; every other setting that somebody chose has a line.
+_SAID = ("description", "instructions", "model", "fallbacks", "capabilities", "connectors")
 
 
 def agents_table(agents: Iterable[Shown]) -> "Table":
@@ -45,6 +47,9 @@ def works_with(agent: Shown) -> str:
 def agent_card(agent: Shown) -> "Table":
     from rich.text import Text
 
+    from dragoman.agent import AgentProfile
+    from dragoman.setting import people_set
+
     card = new_card()
     whose = "everybody's" if agent["shared"] else "yours"
     card.add_row("agent", f"[bold]{plain(agent['name'])}[/] [dim]{plain(agent['kind'])}, {whose}[/]")
@@ -56,7 +61,9 @@ def agent_card(agent: Shown) -> "Table":
         card.add_row("may use", plain(", ".join(agent["capabilities"])) or "nothing")
     fallbacks = f" [dim]then {plain(', '.join(agent['fallbacks']))}[/]" if agent["fallbacks"] else ""
     card.add_row("model", (plain(agent["model"] or "") or "[dim]the default[/]") + fallbacks)
-    card.add_row("exposure", plain(agent["exposure"]))
+    for one in people_set(AgentProfile):
+        if one.name not in _SAID and one.name in agent and one.is_chosen(one.found_in(agent)):
+            card.add_row(one.label.lower(), plain(one.text(one.found_in(agent))))
     if agent["instructions"]:
         card.add_row("is told", Text(cleaned(agent["instructions"])))
     for note in agent["notes"]:

@@ -25,9 +25,9 @@ Connectors = Annotated[list[str], typer.Argument(metavar="CONNECTOR...", help="B
 
 def _settings() -> "tuple[Described, ...]":
     from dragoman.agent import Agent
-    from dragoman.setting import settings_of
+    from dragoman.setting import people_set
 
-    return tuple(one for one in settings_of(Agent) if one.setting.meaning)
+    return people_set(Agent)
 
 
 @app.command("list")

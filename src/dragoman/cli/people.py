@@ -1,14 +1,17 @@
 """`dragoman workspaces …`, `dragoman users …`, `dragoman keys …`, `dragoman whoami`."""
 
-import re
-from typing import Annotated, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dragoman.cli.door import path_of
 from dragoman.cli.people_tables import keys_table, me_card, users_table, workspaces_table
 from dragoman.cli.session import AsJson, session
-from dragoman.cli.setting_options import Unset, without
+from dragoman.cli.setting_options import Unset, with_settings, without
+
+if TYPE_CHECKING:
+    from dragoman.setting import Described
 
 workspaces = typer.Typer(no_args_is_help=True, help="Tenants: nothing crosses their border.")
 users = typer.Typer(no_args_is_help=True, help="People and services inside a workspace.")
@@ -16,27 +19,25 @@ keys = typer.Typer(no_args_is_help=True, help="API keys: how users and programs 
 
 Workspace = Annotated[str, typer.Argument(help="Its name or id.", show_default=False)]
 User = Annotated[str, typer.Argument(help="Their name or id.", show_default=False)]
+Key = Annotated[str, typer.Argument(help="Its id, as keys list shows it.", show_default=False)]
 Where = Annotated[
     str | None, typer.Option("--workspace", "-w", help="Name or id; yours unless you run the service.")
 ]
-Role = Annotated[str | None, typer.Option(help="member or admin.")]
-Capabilities = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--capability", help="mcp_integration, mcp_<connector> or a tool's name; can be given more than once."
-    ),
-]
-Limits = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--limit",
-        "--bound",
-        metavar="NAME=NUMBER",
-        help="calls_per_hour, tokens_per_day, cost_per_day, calls_per_minute, max_concurrency or"
-        " max_connectors_per_thread; an empty number takes it away.",
-    ),
-]
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+
+
+def _settings_of(noun: str) -> "Callable[[], tuple[Described, ...]]":
+    """Of a class in `dragoman.people`, once they are needed."""
+
+    def described() -> "tuple[Described, ...]":
+        from dragoman import people
+        from dragoman.setting import people_set
+
+        return people_set(getattr(people, noun))
+
+    return described
+
+
+_OF_WORKSPACE, _OF_USER, _OF_KEY = map(_settings_of, ("Workspace", "User", "ApiKey"))
 
 
 def whoami(as_json: AsJson = False) -> None:
@@ -89,14 +90,14 @@ def show_workspace(workspace: Workspace, as_json: AsJson = False) -> None:
         screen.data(found) if as_json else screen.show(workspaces_table([found]))
 
 
-@workspaces.command("update")
+@with_settings(workspaces, "update", _OF_WORKSPACE)
 def update_workspace(
     workspace: Workspace,
     name: Annotated[str | None, typer.Option(help="A new name.")] = None,
-    approval: Annotated[str | None, typer.Option(help="never, default or always.")] = None,
-    limit: Limits = None,
     unset: Unset = None,
     as_json: AsJson = False,
+    *,
+    given: dict[str, Any],
 ) -> None:
     """Change a workspace: its approval policy, and the limits of each of its users.
 
@@ -104,7 +105,7 @@ def update_workspace(
     dragoman workspaces update acme --approval always
     dragoman workspaces update acme --limit calls_per_hour=500 --limit cost_per_day=2.5
     """
-    changes = _unset(_given(name=name, approval=approval, limits=_limits(limit)), unset, "Workspace")
+    changes = without({**_given(name=name), **given}, unset, _OF_WORKSPACE())
     with session(as_json) as (door, screen):
         after = door.ask("PATCH", path_of("workspaces", workspace), changes)
         screen.data(after) if as_json else screen.show(workspaces_table([after]))
@@ -132,14 +133,13 @@ def list_users(workspace: Where = None, as_json: AsJson = False) -> None:
         screen.data(answer) if as_json else screen.show(users_table(answer["users"]))
 
 
-@users.command("add")
+@with_settings(users, "add", _OF_USER)
 def add_user(
     name: Annotated[str, typer.Argument(help="What people call them.", show_default=False)],
-    role: Role = None,
-    capability: Capabilities = None,
-    limit: Limits = None,
     workspace: Where = None,
     as_json: AsJson = False,
+    *,
+    given: dict[str, Any],
 ) -> None:
     """Add a user. They come in with an API key: dragoman keys add.
 
@@ -147,7 +147,7 @@ def add_user(
     dragoman users add ada --role admin
     dragoman users add bot --capability mcp_email --limit calls_per_hour=100
     """
-    new = _given(name=name, role=role, capabilities=capability, limits=_limits(limit), workspace=workspace)
+    new = {**_given(name=name, workspace=workspace), **given}
     with session(as_json) as (door, screen):
         made = door.ask("POST", path_of("users"), new)
         if as_json:
@@ -165,16 +165,14 @@ def show_user(user: User, workspace: Where = None, as_json: AsJson = False) -> N
         screen.data(found) if as_json else screen.show(users_table([found]))
 
 
-@users.command("update")
+@with_settings(users, "update", _OF_USER)
 def update_user(
     user: User,
-    role: Role = None,
-    capability: Capabilities = None,
-    limit: Limits = None,
-    active: Annotated[bool | None, typer.Option("--active/--inactive", help="Let in, or keep out.")] = None,
     unset: Unset = None,
     workspace: Where = None,
     as_json: AsJson = False,
+    *,
+    given: dict[str, Any],
 ) -> None:
     """Change a user; effective at once. --capability replaces all that they had.
 
@@ -182,8 +180,7 @@ def update_user(
     dragoman users update ada --role admin
     dragoman users update bot --inactive
     """
-    given = _given(role=role, capabilities=capability, limits=_limits(limit), is_active=active)
-    changes = _unset(given, unset, "User")
+    changes = without(given, unset, _OF_USER())
     with session(as_json) as (door, screen):
         after = door.ask("PATCH", path_of("users", user), changes, workspace=workspace)
         screen.data(after) if as_json else screen.show(users_table([after]))
@@ -222,23 +219,14 @@ def list_keys(
             screen.note("there is no key yet: dragoman keys add NAME")
 
 
-@keys.command("add")
+@with_settings(keys, "add", _OF_KEY)
 def add_key(
     name: Annotated[str, typer.Argument(help="What it is for.", show_default=False)],
     user: Annotated[str | None, typer.Option(help="Whose: name or id. Yours unless you say.")] = None,
-    scope: Annotated[
-        list[str] | None,
-        typer.Option(help="read, call, manage, approve, admin; can be given more than once. [read, call]"),
-    ] = None,
-    capability: Capabilities = None,
-    expires: Annotated[
-        str | None, typer.Option(metavar="TIME", help="As 12h, 30d or 8w; never unless you say.")
-    ] = None,
-    way: Annotated[
-        str | None, typer.Option(help="direct, agent or mcp: the last two act for a model. [direct]")
-    ] = None,
     workspace: Where = None,
     as_json: AsJson = False,
+    *,
+    given: dict[str, Any],
 ) -> None:
     """Make an API key. It is printed once, alone on stdout, and never again.
 
@@ -247,15 +235,7 @@ def add_key(
     dragoman keys add cursor --way mcp --expires 30d
     export DRAGOMAN_TOKEN=$(dragoman keys add ci --user bot --scope call)
     """
-    new = _given(
-        name=name,
-        user=user,
-        scopes=scope,
-        capabilities=capability,
-        expires_in=_seconds(expires),
-        way=way,
-        workspace=workspace,
-    )
+    new = {**_given(name=name, user=user, workspace=workspace), **given}
     with session(as_json) as (door, screen):
         made = door.ask("POST", path_of("keys"), new)
         if as_json:
@@ -266,9 +246,32 @@ def add_key(
         return screen.note(f"keep it: nobody can tell it again. To end it: dragoman keys revoke {made['id']}")
 
 
+@with_settings(keys, "update", _OF_KEY)
+def update_key(
+    key: Key,
+    unset: Unset = None,
+    workspace: Where = None,
+    as_json: AsJson = False,
+    *,
+    given: dict[str, Any],
+) -> None:
+    """Change a key; effective at once. It never gets more than the one has that you use yourself.
+
+    \b
+    dragoman keys update key_1f… --scope read --expires 30d
+    dragoman keys update key_1f… --unset capabilities
+    """
+    changes = without(given, unset, _OF_KEY())
+    if not changes:
+        raise typer.BadParameter("say what to change", param_hint="--scope, --capability …")
+    with session(as_json) as (door, screen):
+        after = door.ask("PATCH", path_of("keys", key), changes, workspace=workspace)
+        screen.data(after) if as_json else screen.show(keys_table([after]))
+
+
 @keys.command("revoke")
 def revoke_key(
-    key: Annotated[str, typer.Argument(help="Its id, as keys list shows it.", show_default=False)],
+    key: Key,
     workspace: Where = None,
     as_json: AsJson = False,
 ) -> None:
@@ -280,39 +283,3 @@ def revoke_key(
 
 def _given(**facts: Any) -> dict[str, Any]:
     return {name: value for name, value in facts.items() if value is not None}
-
-
-def _unset(facts: dict[str, Any], names: list[str] | None, noun: str) -> dict[str, Any]:
-    """The facts, with null for what goes back to its default."""
-    if not names:
-        return facts
-    from dragoman import people
-    from dragoman.setting import settings_of
-
-    return without(facts, names, settings_of(getattr(people, noun)))
-
-
-def _limits(words: list[str] | None) -> dict[str, float | None] | None:
-    if words is None:
-        return None
-    limits: dict[str, float | None] = {}
-    for word in words:
-        name, sign, number = word.partition("=")
-        try:
-            value = float(number) if number else None
-        except ValueError:
-            sign = ""
-            value = None
-        if not sign or not name:
-            raise typer.BadParameter(f"{word!r} is not NAME=NUMBER", param_hint="--limit")
-        limits[name.replace("-", "_")] = int(value) if value is not None and value.is_integer() else value
-    return limits
-
-
-def _seconds(time: str | None) -> int | None:
-    if time is None:
-        return None
-    match = re.fullmatch(r"(\d{1,9})([smhdw])", time.strip().lower())
-    if match is None:
-        raise typer.BadParameter("give it as 30m, 12h, 30d or 8w", param_hint="--expires")
-    return int(match[1]) * _UNITS[match[2]]

@@ -71,9 +71,12 @@ def _complete(
     options = {
         parameter.name: (one, parameter)
         for one in described
-        if one.flags[0] != "--"
+        if one.flags[0] != "--" and one.path[0] != "limits"
         for parameter in _parameters(one)
     }
+    limits = [one for one in described if one.path[0] == "limits"]
+    if limits:
+        options["limits"] = (limits[0], _limits_option(limits))
 
     def called(**values: Any) -> None:
         said = [(one, name, values.pop(name)) for name, (one, _) in options.items()]
@@ -101,6 +104,8 @@ def _parameters(one: "Described") -> list[inspect.Parameter]:
     help, metavar = setting.meaning, setting.metavar or None
     if one.choices:
         help = f"{help.removesuffix('.')} ({', '.join(one.choices)})."
+    if one.kind == "moment":
+        help += " As 12h, 30d or 8w from now, or a date."
     if one.kind == "table":
         secret = flag.replace("--", "--secret-")
         return [
@@ -108,6 +113,20 @@ def _parameters(one: "Described") -> list[inspect.Parameter]:
             _option(f"secret_{one.key}", list[str], secret, "The same, encrypted.", one, "K=V"),
         ]
     return [_option(one.key, _TYPES.get(one.kind, str), "/".join(one.flags), help, one, metavar)]
+
+
+def _limits_option(limits: "list[Described]") -> inspect.Parameter:
+    names = ", ".join(one.path[-1] for one in limits)
+    option = typer.Option(
+        "--limit",
+        "--bound",
+        help=f"{names}; an empty number takes it away.",
+        metavar="NAME=NUMBER",
+        show_default=False,
+        rich_help_panel=limits[0].setting.group,
+    )
+    annotation = Annotated[list[str] | None, option]
+    return inspect.Parameter("limits", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
 
 
 def _option(
@@ -121,16 +140,23 @@ def _option(
 
 
 def _put(facts: dict[str, Any], one: "Described", name: str, value: Any) -> None:
+    if name == "limits":
+        facts["limits"] = _limits(value)
+        return
     if one.setting.secret and name.endswith("_env"):
         value = _from_environment(value)
+    if one.kind == "moment":
+        value = _moment(one.flags[0], value)
     if one.kind == "table":
         prefix = "header" if one.key == "headers" else one.key
         value = pairs(one.flags[0] if name == one.key else one.flags[0].replace("--", "--secret-"), value)
         if name != one.key:
             facts["secret"] = [*facts.get("secret", ()), *(f"{prefix}:{word}" for word in value)]
         value = {**facts.get(one.key, {}), **value}
-    if isinstance(value, list | tuple) and not value:
-        return
+    if one.kind == "list":
+        if not value:
+            return
+        value = one.read_words(value)
     holder = facts
     for part in one.path[:-1]:
         holder = holder.setdefault(part, {})
@@ -155,6 +181,27 @@ def without(
             holder = holder.setdefault(part, {})
         holder[path[-1]] = None
     return facts
+
+
+def _moment(option: str, text: str) -> str:
+    from dragoman.errors import InvalidArguments
+    from dragoman.setting import read_moment
+
+    try:
+        return read_moment(text).isoformat()
+    except InvalidArguments as error:
+        raise typer.BadParameter(f"{error.message}; {error.command_hint}", param_hint=option) from None
+
+
+def _limits(words: list[str]) -> dict[str, float | None]:
+    limits: dict[str, float | None] = {}
+    for name, number in pairs("--limit", words).items():
+        try:
+            value = float(number) if number else None
+        except ValueError:
+            raise typer.BadParameter(f"{name}={number} is not NAME=NUMBER", param_hint="--limit") from None
+        limits[name.replace("-", "_")] = int(value) if value is not None and value.is_integer() else value
+    return limits
 
 
 def pairs(option: str, words: list[str]) -> dict[str, str]:

@@ -10,17 +10,19 @@ from starlette.routing import Route
 
 from dragoman.agent import Agent
 from dragoman.console.pages import hub_of, is_part, pages_of
-from dragoman.console.submitted_form import SubmittedForm, filled
+from dragoman.console.setting_forms import FormField, noun_changes, noun_fields
+from dragoman.console.submitted_form import filled
 from dragoman.errors import InvalidArguments
 from dragoman.hub import BoundHub
 from dragoman.hub.rollout import RolloutStatus
 from dragoman.scope import APP, Caller
-from dragoman.setting import settings_of
+from dragoman.setting import people_set
 
 _LAST_RUNS = 8
 # Names that lead elsewhere are reached with the sign by which agents are mentioned.
 _TAKEN = frozenset({"new", "assign-action-server", "remove-action-server"})
-EXPOSURES = next(one for one in settings_of(Agent) if one.name == "exposure").setting.words
+# Connectors are given and taken one by one.
+_SETTINGS = tuple(one for one in people_set(Agent) if one.name != "connectors")
 
 
 async def show_all(request: Request) -> Response:
@@ -37,22 +39,18 @@ async def show_form(request: Request) -> Response:
         request,
         "agents/new.html",
         title="New agent",
-        models=await _models(hub),
+        fields=await _fields(hub, None),
         connectors=await _connectors(hub),
-        exposures=EXPOSURES,
     )
 
 
 async def create(request: Request) -> Response:
     hub, form = hub_of(request), await filled(request)
-    facts = _settings(form)
     agent = await hub.agents.create(
         form.text("name"),
-        **facts,
-        description=form.text("description"),
-        capabilities=_capabilities(form),
-        connectors=form.chosen("connector"),
+        connectors=tuple(form.chosen("connector")),
         shared=bool(form.text("shared")),
+        **noun_changes(form.texts(), _SETTINGS, None),
     )
     return _go(address_of(agent))
 
@@ -67,10 +65,7 @@ async def show(request: Request) -> Response:
 async def save(request: Request) -> Response:
     hub, form = hub_of(request), await filled(request)
     agent = await hub.agents.get(_name(request))
-    facts = _settings(form)
-    if agent.kind == "worker":
-        facts |= {"description": form.text("description"), "capabilities": _capabilities(form)}
-    await hub.agents.update(agent.name, **facts)
+    await hub.agents.update(agent.name, **noun_changes(form.texts(), _SETTINGS, agent))
     return await _shown(request, agent.name, "Saved. It holds from the agent's next step.")
 
 
@@ -138,9 +133,8 @@ async def _one(request: Request, name: str) -> dict[str, Any]:
         "view": view,
         "address": address_of(agent),
         "connectors": await _connectors(hub),
-        "models": await _models(hub),
+        "fields": await _fields(hub, agent),
         "default_model": (await hub.models.choose()).name,
-        "exposures": EXPOSURES,
         "is_of_files": _is_of_files(agent),
         "is_fixed": is_fixed(agent, hub.caller),
         "runs": await hub.runs.list(agent=agent.name, roots_only=False, limit=_LAST_RUNS),
@@ -152,24 +146,13 @@ async def _connectors(hub: BoundHub) -> Sequence[str]:
     return [view.connector.slug for view in views if view.connector.kind != "native"]
 
 
-async def _models(hub: BoundHub) -> Sequence[str]:
-    """Those that can be used here; another may be typed, and is looked at before it is kept."""
+async def _fields(hub: BoundHub, agent: Agent | None) -> list[FormField]:
+    """Models that can be used here are suggested; another may be typed, and is checked before it is kept."""
     survey = await hub.models.list()
-    return list(dict.fromkeys(found.model for found in survey if found.model and found.is_usable))
-
-
-def _settings(form: SubmittedForm) -> dict[str, Any]:
-    """What every kind of agent has."""
-    return {
-        "instructions": form.text("instructions"),
-        "model": form.text("model") or None,
-        "fallbacks": form.words("fallbacks"),
-        "exposure": form.text("exposure") or "auto",
-    }
-
-
-def _capabilities(form: SubmittedForm) -> list[str] | None:
-    return form.words("capabilities") if form.text("reach") == "some" else None
+    models = dict.fromkeys(found.model for found in survey if found.model and found.is_usable)
+    kind = "worker" if agent is None else agent.kind
+    described = [one for one in _SETTINGS if kind in (one.setting.when or (kind,))]
+    return noun_fields(described, agent, model=models, fallbacks=models)
 
 
 def is_fixed(agent: Agent, caller: Caller) -> bool:

@@ -1,7 +1,8 @@
 """`/keys`: ways in for programs. A key is shown once, where it is made. Admins see the users too."""
 
-from datetime import UTC, datetime, timedelta
-from typing import Any, cast
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
 from urllib.parse import urlencode
 
 from starlette.requests import Request
@@ -9,24 +10,13 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from dragoman.console.pages import find_session, hub_of, pages_of
+from dragoman.console.setting_forms import FormField, noun_changes, noun_fields
 from dragoman.console.submitted_form import filled
-from dragoman.errors import InvalidArguments
-from dragoman.people import KEY_SCOPES, ApiKey, KeyScope
-from dragoman.scope import Way
+from dragoman.errors import NotFound
+from dragoman.people import ApiKey, KeyScope
+from dragoman.setting import people_set
 
-WAYS = {
-    "direct": "a person or a program",
-    "agent": "an agent: it asks first",
-    "mcp": "an MCP client: it asks first",
-}
-SCOPES = {
-    "read": "look at everything",
-    "call": "call tools, write messages",
-    "manage": "change connectors, agents, keys",
-    "approve": "answer approvals and questions",
-    "admin": "users, workspaces, audit",
-}
-LIVES = {"": "does not expire", "1": "one day", "30": "30 days", "90": "90 days", "365": "one year"}
+_SETTINGS = people_set(ApiKey)
 
 
 async def show_all(request: Request) -> Response:
@@ -36,20 +26,34 @@ async def show_all(request: Request) -> Response:
 async def add(request: Request) -> Response:
     form, session = await filled(request), find_session(request)
     assert session is not None
-    way = form.text("way") or "direct"
-    if way not in WAYS:
-        raise InvalidArguments(f"{way[:40]!r} is no way to come in", hint="choose one of the list")
     made, key = await hub_of(request).people.add_key(
         form.text("name"),
         user=form.text("user") or None,
-        scopes=form.chosen("scope"),
-        capabilities=form.words("capabilities") or None,
-        expires_in=_life(form.text("life")),
-        way=cast("Way", way),
         within=session.admission.scopes,
         workspace=place_of(request),
+        **noun_changes(form.texts(), _SETTINGS, None),
     )
     return await listed(request, made=made, key=key)
+
+
+async def show(request: Request) -> Response:
+    key = await _key(request)
+    fields, at = _fields(request, key), at_of(request)
+    return pages_of(request).page(request, "keys/key.html", title=key.name, key=key, fields=fields, at=at)
+
+
+async def save(request: Request) -> Response:
+    form, session = await filled(request), find_session(request)
+    assert session is not None
+    key = await hub_of(request).people.update_key(
+        request.path_params["key"],
+        within=session.admission.scopes,
+        workspace=place_of(request),
+        **noun_changes(form.texts(), _SETTINGS, await _key(request)),
+    )
+    fields, at = _fields(request, key), at_of(request)
+    told = "Kept. It holds from the next request on."
+    return pages_of(request).part(request, "keys/key_settings.html", key=key, fields=fields, at=at, told=told)
 
 
 async def revoke(request: Request) -> Response:
@@ -58,6 +62,27 @@ async def revoke(request: Request) -> Response:
 
 
 # Parts
+
+
+async def _key(request: Request) -> ApiKey:
+    wanted = request.path_params["key"]
+    for key in await hub_of(request).people.keys(workspace=place_of(request)):
+        if key.id == wanted:
+            return key
+    raise NotFound(f"there is no key {wanted[:80]!r}", hint="dragoman keys list shows yours")
+
+
+def _fields(request: Request, key: ApiKey | None) -> list[FormField]:
+    """Nobody is shown what they cannot give: a scope that the session has not, unless the key has it."""
+    session = find_session(request)
+    assert session is not None
+    shown = session.admission.scopes | (frozenset[KeyScope]() if key is None else key.scopes)
+    return [
+        replace(field, options=tuple(one for one in field.options if one[0] in shown))
+        if field.name == "scopes"
+        else field
+        for field in noun_fields(_SETTINGS, key)
+    ]
 
 
 async def listed(request: Request, **facts: Any) -> Response:
@@ -92,18 +117,9 @@ async def _facts(request: Request) -> dict[str, Any]:
         "is_own": place in (None, hub.caller.workspace),
         "at": at_of(request),
         "names": {user.id: user.name for user in users},
-        "scopes": {one: SCOPES[one] for one in _known(session.admission.scopes)},
-        "ways": WAYS
-        if hub.caller.way == "direct"
-        else {hub.caller.way: WAYS.get(hub.caller.way, hub.caller.way)},
-        "lives": LIVES,
+        "fields": _fields(request, None),
         "state_of": state_of,
     }
-
-
-def _known(scopes: frozenset[KeyScope]) -> list[KeyScope]:
-    """Nobody gives what they do not have."""
-    return [scope for scope in KEY_SCOPES if scope in scopes]
 
 
 def state_of(key: ApiKey) -> str:
@@ -112,14 +128,10 @@ def state_of(key: ApiKey) -> str:
     return "expired" if key.expires_at and key.expires_at <= datetime.now(UTC) else "active"
 
 
-def _life(days: str) -> timedelta | None:
-    if days not in LIVES:
-        raise InvalidArguments("this is no time that a key can live", hint="choose one of the list")
-    return timedelta(days=int(days)) if days else None
-
-
 routes = [
     Route("/keys", show_all),
     Route("/keys", add, methods=["POST"]),
+    Route("/keys/{key}/settings", show),
+    Route("/keys/{key}/settings", save, methods=["POST"]),
     Route("/keys/{key}/revoke", revoke, methods=["POST"]),
 ]

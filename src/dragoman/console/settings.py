@@ -1,26 +1,25 @@
 """`/settings`: what holds here, tier by tier: the installation, the workspace, and what a user chooses."""
 
 from collections.abc import Mapping
-from typing import Any, get_args
+from dataclasses import asdict
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from dragoman.connector import Policy
-from dragoman.console.limits import WORDS, limits_in, read_limits
 from dragoman.console.pages import find_session, hub_of, pages_of
 from dragoman.console.session_rights import check_scope
+from dragoman.console.setting_forms import noun_changes, noun_fields
 from dragoman.console.submitted_form import filled
-from dragoman.errors import InvalidArguments, NotFound
+from dragoman.errors import NotFound
+from dragoman.people import Preferences, Workspace
+from dragoman.setting import people_set
 
 TABS = {"mine": "Mine", "workspace": "Workspace", "installation": "Installation"}
-_POLICIES: tuple[Policy, ...] = get_args(Policy)
-POLICY_WORDS = {
-    "never": "never ask",
-    "default": "ask where something is changed or destroyed",
-    "always": "ask before every call",
-}
+_LIMITS = tuple(one for one in people_set(Preferences) if one.path[0] == "limits")
+_WORKSPACE = people_set(Workspace)
+WORDS = {one.path[-1]: one.label.lower() for one in _LIMITS}
 DISCOVERY_WORDS = {
     "off": "No registry is asked at all.",
     "manual": "People may search the registry of MCP servers; agents may not.",
@@ -41,10 +40,11 @@ async def show(request: Request) -> Response:
 
 async def save_mine(request: Request) -> Response:
     form = await filled(request)
-    await hub_of(request).preferences.update(
-        connectors="all" if form.text("which") != "some" else form.chosen("connector"),
+    hub = hub_of(request)
+    await hub.preferences.update(
+        connectors=None if form.text("which") != "some" else list(form.chosen("connector")),
         auto_load=bool(form.text("auto_load")),
-        limits=read_limits(form),
+        **noun_changes(form.texts(), _LIMITS, (await hub.preferences.get()).preferences),
     )
     facts = await _mine(request)
     return pages_of(request).part(
@@ -63,11 +63,9 @@ async def show_usage(request: Request) -> Response:
 
 async def save_workspace(request: Request) -> Response:
     form, hub = await filled(request), hub_of(request)
-    approval = form.text("approval")
-    if approval not in _POLICIES:
-        raise InvalidArguments(f"there is no policy {approval[:40]!r}", hint="choose one of the list")
+    before = await hub.people.get_workspace(hub.caller.workspace)
     await hub.people.update_workspace(
-        hub.caller.workspace, approval=approval, limits=limits_in(form), name=form.text("name") or None
+        before.id, name=form.text("name") or None, **noun_changes(form.texts(), _WORKSPACE, before)
     )
     return await _workspace_part(request, "Kept. It holds for everybody from the next call on.")
 
@@ -104,8 +102,10 @@ def _leads(request: Request) -> bool:
 async def _mine(request: Request) -> dict[str, Any]:
     hub = hub_of(request)
     views = await hub.connectors.list()
+    view = await hub.preferences.get()
     return {
-        "view": await hub.preferences.get(),
+        "view": view,
+        "fields": noun_fields(_LIMITS, view.preferences, asdict(view.above)),
         "usage": await hub.usage.show(),
         "connectors": [view.connector.slug for view in views if view.connector.kind != "native"],
         "users": await hub.people.users() if _leads(request) and hub.settings.multi_user else (),
@@ -119,11 +119,11 @@ async def _mine(request: Request) -> dict[str, Any]:
 async def _workspace(request: Request) -> dict[str, Any]:
     hub = hub_of(request)
     runs_all = hub.caller.role == "operator" and hub.settings.multi_user
+    workspace = await hub.people.get_workspace(hub.caller.workspace)
     return {
-        "workspace": await hub.people.get_workspace(hub.caller.workspace),
+        "workspace": workspace,
+        "fields": noun_fields(_WORKSPACE, workspace),
         "workspaces": await hub.people.workspaces() if runs_all else (),
-        "policies": {policy: POLICY_WORDS[policy] for policy in _POLICIES},
-        "words": WORDS,
         "is_operator": hub.caller.role == "operator",
     }
 

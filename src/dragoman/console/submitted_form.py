@@ -25,6 +25,10 @@ class SubmittedForm:
         """Of boxes that share a name, those that are ticked."""
         return [value for value in self.data.getlist(name) if isinstance(value, str) and value]
 
+    def texts(self) -> dict[str, str]:
+        """All texts by name, as `setting_forms` reads them: what was ticked is one text."""
+        return {name: " ".join(self.chosen(name)) for name in self.data}
+
     def draft(self) -> dict[str, str]:
         """All texts by name, as `schema_forms` reads them."""
         return {name: value for name, value in self.data.items() if isinstance(value, str)}

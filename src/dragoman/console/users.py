@@ -1,17 +1,21 @@
 """`/keys/users`: who may come in, with what, and how much. For admins of a workspace."""
 
-from typing import Any, cast
+from dataclasses import asdict
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from dragoman.console.keys import at_of, listed, place_of
-from dragoman.console.limits import WORDS, limits_in
 from dragoman.console.pages import hub_of, pages_of
 from dragoman.console.session_rights import check_scope
+from dragoman.console.setting_forms import noun_changes, noun_fields
 from dragoman.console.submitted_form import filled
-from dragoman.people import User, UserRole
+from dragoman.people import User
+from dragoman.setting import people_set
+
+_SETTINGS = people_set(User)
 
 
 async def show(request: Request) -> Response:
@@ -23,37 +27,30 @@ async def show(request: Request) -> Response:
 async def add(request: Request) -> Response:
     form = await filled(request)
     user = await hub_of(request).people.add_user(
-        form.text("name"), role=cast("UserRole", form.text("role")), workspace=place_of(request)
+        form.text("name"),
+        workspace=place_of(request),
+        **noun_changes(form.texts(), _SETTINGS, None),
     )
     return await listed(request, told=f"{user.name} is a user now. Make them a key to sign in with.")
 
 
 async def change(request: Request) -> Response:
     """From the list: role, and whether they come in at all."""
-    form = await filled(request)
-    role, active = form.text("role"), form.text("active")
-    user = await hub_of(request).people.update_user(
-        request.path_params["user"],
-        role=cast("UserRole", role) if role else None,
-        is_active=active == "yes" if active else None,
-        workspace=place_of(request),
-    )
+    user = await _changed(request)
     return await listed(request, told=f"{user.name} is {user.role if user.is_active else 'shut out'} now.")
 
 
 async def save(request: Request) -> Response:
     """From the user's own page: what they reach, and how much of it."""
-    form = await filled(request)
-    user = await hub_of(request).people.update_user(
-        request.path_params["user"],
-        capabilities=form.words("capabilities"),
-        limits=limits_in(form),
-        workspace=place_of(request),
-    )
-    facts = await _facts(request, user)
+    facts = await _facts(request, await _changed(request))
     return pages_of(request).part(
         request, "keys/limits.html", told="Kept. It holds from the next call on.", **facts
     )
+
+
+async def _changed(request: Request) -> User:
+    changes = noun_changes((await filled(request)).texts(), _SETTINGS, user := await _user(request))
+    return await hub_of(request).people.update_user(user.id, workspace=place_of(request), **changes)
 
 
 async def remove(request: Request) -> Response:
@@ -67,7 +64,8 @@ async def _user(request: Request) -> User:
 
 async def _facts(request: Request, user: User) -> dict[str, Any]:
     workspace = await hub_of(request).people.get_workspace(user.workspace)
-    return {"user": user, "workspace": workspace, "words": WORDS, "at": at_of(request)}
+    fields = noun_fields(_SETTINGS, user, asdict(workspace.limits))
+    return {"user": user, "workspace": workspace, "fields": fields, "at": at_of(request)}
 
 
 routes = [

@@ -8,15 +8,18 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from dragoman.agent import AgentProfile
 from dragoman.connector import Configuration, Connector, GivenCredentials
 from dragoman.errors import DragomanError, InvalidConfig
 from dragoman.formats.import_plan import FoundAgent, FoundConnector, ImportPlan, ImportProblem, named
 from dragoman.formats.parsing import pairs, table, text_of, truth, words
 from dragoman.formats.variables import BaseFolders, Variables
 from dragoman.names import did_you_mean
-from dragoman.setting import settings_of
+from dragoman.setting import changed, people_set, settings_of
 
 VERSION = 1
+# Older exports have it with every agent, for whom it never meant anything.
+_OF_CONNECTORS = "auto_discover"
 _BESIDE = ("description", "aliases", "enabled", "secrets")
 _FIELDS = sorted({*Configuration.model_fields, *GivenCredentials.model_fields} - {"secrets"})
 # Placeholders of editors are translated wherever a server is reached or signed in to.
@@ -34,6 +37,7 @@ def read_dragoman_file(document: Mapping[str, Any], places: BaseFolders) -> Impo
     connectors: list[FoundConnector] = []
     agents: list[FoundAgent] = []
     problems: list[ImportProblem] = []
+    warnings: list[str] = []
     for name, entry in table(document.get("connectors")).items():
         try:
             connectors.append(_read_connector(name, table(entry), Variables(places)))
@@ -42,33 +46,31 @@ def read_dragoman_file(document: Mapping[str, Any], places: BaseFolders) -> Impo
     for name, entry in table(document.get("agents")).items():
         try:
             agents.append(read_kept_agent(name, table(entry)))
+            if table(entry).get(_OF_CONNECTORS) is False:
+                warnings.append(f"agents.{name[:200]}: {_OF_CONNECTORS} is a setting of connectors")
         except DragomanError as error:
             problems.append(ImportProblem(entry=name[:200], reason=error.message))
     return ImportPlan(
-        format="dragoman", connectors=tuple(connectors), agents=tuple(agents), problems=tuple(problems)
+        format="dragoman",
+        connectors=tuple(connectors),
+        agents=tuple(agents),
+        problems=tuple(problems),
+        warnings=tuple(warnings),
     )
 
 
 def read_kept_agent(name: str, entry: Mapping[str, Any]) -> FoundAgent:
-    return FoundAgent(
-        name=name,
-        description=text_of(entry.get("description"), "description") or "",
-        instructions=text_of(entry.get("instructions"), "instructions") or "",
-        model=text_of(entry.get("model"), "model"),
-        connectors=words(entry.get("connectors"), "connectors"),
-        auto_discover=entry.get("auto_discover") is not False,
-    )
+    settings = {field: value for field, value in entry.items() if field != _OF_CONNECTORS}
+    return changed(FoundAgent(name=name), {"connectors": [], **settings})
 
 
 def written_agent(agent: FoundAgent) -> dict[str, Any]:
-    written: dict[str, Any] = {
-        "description": agent.description,
-        "instructions": agent.instructions,
-        "model": agent.model,
-        "connectors": list(agent.connectors),
-        "auto_discover": agent.auto_discover,
+    """What differs from the default; a file that leaves a list of connectors out means none."""
+    return {
+        one.name: one.words_of(value) if one.kind == "list" and value else value
+        for one in people_set(AgentProfile)
+        if one.is_chosen(value := one.of(agent))
     }
-    return {name: value for name, value in written.items() if value not in ("", None)}
 
 
 def write_dragoman_file(

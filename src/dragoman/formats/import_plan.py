@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from dragoman.agent import AgentProfile
 from dragoman.errors import InvalidConfig
 from dragoman.names import slug_from
 
@@ -42,14 +43,13 @@ class FoundConnector:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FoundAgent:
-    """An agent as a file describes it, kept for the agents to come. `connectors` are names as written."""
+class FoundAgent(AgentProfile):
+    """An agent as a file describes it. `connectors` are names as written.
+
+    `auto_discover` is what a file of `agent_configs` says of the servers that are described inside it.
+    """
 
     name: str
-    description: str = ""
-    instructions: str = ""
-    model: str | None = None
-    connectors: tuple[str, ...] = ()
     auto_discover: bool = True
 
 

@@ -3,17 +3,15 @@
 import re
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
 
 from dragoman.agent import ASSISTANT, Agent
-from dragoman.agents.exposure import checked_exposure
 from dragoman.errors import Denied, InvalidArguments, InvalidName
 from dragoman.hub.connector_agents import other_name
 from dragoman.scope import APP, Caller
+from dragoman.setting import people_set
 
 RESERVED = frozenset({ASSISTANT, "person", "system", "dragoman", "all", "everyone", "here", "channel", "me"})
 _NAME = re.compile(r"[^\W\d_](?:[\w .-]{0,38}\w)?")
-_LONGEST = 20_000
 
 
 def key(name: str) -> str:
@@ -33,39 +31,20 @@ def checked_name(name: str) -> str:
     return name
 
 
-def checked_text(what: str, text: str) -> str:
-    if len(text) <= _LONGEST:
-        return text
-    raise InvalidArguments(f"{what} may have at most {_LONGEST:,} characters", hint="make it shorter")
-
-
-def checked_changes(agent: Agent, changes: dict[str, Any]) -> dict[str, Any]:
-    """As an agent holds them. `InvalidArguments` for what nobody changes of this one."""
-    allowed = {"instructions", "model", "fallbacks", "exposure", "status"}
-    if is_of_files(agent):
-        allowed = {"status"}
-    elif agent.kind == "worker":
-        allowed |= {"description", "connectors", "capabilities"}
-    if unknown := changes.keys() - allowed:
+def check_changes(agent: Agent, changes: Iterable[str]) -> None:
+    """`InvalidArguments` for what nobody changes of this agent."""
+    allowed = [
+        one.path[0]
+        for one in people_set(Agent)
+        if not is_of_files(agent) and agent.kind in (one.setting.when or (agent.kind,))
+    ]
+    if unknown := {*changes} - {*allowed}:
         raise InvalidArguments(
             f"{', '.join(sorted(unknown))} of {agent.name!r} cannot be changed",
-            hint=f"there are: {', '.join(sorted(allowed - {'status'}))}"
-            if len(allowed) > 1
+            hint=f"there are: {', '.join(sorted(allowed))}"
+            if allowed
             else "change its file in the app's folder",
         )
-    checked = dict(changes)
-    for text in ("description", "instructions"):
-        if text in checked:
-            checked[text] = checked_text(text, checked[text] or "")
-    if "fallbacks" in checked:
-        checked["fallbacks"] = tuple(checked["fallbacks"] or ())
-    if checked.get("capabilities") is not None:
-        checked["capabilities"] = frozenset(checked["capabilities"])
-    if "exposure" in checked:
-        checked["exposure"] = checked_exposure(checked["exposure"])
-    if "model" in checked:
-        checked["model"] = checked["model"] or None
-    return checked
 
 
 def changeable(agent: Agent, caller: Caller) -> Agent:

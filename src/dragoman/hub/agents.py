@@ -4,14 +4,13 @@ Effective at once, in the middle of a conversation too: an agent is put together
 tools for every step. Knows no model and no run.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from secrets import token_hex
-from typing import Any
+from typing import Any, Unpack
 
-from dragoman.agent import ASSISTANT, Agent, AgentNumbers, Exposure
-from dragoman.agents.exposure import checked_exposure
+from dragoman.agent import ASSISTANT, Agent, AgentNumbers, AgentProfile, AgentStatus
 from dragoman.errors import Conflict, Denied, InvalidArguments, NotFound
 from dragoman.formats import FoundAgent
 from dragoman.hub.agent_rules import (
@@ -19,17 +18,18 @@ from dragoman.hub.agent_rules import (
     as_chosen,
     assistant_of,
     changeable,
-    checked_changes,
+    check_changes,
     checked_name,
-    checked_text,
     is_of_files,
     key,
 )
 from dragoman.hub.bound import BoundService
 from dragoman.hub.connector_agents import agent_of, other_name
 from dragoman.hub.connector_registry import ConnectorRegistry
+from dragoman.hub.people_settings import AgentSettings
 from dragoman.names import did_you_mean, slug_from
 from dragoman.scope import APP, Caller
+from dragoman.setting import changed, people_set
 
 FROM_FILES = "agt_file_"
 _MOST = 500
@@ -108,19 +108,7 @@ class Agents(BoundService):
 
     # Changing
 
-    async def create(
-        self,
-        name: str,
-        *,
-        description: str = "",
-        instructions: str = "",
-        model: str | None = None,
-        fallbacks: Sequence[str] = (),
-        connectors: Sequence[str] = (),
-        capabilities: Iterable[str] | None = None,
-        exposure: Exposure = "auto",
-        shared: bool = False,
-    ) -> Agent:
+    async def create(self, name: str, *, shared: bool = False, **settings: Unpack[AgentSettings]) -> Agent:
         """A new agent of the caller; it answers when it is mentioned."""
         caller = self._caller
         if shared and not caller.is_admin:
@@ -131,53 +119,63 @@ class Agents(BoundService):
             raise Conflict(f"there is an agent {name!r} already", hint="choose another name")
         if len(known) > _MOST:
             raise Conflict(f"there are {_MOST} agents already", hint="remove one that nobody needs")
-        agent = Agent(
+        bare = Agent(
             id=f"agt_{token_hex(8)}",
             workspace=caller.workspace,
             owner="" if shared else caller.user,
             name=name,
             kind="worker",
-            description=checked_text("description", description),
-            instructions=checked_text("instructions", instructions),
-            model=model or None,
-            fallbacks=tuple(fallbacks),
-            connectors=self._slugs(connectors),
-            capabilities=None if capabilities is None else frozenset(capabilities),
-            exposure=checked_exposure(exposure),
+            connectors=(),
         )
-        await self._runtime.models.verify(agent.model, agent.fallbacks)
+        agent = await self._changed(bare, settings)
         await self._put(agent, "agent.created")
         return agent
 
-    async def update(self, name: str, **changes: Any) -> Agent:
-        """Sets what is given: instructions, model, fallbacks, exposure.
+    async def update(self, name: str, **settings: Unpack[AgentSettings]) -> Agent:
+        """Changes what is given and keeps the rest; None sets back to the default.
 
-        Of a worker also description, connectors and capabilities.
+        The assistant and connectors' agents have no description, connectors and capabilities to change.
         """
         before = changeable(await self.get(name), self._caller)
-        checked = checked_changes(before, changes)
-        if checked.get("connectors") is not None:
-            checked["connectors"] = self._slugs(checked["connectors"], before.connectors or ())
-        if checked.keys() & {"model", "fallbacks"}:
-            model = checked.get("model", before.model)
-            await self._runtime.models.verify(model, checked.get("fallbacks", before.fallbacks))
+        check_changes(before, settings)
+        return await self._keep(before, await self._changed(before, settings), sorted(settings))
+
+    async def _keep(self, before: Agent, after: Agent, what: Sequence[str]) -> Agent:
         if before.kind == "connector":
-            after = await self._change_of_connector(before, checked)
-            await self._done(after, "agent.updated", sorted(changes))
+            changes = {name: getattr(after, name) for name in what}
+            after = await self._change_of_connector(before, changes)
+            await self._done(after, "agent.updated", what)
             return after
-        after = replace(before, **checked, updated_at=datetime.now(UTC))
-        await self._put(after, "agent.updated", sorted(changes))
+        after = replace(after, updated_at=datetime.now(UTC))
+        await self._put(after, "agent.updated", what)
         return after
+
+    async def _changed(self, before: Agent, settings: Mapping[str, Any]) -> Agent:
+        """With these settings, once it is known that there are such connectors and models."""
+        given = {name: value or None if name == "model" else value for name, value in settings.items()}
+        after = changed(before, given)
+        self._runtime.permissions.check_settings(self._caller, before, after)
+        if "connectors" in given:
+            # A worker without a list has no connector.
+            slugs = self._slugs(after.connectors or (), before.connectors or ())
+            after = replace(after, connectors=slugs)
+        if given.keys() & {"model", "fallbacks"}:
+            await self._runtime.models.verify(after.model, after.fallbacks)
+        return after
+
+    async def _set_status(self, name: str, status: AgentStatus) -> Agent:
+        before = changeable(await self.get(name), self._caller)
+        return await self._keep(before, replace(before, status=status), ["status"])
 
     async def start(self, name: str) -> Agent:
         """From now on it answers when it is mentioned."""
-        return await self.update(name, status="active")
+        return await self._set_status(name, "active")
 
     async def stop(self, name: str) -> Agent:
         """It keeps all it has and takes no new message; what it works on now it finishes."""
         if key(name) == ASSISTANT:
             raise InvalidArguments("the assistant cannot be stopped", hint="stop a worker instead")
-        return await self.update(name, status="stopped")
+        return await self._set_status(name, "stopped")
 
     async def remove(self, name: str) -> None:
         """Stops it and takes it away; its runs stay."""
@@ -205,14 +203,12 @@ class Agents(BoundService):
         chosen = dict.fromkeys((*(agent.connectors or ()), *slugs))
         return await self.update(name, connectors=tuple(chosen))
 
-    async def describe(self, name: str, **facts: Any) -> Agent:
+    async def describe(self, name: str, settings: Mapping[str, Any]) -> Agent:
         """As a file says: a connector or a model that is not there yet is kept, and used once it is."""
         before = changeable(await self.get(name), self._caller)
-        for text in ("description", "instructions"):
-            facts[text] = checked_text(text, facts[text])
-        after = replace(before, **facts, updated_at=datetime.now(UTC))
-        await self._put(after, "agent.updated", sorted(facts))
-        return after
+        after = changed(before, settings)
+        self._runtime.permissions.check_settings(self._caller, before, after)
+        return await self._keep(before, after, sorted(settings))
 
     async def unassign(self, name: str, *connectors: str) -> Agent:
         """It has these connectors no more."""
@@ -304,16 +300,19 @@ def agents_of_files(agents: Iterable[FoundAgent], registry: ConnectorRegistry, o
             workspace=APP,
             name=found.name,
             kind="worker",
-            description=found.description,
-            instructions=found.instructions,
-            model=found.model,
-            connectors=slugs_of(found, registry, owner),
+            **settings_in(found, registry, owner),
         )
         for found in agents
     ]
 
 
+def settings_in(found: FoundAgent, registry: ConnectorRegistry, caller: Caller) -> dict[str, Any]:
+    """What a file says of an agent, with its connectors by slug."""
+    facts = {one.path[0]: getattr(found, one.path[0]) for one in people_set(AgentProfile)}
+    return {**facts, "connectors": slugs_of(found, registry, caller)}
+
+
 def slugs_of(found: FoundAgent, registry: ConnectorRegistry, caller: Caller) -> tuple[str, ...]:
     """A connector that is not there yet is kept under the slug that it would have."""
-    known = [(name, registry.find(name, caller)) for name in found.connectors]
+    known = [(name, registry.find(name, caller)) for name in found.connectors or ()]
     return tuple(dict.fromkeys(one.slug if one else slug_from(name) for name, one in known))

@@ -1,28 +1,40 @@
-"""API keys as people handle them: list, add, revoke. The key itself is told once and never kept."""
+"""API keys as people handle them: list, add, change, revoke. The key itself is told once and never kept."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from secrets import token_hex
+from typing import Any
 
 from dragoman.calls.audit import Auditor
-from dragoman.errors import Denied, InvalidArguments, LimitReached, NotFound
-from dragoman.hub.user_rights import check_admin, checked_name, checked_scopes, checked_way, key_capabilities
+from dragoman.errors import Conflict, Denied, LimitReached, NotFound
+from dragoman.hub.bound import Locks
+from dragoman.hub.permissions import Permissions
+from dragoman.hub.user_rights import check_admin, checked_name, granted
 from dragoman.identity.authenticator import Authenticator
 from dragoman.identity.keys import HINT_LENGTH, hash_of, make_key
 from dragoman.people import ApiKey, KeyScope, User
-from dragoman.scope import Caller, Way
+from dragoman.scope import Caller
+from dragoman.setting import changed
 from dragoman.store import Store
 
-LONGEST_LIFE = timedelta(days=3660)
 MOST_KEYS = 1000
 
 
 class ApiKeys:
     """For `People`, which knows where a user is found."""
 
-    def __init__(self, store: Store, authenticator: Authenticator, auditor: Auditor) -> None:
+    def __init__(
+        self,
+        store: Store,
+        authenticator: Authenticator,
+        auditor: Auditor,
+        permissions: Permissions,
+        locks: Locks,
+    ) -> None:
         self._rows = store.people
+        self._permissions = permissions
+        self._locks = locks
         self._authenticator = authenticator
         self._auditor = auditor
 
@@ -41,34 +53,25 @@ class ApiKeys:
         user: User,
         *,
         name: str,
-        scopes: Collection[str],
-        capabilities: Collection[str] | None,
-        expires_in: timedelta | None,
-        way: Way,
+        settings: Mapping[str, Any],
         within: frozenset[KeyScope],
     ) -> tuple[ApiKey, str]:
-        is_own = (user.workspace, user.id) == (caller.workspace, caller.user)
-        if not is_own:
+        if not _is_own(user, caller):
             check_admin(caller)
         if not user.is_active:
             raise Denied(
                 f"{user.name!r} is not active", hint="dragoman users update NAME --active lets them in again"
             )
-        asking = user if is_own else await self._rows.find_user(caller.workspace, caller.user)
-        own = frozenset[str]() if asking is None else asking.capabilities
         plaintext = make_key()
-        key = ApiKey(
+        bare = ApiKey(
             id=f"key_{token_hex(8)}",
             workspace=user.workspace,
             user=user.id,
             name=checked_name(name),
             hash=hash_of(plaintext),
             hint=plaintext[:HINT_LENGTH],
-            way=checked_way(way, caller),
-            scopes=checked_scopes(scopes, user, way, within),
-            capabilities=key_capabilities(capabilities, caller, own),
-            expires_at=_end(expires_in),
         )
+        key = await self._granted(caller, user, bare, changed(bare, settings), None, within)
         await self._check_number(user)
         await self._rows.put_key(key)
         details = {"user": user.id, "name": key.name, "scopes": sorted(key.scopes), "way": key.way}
@@ -77,12 +80,55 @@ class ApiKeys:
         )
         return key, plaintext
 
+    async def update(
+        self,
+        caller: Caller,
+        workspace: str,
+        key_id: str,
+        settings: Mapping[str, Any],
+        within: frozenset[KeyScope],
+    ) -> ApiKey:
+        """Effective as revoking is. What was revoked stays as it was."""
+        async with self._locks.of("key", key_id):
+            before = await self._get(caller, workspace, key_id)
+            user = await self._rows.find_user(workspace, before.user)
+            if before.revoked_at is not None or user is None:
+                raise Conflict(f"the key {before.name!r} was revoked", hint="dragoman keys add NAME")
+            after = await self._granted(caller, user, before, changed(before, settings), before, within)
+            if after == before:
+                return before
+            if not await self._rows.update_key(after):
+                raise Conflict(f"the key {before.name!r} was revoked", hint="dragoman keys add NAME")
+            self._authenticator.forget(workspace, after.user)
+        details = {"user": after.user, "changed": sorted(settings)}
+        await self._auditor.done(
+            replace(caller, workspace=workspace), "key.updated", after.id, details=details
+        )
+        return after
+
+    async def _granted(
+        self,
+        caller: Caller,
+        user: User,
+        bare: ApiKey,
+        wanted: ApiKey,
+        before: ApiKey | None,
+        within: frozenset[KeyScope],
+    ) -> ApiKey:
+        self._permissions.check_settings(caller, bare, wanted)
+        asking = user if _is_own(user, caller) else await self._rows.find_user(caller.workspace, caller.user)
+        own = frozenset[str]() if asking is None else asking.capabilities
+        return granted(wanted, before, user, caller, own, within)
+
+    async def _get(self, caller: Caller, workspace: str, key_id: str) -> ApiKey:
+        keys = await self._rows.keys(workspace, None if caller.is_admin else caller.user)
+        if key := next((one for one in keys if one.id == key_id), None):
+            return key
+        raise NotFound(f"there is no key {key_id[:80]!r}", hint="dragoman keys list shows yours")
+
     async def revoke(self, caller: Caller, workspace: str, key_id: str) -> ApiKey:
         """Effective at once here, and within two seconds in other processes. Revoking twice is no fault."""
-        keys = await self._rows.keys(workspace, None if caller.is_admin else caller.user)
-        key = next((one for one in keys if one.id == key_id), None)
-        if key is None:
-            raise NotFound(f"there is no key {key_id[:80]!r}", hint="dragoman keys list shows yours")
+        key = await self._get(caller, workspace, key_id)
         if key.revoked_at is None:
             key = replace(key, revoked_at=datetime.now(UTC))
             await self._rows.put_key(key)
@@ -106,12 +152,5 @@ class ApiKeys:
             )
 
 
-def _end(expires_in: timedelta | None) -> datetime | None:
-    if expires_in is None:
-        return None
-    if not timedelta() < expires_in <= LONGEST_LIFE:
-        raise InvalidArguments(
-            f"a key lives for more than nothing and at most {LONGEST_LIFE.days:,} days",
-            hint="leave it out for a key that does not expire",
-        )
-    return datetime.now(UTC) + expires_in
+def _is_own(user: User, caller: Caller) -> bool:
+    return (user.workspace, user.id) == (caller.workspace, caller.user)

@@ -25,10 +25,10 @@ from dragoman.formats.parsing import read_document, table
 from dragoman.hub.background_tasks import BackgroundTasks
 from dragoman.hub.connectors import Connectors
 from dragoman.hub.imports import Imports, ImportStep
-from dragoman.hub.preferences import narrowed_limits
 from dragoman.names import slug_from
 from dragoman.people import UserLimits
 from dragoman.scope import APP, Caller
+from dragoman.setting import changed
 from dragoman.telemetry.logs import get_logger
 
 if TYPE_CHECKING:
@@ -235,7 +235,7 @@ def read_default_limits(path: Path) -> UserLimits | None:
     defaults = table(document.get("defaults"))
     if unknown := sorted(defaults.keys() - _DEFAULTS):
         raise InvalidConfig(f"defaults has no {unknown[0][:60]!r}", hint="it has a table defaults.limits")
-    return narrowed_limits(UserLimits(), table(defaults.get("limits", defaults.get("bounds"))), UserLimits())
+    return changed(UserLimits(), table(defaults.get("limits", defaults.get("bounds"))))
 
 
 def write_whole(path: Path, text: str) -> None:

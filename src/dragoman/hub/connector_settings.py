@@ -3,7 +3,7 @@
 Made by `scripts/settings_page.py` from `Configuration` and `GivenCredentials`; a test keeps it so.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal, TypedDict
 
 from pydantic import SecretStr
@@ -163,11 +163,7 @@ class ConnectorSettings(TypedDict, total=False):
     max_servers: int | None
     """Most connections of this connector at once."""
 
-    client_capabilities: (
-        list[Literal["elicitation", "sampling", "roots"]]
-        | tuple[Literal["elicitation", "sampling", "roots"], ...]
-        | None
-    )
+    client_capabilities: Sequence[Literal["elicitation", "sampling", "roots"]] | None
     """What its server may ask for during a call: elicitation, sampling, roots."""
 
     request_timeout: float | None

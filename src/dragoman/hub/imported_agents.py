@@ -5,11 +5,12 @@ written there, and by slug here.
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from dragoman.agent import Agent
+from dragoman.agent import Agent, AgentProfile
 from dragoman.formats import FoundAgent
-from dragoman.hub.agents import Agents, slugs_of
+from dragoman.hub.agents import Agents, settings_in
 from dragoman.hub.bound import BoundService
 from dragoman.scope import Caller
+from dragoman.setting import people_set
 
 
 class ImportedAgents(BoundService):
@@ -29,18 +30,12 @@ class ImportedAgents(BoundService):
             known = await own.find(found.name)
             if known is None or not _is_own(known, self._caller):
                 known = await own.create(found.name)
-            await own.describe(
-                known.name,
-                description=found.description,
-                instructions=found.instructions,
-                model=found.model,
-                connectors=slugs_of(found, self._runtime.registry, self._caller),
-            )
+            await own.describe(known.name, settings_in(found, self._runtime.registry, self._caller))
 
 
 def comparable(agent: FoundAgent) -> FoundAgent:
     """As it is kept: whether its servers are discovered by themselves is the connector's business."""
-    return replace(agent, auto_discover=True)
+    return replace(agent, auto_discover=True, connectors=agent.connectors or ())
 
 
 def _is_own(agent: Agent, caller: Caller) -> bool:
@@ -48,10 +43,5 @@ def _is_own(agent: Agent, caller: Caller) -> bool:
 
 
 def _found(agent: Agent) -> FoundAgent:
-    return FoundAgent(
-        name=agent.name,
-        description=agent.description,
-        instructions=agent.instructions,
-        model=agent.model,
-        connectors=agent.connectors or (),
-    )
+    settings = {one.path[0]: getattr(agent, one.path[0]) for one in people_set(AgentProfile)}
+    return FoundAgent(name=agent.name, **settings)

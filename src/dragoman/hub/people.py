@@ -4,22 +4,23 @@ Admins manage their own workspace, members their own keys; the operator may name
 belongs to another workspace does not exist.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from secrets import token_hex
-from typing import Any, get_args
+from typing import Any, Unpack
 
-from dragoman.connector import Policy
-from dragoman.errors import Conflict, InvalidArguments, InvalidConfig, NotFound
+from dragoman.errors import Conflict, InvalidConfig, NotFound
 from dragoman.hub import user_rights
 from dragoman.hub.bound import BoundService
 from dragoman.hub.connectors import Connectors
+from dragoman.hub.people_settings import KeySettings, UserSettings, WorkspaceSettings
 from dragoman.identity.authenticated import ALL_SCOPES
 from dragoman.identity.directory import Person
 from dragoman.identity.issuer import Issuer
-from dragoman.people import ApiKey, KeyScope, User, UserLimits, UserRole, Workspace
-from dragoman.scope import ANY_TOOL, Caller, Way
+from dragoman.people import ApiKey, KeyScope, User, Workspace
+from dragoman.scope import Caller
+from dragoman.setting import changed
 from dragoman.settings import Settings
 
 
@@ -76,32 +77,19 @@ class People(BoundService):
 
     @user_rights.takes_bounds
     async def update_workspace(
-        self,
-        workspace: str,
-        *,
-        name: str | None = None,
-        approval: Policy | None = None,
-        limits: UserLimits | None = None,
+        self, workspace: str, *, name: str | None = None, **settings: Unpack[WorkspaceSettings]
     ) -> Workspace:
-        """Changes what is given and keeps the rest; `limits` come as a whole. Only the operator renames."""
+        """Changes what is given and keeps the rest; None sets back. Only the operator renames."""
         before = await self.get_workspace(workspace)
-        changes: dict[str, Any] = {}
-        if approval is not None:
-            if approval not in get_args(Policy):
-                raise InvalidArguments(
-                    f"there is no policy {approval[:80]!r}", hint="never, default or always"
-                )
-            changes["approval"] = approval
-        if limits is not None:
-            changes["limits"] = user_rights.checked_limits(limits)
+        after = changed(before, settings)
+        self._runtime.permissions.check_settings(self._caller, before, after)
         if name is not None and name != before.name:
             user_rights.check_operator(self._caller)
-            changes["name"] = await self._free_name(name)
-        after = replace(before, **changes)
+            after = replace(after, name=await self._free_name(name))
         if after != before:
             await self._runtime.store.people.put_workspace(after)
             self._runtime.authenticator.forget(after.id)
-            await self._tell(after.id, "workspace.updated", after.id, changed=sorted(changes))
+            await self._tell(after.id, "workspace.updated", after.id, changed=_changed(before, after))
         return after
 
     async def remove_workspace(self, workspace: str) -> None:
@@ -144,55 +132,30 @@ class People(BoundService):
 
     @user_rights.takes_bounds
     async def add_user(
-        self,
-        name: str,
-        *,
-        role: UserRole = "member",
-        capabilities: Collection[str] = (ANY_TOOL,),
-        limits: UserLimits = UserLimits(),  # noqa: B008 - frozen
-        workspace: str | None = None,
+        self, name: str, *, workspace: str | None = None, **settings: Unpack[UserSettings]
     ) -> User:
         """A new user of a workspace. For its admins."""
         place = await self._place(workspace)
         user_rights.check_admin(self._caller)
-        user = User(
-            id=f"usr_{token_hex(8)}",
-            workspace=place.id,
-            name=user_rights.checked_name(name),
-            role=user_rights.checked_role(role),
-            capabilities=user_rights.checked_words(capabilities),
-            limits=user_rights.checked_limits(limits),
-        )
+        bare = User(id=f"usr_{token_hex(8)}", workspace=place.id, name=user_rights.checked_name(name))
+        user = changed(bare, settings)
+        self._runtime.permissions.check_settings(self._caller, bare, user)
         await self._runtime.store.people.put_user(user)
         await self._tell(place.id, "user.added", user.id, name=user.name, role=user.role)
         return user
 
     @user_rights.takes_bounds
     async def update_user(
-        self,
-        user: str,
-        *,
-        role: UserRole | None = None,
-        capabilities: Collection[str] | None = None,
-        limits: UserLimits | None = None,
-        is_active: bool | None = None,
-        workspace: str | None = None,
+        self, user: str, *, workspace: str | None = None, **settings: Unpack[UserSettings]
     ) -> User:
-        """Changes what is given and keeps the rest; `limits` are given as a whole. Effective at once."""
+        """Changes what is given and keeps the rest; None sets back to the default. Effective at once."""
         caller = self._caller
         place = await self._place(workspace)
         async with self._runtime.locks.of("workspace", place.id):
             before = await self.get_user(user, place.id)
             user_rights.check_admin(caller)
-            after = replace(
-                before,
-                role=before.role if role is None else user_rights.checked_role(role),
-                capabilities=before.capabilities
-                if capabilities is None
-                else user_rights.checked_words(capabilities),
-                limits=before.limits if limits is None else user_rights.checked_limits(limits),
-                is_active=before.is_active if is_active is None else is_active,
-            )
+            after = changed(before, settings)
+            self._runtime.permissions.check_settings(caller, before, after)
             if after == before:
                 return before
             if after.role != "admin" or not after.is_active:
@@ -233,12 +196,10 @@ class People(BoundService):
         name: str,
         *,
         user: str | None = None,
-        scopes: Collection[str] = ("read", "call"),
-        capabilities: Collection[str] | None = None,
         expires_in: timedelta | None = None,
-        way: Way = "direct",
         within: frozenset[KeyScope] = ALL_SCOPES,
         workspace: str | None = None,
+        **settings: Unpack[KeySettings],
     ) -> tuple[ApiKey, str]:
         """The record, and the key itself: nobody can tell it again.
 
@@ -248,16 +209,25 @@ class People(BoundService):
         caller = self._caller
         place = await self._place(workspace)
         whose = await self.get_user(caller.user if user is None else user, place.id)
-        return await self._runtime.keys.add(
-            caller,
-            whose,
-            name=name,
-            scopes=scopes,
-            capabilities=capabilities,
-            expires_in=expires_in,
-            way=way,
-            within=within,
-        )
+        given = _with_end(settings, expires_in)
+        return await self._runtime.keys.add(caller, whose, name=name, settings=given, within=within)
+
+    async def update_key(
+        self,
+        key_id: str,
+        *,
+        expires_in: timedelta | None = None,
+        within: frozenset[KeyScope] = ALL_SCOPES,
+        workspace: str | None = None,
+        **settings: Unpack[KeySettings],
+    ) -> ApiKey:
+        """Changes what is given and keeps the rest; None sets back to the default. Effective at once.
+
+        Nobody gives a key more than the credential has that asks: `within` are that one's scopes.
+        """
+        place = await self._place(workspace)
+        given = _with_end(settings, expires_in)
+        return await self._runtime.keys.update(self._caller, place.id, key_id, given, within)
 
     async def revoke_key(self, key_id: str, workspace: str | None = None) -> ApiKey:
         """The key opens nothing from now on."""
@@ -313,8 +283,14 @@ class People(BoundService):
         )
 
 
-def _changed(before: User, after: User) -> list[str]:
+def _changed(before: User | Workspace, after: User | Workspace) -> list[str]:
     return [item.name for item in fields(after) if getattr(before, item.name) != getattr(after, item.name)]
+
+
+def _with_end(settings: KeySettings, expires_in: timedelta | None) -> Mapping[str, Any]:
+    if expires_in is None:
+        return settings
+    return {**settings, "expires_at": datetime.now(UTC) + min(expires_in, 2 * user_rights.LONGEST_LIFE)}
 
 
 def issuer_of(settings: Settings) -> Issuer | None:

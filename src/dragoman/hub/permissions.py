@@ -16,7 +16,7 @@ from dragoman.connector import Configuration, Connector, Origin, Policy
 from dragoman.errors import Denied, InvalidConfig, LimitReached
 from dragoman.scope import Caller
 from dragoman.secret_recognition import PREFIX
-from dragoman.setting import Described, settings_of
+from dragoman.setting import Described, Noun, settings_of
 from dragoman.tool import Tool
 
 MOST_CONNECTORS = 200
@@ -52,7 +52,7 @@ _TOOL_STRICTER: dict[str, Callable[[Any, Any], bool]] = {
 def may_change(one: Described, before: object, after: object, *, is_own: bool) -> bool:
     """Whether people change a setting so: of what belongs to them, or of what the operator gave."""
     if is_own:
-        return one.setting.who != "operator"
+        return one.setting.who in ("owner", "narrow")
     return one.setting.who == "narrow" and one.is_narrower(before, after)
 
 
@@ -145,6 +145,16 @@ class Permissions:
 
     def _meant(self, one: Described, value: Any) -> Any:
         return getattr(self.app, one.name) if value is None and one.setting.inherited else value
+
+    def check_settings(self, caller: Caller, before: Noun, after: Noun) -> None:
+        """Whether the caller, who manages this agent, user, key or workspace, may change what differs."""
+        if not self.multi_user or caller.role == "operator":
+            return
+        allowed = ("owner", "narrow", "admin") if caller.is_admin else ("owner", "narrow")
+        for one in settings_of(type(before)):
+            if one.of(before) != one.of(after) and one.setting.who not in allowed:
+                who = "an admin of the workspace" if one.setting.who == "admin" else "the operator"
+                raise Denied(f"only {who} changes {one.name}", hint=f"ask {who}, or leave {one.name} out")
 
     def check_removal(self, caller: Caller, connector: Connector) -> None:
         """Removing cannot be made stricter: it is for whose tier it is, and for who gave it."""

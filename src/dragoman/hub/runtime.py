@@ -215,7 +215,7 @@ class Runtime:
     def _lay_road(self) -> None:
         """Who may call what, how much of it, and the road that every call takes."""
         self.permissions = Permissions(self.settings.multi_user, self.settings)
-        self.keys = ApiKeys(self.store, self.authenticator, self.auditor)
+        self.keys = ApiKeys(self.store, self.authenticator, self.auditor, self.permissions, self.locks)
         self.active = ActiveConnectors(self.store.threads, self.directory, self.registry.list, self.catalog)
         self.approvals = ApprovalGate(
             self.store.approvals, self.vault, self.directory, self.events, self.settings.approval_wait

@@ -1,25 +1,22 @@
 """Who may manage whom, and with how much. Pure rules over callers, users and keys; no store, no door."""
 
 import warnings
-from collections.abc import Callable, Collection, Iterable
-from dataclasses import fields
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from functools import reduce, wraps
-from math import isfinite
-from typing import ParamSpec, TypeVar, get_args
+from typing import ParamSpec, TypeVar
 
 from dragoman.errors import Conflict, Denied, InvalidArguments, InvalidName, NotFound
-from dragoman.people import KEY_SCOPES, KeyScope, User, UserLimits, UserRole
-from dragoman.scope import ANY_EXTRA, ANY_TOOL, LOCAL_USER, LOCAL_WORKSPACE, Caller, Way
+from dragoman.people import KEY_SCOPES, ApiKey, KeyScope, User
+from dragoman.scope import ANY_EXTRA, ANY_TOOL, LOCAL_USER, LOCAL_WORKSPACE, Caller
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
 # What programs that act for a model may be given: no model approves, or changes what needs approval.
 MODEL_SCOPES: frozenset[KeyScope] = frozenset({"read", "call"})
-KEY_WAYS: tuple[Way, ...] = ("direct", "agent", "mcp")
+LONGEST_LIFE = timedelta(days=3660)
 _LONGEST_NAME = 100
-_LONGEST_WORD = 200
-_MOST_WORDS = 1000
-_LARGEST = 2**53
 _THE_SCOPES = f"the scopes are {', '.join(KEY_SCOPES)}; 'admin' is for admins"
 
 
@@ -55,25 +52,6 @@ def checked_name(name: str) -> str:
     return name
 
 
-def checked_role(role: str) -> UserRole:
-    for known in get_args(UserRole):
-        if role == known:
-            return known
-    raise InvalidArguments(f"there is no role {role[:80]!r}", hint="member or admin")
-
-
-def checked_words(capabilities: Collection[str]) -> frozenset[str]:
-    words = frozenset(capabilities)
-    if len(words) > _MOST_WORDS or not all(
-        0 < len(word) <= _LONGEST_WORD and word.isprintable() and not word.isspace() for word in words
-    ):
-        raise InvalidArguments(
-            f"capabilities are at most {_MOST_WORDS:,} words of 1 to {_LONGEST_WORD} characters",
-            hint="mcp_integration, mcp_<connector> or the name of a tool",
-        )
-    return words
-
-
 def takes_bounds(method: Callable[Given, Result]) -> Callable[Given, Result]:
     """For one version the keyword `limits` may also be given as `bounds`, its old name."""
 
@@ -87,70 +65,100 @@ def takes_bounds(method: Callable[Given, Result]) -> Callable[Given, Result]:
     return called
 
 
-def checked_limits(limits: UserLimits) -> UserLimits:
-    for item in fields(limits):
-        value = getattr(limits, item.name)
-        if value is not None and not (isfinite(value) and 0 <= value <= _LARGEST):
-            raise InvalidArguments(
-                f"{item.name} must be a number of 0 or more", hint="leave it out for no limit"
-            )
-    return limits
+def granted(
+    key: ApiKey,
+    before: ApiKey | None,
+    user: User,
+    caller: Caller,
+    own: frozenset[str],
+    within: frozenset[KeyScope],
+) -> ApiKey:
+    """A new key, or one as it is changed: it has nothing that neither it had `before` nor the caller has.
 
-
-def checked_scopes(
-    scopes: Iterable[str], user: User, way: Way, within: frozenset[KeyScope]
-) -> frozenset[KeyScope]:
-    """The scopes of a new key: none that the credential that makes it or its way has not.
-
-    `admin` says nothing for a member and is left out, so that a later promotion makes no old key greater.
+    `own` are the capabilities of the caller's user, `within` the scopes of the credential that asks.
     """
-    wanted = frozenset(scopes)
-    known: frozenset[KeyScope] = frozenset(scope for scope in KEY_SCOPES if scope in wanted)
-    if unknown := wanted - known:
-        raise InvalidArguments(f"there is no scope {min(unknown)[:80]!r}", hint=_THE_SCOPES)
-    if beyond := known - within:
-        raise Denied(
-            f"the key that asks has not the scope {min(beyond)!r} itself", hint="a key makes no greater key"
-        )
-    if way != "direct" and (beyond := known - MODEL_SCOPES):
-        raise Denied(
-            f"a key for way {way!r} cannot have the scope {min(beyond)!r}: it acts for a model",
-            hint="read and call are what it needs",
-        )
-    if user.role != "admin":
-        known -= {"admin"}
-    if not known:
-        raise InvalidArguments("a key needs a scope that its user can have", hint=_THE_SCOPES)
-    return known
+    if before is None or key.way != before.way:
+        _check_way(key.way, caller)
+    return replace(
+        key,
+        scopes=_granted_scopes(key, before, user, within),
+        capabilities=_granted_capabilities(key.capabilities, before, caller, own),
+        expires_at=_granted_end(key.expires_at, before, caller),
+    )
 
 
-def checked_way(way: Way, caller: Caller) -> Way:
-    if way not in KEY_WAYS:
-        raise InvalidArguments(f"there is no way {way[:80]!r} in", hint=", ".join(KEY_WAYS))
+def _check_way(way: str, caller: Caller) -> None:
     if caller.way != "direct" and way != caller.way:
         raise Denied(
             f"a key for way {caller.way!r} makes none for way {way!r}", hint="a person makes such a key"
         )
-    return way
 
 
-def key_capabilities(
-    wanted: Collection[str] | None, caller: Caller, own: frozenset[str]
+def _granted_scopes(
+    key: ApiKey, before: ApiKey | None, user: User, within: frozenset[KeyScope]
+) -> frozenset[KeyScope]:
+    """`admin` says nothing for a member and is left out: a later promotion makes no old key greater."""
+    scopes, had = key.scopes, frozenset[KeyScope]() if before is None else before.scopes
+    if beyond := scopes - had - within:
+        raise Denied(
+            f"the key that asks has not the scope {min(beyond)!r} itself", hint="a key makes no greater key"
+        )
+    if key.way != "direct" and (beyond := scopes - MODEL_SCOPES):
+        raise Denied(
+            f"a key for way {key.way!r} cannot have the scope {min(beyond)!r}: it acts for a model",
+            hint="read and call are what it needs",
+        )
+    if user.role != "admin":
+        scopes -= {"admin"}
+    if not scopes:
+        raise InvalidArguments("a key needs a scope that its user can have", hint=_THE_SCOPES)
+    return scopes
+
+
+def _granted_capabilities(
+    wanted: frozenset[str] | None, before: ApiKey | None, caller: Caller, own: frozenset[str]
 ) -> frozenset[str] | None:
-    """What a new key is restricted to. The user's own capabilities hold at each use, whatever it says;
-    what restricts the caller beyond them (the key that asks, its agent) must hold for the new key as well.
+    """What a key is restricted to. The user's own capabilities hold at each use, whatever it says; what
+    restricts the caller beyond them (the key that asks, its agent) must hold for this key as well.
     """
     beyond = [grant for grant in caller.grants if grant != own]
+    if before is not None and _is_within(wanted, before.capabilities):
+        return wanted
     if wanted is None:
+        if before is not None and beyond:
+            raise Denied("the key that asks is restricted itself", hint="a key makes no greater key")
         return reduce(_meet, beyond) if beyond else None
-    words = checked_words(wanted)
     for grant in beyond:
-        if missing := [word for word in words if not _admits(grant, word)]:
+        if missing := [word for word in wanted if not _admits(grant, word)]:
             raise Denied(
                 f"the key that asks may not use {min(missing)[:80]!r} itself",
                 hint="a key makes no greater key",
             )
-    return words
+    return wanted
+
+
+def _is_within(wanted: frozenset[str] | None, had: frozenset[str] | None) -> bool:
+    return had is None or (wanted is not None and all(_admits(had, word) for word in wanted))
+
+
+def _granted_end(end: datetime | None, before: ApiKey | None, caller: Caller) -> datetime | None:
+    now = datetime.now(UTC)
+    is_same = before is not None and end == before.expires_at
+    if end is not None and not is_same and not now < end <= now + LONGEST_LIFE:
+        raise InvalidArguments(
+            f"a key lives for more than nothing and at most {LONGEST_LIFE.days:,} days",
+            hint="leave it out for a key that does not expire",
+        )
+    if before is None and end is None:
+        return caller.until
+    is_no_longer = before is not None and _ends(end) <= _ends(before.expires_at)
+    if not is_no_longer and _ends(end) > _ends(caller.until):
+        raise Denied("the key that asks ends before that itself", hint="a key makes no greater key")
+    return end
+
+
+def _ends(end: datetime | None) -> datetime:
+    return end or datetime.max.replace(tzinfo=UTC)
 
 
 def _meet(one: frozenset[str], other: frozenset[str]) -> frozenset[str]:

@@ -29,5 +29,6 @@ def admitted(person: Person, key: ApiKey | None = None) -> AuthenticatedCaller:
         way="direct" if key is None else key.way,
         role=user.role if "admin" in scopes else "member",
         grants=tuple(grants),
+        until=None if key is None else key.expires_at,
     )
     return AuthenticatedCaller(caller, scopes)

@@ -13,6 +13,7 @@ from dragoman.agent import Agent, AgentNumbers
 from dragoman.errors import Conflict
 from dragoman.store import tables
 from dragoman.store.database import Database, SqlAggregate
+from dragoman.store.noun_rows import noun_of, row_of
 
 _rows = tables.agents
 _numbers = tables.agent_numbers
@@ -28,16 +29,19 @@ class SqlAgents(SqlAggregate):
             query = query.where(_rows.c.workspace == workspace)
         rows = await self._database.rows(query)
         # Sorted here: the two databases order hyphens differently.
-        return sorted(map(_agent, rows), key=lambda found: (found.name, found.workspace, found.owner))
+        return sorted(
+            (noun_of(Agent, row) for row in rows),
+            key=lambda found: (found.name, found.workspace, found.owner),
+        )
 
     async def find(self, workspace: str, agent_id: str) -> Agent | None:
         row = await self._database.row(select(_rows).filter_by(workspace=workspace, id=agent_id))
-        return _agent(row) if row else None
+        return noun_of(Agent, row) if row else None
 
     async def put(self, agent: Agent) -> None:
         try:
             async with self._database.write() as connection:
-                await connection.execute(self._database.upsert(_rows), [_row(agent)])
+                await connection.execute(self._database.upsert(_rows), [row_of(agent, _rows)])
         except Conflict as conflict:
             raise Conflict(
                 f"there is an agent {agent.name[:80]!r} already", hint="choose another name"
@@ -73,24 +77,6 @@ def _adding(is_sqlite: bool) -> Any:
     is_later = new.last_used.is_not(None) & (was.is_(None) | (new.last_used > was))
     sums["last_used"] = case((is_later, new.last_used), else_=was)
     return statement.on_conflict_do_update(index_elements=["workspace", "agent"], set_=sums)
-
-
-def _row(agent: Agent) -> dict[str, Any]:
-    facts = {column.name: getattr(agent, column.name) for column in _rows.columns}
-    facts["fallbacks"] = list(agent.fallbacks)
-    facts["capabilities"] = None if agent.capabilities is None else sorted(agent.capabilities)
-    facts["connectors"] = None if agent.connectors is None else list(agent.connectors)
-    return facts
-
-
-def _agent(row: RowMapping) -> Agent:
-    facts = dict(row)
-    facts["fallbacks"] = tuple(facts["fallbacks"])
-    if facts["capabilities"] is not None:
-        facts["capabilities"] = frozenset(facts["capabilities"])
-    if facts["connectors"] is not None:
-        facts["connectors"] = tuple(facts["connectors"])
-    return Agent(**facts)
 
 
 def _of_agent(row: RowMapping) -> AgentNumbers:

@@ -1,17 +1,17 @@
 """Workspaces, users and API keys as rows."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from datetime import datetime
-from typing import Any
 
-from sqlalchemy import RowMapping, Table, bindparam, delete, func, select, update
+from sqlalchemy import Table, bindparam, delete, func, select, update
 
 from dragoman.errors import Conflict
-from dragoman.people import ApiKey, Preferences, User, UserLimits, Workspace
+from dragoman.people import ApiKey, User, Workspace
 from dragoman.scope import Caller, identity_of
+from dragoman.setting import people_set
 from dragoman.store import tables
 from dragoman.store.database import SqlAggregate
+from dragoman.store.noun_rows import noun_of, row_of
 from dragoman.store.run_families import remove_families
 
 _workspaces = tables.workspaces
@@ -51,15 +51,15 @@ class SqlPeople(SqlAggregate):
 
     async def workspaces(self) -> Sequence[Workspace]:
         rows = await self._database.rows(select(_workspaces))
-        return sorted(map(_workspace, rows), key=lambda found: (found.name, found.id))
+        return sorted((noun_of(Workspace, row) for row in rows), key=lambda found: (found.name, found.id))
 
     async def find_workspace(self, workspace: str) -> Workspace | None:
         query = select(_workspaces).filter_by(id=workspace)
         row = await self._database.row(query)
-        return _workspace(row) if row else None
+        return noun_of(Workspace, row) if row else None
 
     async def put_workspace(self, workspace: Workspace) -> None:
-        await self._database.execute(self._database.upsert(_workspaces), [asdict(workspace)])
+        await self._database.execute(self._database.upsert(_workspaces), [row_of(workspace, _workspaces)])
 
     async def remove_workspace(self, workspace: str) -> None:
         async with self._database.write() as connection:
@@ -71,16 +71,16 @@ class SqlPeople(SqlAggregate):
     async def users(self, workspace: str) -> Sequence[User]:
         query = select(_users).filter_by(workspace=workspace)
         rows = await self._database.rows(query)
-        return sorted(map(_user, rows), key=lambda found: (found.name, found.id))
+        return sorted((noun_of(User, row) for row in rows), key=lambda found: (found.name, found.id))
 
     async def find_user(self, workspace: str, user: str) -> User | None:
         query = select(_users).filter_by(workspace=workspace, id=user)
         row = await self._database.row(query)
-        return _user(row) if row else None
+        return noun_of(User, row) if row else None
 
     async def find_external(self, external: str) -> User | None:
         row = await self._database.row(select(_users).filter_by(external=external))
-        return _user(row) if row else None
+        return noun_of(User, row) if row else None
 
     async def put_user(self, user: User) -> None:
         is_other = (_users.c.workspace != user.workspace) | (_users.c.id != user.id)
@@ -94,7 +94,7 @@ class SqlPeople(SqlAggregate):
             taken = select(_users.c.name).where(is_other & (same_name | same_person))
             if await connection.scalar(taken) is not None:
                 raise Conflict(f"there is a user {user.name[:80]!r} already", hint="choose another name")
-            await connection.execute(self._database.upsert(_users), [_user_row(user)])
+            await connection.execute(self._database.upsert(_users), [row_of(user, _users)])
 
     async def remove_user(self, workspace: str, user: str) -> None:
         async with self._database.write() as connection:
@@ -114,57 +114,23 @@ class SqlPeople(SqlAggregate):
         query = select(_keys).filter_by(workspace=workspace).order_by(_keys.c.created_at.desc(), _keys.c.id)
         if user is not None:
             query = query.where(_keys.c.user == user)
-        return [_key(row) for row in await self._database.rows(query)]
+        return [noun_of(ApiKey, row) for row in await self._database.rows(query)]
 
     async def find_key(self, hash: str) -> ApiKey | None:
         row = await self._database.row(select(_keys).filter_by(hash=hash))
-        return _key(row) if row else None
+        return noun_of(ApiKey, row) if row else None
 
     async def put_key(self, key: ApiKey) -> None:
-        facts = {column.name: getattr(key, column.name) for column in _keys.columns}
-        facts["scopes"] = sorted(key.scopes)
-        facts["capabilities"] = None if key.capabilities is None else sorted(key.capabilities)
-        await self._database.execute(self._database.upsert(_keys), [facts])
+        await self._database.execute(self._database.upsert(_keys), [row_of(key, _keys)])
+
+    async def update_key(self, key: ApiKey) -> bool:
+        row = row_of(key, _keys)
+        names = {"settings", *(one.path[0] for one in people_set(ApiKey))}
+        settings = {name: value for name, value in row.items() if name in names}
+        is_this = (_keys.c.workspace == key.workspace) & (_keys.c.id == key.id) & _keys.c.revoked_at.is_(None)
+        return bool(await self._database.execute(update(_keys).where(is_this).values(settings)))
 
     async def used_keys(self, moments: Mapping[str, datetime]) -> None:
         if not moments:
             return
         await self._database.execute(_used, [{"of_id": key, "at": at} for key, at in moments.items()])
-
-
-def _workspace(row: RowMapping) -> Workspace:
-    facts = dict(row)
-    facts["limits"] = UserLimits(**facts["limits"])
-    return Workspace(**facts)
-
-
-def _user_row(user: User) -> dict[str, Any]:
-    facts = {column.name: getattr(user, column.name) for column in _users.columns}
-    facts["capabilities"] = sorted(user.capabilities)
-    facts["limits"] = asdict(user.limits)
-    facts["preferences"] = asdict(user.preferences)
-    return facts
-
-
-def _user(row: RowMapping) -> User:
-    facts = dict(row)
-    facts["capabilities"] = frozenset(facts["capabilities"])
-    facts["limits"] = UserLimits(**facts["limits"])
-    facts["preferences"] = _preferences(facts["preferences"])
-    return User(**facts)
-
-
-def _preferences(document: Mapping[str, Any]) -> Preferences:
-    facts = dict(document)
-    facts["limits"] = UserLimits(**facts["limits"])
-    if facts["connectors"] is not None:
-        facts["connectors"] = tuple(facts["connectors"])
-    return Preferences(**facts)
-
-
-def _key(row: RowMapping) -> ApiKey:
-    facts = dict(row)
-    facts["scopes"] = frozenset(facts["scopes"])
-    if facts["capabilities"] is not None:
-        facts["capabilities"] = frozenset(facts["capabilities"])
-    return ApiKey(**facts)

@@ -152,6 +152,9 @@ class PeopleStore(Protocol):
     async def keys(self, workspace: str, user: str | None = None) -> Sequence[ApiKey]: ...
     async def find_key(self, hash: str) -> ApiKey | None: ...
     async def put_key(self, key: ApiKey) -> None: ...
+    async def update_key(self, key: ApiKey) -> bool:
+        """Its settings, and nothing else of it. False when it was revoked or removed meanwhile."""
+
     async def used_keys(self, moments: Mapping[str, datetime]) -> None:
         """When keys were last used, by key id."""
 

@@ -3,6 +3,8 @@
 Every row carries its workspace, and foreign keys do too where they can: a row cannot refer across the border.
 """
 
+from typing import Any
+
 from sqlalchemy import (
     BigInteger,
     Boolean,
@@ -162,6 +164,12 @@ connector_metrics = Table(
     _of_connector(),
 )
 
+
+def _settings() -> Column[Any]:
+    """What is set and has no column of its own."""
+    return Column("settings", Document, nullable=False, server_default="{}")
+
+
 workspaces = Table(
     "workspaces",
     metadata,
@@ -170,6 +178,7 @@ workspaces = Table(
     Column("approval", Text, nullable=False),
     Column("limits", Document, nullable=False),
     Column("created_at", UtcDateTime, nullable=False),
+    _settings(),
 )
 
 users = Table(
@@ -185,6 +194,7 @@ users = Table(
     Column("is_active", Boolean, nullable=False),
     Column("external", Text, unique=True),
     Column("created_at", UtcDateTime, nullable=False),
+    _settings(),
     ForeignKeyConstraint(["workspace"], ["workspaces.id"], ondelete="CASCADE"),
     UniqueConstraint("workspace", "name"),
 )
@@ -210,6 +220,7 @@ api_keys = Table(
     Column("expires_at", UtcDateTime),
     Column("revoked_at", UtcDateTime),
     Column("last_used_at", UtcDateTime),
+    _settings(),
     _of_user(),
     Index(None, "workspace", "user"),
 )
@@ -364,6 +375,7 @@ agents = Table(
     Column("exposure", Text, nullable=False),
     Column("created_at", UtcDateTime, nullable=False),
     Column("updated_at", UtcDateTime, nullable=False),
+    _settings(),
     UniqueConstraint("workspace", "owner", "name"),
 )
 

@@ -30,7 +30,7 @@ CREATE TABLE agents (
     connector_id TEXT,
     exposure TEXT NOT NULL,
     created_at DATETIME NOT NULL,
-    updated_at DATETIME NOT NULL,
+    updated_at DATETIME NOT NULL, settings JSON DEFAULT '{}' NOT NULL,
     CONSTRAINT pk_agents PRIMARY KEY (workspace, id),
     CONSTRAINT uq_agents_workspace_owner_name UNIQUE (workspace, owner, name)
 );
@@ -60,7 +60,7 @@ CREATE TABLE api_keys (
     created_at DATETIME NOT NULL,
     expires_at DATETIME,
     revoked_at DATETIME,
-    last_used_at DATETIME,
+    last_used_at DATETIME, settings JSON DEFAULT '{}' NOT NULL,
     CONSTRAINT fk_api_keys_users FOREIGN KEY(workspace, user) REFERENCES users (workspace, id) ON DELETE CASCADE,
     CONSTRAINT pk_api_keys PRIMARY KEY (id),
     CONSTRAINT uq_api_keys_hash UNIQUE (hash)
@@ -434,7 +434,7 @@ CREATE TABLE users (
     preferences JSON NOT NULL,
     is_active BOOLEAN NOT NULL,
     external TEXT,
-    created_at DATETIME NOT NULL,
+    created_at DATETIME NOT NULL, settings JSON DEFAULT '{}' NOT NULL,
     CONSTRAINT fk_users_workspaces FOREIGN KEY(workspace) REFERENCES workspaces (id) ON DELETE CASCADE,
     CONSTRAINT pk_users PRIMARY KEY (workspace, id),
     CONSTRAINT uq_users_external UNIQUE (external),
@@ -446,7 +446,7 @@ CREATE TABLE workspaces (
     name TEXT NOT NULL,
     approval TEXT NOT NULL,
     limits JSON NOT NULL,
-    created_at DATETIME NOT NULL,
+    created_at DATETIME NOT NULL, settings JSON DEFAULT '{}' NOT NULL,
     CONSTRAINT pk_workspaces PRIMARY KEY (id)
 );
 
