@@ -150,6 +150,7 @@ if TYPE_CHECKING:
     from dragoman.run import Message as Message
     from dragoman.run import Question as Question
     from dragoman.run import Run as Run
+    from dragoman.run import RunError as RunError
     from dragoman.run import RunEvent as RunEvent
     from dragoman.run import RunLimits as RunLimits
     from dragoman.run import RunUsage as RunUsage
@@ -252,7 +253,7 @@ _HOMES = {
         "dragoman.identity.authenticator": "Authenticator",
         "dragoman.identity.directory": "Person",
         "dragoman.people": "ApiKey Preferences Thread User UserLimits Workspace",
-        "dragoman.run": "Message Question Run RunEvent RunLimits RunUsage Step",
+        "dragoman.run": "Message Question Run RunError RunEvent RunLimits RunUsage Step",
         "dragoman.runs.dispatch": "RunDispatcher",
         "dragoman.runs.timeline": "Timeline TimelineEntry",
         "dragoman.sandbox.outcome": "CodeError CodeLimits CodeOutput",

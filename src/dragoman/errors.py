@@ -52,10 +52,10 @@ Nothing in a message or hint may hold a secret.
 
 from typing import ClassVar
 
-from dragoman.hints import worded
+from dragoman.hints import Hinted
 
 
-class DragomanError(Exception):
+class DragomanError(Hinted, Exception):
     """The root. `code` and `retryable` belong to the class, message and hint to the instance."""
 
     code: ClassVar[str] = "error"
@@ -75,11 +75,6 @@ class DragomanError(Exception):
         self.cause = cause
         self.retry_after = retry_after
         self.attempts = 1  # how often a call was tried before it failed so
-
-    @property
-    def hint(self) -> str | None:
-        """What to do next, in Python; `command_hint` says it as the command line does."""
-        return worded(self.command_hint, "python")
 
 
 class CallerFault(DragomanError):

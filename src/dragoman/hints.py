@@ -1,18 +1,22 @@
 """Hints in the words of the door: what a command is called in Python, in REST, on a page, in plain English.
 
-A hint is written once, in the words of the command line (`dragoman connectors enable time`), and travels so.
-Whoever shows it to somebody renders it: `worded(hint, "python")`. Knows no door and no error.
+A hint is written once, in the words of the command line (`dragoman connectors enable time`), and is kept and
+passed on so, as `command_hint`. Each door says once, where requests come in, in which words it speaks
+(`speaking`); whatever has a `hint` then has it in those words. Outside of every door they are Python's.
 """
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 from urllib.parse import quote
 
 Words = Literal["command", "python", "rest", "plain"]
+_SPOKEN: ContextVar[Words] = ContextVar("hint_words", default="python")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +55,12 @@ agents list | hub.agents.list() | GET /api/agents | /agents | the list of agents
 agents start NAME | hub.agents.start(NAME) | POST /api/agents/NAME/start | /agents/NAME | start the agent NAME
 runs list | hub.runs.list() | GET /api/runs | /runs | the list of runs
 runs show NAME | hub.runs.view(NAME) | GET /api/runs/NAME | /runs/NAME | the run NAME
-runs follow NAME | hub.runs.follow(NAME) | GET /api/runs/NAME/events | /runs/NAME | the events of the run NAME
+runs follow NAME | hub.runs.follow(NAME) | GET /api/runs/NAME/events | /runs/NAME | the stream of the run NAME
 threads list | hub.threads.list() | GET /api/threads | /chat | the list of threads
-threads show THREAD | hub.threads.get(THREAD) | GET /api/threads/THREAD | /chat | the thread THREAD
+threads show THREAD | hub.threads.get(THREAD) | GET /api/threads/THREAD | /chat | see the thread THREAD
 threads add THREAD NAME | hub.threads.add(THREAD, NAME) | POST /api/threads/THREAD/add {"connectors": ["NAME"]} | /chat | add the connector NAME to the thread THREAD
-approvals | hub.approvals | POST /api/approvals/…/answer | /approvals | the approvals of a person
 approvals list | hub.approvals.list() | GET /api/approvals | /approvals | the list of approvals
-approvals answer ID once | hub.approvals.answer(ID, "once") | POST /api/approvals/ID/answer {"answer": "once"} | /approvals | the decision of a person on the approval ID
+approvals answer ID once | hub.approvals.answer(ID, "once") | POST /api/approvals/ID/answer {"answer": "once"} | /approvals | have a person decide on the approval ID
 approvals allowed | hub.approvals.allowances() | GET /api/approvals/allowed | /approvals | the list of what is allowed
 approvals withdraw | hub.approvals.withdraw(…) | DELETE /api/approvals/allowed/… | /approvals | withdraw the approval
 questions list | hub.runs.questions() | GET /api/questions | /approvals | the list of questions
@@ -66,24 +69,24 @@ credentials authorize NAME | hub.credentials.authorize(NAME) | POST /api/credent
 credentials set | hub.credentials.set(…) | PUT /api/credentials/… | /credentials | set the credential
 credentials set NAME SECRETS | hub.credentials.set(NAME, SECRETS) | PUT /api/credentials/NAME {"values": SECRETS} | /credentials | set SECRETS for the connector NAME
 credentials rotate | hub.credentials.rotate() | POST /api/credentials/rotate | - | rotate the master key
-keys add NAME | hub.people.add_key(NAME) | POST /api/keys {"name": "NAME"} | /keys | an API key with a name
-keys add NAME --scope SCOPE | hub.people.add_key(NAME, scopes=[SCOPE]) | POST /api/keys {"name": "NAME", "scopes": ["SCOPE"]} | /keys | an API key with the scope SCOPE
+keys add NAME | hub.people.add_key(NAME) | POST /api/keys {"name": "NAME"} | /keys | make an API key
+keys add NAME --scope SCOPE | hub.people.add_key(NAME, scopes=[SCOPE]) | POST /api/keys {"name": "NAME", "scopes": ["SCOPE"]} | /keys | make an API key with the scope SCOPE
 keys list | hub.people.keys() | GET /api/keys | /keys | the list of API keys
-users add | hub.people.add_user(…) | POST /api/users | /keys | a new user
+users add | hub.people.add_user(…) | POST /api/users | /keys | add a user
 users list | hub.people.users() | GET /api/users | /keys | the list of users
 users update NAME --active | hub.people.update_user(NAME, is_active=True) | PATCH /api/users/NAME {"is_active": true} | /keys | making the user active
 users update NAME --role admin | hub.people.update_user(NAME, role="admin") | PATCH /api/users/NAME {"role": "admin"} | /keys | change the role of a user
 workspaces list | hub.people.workspaces() | GET /api/workspaces | /settings | the list of workspaces
-workspaces add NAME | hub.people.add_workspace(NAME) | POST /api/workspaces {"name": "NAME"} | /settings | a new workspace
-whoami | hub.people.me() | GET /api/me | /settings | the account
+workspaces add NAME | hub.people.add_workspace(NAME) | POST /api/workspaces {"name": "NAME"} | /settings | add a workspace
+whoami | hub.people.me() | GET /api/me | /settings | your account
 preferences set --max-connectors-per-thread | hub.preferences.update(limits={"max_connectors_per_thread": …}) | PATCH /api/preferences {"limits": {"max_connectors_per_thread": …}} | /settings | change how many connectors a thread may have
 models | hub.models.list() | GET /api/models | /settings | the list of models
-usage show | hub.usage.show() | GET /api/usage | /settings | the usage
-discover WORD | hub.discovery.search(WORD) | GET /api/discover?search=WORD | /transfer | a search for a word
-serve | - | - | - | the service
-serve --port PORT | - | - | - | the service with port PORT
+usage show | hub.usage.show() | GET /api/usage | /settings | the report of usage
+discover WORD | hub.discovery.search(WORD) | GET /api/discover?search=WORD | /transfer | a search of the registry
+serve | - | - | - | start the service
+serve --port PORT | - | - | - | start the service with port PORT
 console | - | - | - | the command of the console
-token | - | - | - | its command line
+token | - | - | - | the command line tells it
 doctor | - | - | - | the check of the installation
 """  # noqa: E501 - a table is read by its rows
 COMMANDS = tuple(
@@ -92,24 +95,52 @@ COMMANDS = tuple(
 )
 
 
+@contextmanager
+def speaking(words: Words) -> Generator[None]:
+    """Within the block, and in the tasks that it starts, hints are in these words."""
+    token = _SPOKEN.set(words)
+    try:
+        yield
+    finally:
+        _SPOKEN.reset(token)
+
+
+def told(hint: str | None) -> str | None:
+    """The hint in the words of the door that is spoken through."""
+    return worded(hint, _SPOKEN.get())
+
+
+class Hinted:
+    """Something with a `command_hint`: its `hint` is what to do next, in the words of the door."""
+
+    __slots__ = ()
+
+    @property
+    def hint(self) -> str | None:
+        """What to do next, in the words of who asks: Python here, a request in REST, plain English by MCP."""
+        return told(getattr(self, "command_hint"))  # noqa: B009 - a field of those who inherit
+
+
 def worded(hint: str | None, words: Words) -> str | None:
-    """The hint as `words` say it. A command that only a shell has stays one, except in plain words."""
+    """The hint as `words` say it. What only a shell has a command for is in plain words."""
     if not hint or words == "command":
         return hint
     told, end = "", 0
     for found, row in _commands_in(hint):
         template: str = getattr(row, words)
-        tick = "" if words == "plain" else found["tick"]
-        said = f"{tick}{_filled(template, found, words)}{tick}" if template else found[0]
+        if words == "plain" or not template:
+            said = _filled(row.plain, found, "plain")
+        else:
+            said = f"{found['tick']}{_filled(template, found, words)}{found['tick']}"
         told += hint[end : found.start()] + said
         end = found.end()
     return told + hint[end:]
 
 
-def first_command(hint: str) -> tuple[re.Match[str], str] | None:
-    """The first command in a hint, and the address of the console's page for it, which may be empty."""
+def first_page(hint: str) -> str | None:
+    """The console's page for the first command in a hint: empty where it has none, None without a command."""
     for found, row in _commands_in(hint):
-        return found, _filled(row.page, found, "rest")
+        return _filled(row.page, found, "rest")
     return None
 
 

@@ -10,6 +10,8 @@ from secrets import token_hex
 from typing import Any, Literal, cast
 
 from dragoman.agent import Exposure
+from dragoman.errors import DragomanError
+from dragoman.hints import Hinted
 from dragoman.scope import Caller, Role
 
 RunStatus = Literal["queued", "running", "waiting", "done", "failed", "cancelled"]
@@ -101,6 +103,36 @@ class RunUsage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RunError(Hinted):
+    """Why a run ended without an answer: for a program (code) and for a person (message, hint)."""
+
+    code: str
+    message: str
+    command_hint: str | None = None
+    cause: str | None = None
+
+    @classmethod
+    def of(cls, error: DragomanError) -> "RunError":
+        return cls(code=error.code, message=error.message, command_hint=error.command_hint, cause=error.cause)
+
+    @classmethod
+    def from_facts(cls, facts: Mapping[str, Any] | None) -> "RunError | None":
+        """As it was kept."""
+        if facts is None:
+            return None
+        return cls(
+            code=facts["code"],
+            message=facts["message"],
+            command_hint=facts.get("hint"),
+            cause=facts.get("cause"),
+        )
+
+    def facts(self) -> dict[str, Any]:
+        """As it is kept, and told by events: the hint is a command, whoever reads it words it."""
+        return {"code": self.code, "message": self.message, "hint": self.command_hint, "cause": self.cause}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
     """One agent working on one message, or on what another agent asked of it.
 
@@ -122,7 +154,7 @@ class Run:
     message: int | None = None
     status: RunStatus = "queued"
     answer: str | None = None
-    error: Mapping[str, Any] | None = None
+    error: RunError | None = None
     model: str | None = None
     exposure: Exposure | None = None
     arm: str | None = None

@@ -12,7 +12,7 @@ import orjson
 
 from dragoman.connector import Policy
 from dragoman.errors import DragomanError
-from dragoman.hints import worded
+from dragoman.hints import Hinted
 from dragoman.scope import Way
 
 Json = Any
@@ -289,7 +289,7 @@ def arguments_hash(arguments: Mapping[str, Any]) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CallError:
+class CallError(Hinted):
     """Why a call has no result: for a program (code, retryable) and for a person (message, hint)."""
 
     code: str
@@ -301,11 +301,6 @@ class CallError:
     connector: str | None = None
     tool: str | None = None
     time: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="milliseconds"))
-
-    @property
-    def hint(self) -> str | None:
-        """What to do next, in Python; `command_hint` says it as the command line does."""
-        return worded(self.command_hint, "python")
 
     @classmethod
     def of(cls, error: DragomanError, *, connector: str | None, tool: str | None) -> "CallError":

@@ -13,6 +13,7 @@ from api.live import open_service
 from dragoman import Hub
 from dragoman.agents.models import Models
 from dragoman.errors import Conflict, DragomanError, InvalidArguments, InvalidConfig, InvalidName, NotFound
+from dragoman.hints import worded
 from dragoman.run import Message, Question, Run
 from dragoman.settings import Settings
 from dragoman.store import open_store
@@ -125,11 +126,12 @@ async def test_whatever_a_provider_does_the_next_message_works(tmp_path: Path, m
             run = await hub.ask(f"now {word}", thread=thread)
             server.forget_plan()
             assert (run.status, _code(run)) == ("failed", code), (word, run.error)
+            assert run.error is not None
             said = (await hub.messages.list(thread))[-1]
             assert said.author == "system"
-            assert said.text.startswith((run.error or {})["message"])
-            assert "canary" not in json.dumps([said.text, run.error]), word
-            assert (run.error or {})["hint"] in said.text
+            assert said.text.startswith(run.error.message)
+            assert "canary" not in json.dumps([said.text, run.error.facts()]), word
+            assert (worded(run.error.command_hint, "plain") or "no hint") in said.text
             after = await hub.ask("and now?", thread=thread)
             assert after.answer == "I heard: and now?", (word, after.error)
         # What failed is history, and not something to be done now.
@@ -240,4 +242,5 @@ async def _question(hub: Hub, run: Run) -> Question:
 
 
 def _code(run: Run) -> str:
-    return (run.error or {})["code"]
+    assert run.error is not None
+    return run.error.code

@@ -50,4 +50,4 @@ async def test_what_was_taken_from_a_user_is_taken_from_their_runs(tmp_path: Pat
         hub.authenticator.forget("north", "ann")
         gone = await hub.acting_for(ANN).ask("how many?")
     assert ["count_cakes" in names for names in offered] == [True, False]
-    assert (gone.status, (gone.error or {})["code"]) == ("failed", "denied")
+    assert (gone.status, gone.error and gone.error.code) == ("failed", "denied")

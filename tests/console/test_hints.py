@@ -1,4 +1,4 @@
-"""Where a hint names a command, the console links the page that does the same."""
+"""Where a hint names a command, the console says it in plain words and links the page that does the same."""
 
 import pytest
 
@@ -11,13 +11,13 @@ from dragoman.console.pages import linked
         ("dragoman agents list shows those there are", '<a href="/agents">Agents</a>'),
         ("enable it first: dragoman connectors enable mail", '<a href="/connectors/mail">mail</a>'),
         ("look at what changed (dragoman tools show mcp_a_b), then", '<a href="/tools/mcp_a_b">mcp_a_b</a>'),
-        ("make an API key: dragoman keys add NAME", '<a href="/keys">API keys</a>'),
+        ("an API key opens it: dragoman keys add NAME", '<a href="/keys">API keys</a>'),
         ("dragoman connectors list shows those there are", '<a href="/connectors">Connectors</a>'),
     ],
 )
 def test_a_command_leads_to_its_page(hint: str, link: str) -> None:
     assert linked(hint).endswith(f" · {link}")
-    assert "<code>dragoman " in linked(hint)
+    assert "dragoman" not in linked(hint)
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,6 @@ def test_a_hint_brings_no_markup_of_its_own() -> None:
     assert "<script>" not in linked("<script>dragoman tools show x</script>")
 
 
-def test_only_the_command_is_shown_as_one() -> None:
-    listed = linked("dragoman agents list shows those there are")
-    assert listed.startswith("<code>dragoman agents list</code> shows those")
-    assert linked("dragoman whoami shows yours").startswith("<code>dragoman whoami</code> shows")
+def test_a_command_is_said_in_plain_words() -> None:
+    assert linked("dragoman agents list shows those there are").startswith("the list of agents shows those")
+    assert linked("dragoman whoami shows yours").startswith("your account shows")

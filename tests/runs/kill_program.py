@@ -130,7 +130,7 @@ async def result(hub: Hub, run: Run) -> dict[str, Any]:
     approvals = await hub.approvals.list(None)
     return {
         "status": run.status,
-        "error": dict(run.error) if run.error else None,
+        "error": run.error.facts() if run.error else None,
         "answer": run.answer,
         "usage": [run.usage.requests, run.usage.calls],
         "events": [[event.number, event.kind] for event in view.events],

@@ -39,15 +39,15 @@ async def test_requests_tokens_and_money_have_their_ends(tmp_path: Path) -> None
         add_look(hub)
         run = await ended(hub, "go", RunLimits(requests=3))
         assert run.error is not None
-        assert (run.status, run.error["code"]) == ("failed", "limit_reached")
-        assert run.error["message"] == "the run has used its 3 requests to the model"
+        assert (run.status, run.error.code) == ("failed", "limit_reached")
+        assert run.error.message == "the run has used its 3 requests to the model"
         assert run.usage.requests == 3
         run = await ended(hub, "go", RunLimits(tokens=60))
         assert run.error is not None
-        assert run.error["message"] == "the run has used its 60 tokens"
+        assert run.error.message == "the run has used its 60 tokens"
         run = await ended(hub, "go", RunLimits(cost=0.0))
         assert run.error is not None
-        assert run.error["message"] == "the run has used its 0 dollars"
+        assert run.error.message == "the run has used its 0 dollars"
         said = await hub.messages.list(run.thread)
         assert said[-1].author == "system"
         assert said[-1].text.startswith("the run has used its 0 dollars. ask for less")
@@ -77,7 +77,7 @@ async def test_work_has_an_end_and_waiting_is_no_work(tmp_path: Path) -> None:
 
         run = await ended(hub, "slow", RunLimits(seconds=0.5))
         assert run.error is not None
-        assert run.error["message"] == "the run has worked its 0.5 seconds"
+        assert run.error.message == "the run has worked its 0.5 seconds"
         run = (await hub.messages.post("wait", limits=RunLimits(seconds=patient(1.5)))).run
         await until(lambda: _has_question(hub), within=10)
         await give_time(1.8)
@@ -111,7 +111,7 @@ async def test_what_goes_wrong_with_a_model_is_told_in_the_thread(tmp_path: Path
             assert run.error is not None
             last = (await hub.messages.list(thread))[-1]
             assert last.author == "system"
-            assert last.text.startswith(run.error["message"])
+            assert last.text.startswith(run.error.message)
             assert "a secret detail" not in last.text
         assert (await hub.ask("talk", thread=thread)).answer == "hello"
 

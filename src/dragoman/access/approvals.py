@@ -221,7 +221,7 @@ class ApprovalGate:
         if await self._rows.count_open(binding.workspace, binding.user) >= MOST_OPEN:
             raise LimitReached(
                 f"{MOST_OPEN} questions wait for an answer already",
-                hint="answer some first: dragoman approvals list",
+                hint="answer some first; dragoman approvals list shows them",
             )
         asked = RequestedCall.of(wanted.tool, wanted.arguments)
         new = Approval(
@@ -259,8 +259,7 @@ class ApprovalGate:
     def _unanswered(self, question: Approval) -> ApprovalPending:
         return ApprovalPending(
             f"a person has to allow this call of {question.binding.tool} first (approval {question.id})",
-            hint=f"answer with: dragoman approvals answer {question.id} once;"
-            " then call again with the same arguments",
+            hint=f"dragoman approvals answer {question.id} once, then call again with the same arguments",
         )
 
     async def _look(self, bell: asyncio.Event) -> None:

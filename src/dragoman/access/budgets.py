@@ -64,7 +64,7 @@ _metered = attrgetter(
     "calls_per_minute", "calls_per_hour", "tokens_per_day", "cost_per_day", "max_concurrency"
 )
 _NOTHING = _metered(UserLimits())
-_LOOK = "what was used: dragoman usage show"
+_LOOK = "dragoman usage show tells what was used"
 
 
 class CostLimitExceeded(LimitReached):

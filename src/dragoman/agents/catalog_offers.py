@@ -14,7 +14,6 @@ from dragoman.agents.citations import contexts_of
 from dragoman.agents.offers import Offer, OfferCall, ToolReply
 from dragoman.agents.work_context import WorkContext
 from dragoman.errors import NobodyAnswered
-from dragoman.hints import worded
 from dragoman.tool import Tool, ToolCall, ToolOutput
 
 _LONGEST_RESULT = 60_000  # characters that a model reads of one result
@@ -94,8 +93,8 @@ def reply_of(output: ToolOutput, tool: str, work: WorkContext) -> ToolReply:
     if output.error is not None:
         error = output.error
         facts: dict[str, Any] = {"error": error.code, "message": error.message}
-        if hint := worded(error.command_hint, "plain"):
-            facts["hint"] = hint
+        if error.hint:
+            facts["hint"] = error.hint
         return ToolReply(content=facts, ok=False, code=error.code, call_id=call_id)
     contexts = contexts_of(output, tool, work)
     content = _shortened(output)

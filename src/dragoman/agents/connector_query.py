@@ -11,8 +11,9 @@ from typing import Any, Literal
 from dragoman.agents.citations import all_failed
 from dragoman.agents.work_context import ConnectorCard
 from dragoman.errors import InvalidArguments
+from dragoman.hints import told
 from dragoman.names import did_you_mean
-from dragoman.run import Run
+from dragoman.run import Run, RunError
 
 NAME = "query_mcp_connector"
 ErrorCode = Literal["CONNECTOR_NOT_FOUND", "MCP_ORCHESTRATION_FAILED", "TOOL_EXECUTION_FAILED"]
@@ -119,17 +120,17 @@ def not_able(card: ConnectorCard) -> dict[str, Any] | None:
                 card, "CONNECTOR_NOT_FOUND", "disabled", f"the connector {slug!r} is disabled", hint
             )
         case "needs_auth":
-            told = f"the person must authorise {slug!r} first{_because(card)}"
-            return refused(card, "MCP_ORCHESTRATION_FAILED", "needs_auth", told, card.hint)
+            why = f"the person must authorise {slug!r} first{_because(card)}"
+            return refused(card, "MCP_ORCHESTRATION_FAILED", "needs_auth", why, card.command_hint)
         case "error":
-            told = f"{slug!r} cannot be reached{_because(card)}"
+            why = f"{slug!r} cannot be reached{_because(card)}"
             hint = "it is tried again by itself; answer without it"
-            return refused(card, "MCP_ORCHESTRATION_FAILED", "connection_failed", told, hint)
+            return refused(card, "MCP_ORCHESTRATION_FAILED", "connection_failed", why, hint)
         case _:
             if card.tools:
                 return None
-            told = f"{slug!r} offers no tool that you may call"
-            return refused(card, "MCP_ORCHESTRATION_FAILED", "no_tools", told, "answer without it")
+            why = f"{slug!r} offers no tool that you may call"
+            return refused(card, "MCP_ORCHESTRATION_FAILED", "no_tools", why, "answer without it")
 
 
 def refused(
@@ -155,9 +156,8 @@ def answered(card: ConnectorCard, run: Run) -> dict[str, Any]:
         "run": run.id,
     }
     if run.status != "done":
-        error: Mapping[str, Any] = run.error or {"message": f"the run was {run.status}"}
-        cause, message = str(error.get("code") or run.status), str(error.get("message"))
-        return _failed(metadata, "MCP_ORCHESTRATION_FAILED", cause, message, error.get("hint"))
+        error = run.error or RunError(code=run.status, message=f"the run was {run.status}")
+        return _failed(metadata, "MCP_ORCHESTRATION_FAILED", error.code, error.message, error.command_hint)
     if all_failed(outcome):
         last = used[-1]
         message = f"every call failed, the last one with: {last.get('message') or last.get('code')}"
@@ -169,7 +169,7 @@ def _failed(
     metadata: Mapping[str, Any], code: ErrorCode, cause: str, message: str, hint: str | None = None
 ) -> dict[str, Any]:
     """`cause` is the code of what went wrong in particular."""
-    error = {"code": code, "cause": cause, "message": message, **({"hint": hint} if hint else {})}
+    error = {"code": code, "cause": cause, "message": message, **({"hint": told(hint)} if hint else {})}
     return {"status": "error", "data": None, "error": error, "metadata": metadata}
 
 

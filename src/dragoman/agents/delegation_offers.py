@@ -131,9 +131,8 @@ class AgentOffers:
         run = delegated.run
         if run.status == "done":
             return ToolReply(content={"agent": agent.name, "answer": run.answer})
-        return ToolReply(
-            content={"agent": agent.name, "error": run.error or run.status}, ok=False, code=run.status
-        )
+        error = {**run.error.facts(), "hint": run.error.hint} if run.error else run.status
+        return ToolReply(content={"agent": agent.name, "error": error}, ok=False, code=run.status)
 
     async def _others(self, work: WorkContext) -> Sequence[Agent]:
         return [

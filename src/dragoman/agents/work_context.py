@@ -26,7 +26,7 @@ class ConnectorCard:
     description: str
     state: ConnectorState
     cause: str | None = None
-    hint: str | None = None
+    command_hint: str | None = None
     instructions: str = ""
     tools: int = 0
     aliases: tuple[str, ...] = ()

@@ -42,11 +42,11 @@ from dragoman.api.problems import HUB, add_problems
 from dragoman.api.requests import CallRequest, request_body
 from dragoman.api.tools import NAMED_CALL
 from dragoman.errors import DragomanError
+from dragoman.hints import speaking
 from dragoman.hub import Hub
 from dragoman.telemetry.logs import get_logger
 from dragoman.web.bodies import MAX_BODY, limited, read_body
-from dragoman.web.guard import bound_hub
-from dragoman.web.hints import choose_words
+from dragoman.web.guard import bound_hub, words_of
 from dragoman.web.problems import WrongMethod, internal, problem
 
 CALL = "/api/call"  # the hot path: nothing of FastAPI is between it and the road
@@ -68,16 +68,16 @@ class Api:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
-        choose_words(scope)
-        if scope["path"] == CALL:
-            await (self._call if scope["method"] == "POST" else _refuse)(scope, receive, send)
-            return
-        scope[HUB], scope[STOPPING] = self._hub, self._stopping
-        try:
-            await self._app(scope, limited(receive, self._max_body), send)
-        except Exception:  # noqa: BLE001
-            # boundary: the answer has been sent by the problem table; the log has the rest
-            get_logger().exception("api.failed", path=scope["path"][:200])
+        with speaking(words_of(scope)):
+            if scope["path"] == CALL:
+                await (self._call if scope["method"] == "POST" else _refuse)(scope, receive, send)
+                return
+            scope[HUB], scope[STOPPING] = self._hub, self._stopping
+            try:
+                await self._app(scope, limited(receive, self._max_body), send)
+            except Exception:  # noqa: BLE001
+                # boundary: the answer has been sent by the problem table; the log has the rest
+                get_logger().exception("api.failed", path=scope["path"][:200])
 
     async def _call(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:

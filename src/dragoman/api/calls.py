@@ -20,7 +20,6 @@ from dragoman.run import Question
 from dragoman.scope import Caller
 from dragoman.tool import CallError, OnProgress, ToolOutput
 from dragoman.web.encoding import encode
-from dragoman.web.hints import told as told_hint
 from dragoman.web.problems import InvalidRequest
 from dragoman.web.server_sent_events import Work, event_frame
 
@@ -119,9 +118,9 @@ def read_call(hub: BoundHub, body: bytes, tool: str | None = None) -> RequestedT
 def _told(output: ToolOutput) -> dict[str, Any]:
     """A failure with its hint in the words of whoever asks; `OutputShape` describes it."""
     told = {item.name: getattr(output.error, item.name) for item in fields(CallError)}
-    error = {"hint" if name == "command_hint" else name: value for name, value in told.items()}
+    error = {name: value for name, value in told.items() if name != "command_hint"}
     whole = {item.name: getattr(output, item.name) for item in fields(ToolOutput) if item.name[0] != "_"}
-    return {**whole, "error": {**error, "hint": told_hint(error["hint"])}}
+    return {**whole, "error": {**error, "hint": output.error.hint if output.error else None}}
 
 
 def _nearer(caller: Caller, request: dict[str, Any]) -> Caller:

@@ -13,7 +13,6 @@ from starlette.responses import Response
 from dragoman.api.requests import PROBLEMS, TheHub
 from dragoman.sandbox.outcome import CodeFault
 from dragoman.web.encoding import json_response
-from dragoman.web.hints import Hint
 from dragoman.web.shape import Shape
 
 routes = APIRouter(prefix="/api", tags=["code"], responses=PROBLEMS)
@@ -29,7 +28,7 @@ class CodeRequest(BaseModel):
 class CodeErrorShape(Shape):
     code: CodeFault
     message: str
-    hint: Hint
+    hint: str | None
     traceback: str | None
     line: int | None
 

@@ -11,7 +11,6 @@ from dragoman.api import authorization
 from dragoman.api.requests import PROBLEMS, TheHub
 from dragoman.hub.credentials import CredentialState, CredentialView
 from dragoman.web.encoding import json_response
-from dragoman.web.hints import Hint
 from dragoman.web.shape import Shape
 
 routes = APIRouter(tags=["credentials"], responses=PROBLEMS)
@@ -26,7 +25,7 @@ class CredentialShape(Shape):
     wanted: list[str]
     present: list[str]
     state: CredentialState
-    hint: Hint
+    hint: str | None
     issuer: str | None
     scope: str | None
     authorised_at: datetime | None

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from dragoman.agent import Exposure
 from dragoman.run import Author, Message, Question, QuestionStatus, Run, RunEvent, RunEventKind, RunStatus
-from dragoman.web.hints import RunError
 from dragoman.web.shape import Shape
 
 if TYPE_CHECKING:
@@ -49,6 +48,13 @@ class RunUsageShape(Shape):
     tokens_saved: int
 
 
+class RunErrorShape(Shape):
+    code: str
+    message: str
+    hint: str | None
+    cause: str | None
+
+
 class RunShape(Shape):
     """`agent` is empty where a message went on to several. Usage and limits include the runs under it."""
 
@@ -58,7 +64,7 @@ class RunShape(Shape):
     status: RunStatus
     request: str
     answer: str | None
-    error: RunError
+    error: RunErrorShape | None
     root: str
     parent: str | None
     parent_call: str | None

@@ -11,14 +11,13 @@ from dragoman.connector import Era, Kind, Origin, Policy, Transport
 from dragoman.hub import ConnectorView
 from dragoman.store import CallRecord, ToolVersion
 from dragoman.tool import ToolState
-from dragoman.web.hints import Hint
 from dragoman.web.shape import Shape, Sorted
 
 
 class StatusShape(Shape):
     state: State
     cause: str | None
-    hint: Hint
+    hint: str | None
     attempt: int
     next_attempt: datetime | None
     since: datetime | None
@@ -166,7 +165,7 @@ class CallErrorShape(Shape):
     code: str
     message: str
     retryable: bool
-    hint: Hint
+    hint: str | None
     cause: str | None
     retry_after: float | None
     connector: str | None
@@ -234,7 +233,7 @@ class ProblemShape(Shape):
     status: int
     detail: str
     code: str
-    hint: Hint
+    hint: str | None
     cause: str | None
     retryable: bool
 

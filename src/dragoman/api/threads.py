@@ -18,7 +18,6 @@ from dragoman.hub.thread_tools import ThreadTools, Why
 from dragoman.hub.threads import ThreadView
 from dragoman.people import Preferences, UserLimits
 from dragoman.web.encoding import json_response
-from dragoman.web.hints import Hint
 from dragoman.web.shape import Shape
 
 routes = APIRouter(prefix="/api", tags=["threads"], responses=PROBLEMS)
@@ -68,7 +67,7 @@ class MissingToolsShape(Shape):
     count: int
     reason: str
     text: str
-    hint: Hint
+    hint: str | None
 
 
 class ThreadToolsShape(Shape):

@@ -39,7 +39,7 @@ def hint_for(arguments: Mapping[str, Any], schema: Mapping[str, Any], tool: str)
         if known and name not in known and (near := did_you_mean(name[:100], known)):
             return f"{name[:100]!r}: {near}"
     names = f"it takes {', '.join(known[:20])}; " if known else ""
-    return f"{names}see the whole schema: dragoman tools show {tool}"
+    return f"{names}dragoman tools show {tool} has the whole schema"
 
 
 def known_names(schema: Mapping[str, Any]) -> list[str]:

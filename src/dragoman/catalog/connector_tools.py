@@ -40,7 +40,7 @@ def nearest(connectors: Iterable[Connector], caller: Caller) -> list[Connector]:
 
 def unknown_tool(name: str, hint: str | None = None) -> NotFound:
     return NotFound(
-        f"there is no tool {name[:100]!r}", hint=hint or "list the tools that exist: dragoman tools list"
+        f"there is no tool {name[:100]!r}", hint=hint or "dragoman tools list shows those there are"
     )
 
 

@@ -127,7 +127,7 @@ class Connection:
             identity=self.identity,
             state=phase.state,
             cause=phase.cause,
-            hint=phase.hint,
+            command_hint=phase.hint,
             attempt=self._attempt,
             next_attempt=phase.next_attempt,
             since=phase.since,

@@ -10,6 +10,7 @@ from pydantic import SecretStr
 from dragoman.connections.bearer import Bearer
 from dragoman.connections.deadline import Deadline
 from dragoman.connector import Connector, Era, Kind
+from dragoman.hints import Hinted
 from dragoman.scope import Caller
 from dragoman.tool import AdmittedCall, RawResult, Tool, ToolDefinition
 
@@ -17,7 +18,7 @@ State = Literal["disconnected", "connecting", "connected", "reconnecting", "need
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConnectionStatus:
+class ConnectionStatus(Hinted):
     """How one connection stands: what a person needs to see to trust it or mend it."""
 
     connector_id: str
@@ -25,7 +26,7 @@ class ConnectionStatus:
     identity: str
     state: State
     cause: str | None = None
-    hint: str | None = None
+    command_hint: str | None = None
     attempt: int = 0
     next_attempt: datetime | None = None
     since: datetime | None = None

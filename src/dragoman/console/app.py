@@ -37,6 +37,7 @@ from dragoman.console.pages import HEADERS, PLACES, STATIC, Pages, is_part
 from dragoman.console.session_rights import check_request
 from dragoman.console.sessions import COOKIE, Admit, BrowserSessions, SealsCookies
 from dragoman.errors import Denied, DragomanError
+from dragoman.hints import speaking
 from dragoman.hub import Hub
 from dragoman.identity.authenticated import AuthenticatedCaller
 from dragoman.telemetry.logs import get_logger
@@ -97,6 +98,11 @@ class Console:
         scope["app"] = self._app
         request = Request(scope, receive)
         receive = limited(receive, _limit_of(request))
+        with speaking("command"):  # the template's filter `linked` makes links of commands
+            await self._answered(request, receive, send)
+
+    async def _answered(self, request: Request, receive: Receive, send: Send) -> None:
+        scope = request.scope
         if not _is_open(request) and (refused := await self._refused(request)):
             await refused(scope, receive, _with_headers(send))
             return

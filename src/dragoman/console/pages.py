@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from dragoman.console.sessions import BrowserSession
-from dragoman.hints import first_command
+from dragoman.hints import first_page, worded
 from dragoman.hub import BoundHub
 from dragoman.scope import NOBODY
 from dragoman.web.server_sent_events import EventStream, Work
@@ -60,15 +60,13 @@ _TITLES = {
 
 
 def linked(hint: str | None) -> Markup:
-    """The hint with its command as code, and a link to the page that does the same."""
-    text = hint or ""
-    found, page = first_command(text) or (None, "")
-    if found is None or not page:
-        return escape(text)
+    """The hint in plain words, and a link to the page where a person does what its first command does."""
+    text = escape(worded(hint, "plain") or "")
+    page = first_page(hint or "")
+    if not page:
+        return text
     label = _TITLES.get(page) or unquote(page.rpartition("/")[2])
-    link = Markup('<a href="{}">{}</a>').format(page, label)
-    before, after = text[: found.start()], text[found.end() :]
-    return Markup("{}<code>{}</code>{} · {}").format(before, found[0].strip("`"), after, link)
+    return Markup('{} · <a href="{}">{}</a>').format(text, page, label)
 
 
 _KEEP_ALIVE = 10.0  # seconds; a page that hears nothing for longer comes again

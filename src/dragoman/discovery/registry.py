@@ -77,7 +77,8 @@ class McpRegistry:
                 break
         near = did_you_mean(name, seen) or (f"did you mean {seen[0]!r}?" if seen else None)
         raise NotFound(
-            f"the registry has no server {name[:120]!r}", hint=near or "dragoman discover WORD searches it"
+            f"the registry has no server {name[:120]!r}",
+            hint=near or "dragoman discover WORD shows what it has",
         )
 
     async def _get(self, path: str, query: Mapping[str, str]) -> dict[str, Any] | None:

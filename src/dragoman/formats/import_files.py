@@ -96,7 +96,7 @@ def _read(source: ImportText) -> ImportPlan:
 
 
 def _failed(name: str, error: DragomanError) -> ImportPlan:
-    reason = f"{error.message}; {error.command_hint}" if error.command_hint else error.message
+    reason = f"{error.message}; {error.hint}" if error.hint else error.message
     return ImportPlan(format="unknown", source=name, problems=(ImportProblem(entry="", reason=reason),))
 
 

@@ -144,7 +144,7 @@ def _check_person(caller: Caller) -> None:
     if not is_person(caller):
         raise Denied(
             "only a person answers: no agent, no code and no MCP client",
-            hint="answer by the console, by REST with a key of your own, or with: dragoman approvals",
+            hint="a person answers, in the console or with a key of their own",
         )
 
 

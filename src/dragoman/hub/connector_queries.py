@@ -81,10 +81,14 @@ class ConnectorQueries(BoundService):
         agent = await Agents(self._runtime, caller).find_for(card.id) if card is not None else None
         if card is None or agent is None or agent.name != found.agent:
             raise NotFound(
-                f"{run[:80]!r} is no query to {connector[:80]!r}", hint=f"dragoman runs show {found.id}"
+                f"{run[:80]!r} is no query to {connector[:80]!r}",
+                hint=f"dragoman runs show {found.id} tells what it is",
             )
         if not found.is_finished:
-            raise Conflict(f"{found.id} is {found.status}", hint=f"dragoman runs follow {found.id}")
+            raise Conflict(
+                f"{found.id} is {found.status}",
+                hint=f"dragoman runs follow {found.id} tells when it has ended",
+            )
         return answered(card, found)
 
     async def result(self, begun: AcceptedQuery) -> dict[str, Any]:

@@ -69,7 +69,7 @@ class ConnectorRegistry:
             for connector in rivals:
                 if name in (connector.slug, *connector.aliases):
                     is_own = (connector.workspace, connector.owner) == (workspace, owner)
-                    change = f", or change it: dragoman connectors update {name}" if is_own else ""
+                    change = f", or dragoman connectors update {name}" if is_own else ""
                     raise Conflict(
                         f"there is a connector {name!r} already", hint=f"choose another name{change}"
                     )

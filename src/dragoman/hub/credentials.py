@@ -14,6 +14,7 @@ from dragoman.connections.oauth import AuthorizationCallback, AuthorizationTicke
 from dragoman.connector import Connector
 from dragoman.errors import CallerFault, Denied, DragomanError, InvalidConfig
 from dragoman.events import Event
+from dragoman.hints import Hinted
 from dragoman.hub.bound import BoundService
 from dragoman.hub.connectors import Connectors
 from dragoman.scope import Caller
@@ -24,7 +25,7 @@ _RELIST_LIMIT = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CredentialView:
+class CredentialView(Hinted):
     """What one connector wants of one user and what of it is there. Never a value."""
 
     connector: str
@@ -32,7 +33,7 @@ class CredentialView:
     wanted: tuple[str, ...]
     present: tuple[str, ...]
     state: CredentialState
-    hint: str | None = None
+    command_hint: str | None = None
     issuer: str | None = None
     scope: str | None = None
     authorised_at: datetime | None = None
@@ -136,7 +137,7 @@ class Credentials(BoundService):
         if address is None:
             raise InvalidConfig(
                 "an authorisation comes back to a running service, and there is none",
-                hint="start it: dragoman serve; or say how browsers reach it: DRAGOMAN_PUBLIC_URL",
+                hint="dragoman serve, or say how browsers reach it: DRAGOMAN_PUBLIC_URL",
             )
         ticket, until = await self._runtime.flows.ticket(connector, (caller.workspace, caller.user), address)
         return AuthorizationLink(f"{address}/oauth/start?ticket={ticket}", until)
@@ -213,7 +214,7 @@ class Credentials(BoundService):
             wanted=wanted,
             present=tuple(sorted(names)),
             state=state,
-            hint=None if state == "ready" else credential_hint(connector, missing),
+            command_hint=None if state == "ready" else credential_hint(connector, missing),
             issuer=tokens.issuer if tokens else connector.configuration.auth.issuer,
             scope=tokens.scope if tokens else None,
             authorised_at=tokens.authorised_at if tokens else None,

@@ -207,7 +207,7 @@ class DeferredTools:
         why = info.state if info.state != "ready" else f"not to be called by way of {caller.way}"
         raise Conflict(
             f"the tool {info.tool.name!r} cannot be loaded: it is {why}",
-            hint=f"dragoman tools show {info.tool.name}",
+            hint=f"dragoman tools show {info.tool.name} tells more",
         )
 
     def _public(self, name: str, caller: Caller) -> str:

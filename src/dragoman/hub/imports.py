@@ -167,7 +167,7 @@ class Imports(BoundService):
                 return _Intent(replace(step, action="unchanged", reason="it appears twice"))
             return await self._against_existing(_Intent(step, found, None, facts), found, wanted, wish)
         except DragomanError as error:
-            reason = f"{error.message}; {error.command_hint}" if error.command_hint else error.message
+            reason = f"{error.message}; {error.hint}" if error.hint else error.message
             action: Action = "conflict" if error.code == "conflict" else "invalid"
             return _Intent(replace(step, action=action, reason=reason))
 

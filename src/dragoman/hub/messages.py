@@ -122,10 +122,8 @@ class Messages(BoundService):
         stopped = [name for name in names if name not in active]
         if not active:
             verb = "is" if len(stopped) == 1 else "are"
-            start = f"dragoman agents start {stopped[0]}"
-            return "", {
-                "reply": f"{', '.join('@' + name for name in stopped)} {verb} stopped. Start with: {start}"
-            }
+            told = f"{', '.join('@' + name for name in stopped)} {verb} stopped: start the agent first"
+            return "", {"reply": f"{told}, or write without @ to talk to the assistant."}
         return (active[0], {}) if len(active) == 1 else ("", {"agents": active})
 
     async def _last_run(self, thread: str) -> Run | None:

@@ -86,7 +86,7 @@ class Permissions:
         if self.multi_user and caller.role != "operator" and has >= MOST_CONNECTORS:
             raise LimitReached(
                 f"there are {has} connectors already, and there may be no more than {MOST_CONNECTORS}",
-                hint="remove one that nobody needs: dragoman connectors remove",
+                hint="make room: dragoman connectors remove",
             )
 
     def check_new(

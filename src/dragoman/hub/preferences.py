@@ -80,7 +80,7 @@ class UserPreferences(BoundService):
             return user
         raise NotFound(
             "there is no record of this user, so nothing can be kept for them",
-            hint="an admin adds users: dragoman users add",
+            hint="an admin can: dragoman users add",
         )
 
     async def _tell(self, before: Preferences, after: Preferences) -> None:

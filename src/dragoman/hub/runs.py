@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +11,10 @@ from dragoman.agents import preload
 from dragoman.catalog.schemas import compiled
 from dragoman.errors import Conflict, Denied, InvalidArguments, NotFound
 from dragoman.events import Event
+from dragoman.hints import told
 from dragoman.hub.bound import BoundService
 from dragoman.run import Message, Question, Run, RunEvent, RunStatus, Step
+from dragoman.run_progress import table_in
 from dragoman.runs.run_endings import never_began
 from dragoman.store.records import AcceptedRun, JournalBatch
 
@@ -81,7 +83,7 @@ class Runs(BoundService):
             run=found,
             family=await rows.family(found.workspace, found.root),
             steps=await rows.steps(found.workspace, found.id),
-            events=await rows.events(found.workspace, found.root, limit=10_000),
+            events=[_told(one) for one in await rows.events(found.workspace, found.root, limit=10_000)],
         )
 
     async def with_family(self, run: str) -> tuple[Run, Sequence[Run]]:
@@ -98,7 +100,7 @@ class Runs(BoundService):
         events: list[RunEvent] = []
         last = 0
         while last < _MOST_EVENTS and (page := await rows.events(found.workspace, found.root, after=last)):
-            events += [event for event in page if event.kind != "text"]
+            events += [_told(event) for event in page if event.kind != "text"]
             last = page[-1].number
 
         def read() -> "Timeline":
@@ -164,7 +166,7 @@ class Runs(BoundService):
         """What happens in a run and under it, from a number on, until its end."""
         found = await self.get(run)
         async for event in self._runtime.engine.streams.follow(found, after):
-            yield event
+            yield _told(event)
 
     async def follow_thread(
         self, thread: str, after: tuple[str, int] | None = None
@@ -174,7 +176,7 @@ class Runs(BoundService):
         async for event in self._runtime.engine.streams.follow_thread(
             caller.workspace, caller.user, thread, after
         ):
-            yield event
+            yield _told(event)
 
     # Questions
 
@@ -254,6 +256,14 @@ class Runs(BoundService):
                 data={"id": found.id, "thread": found.thread},
             )
         )
+
+
+def _told(event: RunEvent) -> RunEvent:
+    """The event with its hint in the words of who listens; it is kept as a command."""
+    error = table_in(event.data.get("error"))
+    if not error.get("hint"):
+        return event
+    return replace(event, data={**event.data, "error": {**error, "hint": told(error["hint"])}})
 
 
 def _under(run: Run, family: Sequence[Run]) -> list[Run]:

@@ -8,6 +8,7 @@ from typing import Literal
 from dragoman.catalog import Catalog, ToolInfo
 from dragoman.connections.missing_credentials import credential_hint
 from dragoman.connector import Connector
+from dragoman.hints import Hinted
 from dragoman.hub.connectors import ConnectorView
 from dragoman.scope import ANY_TOOL, Caller
 
@@ -15,14 +16,14 @@ Why = Literal["inactive", "disabled", "needs_auth", "unavailable", "changed", "w
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MissingTools:
+class MissingTools(Hinted):
     """Tools that cannot be called here, for one reason. A count of 0 means that nobody knows how many."""
 
     why: Why
     reason: str
     connector: str | None = None
     count: int = 0
-    hint: str | None = None
+    command_hint: str | None = None
 
     @property
     def text(self) -> str:
@@ -105,20 +106,22 @@ def _whole(view: ConnectorView, wanted: ThreadToolsQuery, count: int) -> Missing
     if wanted.active is not None and slug not in wanted.active:
         reason = f"{slug} is not active in this thread"
         hint = f"dragoman threads add {wanted.caller.thread} {slug}"
-        return MissingTools(why="inactive", connector=slug, count=count, reason=reason, hint=hint)
+        return MissingTools(why="inactive", connector=slug, count=count, reason=reason, command_hint=hint)
     if not connector.enabled:
         hint = f"dragoman connectors enable {slug}"
         return MissingTools(
-            why="disabled", connector=slug, count=count, reason=f"{slug} is disabled", hint=hint
+            why="disabled", connector=slug, count=count, reason=f"{slug} is disabled", command_hint=hint
         )
     lacking = _lacking(connector, wanted.held)
     if lacking or status.state == "needs_auth":
-        hint = credential_hint(connector, lacking) if lacking else status.hint
+        hint = credential_hint(connector, lacking) if lacking else status.command_hint
         reason = f"connect your {slug} account"
-        return MissingTools(why="needs_auth", connector=slug, count=count, reason=reason, hint=hint)
+        return MissingTools(why="needs_auth", connector=slug, count=count, reason=reason, command_hint=hint)
     if status.state in ("error", "reconnecting"):
         reason = f"{slug} cannot be reached" + (f": {status.cause}" if status.cause else "")
-        return MissingTools(why="unavailable", connector=slug, count=count, reason=reason, hint=status.hint)
+        return MissingTools(
+            why="unavailable", connector=slug, count=count, reason=reason, command_hint=status.command_hint
+        )
     return None
 
 
@@ -144,9 +147,13 @@ def _parts(infos: Sequence[ToolInfo], connector: Connector) -> Iterable[MissingT
             f"{slug} changed them, and nobody has accepted that yet",
             "look at what changed with dragoman tools show NAME, then dragoman tools accept NAME",
         ),
-        "unavailable": ("unavailable", f"{slug} does not offer them now", "dragoman connectors show NAME"),
+        "unavailable": (
+            "unavailable",
+            f"{slug} does not offer them now",
+            "dragoman connectors show NAME tells more",
+        ),
         "ready": ("way", f"tools of {slug} that may not be called this way", "call them yourself"),
     }
     for state, count in sorted(counts.items()):
         why, reason, hint = reasons[state]
-        yield MissingTools(why=why, connector=slug, count=count, reason=reason, hint=hint)
+        yield MissingTools(why=why, connector=slug, count=count, reason=reason, command_hint=hint)

@@ -11,7 +11,6 @@ from dragoman.catalog import ToolInfo
 from dragoman.catalog.footprints import Footprints
 from dragoman.connections.missing_credentials import credential_hint
 from dragoman.errors import Denied, DragomanError, NotFound
-from dragoman.hints import worded
 from dragoman.hub.code import Code
 from dragoman.hub.connectors import Connectors, ConnectorView
 from dragoman.hub.tools import Tools
@@ -66,7 +65,7 @@ class HubToolbox:
             facts |= {
                 "error": output.error.code,
                 "message": output.error.message,
-                "hint": worded(output.error.hint, "plain"),
+                "hint": output.error.hint,
             }
             facts["traceback"] = output.error.traceback
         else:
@@ -119,7 +118,7 @@ def _card(view: ConnectorView) -> ConnectorCard:
         description=connector.description,
         state="disabled" if not connector.enabled else _STATES.get(view.status.state, "ready"),
         cause=view.status.cause,
-        hint=credential_hint(connector) if view.status.state == "needs_auth" else None,
+        command_hint=credential_hint(connector) if view.status.state == "needs_auth" else None,
         instructions=connector.instructions or "",
         tools=view.tools,
         aliases=tuple(connector.aliases),

@@ -74,8 +74,7 @@ class Authenticator:
 def unauthenticated() -> Unauthenticated:
     return Unauthenticated(
         "the bearer token is wrong, has expired, or was revoked",
-        hint="make an API key: dragoman keys add NAME; who runs this service has the token that"
-        " `dragoman token` prints",
+        hint="dragoman keys add NAME; who runs this service has its own token: dragoman token",
     )
 
 

@@ -152,7 +152,7 @@ class TokenVerifier:
                 return called[0]
         raise Denied(
             "the token is good, but the workspace that it is for does not exist here",
-            hint="ask who runs Dragoman to add it: dragoman workspaces add NAME",
+            hint="ask who runs Dragoman: dragoman workspaces add NAME",
         )
 
     async def _welcome(self, workspace: Workspace, external: str, claims: dict[str, Any]) -> User:

@@ -24,6 +24,7 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from starlette.types import Receive, Scope, Send
 
 from dragoman.errors import CallerFault, NotFound
+from dragoman.hints import speaking
 from dragoman.hub import BoundHub, Hub
 from dragoman.mcp_endpoint.channels import NoChannel, SessionChannel, StatelessChannel
 from dragoman.mcp_endpoint.messages import (
@@ -94,17 +95,18 @@ class McpEndpoint:
             return
         reply, method = PostReply(send), scope["method"]
         try:
-            headers, target, hub = _headers_of(scope), _target_of(scope), self._hub_of(scope)
-            if method == "POST":
-                body = await _body_of(receive, headers, self._max_body)
-                await self._post(_Post(scope, receive, headers, target, hub, reply), body)
-            elif method == "GET":
-                await self._get(headers, target, hub, receive, send)
-            elif method == "DELETE":
-                self._sessions.close(self._session(headers, target, hub.caller))
-                await reply.finish_empty(200)
-            else:
-                raise _WrongRequest(405, "Method not allowed", [(b"allow", b"GET, POST, DELETE")])
+            with speaking("plain"):
+                headers, target, hub = _headers_of(scope), _target_of(scope), self._hub_of(scope)
+                if method == "POST":
+                    body = await _body_of(receive, headers, self._max_body)
+                    await self._post(_Post(scope, receive, headers, target, hub, reply), body)
+                elif method == "GET":
+                    await self._get(headers, target, hub, receive, send)
+                elif method == "DELETE":
+                    self._sessions.close(self._session(headers, target, hub.caller))
+                    await reply.finish_empty(200)
+                else:
+                    raise _WrongRequest(405, "Method not allowed", [(b"allow", b"GET, POST, DELETE")])
         except _WrongRequest as wrong:
             reply.headers += wrong.headers
             await reply.finish(error_message(None, wrong.error), wrong.status)

@@ -18,7 +18,6 @@ from mcp_types import (
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, LATEST_HANDSHAKE_VERSION, MODERN_PROTOCOL_VERSIONS
 
 from dragoman.errors import DragomanError
-from dragoman.hints import worded
 from dragoman.mcp_endpoint.messages import Params, RpcError, RpcRequest
 from dragoman.mcp_endpoint.request_context import RequestContext
 from dragoman.mcp_endpoint.request_states import RequestState, RequestStates
@@ -213,8 +212,7 @@ def rejected(rejection: InboundLadderRejection) -> RpcError:
 
 def as_rpc(error: DragomanError) -> RpcError:
     """For what is no call of a tool: there the output says it."""
-    told = worded(error.command_hint, "plain")
-    hint = f" ({told})" if told else ""
+    hint = f" ({error.hint})" if error.hint else ""
     facts = {"code": error.code, "retryable": error.retryable}
     code = INVALID_PARAMS if error.code in ("not_found", "invalid_arguments", "invalid_name") else -32000
     return RpcError(code, f"{error.message}{hint}", facts)

@@ -5,7 +5,6 @@ from typing import Any
 
 from mcp_types import INVALID_PARAMS
 
-from dragoman.hints import worded
 from dragoman.mcp_endpoint.messages import RpcError
 from dragoman.tool import CallError, Schema, Tool, ToolOutput
 from dragoman.web.encoding import encode
@@ -45,16 +44,14 @@ def failed(error: CallError, content: tuple[Mapping[str, Any], ...] = ()) -> dic
     facts = {"code": error.code, "retryable": error.retryable, "retry_after": error.retry_after}
     told = [*content] if error.code == "tool_failed" else []
     if not told:
-        plain = worded(error.command_hint, "plain")
-        hint = f"\nhint: {plain}" if plain else ""
+        hint = f"\nhint: {error.hint}" if error.hint else ""
         told = [{"type": "text", "text": f"{error.code}: {error.message}{hint}"}]
     meta = {name: value for name, value in facts.items() if value is not None}
     return {"content": told, "isError": True, "_meta": {"dragoman/error": meta}}
 
 
 def unknown(error: CallError) -> RpcError:
-    hint = worded(error.command_hint, "plain")
-    return RpcError(INVALID_PARAMS, f"{error.message} ({hint})" if hint else error.message)
+    return RpcError(INVALID_PARAMS, f"{error.message} ({error.hint})" if error.hint else error.message)
 
 
 def structured(schema: Schema, value: Any) -> Any:

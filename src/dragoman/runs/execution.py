@@ -19,13 +19,24 @@ from dragoman.agents.rollout import RolloutRecorder
 from dragoman.agents.work_context import AgentsOf, DelegationResult, Toolbox, WorkContext, caller_of
 from dragoman.errors import DragomanError, LimitReached, NotFound, ShuttingDown, StoreUnavailable
 from dragoman.events import Event, Events
-from dragoman.run import HEARD_OTHERS, Message, Run, RunEventKind, RunStatus, RunUsage, Step, new_run_id
+from dragoman.hints import speaking
+from dragoman.run import (
+    HEARD_OTHERS,
+    Message,
+    Run,
+    RunError,
+    RunEventKind,
+    RunStatus,
+    RunUsage,
+    Step,
+    new_run_id,
+)
 from dragoman.runs.journal import Journal
 from dragoman.runs.journal_record import RESUMED, JournalRecord
 from dragoman.runs.loop import AgentLoop
 from dragoman.runs.previews import Previews
 from dragoman.runs.questions import RunQuestions
-from dragoman.runs.run_endings import error_facts, finished_facts, last_message, numbers_of, said
+from dragoman.runs.run_endings import finished_facts, last_message, numbers_of, said
 from dragoman.runs.run_family import RunFamily
 from dragoman.runs.streams import RunStreams
 from dragoman.store.protocols import RunStore, ThreadStore
@@ -75,6 +86,10 @@ class RunExecution:
         """The finished run. Raises only what stops this process's work on it."""
         if self.run.is_finished:
             return self.run
+        with speaking("plain"):  # whatever a model reads
+            return await self._traced()
+
+    async def _traced(self) -> Run:
         facts = {"dragoman__run": self.run.id, "dragoman__root_run": self.run.root}
         name = self.run.agent or "several"
         with self.parts.spans.within("invoke_agent", name, gen_ai__agent__name=name, **facts) as span:
@@ -84,7 +99,7 @@ class RunExecution:
                 gen_ai__usage__input_tokens=used.input_tokens, gen_ai__usage__output_tokens=used.output_tokens
             )
             if run.status != "done":
-                span.failed(str((run.error or {}).get("code", run.status)))
+                span.failed(run.error.code if run.error else run.status)
         return run
 
     async def _executed(self) -> Run:
@@ -98,15 +113,17 @@ class RunExecution:
         except asyncio.CancelledError:
             if not self.family.cancelled or self.family.lost:
                 raise
-            return await self._end("cancelled", error={"code": "cancelled", "message": "stopped by a person"})
+            return await self._end(
+                "cancelled", error=RunError(code="cancelled", message="stopped by a person")
+            )
         except (StoreUnavailable, ShuttingDown):
             raise  # not the run's fault: it goes on when the store is back
         except DragomanError as error:
-            return await self._end("failed", error=error_facts(error))
+            return await self._end("failed", error=RunError.of(error))
         except Exception as error:  # noqa: BLE001
             # boundary: whatever a model, its provider or pydantic-ai does wrong is the end of this run only
             return await self._end(
-                "failed", error=error_facts(explained(error, self.run.model or "the model"))
+                "failed", error=RunError.of(explained(error, self.run.model or "the model"))
             )
         return await self._end("done", answer=answer)
 
@@ -308,7 +325,7 @@ class RunExecution:
                 )
         return ""
 
-    async def _end(self, status: RunStatus, answer: str | None = None, error: Any = None) -> Run:
+    async def _end(self, status: RunStatus, answer: str | None = None, error: RunError | None = None) -> Run:
         now = datetime.now(UTC)
         own = self.record.used(self.run.model or "")
         usage = self.family.usage if self.run.is_root else own
@@ -351,7 +368,7 @@ class RunExecution:
             await self.parts.questions.close(root)
         if len(self.family.members) == 1 and status == "done":  # the usual end costs no query
             return []
-        error = {"code": "cancelled", "message": "the run that it belongs to has ended"}
+        error = RunError(code="cancelled", message="the run that it belongs to has ended")
         return [
             replace(child, status="cancelled", error=error, finished_at=root.finished_at)
             for child in await self.parts.runs.family(root.workspace, root.id)

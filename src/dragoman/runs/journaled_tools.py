@@ -20,7 +20,6 @@ from pydantic_core import SchemaValidator, core_schema
 from dragoman.agents.offers import OVER_LIMIT, Offer, OfferCall, Offers, ToolReply
 from dragoman.agents.work_context import WorkContext
 from dragoman.errors import DragomanError, InputRequired
-from dragoman.hints import worded
 from dragoman.run import Run, RunEventKind, RunUsage, Step
 from dragoman.runs.journal import Journal
 from dragoman.runs.journal_record import JournalRecord, dump_reply
@@ -135,8 +134,7 @@ class JournaledTools(AbstractToolset[WorkContext]):
             channel = _RunChannel(self, self._work, attempt, observer)
             return await offer.perform(arguments, replace(attempt, channel=channel))
         except DragomanError as error:
-            told = worded(error.command_hint, "plain")
-            hint = f" ({told})" if told else ""
+            hint = f" ({error.hint})" if error.hint else ""
             return ToolReply(content=f"{error.message}{hint}", ok=False, code=error.code)
 
     def _refused(self, offer: Offer) -> ToolReply | None:

@@ -163,7 +163,7 @@ class AgentLoop:
                 is_addressed = earlier.is_root or (earlier.parent_call or "").startswith("mention:")
                 if earlier.agent == run.agent and is_addressed and earlier.is_finished:
                     steps = await self._parts.runs.steps(run.workspace, earlier.id)
-                    ending = f"(Not answered: {(earlier.error or {}).get('message', earlier.status)})"
+                    ending = f"(Not answered: {earlier.error.message if earlier.error else earlier.status})"
                     record = JournalRecord.of(steps)
                     journals[root] = journals[earlier.id] = record.exchange(ending)
                     self._work.has_heard_others |= record.has_heard_others

@@ -5,7 +5,7 @@ from typing import Any
 
 from dragoman.agent import AgentNumbers
 from dragoman.agents.citations import all_failed
-from dragoman.errors import DragomanError
+from dragoman.hints import worded
 from dragoman.run import HEARD_OTHERS, Message, Run, RunEvent, RunEventKind, RunUsage
 
 
@@ -31,17 +31,13 @@ def _event(run: Run, kind: RunEventKind, number: int, data: dict[str, Any]) -> R
     )
 
 
-def error_facts(error: DragomanError) -> dict[str, Any]:
-    return {"code": error.code, "message": error.message, "hint": error.command_hint, "cause": error.cause}
-
-
 def finished_facts(run: Run) -> dict[str, Any]:
     """What the event of the end carries."""
     usage = run.usage
     return {
         "status": run.status,
         "answer": run.answer,
-        "error": run.error,
+        "error": None if run.error is None else run.error.facts(),
         "model": run.model,
         "usage": {
             "requests": usage.requests,
@@ -66,9 +62,10 @@ def last_message(run: Run) -> Message | None:
         if not run.answer:
             return None
         return said(run, "system" if "reply" in run.options else "agent", run.answer, facts)
-    error = run.error or {}
-    hint = f" {error['hint']}" if error.get("hint") else ""
-    return said(run, "system", f"{error.get('message', run.status)}.{hint}", facts)
+    # Kept as a text, which every door and every model reads: in words that are none of a door's.
+    plain = worded(run.error.command_hint, "plain") if run.error else None
+    hint = f" {plain}" if plain else ""
+    return said(run, "system", f"{run.error.message if run.error else run.status}.{hint}", facts)
 
 
 def said(run: Run, author: Any, text: str, details: Mapping[str, Any]) -> Message:

@@ -239,5 +239,5 @@ def _not_started(error: OSError) -> CodeError:
     return CodeError(
         code="code_crashed",
         message=f"the sandbox could not be started: {error.strerror or type(error).__name__}",
-        hint="is the package pydantic-monty installed whole? dragoman doctor",
+        hint="is the package pydantic-monty installed whole? dragoman doctor tells",
     )

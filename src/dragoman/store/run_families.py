@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, RowMapping, bindparam, delete, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from dragoman.run import Run, RunLimits, RunUsage
+from dragoman.run import Run, RunError, RunLimits, RunUsage
 from dragoman.store import tables
 
 _runs = tables.runs
@@ -28,7 +28,7 @@ run_key = tuple_(_runs.c.workspace, _runs.c.id)
 
 def row_of(run: Run) -> dict[str, Any]:
     facts = {column.name: getattr(run, column.name) for column in _runs.columns}
-    facts["error"] = None if run.error is None else dict(run.error)
+    facts["error"] = None if run.error is None else run.error.facts()
     facts["options"] = dict(run.options)
     facts["limits"] = asdict(run.limits)
     facts["usage"] = asdict(run.usage)
@@ -38,6 +38,7 @@ def row_of(run: Run) -> dict[str, Any]:
 
 def run_of(row: RowMapping) -> Run:
     facts = dict(row)
+    facts["error"] = RunError.from_facts(facts["error"])
     facts["limits"] = RunLimits(**facts["limits"])
     facts["usage"] = RunUsage(**facts["usage"])
     facts["grants"] = tuple(frozenset(grant) for grant in facts["grants"])

@@ -12,12 +12,12 @@ from urllib.parse import urlsplit
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dragoman.errors import CallerFault, DragomanError, StoreUnavailable, Unauthenticated
+from dragoman.hints import Words, speaking
 from dragoman.hub import BoundHub
 from dragoman.identity.authenticated import ALL_SCOPES
 from dragoman.identity.authenticator import AuthenticatedCaller, unauthenticated
 from dragoman.scope import NOBODY, Caller
 from dragoman.telemetry.logs import get_logger
-from dragoman.web.hints import choose_words
 from dragoman.web.problems import WrongHost, WrongOrigin, problem
 from dragoman.web.scopes import OPEN_PATHS, SCOPES, check_scope
 
@@ -27,6 +27,13 @@ CHECK_EVERY = 0.4  # seconds; with `identity.directory.FRESH`, a stream ends wit
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 Admit = Callable[[str], Awaitable[AuthenticatedCaller]]
 _ONCE = frozenset({b"host", b"authorization", b"origin"})
+
+
+def words_of(scope: Scope) -> Words:
+    """In which words hints are told by HTTP: the command line says that it wants commands."""
+    if (b"dragoman-hints", b"command") in map(tuple, scope["headers"]):
+        return "command"
+    return "plain" if scope["path"].startswith("/mcp") else "rest"
 
 
 def bound_hub(hub: BoundHub, scope: Scope) -> BoundHub:
@@ -177,11 +184,11 @@ class Guard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            choose_words(scope)
             try:
                 await self._check(scope)
             except DragomanError as error:
-                await problem(error)(scope, receive, send)
+                with speaking(words_of(scope)):
+                    await problem(error)(scope, receive, send)
                 return
         answer = _Answer(scope, send, self._lasting)
         try:

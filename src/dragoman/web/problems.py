@@ -11,7 +11,6 @@ from starlette.responses import Response
 
 from dragoman.errors import CallerFault, DragomanError, Internal, OwnFault
 from dragoman.web.encoding import encode
-from dragoman.web.hints import told
 
 PROBLEM = "application/problem+json"
 
@@ -132,7 +131,7 @@ def problem(error: DragomanError, clean: Callable[[str], str] = str) -> Response
         "status": status,
         "detail": clean(error.message),
         "code": error.code,
-        "hint": clean(hint) if (hint := told(error.command_hint)) else None,
+        "hint": clean(hint) if (hint := error.hint) else None,
         "cause": clean(error.cause) if error.cause else None,
         "retryable": error.retryable,
     }

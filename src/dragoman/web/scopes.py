@@ -55,5 +55,5 @@ def check_scope(method: str, path: str, scopes: frozenset[KeyScope]) -> None:
     if needed not in scopes:
         raise Denied(
             f"this needs a key with the scope {needed!r}",
-            hint=f"make one: dragoman keys add NAME --scope {needed}",
+            hint=f"dragoman keys add NAME --scope {needed}",
         )

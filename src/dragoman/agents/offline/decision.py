@@ -19,7 +19,7 @@ from dragoman.scope import Caller
 from dragoman.tool import Tool
 
 NOTE = "This is basic matching by the built-in `offline` model, not a language model."
-SET_ONE = "For one, set OPENAI_API_KEY or ANTHROPIC_API_KEY, or start Ollama; `dragoman models` shows them."
+SET_ONE = "For one, set OPENAI_API_KEY or ANTHROPIC_API_KEY, or start Ollama; see the list of models."
 ASK, SEARCH, STATE = "ask_person", "search_tools", "state_plan"
 NONE = "none"
 _SHOWN, _RANKED, _ROWS = 3, 12, 20

@@ -197,7 +197,7 @@ class OpenApiService:
             identity=self.identity,
             state=phase.state,
             cause=phase.cause,
-            hint=phase.hint,
+            command_hint=phase.hint,
             attempt=phase.attempt,
             next_attempt=phase.next_attempt,
             since=phase.since,
