@@ -241,7 +241,9 @@ class Runs(BoundService):
 
     def _check_person(self) -> None:
         if not is_person(self._caller):
-            raise Denied("only a person answers", hint="answer by the console, by REST or by the command")
+            raise Denied(
+                "only a person answers", hint="a person answers, in the console or with a key of their own"
+            )
 
     async def _answered(self, found: Question) -> None:
         self._runtime.engine.questions.tell_answered(found.id)
