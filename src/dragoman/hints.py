@@ -37,6 +37,7 @@ _TABLE = """
 connectors add time -- uvx mcp-server-time | hub.connectors.add("time", command="uvx", args=["mcp-server-time"]) | POST /api/connectors {"name": "time", "command": "uvx", "args": ["mcp-server-time"]} | /connectors | a connector named time with the command uvx and the argument mcp-server-time
 connectors list | hub.connectors.list() | GET /api/connectors | /connectors | the list of connectors
 connectors show NAME | hub.connectors.get(NAME) | GET /api/connectors/NAME | /connectors/NAME | the state of the connector NAME
+connectors connect NAME | hub.connectors.connect(NAME) | POST /api/connectors/NAME/connect | /connectors/NAME | connect the connector NAME
 connectors enable NAME | hub.connectors.enable(NAME) | POST /api/connectors/NAME/enable | /connectors/NAME | enable the connector NAME
 connectors connect NAME | hub.connectors.connect(NAME) | POST /api/connectors/NAME/connect | /connectors/NAME | connect the connector NAME
 connectors remove | hub.connectors.remove(…) | DELETE /api/connectors/… | /connectors | remove a connector

@@ -1,6 +1,5 @@
 """The same trouble, asked about by every door: each tells what to do in its own words and in no other's."""
 
-import json
 import re
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -98,7 +97,7 @@ async def test_the_library_is_told_python(tmp_path: Path) -> None:
     assert missing["mail"] == credential.hint == 'hub.credentials.set("mail", {"auth": "…"})'
     assert run.error is not None
     assert "hub.models.list()" in (run.error.hint or "")
-    assert run.error.hint in json.dumps(events)
+    assert str(run.error.hint) in [event["error"]["hint"] for event in events if event.get("error")]
     texts = (repr(query), *(text for text in missing.values()), run.error.hint or "")
     check(
         "library",

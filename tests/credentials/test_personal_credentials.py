@@ -31,7 +31,7 @@ async def test_each_user_is_known_to_the_server_by_their_own(tmp_path: Path, dat
     async with open_hub(tmp_path / "home", database_url=database_url) as hub:
         view = await hub.connectors.add("test", **command(personal=["env:WHO"]), shared=True)
         assert view.status.state == "needs_auth"
-        assert view.status.hint == "dragoman credentials set test env:WHO"
+        assert view.status.hint == 'hub.credentials.set("test", {"env:WHO": "…"})'
         for caller in (ANN, BOB):
             (wanted,) = await hub.acting_for(caller).credentials.list()
             assert (wanted.state, wanted.wanted, wanted.present) == ("missing", ("env:WHO",), ())
@@ -84,7 +84,7 @@ async def test_a_refused_token_says_how_to_bring_another(tmp_path: Path, databas
             await hub.connectors.add("test", **quick(url=server.url, personal=["auth"]), shared=True)
             assert server.state()["seen"] == [], "nothing is sent before there is a credential"
             wrong = await hub.acting_for(ANN).credentials.set("test", values(auth="wrong-token"))
-            assert (wrong.state, wrong.hint) == ("refused", "dragoman credentials set test auth")
+            assert (wrong.state, wrong.hint) == ("refused", 'hub.credentials.set("test", {"auth": "…"})')
             right = await hub.acting_for(ANN).credentials.set("test", values(auth="right-token"))
             assert right.state == "ready"
             assert (await hub.acting_for(ANN).call("mcp_test_echo", {"text": "x"})).ok

@@ -23,7 +23,7 @@ async def test_a_person_authorises_and_the_tools_are_there(
         await scene.add()
         before = await scene.hub.connectors.get("notes")
         assert before.status.state == "needs_auth"
-        assert before.status.hint == "dragoman credentials authorize notes"
+        assert before.status.hint == 'hub.credentials.authorize("notes")'
         refused = await scene.hub.call("mcp_notes_echo", {"text": "x"})
         assert refused.error
         page = await scene.authorise()

@@ -125,7 +125,7 @@ async def test_an_openapi_service_is_authorised_used_renewed_and_revoked(
     async with open_scene(tmp_path, database_url) as scene, open_peer(Shop(scene.issuer)) as shop:
         hub, issuer = scene.hub, scene.issuer
         view = await hub.connectors.add("notes", openapi=shop.origin, auth={"kind": "oauth"})
-        assert (view.status.state, view.status.hint) == ("needs_auth", "dragoman credentials authorize notes")
+        assert (view.status.state, view.status.hint) == ("needs_auth", 'hub.credentials.authorize("notes")')
         async with open_browser() as browser:
             page = await browser.follow(await browser.press(await scene.link()))
         assert page.status == 200, page.text

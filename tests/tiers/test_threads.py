@@ -283,7 +283,7 @@ async def test_the_tools_of_a_thread_come_with_reasons_for_those_that_are_missin
             ],
         )
         hints = {one.why: one.hint for one in (await hub.acting_for(ADA).threads.tools(thread)).missing}
-        assert hints["inactive"] == f"dragoman threads add {thread} gamma"
+        assert hints["inactive"] == f'hub.threads.add("{thread}", "gamma")'
         await hub.acting_for(ADA).connectors.add("search", url=search.url, health_interval=0)
         await hub.acting_for(ADA).threads.set(thread, ["search"])
         await search.__aexit__()
