@@ -39,7 +39,6 @@ connectors list | hub.connectors.list() | GET /api/connectors | /connectors | th
 connectors show NAME | hub.connectors.get(NAME) | GET /api/connectors/NAME | /connectors/NAME | the state of the connector NAME
 connectors connect NAME | hub.connectors.connect(NAME) | POST /api/connectors/NAME/connect | /connectors/NAME | connect the connector NAME
 connectors enable NAME | hub.connectors.enable(NAME) | POST /api/connectors/NAME/enable | /connectors/NAME | enable the connector NAME
-connectors connect NAME | hub.connectors.connect(NAME) | POST /api/connectors/NAME/connect | /connectors/NAME | connect the connector NAME
 connectors remove | hub.connectors.remove(…) | DELETE /api/connectors/… | /connectors | remove a connector
 connectors update | hub.connectors.update(…) | PATCH /api/connectors/… | /connectors | change the connector
 connectors update NAME | hub.connectors.update(NAME, …) | PATCH /api/connectors/NAME | /connectors/NAME | change the connector NAME
