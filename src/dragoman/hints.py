@@ -88,9 +88,10 @@ serve --port PORT | - | - | - | start the service with port PORT
 console | - | - | - | the command of the console
 token | - | - | - | the command line tells it
 doctor | - | - | - | the check of the installation
+--help | - | GET /api/openapi.json | - | the description
 """  # noqa: E501 - a table is read by its rows
 COMMANDS = tuple(
-    CommandWords(*(cell.strip().removeprefix("-") for cell in row.split(" | ")))
+    CommandWords(*("" if cell.strip() == "-" else cell.strip() for cell in row.split(" | ")))
     for row in _TABLE.strip().splitlines()
 )
 

@@ -170,10 +170,11 @@ class Described:
         try:
             return self._adapter.validate_python(value, strict=True)
         except (ValidationError, TypeError) as error:
-            first = (
-                error.errors()[0] if isinstance(error, ValidationError) else {"msg": "is no list of words"}
+            said = (
+                what_is_wrong(error.errors()[0])
+                if isinstance(error, ValidationError)
+                else "is no list of words"
             )
-            said = str(first["msg"]).removeprefix("Value error, ")
             raise InvalidArguments(f"{self.name}: {said}", hint=self.setting.meaning or None) from None
 
     @cached_property
@@ -230,6 +231,26 @@ def changed(noun: Noun, changes: Mapping[str, Any]) -> Noun:
             whole = {item.name: getattr(value, item.name, None) for item in dataclasses.fields(before)}
             values[name] = changed(before, whole)
     return dataclasses.replace(cast("Any", noun), **values)
+
+
+def what_is_wrong(error: Mapping[str, Any]) -> str:
+    """What pydantic found wrong with a value, as a person says it."""
+    limits: Mapping[str, Any] = error.get("ctx") or {}
+    match error["type"]:
+        case "greater_than_equal":
+            return f"must be {limits['ge']} or more"
+        case "less_than_equal":
+            return f"must be {limits['le']} or less"
+        case "greater_than":
+            return f"must be more than {limits['gt']}"
+        case "less_than":
+            return f"must be less than {limits['lt']}"
+        case "missing":
+            return "is missing"
+        case "extra_forbidden":
+            return "is not known here"
+        case _:
+            return str(error["msg"]).removeprefix("Value error, ")
 
 
 def read_moment(text: str, now: datetime | None = None) -> datetime:

@@ -21,7 +21,7 @@ async def test_a_user_narrows_what_admin_and_workspace_allow_and_never_widens_it
     async with open_team(tmp_path, database_url, limits=workspace, admin_limits=admins) as hub:
         before = await hub.acting_for(ADA).preferences.get()
         assert (before.above.calls_per_hour, before.above.cost_per_day) == (50, 2.5)
-        for wrong in ({"calls_per_hour": 51}, {"cost_per_day": 2.51}):
+        for wrong in (UserLimits(calls_per_hour=51), UserLimits(cost_per_day=2.51)):
             with pytest.raises(InvalidArguments, match="may be at most"):
                 await hub.acting_for(ADA).preferences.update(limits=wrong)
         assert await hub.acting_for(ADA).preferences.get() == before, "nothing of a refused change is kept"
@@ -49,9 +49,7 @@ async def test_a_user_narrows_what_admin_and_workspace_allow_and_never_widens_it
         {"calls_per_our": 1},
     ],
 )
-async def test_a_limit_that_makes_no_sense_is_refused(
-    tmp_path: Path, sqlite_url: str, limits: dict[str, float | None]
-) -> None:
+async def test_a_limit_that_makes_no_sense_is_refused(tmp_path: Path, sqlite_url: str, limits: Any) -> None:
     async with open_team(tmp_path, sqlite_url) as hub:
         with pytest.raises(InvalidArguments) as caught:
             await hub.acting_for(ADA).preferences.update(limits=limits)
@@ -68,7 +66,7 @@ async def test_a_default_set_holds_what_exists_and_keeps_the_rest_of_the_user(
         view = await hub.acting_for(ADA).preferences.update(connectors=["native", "native"])
         assert view.preferences.connectors == ("native",)
         assert view.above.calls_per_hour == 5
-        assert (await hub.acting_for(ADA).preferences.update(connectors="all")).preferences.connectors is None
+        assert (await hub.acting_for(ADA).preferences.update(connectors=None)).preferences.connectors is None
         with pytest.raises(NotFound, match="no record"):
             await hub.acting_for(Caller("north", "somebody")).preferences.update(auto_load=False)
 

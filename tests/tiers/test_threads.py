@@ -147,7 +147,7 @@ async def test_a_new_thread_has_the_users_default_set_whatever_it_is_by_then(
             assert await code(hub, "mcp_beta_read", one) is None
         await hub.acting_for(ADA).preferences.update(auto_load=False)
         assert await code(hub, "mcp_beta_read", thread) == "denied"
-        await hub.acting_for(ADA).preferences.update(connectors="all", auto_load=True)
+        await hub.acting_for(ADA).preferences.update(connectors=None, auto_load=True)
         assert await code(hub, "mcp_alpha_read", thread) is None
         inside = replace(ADA, thread=thread)
         assert (await hub.acting_for(inside).in_thread()).caller == inside

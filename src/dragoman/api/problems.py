@@ -9,6 +9,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from dragoman.errors import CallerFault, DragomanError, NotFound
+from dragoman.setting import what_is_wrong
 from dragoman.web.problems import InvalidRequest, TooLarge, WrongMethod, internal, problem
 
 HUB = "dragoman.hub"  # where the door leaves it in a request's scope
@@ -57,10 +58,10 @@ def _of_fields(errors: Sequence[Mapping[str, Any]]) -> DragomanError:
     if any(item["type"] == "json_invalid" for item in errors):
         return CallerFault("the body is not valid JSON", hint="send one JSON object")
     found = "; ".join(_field(item) for item in errors[:5])
-    return InvalidRequest(found, hint="GET /api/openapi.json describes every request")
+    return InvalidRequest(found, hint="dragoman --help describes what can be given")
 
 
 def _field(item: Mapping[str, Any]) -> str:
     where = ".".join(str(part)[:100] for part in item["loc"] if part not in ("body", "query", "path"))
-    what = str(item["msg"]).removeprefix("Value error, ")[:300]
+    what = what_is_wrong(item)[:300]
     return f"{where}: {what}" if where else f"the body: {what}"

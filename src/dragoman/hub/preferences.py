@@ -52,7 +52,7 @@ class UserPreferences(BoundService):
     async def update(self, **settings: Unpack[PreferenceSettings]) -> PreferencesView:
         """Changes what is given and keeps the rest; None sets back. Effective for the next call.
 
-        `connectors` are those of a new thread, all of them with "all" or None; `auto_load` whether it starts
+        `connectors` are those of a new thread, all of them with None; `auto_load` whether it starts
         with them or with none. A limit above what the tiers above allow is refused.
         """
         caller = self._caller
@@ -60,8 +60,6 @@ class UserPreferences(BoundService):
         user = await self._record()
         before = user.preferences
         given: dict[str, Any] = {**settings}
-        if given.get("connectors") == "all":
-            given["connectors"] = None
         after = changed(before, given)
         check_below(before.limits, after.limits, above)
         if "connectors" in given and after.connectors is not None:
