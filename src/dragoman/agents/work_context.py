@@ -1,7 +1,7 @@
-"""What an agent has at hand while it works: whom it works for, its tools, and the ways back up.
+"""The context of an agent at work: its caller, its tools, and what it may ask of the run.
 
-Two arrows point up from here and are turned round by Protocols that `runs` and `hub` fill: starting
-another run, and asking a person.
+Starting another run and asking a person belong to higher layers: they are Protocols here, which `runs` and
+`hub` implement.
 """
 
 from collections.abc import Callable, Mapping, Sequence

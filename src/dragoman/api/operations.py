@@ -1,4 +1,4 @@
-"""What was called, what was kept, what happens now, and how the process does."""
+"""Call records, kept results, the event stream, health and readiness."""
 
 import asyncio
 from typing import Annotated

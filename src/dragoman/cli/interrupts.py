@@ -1,4 +1,4 @@
-"""Ctrl-C, heard only where somebody waits: what is being shown is shown to its end."""
+"""Ctrl-C interrupts only what waits: output that is being written is written to its end."""
 
 import signal
 import threading

@@ -1,6 +1,6 @@
-"""What a wire asks for the header that changes: who we are, and whether a refused request is worth another.
+"""Where a wire gets an Authorization header that changes (OAuth), and whether to retry after a 401.
 
-Static credentials need none of it; they are plain headers of the wire.
+Static credentials do not need it: they are plain headers of the wire.
 """
 
 from collections.abc import Mapping, Sequence

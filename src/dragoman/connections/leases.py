@@ -1,4 +1,4 @@
-"""How a connection is being used: callers count themselves in and out, the owner looks on."""
+"""Counts the callers of a connection, so that its owner knows when it is idle and when it may close."""
 
 import asyncio
 from collections.abc import Callable
@@ -20,7 +20,7 @@ class ConnectionLeases:
         self.nudge = asyncio.Event()  # wakes the owner: something happened that it must look at
 
     def lease(self) -> None:
-        """Counts a caller in; whoever leases releases."""
+        """Counts a caller in. Every lease is released by who took it."""
         self.leases += 1
 
     def release(self) -> None:
@@ -36,18 +36,18 @@ class ConnectionLeases:
         self.nudge.set()
 
     def suspect(self) -> None:
-        """The server may be gone: the owner asks it."""
+        """The server may be gone: the owner probes it."""
         self.is_suspect = True
         self.nudge.set()
 
     def timed_out(self) -> None:
-        """One slow answer is no death; two in a row, or one with nothing else under way, are in doubt."""
+        """One timeout proves nothing; two in a row, or one with nothing else under way, cause a probe."""
         self.timeouts += 1
         if self.is_in_doubt or self.leases <= 1:
             self.suspect()
 
     def renew(self) -> None:
-        """A new session begins without a history."""
+        """A new session: earlier timeouts no longer count."""
         self.timeouts = 0
         self.is_suspect = False
         self.last_used = self._loop.time()

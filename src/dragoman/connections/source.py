@@ -1,4 +1,4 @@
-"""What the road asks of a source of tools, whatever kind it is, and how its links look from outside."""
+"""The interface of a source of tools, whatever its kind, and the status of its connections."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ State = Literal["disconnected", "connecting", "connected", "reconnecting", "need
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionStatus(Hinted):
-    """How one connection stands: what a person needs to see to trust it or mend it."""
+    """The state of one connection, as people see it."""
 
     connector_id: str
     slug: str
@@ -40,7 +40,7 @@ class ConnectionStatus(Hinted):
 
 @dataclass(frozen=True, slots=True)
 class ServerNotice:
-    """What a server of MCP tells by itself: that one of its lists changed, or the resource at `uri`."""
+    """A notification of an MCP server: one of its lists changed, or the resource at `uri`."""
 
     kind: Literal["tools", "prompts", "resources", "resource"]
     uri: str = ""

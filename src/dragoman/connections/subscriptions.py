@@ -1,6 +1,6 @@
-"""Resources of one connection that somebody wants to hear of, across all its sessions.
+"""Resources that somebody is subscribed to on one connection, across all its sessions.
 
-Those who want count themselves in and out; the owner of the connection tells the server.
+Subscribers are counted; the owner of the connection subscribes and unsubscribes at the server.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ class ResourceSubscriptions:
         return frozenset(self._wanted)
 
     def add(self, uri: str) -> None:
-        """Whoever adds removes."""
+        """Every subscriber that adds also removes."""
         self._wanted[uri] += 1
         if self._wanted[uri] == 1:
             self._note_change()

@@ -1,4 +1,4 @@
-"""What the owner does while a session is open: health, idleness, and the news that the server tells.
+"""What the owner of a connection does while a session is open: health checks, idle timeout, notifications.
 
 Runs in the owner's task and owns nothing but the subscriptions that it opens.
 """
@@ -99,7 +99,7 @@ class Upkeep:
         return asyncio.get_running_loop().time() >= usage.last_used + self._idle_ttl
 
     async def _asked(self, session: McpSession) -> DragomanError | None:
-        """Asks a server in doubt whether it still answers; why not, if it does not."""
+        """Probes a server that may be gone. Returns the cause if it does not answer."""
         usage = self._usage
         usage.is_suspect = False
         try:
@@ -129,7 +129,7 @@ class Upkeep:
         await self._listen(stream, [notice for notice in _LISTS if notice.kind in announced])
 
     async def _follow_resources(self, session: McpSession) -> None:
-        """Tells the server which resources somebody wants to hear of, whenever that changes."""
+        """Subscribes and unsubscribes at the server whenever the subscribed resources change."""
         watching = self._watching
         told: frozenset[str] = frozenset()
         while session.tells_of_resources:

@@ -1,4 +1,4 @@
-"""The console of one hub as an ASGI app: who sits there, then the page. Streams end with `stop`."""
+"""The console of one hub as an ASGI app: the session, then the page. Streams end with `stop`."""
 
 import asyncio
 from collections.abc import Mapping

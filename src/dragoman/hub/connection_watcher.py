@@ -1,4 +1,4 @@
-"""Hears from connections; tells events, numbers and the catalog. Fills `ConnectionObserver`.
+"""Implements `ConnectionObserver`: passes changes of connections on to events, metrics and the catalog.
 
 Refreshes run in the background, one at a time per connector: a server that announces a hundred changes
 is listed twice at most, and one that never stops is listed for a fifth of the time.
@@ -30,7 +30,7 @@ Relist = Callable[[Connector, str], Awaitable[object]]
 
 
 class ConnectionWatcher:
-    """The arrow that goes up, turned round. `attach` gives it what exists only later."""
+    """Observes every connection. `attach` gives it what is built after it."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Where people come in: an API key or a token of the outside issuer becomes a caller, or nothing does.
+"""Authentication: an API key, or a token of the outside issuer, becomes a caller.
 
 `open_authenticator` owns the session to the issuer and the task that writes down when keys were used.
 """

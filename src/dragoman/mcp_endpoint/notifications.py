@@ -1,6 +1,6 @@
-"""What one client is told without having asked: which of its lists changed, and which of its resources.
+"""Notifications to one client: `list_changed` of its lists, and `updated` of the resources it subscribed to.
 
-Nothing but what changes something that this client reads.
+A client is notified only of lists and resources that it can see.
 """
 
 import asyncio
@@ -142,5 +142,5 @@ class ChangeNotifier:
 
 
 def _is_watched(uri: str, watched: Collection[str]) -> bool:
-    """Also a part of what is watched: a server may tell of a file where its folder was asked for."""
+    """Sub-resources too: a server may notify of a file where its folder was subscribed to."""
     return uri in watched or any(uri.startswith(f"{one.rstrip('/')}/") for one in watched)

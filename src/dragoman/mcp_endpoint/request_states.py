@@ -1,7 +1,7 @@
-"""What waits for a client of the 2026 era to come back, and the mark in `requestState` by which it is found.
+"""Requests of the 2026 era that wait for their client to come back, found by the token in `requestState`.
 
-A ticket is for one caller at one address and is taken once. Limited in number and in time; kept in memory,
-so that after a restart there are none.
+A token is for one caller at one address and is used once. Tokens are limited in number and in time, and kept
+in memory: after a restart there are none.
 """
 
 from collections.abc import Callable

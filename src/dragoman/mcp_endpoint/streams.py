@@ -55,7 +55,7 @@ class PostReply:
 
 
 class DisconnectWatcher:
-    """Looks after a request that takes long: keeps its line awake, and notices when nobody listens any more.
+    """Watches a request that takes long: sends keep-alives, and notices when its client has disconnected.
 
     In the 2026 era closing the request cancels it; in the 2025 era a client says so in words.
     """
@@ -102,7 +102,7 @@ class DisconnectWatcher:
 
 
 class StandaloneStream:
-    """A standing stream to one client: it takes messages from anywhere and writes them in order."""
+    """The stream of a GET (2025) or of a subscription (2026): messages from any task, written in order."""
 
     def __init__(self, send: Send, headers: Iterable[Header] = ()) -> None:
         self._events = EventWriter(send, headers)
@@ -110,14 +110,14 @@ class StandaloneStream:
         self._ended = asyncio.Event()
 
     async def open(self, first: bytes, listening: asyncio.Event) -> None:
-        """Says the first words once it is listened for news, then keeps the line awake."""
+        """Sends the first message once notifications are subscribed to, then keep-alives."""
         await listening.wait()
         await self._events.write(first)
         self._opened.set()
         await self._events.keep_alive()
 
     async def tell(self, message: bytes) -> None:
-        """What comes before the first words waits for them."""
+        """What comes before the first message waits for it."""
         await self._opened.wait()
         if not self._ended.is_set():
             await self._events.write(framed(message))

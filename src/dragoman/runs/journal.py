@@ -1,8 +1,8 @@
-"""The journal: what runs did, written in groups. Several runs share a commit.
+"""The journal of runs, with group commit: several runs share a transaction.
 
-Whoever `write`s goes on when it is on disk; what is `note`d is there a moment later, in the same order.
-Only the process that holds a run writes about it: whoever lost it hears so, and nothing is written.
-Events are told to listeners only once they are kept. Knows no agent and no model.
+`write` returns when it is on disk; what is `note`d is written a moment later, in the same order. Only the
+process that holds a run writes to its journal: one that lost it is told so, and nothing is written. Events
+reach listeners only once they are stored. Knows no agent and no model.
 """
 
 import asyncio

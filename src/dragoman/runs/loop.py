@@ -1,4 +1,4 @@
-"""The loop of one agent: pydantic-ai runs it, the journal follows. Home of what both know of each other."""
+"""The loop of one agent: pydantic-ai runs it, and each step is journaled before the next begins."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -66,7 +66,7 @@ class AgentLoop:
         return await self._run(agent, performance)
 
     def _take_up(self) -> None:
-        """What was said of an answer that never came to its end is void; what had been found is at hand."""
+        """Resumes a run: events of an unfinished answer are void, tools that were found are loaded again."""
         self._work.loaded.update(dict.fromkeys(self._record.offered))
         if not self._record.open_calls:
             self._execution.tell("text.discarded", {"turn": self._record.turn + 1})
@@ -129,7 +129,7 @@ class AgentLoop:
             self._execution.tell("text", {"delta": delta, "turn": turn})
 
     def _heard(self, messages: Sequence[ModelMessage]) -> None:
-        """A whole answer of the model is here and none of its calls has been made: that is written down."""
+        """Journals a complete answer of the model before any of its calls is made."""
         new = [_lean(message) for message in messages[self._written :]]
         self._written = len(messages)
         if not new:

@@ -1,6 +1,6 @@
-"""Streams of what happens in runs: from any number on, live from this process, by looking from another.
+"""Event streams of runs, from any number on: pushed for runs of this process, polled for those of another.
 
-An event is told here only after it is kept, so a stream that breaks is resumed without loss or double.
+An event is streamed only after it is stored, so a broken stream resumes without loss or duplicates.
 """
 
 import asyncio

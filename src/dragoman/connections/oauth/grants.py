@@ -1,4 +1,4 @@
-"""How tokens are had without a person: by a refresh token, or by the client's own right. Keeps nothing."""
+"""Grants that need no person: `refresh_token` and `client_credentials`. Stores nothing."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -72,7 +72,7 @@ def made_tokens(answer: Json, found: ResourceAuthorization, client: OAuthClient,
 
 
 async def revoke(reach: Reach, tokens: OAuthTokens) -> None:
-    """Tells the issuer that nobody needs them any more (RFC 7009). Its failure concerns nobody."""
+    """Revokes tokens at the issuer (RFC 7009). A failure is ignored: they expire by themselves."""
     if tokens.revocation_endpoint is None:
         return
     token = tokens.refresh or tokens.access

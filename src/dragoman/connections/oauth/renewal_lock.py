@@ -1,6 +1,6 @@
-"""One at a time, also across processes: a place in the store that only one holds.
+"""A lock across processes: a row in the store that one holder has at a time.
 
-The place frees itself, should its holder die; what is done in a turn must take less time than that.
+The lock expires should its holder die, so what is done under it must take less time than that.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ class RenewalLock:
 
     @asynccontextmanager
     async def turn(self, workspace: str, subject: str) -> AsyncGenerator[None]:
-        """Waits for the others, at most as long as a place lasts."""
+        """Waits for the lock, at most until it expires."""
         lease = await self._taken(workspace, subject)
         try:
             yield
