@@ -136,7 +136,7 @@ class Rollout(BoundService):
 
 
 class RolloutState:
-    """Fills `RolloutArms` and `Tally`: which runs go to the arm `agents`, and what they were like."""
+    """Fills `RolloutArms` and `RolloutRecorder`: which runs use connector agents, and how they went."""
 
     def __init__(self, *, settings: Settings, store: Store, auditor: Auditor, events: Events) -> None:
         self._store = store

@@ -1,6 +1,6 @@
 """The audit trail as rows: append-only, and each entry's hash covers the one before it.
 
-Whoever changes or takes out an entry breaks the chain from there on; `chain` says how it is made.
+Whoever changes or takes out an entry breaks the chain from there on; `audit_chain` says how it is made.
 """
 
 from collections import defaultdict

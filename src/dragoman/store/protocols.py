@@ -399,7 +399,7 @@ class UsageStore(Protocol):
 class AuditStore(Protocol):
     """The trail of each workspace, which outlives it. Entries are never changed.
 
-    Each gets the next number of its workspace and `chain.link`, the hash over itself and the one before.
+    Each gets the next number of its workspace and `audit_chain.link`, the hash over itself and the last one.
     """
 
     async def append(self, entries: Sequence[AuditEntry]) -> None: ...

@@ -304,7 +304,7 @@ _DOTS = frozenset({".", ".."})
 
 @dataclass(slots=True)
 class ServiceRequest:
-    """What is sent. `path` and `query` are encoded; credentials are added by `security`."""
+    """What is sent. `path` and `query` are encoded; credentials are added by `request_credentials`."""
 
     method: str
     path: str

@@ -1,4 +1,4 @@
-"""Security schemes and servers, as a document declares them. Both versions, in the words of `plan`."""
+"""Security schemes and servers, as a document of either version declares them, for `operation_plan`."""
 
 import re
 from collections.abc import Sequence
