@@ -35,18 +35,35 @@ class UserLimits:
     """What one user may use. None is no limit. Money is in dollars."""
 
     calls_per_minute: Annotated[
-        _Whole | None, Setting("Calls in a minute.", LIMITS, label="Calls a minute")
+        _Whole | None,
+        Setting(
+            "How many tools a user may call in a minute; more are refused.", LIMITS, label="Calls a minute"
+        ),
     ] = None
-    calls_per_hour: Annotated[_Whole | None, Setting("Calls in an hour.", LIMITS, label="Calls an hour")] = (
-        None
-    )
+    calls_per_hour: Annotated[
+        _Whole | None, Setting("The same for an hour.", LIMITS, label="Calls an hour")
+    ] = None
     tokens_per_day: Annotated[
-        _Whole | None, Setting("Tokens of models in a day.", LIMITS, label="Tokens a day")
+        _Whole | None,
+        Setting("What the models of a user may read and write in a day.", LIMITS, label="Tokens a day"),
     ] = None
-    cost_per_day: Annotated[_Money | None, Setting("Dollars in a day.", LIMITS, label="Dollars a day")] = None
-    max_concurrency: Annotated[_Whole | None, Setting("Calls at once.", LIMITS, label="Calls at once")] = None
+    cost_per_day: Annotated[
+        _Money | None,
+        Setting(
+            "What models and tools with a price may cost a user in a day.", LIMITS, label="Dollars a day"
+        ),
+    ] = None
+    max_concurrency: Annotated[
+        _Whole | None,
+        Setting(
+            "How many calls of a user may be under way; more are refused.", LIMITS, label="Calls at once"
+        ),
+    ] = None
     max_connectors_per_thread: Annotated[
-        _Whole | None, Setting("Connectors in one thread.", LIMITS, label="Connectors in a thread")
+        _Whole | None,
+        Setting(
+            "How many connectors one of a user's threads may have.", LIMITS, label="Connectors in a thread"
+        ),
     ] = None
 
     def narrowed_by(self, nearer: "UserLimits") -> "UserLimits":

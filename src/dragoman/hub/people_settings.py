@@ -14,22 +14,22 @@ class LimitSettings(TypedDict, total=False):
     """Of UserLimits; None sets back."""
 
     calls_per_minute: int | None
-    """Calls in a minute."""
+    """How many tools a user may call in a minute; more are refused."""
 
     calls_per_hour: int | None
-    """Calls in an hour."""
+    """The same for an hour."""
 
     tokens_per_day: int | None
-    """Tokens of models in a day."""
+    """What the models of a user may read and write in a day."""
 
     cost_per_day: float | None
-    """Dollars in a day."""
+    """What models and tools with a price may cost a user in a day."""
 
     max_concurrency: int | None
-    """Calls at once."""
+    """How many calls of a user may be under way; more are refused."""
 
     max_connectors_per_thread: int | None
-    """Connectors in one thread."""
+    """How many connectors one of a user's threads may have."""
 
 
 class AgentSettings(TypedDict, total=False):
