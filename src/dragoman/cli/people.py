@@ -7,7 +7,8 @@ import typer
 
 from dragoman.cli.door import path_of
 from dragoman.cli.people_tables import keys_table, me_card, users_table, workspaces_table
-from dragoman.cli.session import AsJson, session
+from dragoman.cli.screen import Screen
+from dragoman.cli.session import AsJson, Show, card, note, request, rows
 from dragoman.cli.setting_options import Unset, with_settings, without
 
 if TYPE_CHECKING:
@@ -47,9 +48,7 @@ def whoami(as_json: AsJson = False) -> None:
     dragoman whoami
     DRAGOMAN_URL=http://tools.example.com DRAGOMAN_TOKEN=drk_… dragoman whoami
     """
-    with session(as_json) as (door, screen):
-        me = door.ask("GET", path_of("me"))
-        screen.data(me) if as_json else screen.show(me_card(me))
+    request(as_json, card(me_card), "GET", path_of("me"))
 
 
 # Workspaces
@@ -58,9 +57,7 @@ def whoami(as_json: AsJson = False) -> None:
 @workspaces.command("list")
 def list_workspaces(as_json: AsJson = False) -> None:
     """List the workspaces: all for who runs the service, their own for an admin."""
-    with session(as_json) as (door, screen):
-        answer = door.ask("GET", path_of("workspaces"))
-        screen.data(answer) if as_json else screen.show(workspaces_table(answer["workspaces"]))
+    request(as_json, rows(workspaces_table, "workspaces"), "GET", path_of("workspaces"))
 
 
 @workspaces.command("add")
@@ -74,20 +71,18 @@ def add_workspace(
     dragoman workspaces add acme
     dragoman users add ada --workspace acme --role admin
     """
-    with session(as_json) as (door, screen):
-        made = door.ask("POST", path_of("workspaces"), {"name": name})
-        if as_json:
-            return screen.data(made)
+
+    def show(screen: Screen, made: Any) -> None:
         screen.show(workspaces_table([made]))
-        return screen.note(f"next: dragoman users add NAME --workspace {made['name']} --role admin")
+        screen.note(f"next: dragoman users add NAME --workspace {made['name']} --role admin")
+
+    request(as_json, show, "POST", path_of("workspaces"), {"name": name})
 
 
 @workspaces.command("show")
 def show_workspace(workspace: Workspace, as_json: AsJson = False) -> None:
     """Show a workspace."""
-    with session(as_json) as (door, screen):
-        found = door.ask("GET", path_of("workspaces", workspace))
-        screen.data(found) if as_json else screen.show(workspaces_table([found]))
+    request(as_json, _one(workspaces_table), "GET", path_of("workspaces", workspace))
 
 
 @with_settings(workspaces, "update", _OF_WORKSPACE)
@@ -106,20 +101,14 @@ def update_workspace(
     dragoman workspaces update acme --limit calls_per_hour=500 --limit cost_per_day=2.5
     """
     changes = without({**_given(name=name), **given}, unset, _OF_WORKSPACE())
-    with session(as_json) as (door, screen):
-        after = door.ask("PATCH", path_of("workspaces", workspace), changes)
-        screen.data(after) if as_json else screen.show(workspaces_table([after]))
+    request(as_json, _one(workspaces_table), "PATCH", path_of("workspaces", workspace), changes)
 
 
 @workspaces.command("remove")
 def remove_workspace(workspace: Workspace, as_json: AsJson = False) -> None:
     """Remove a workspace with its users, connectors and credentials. Calls under way finish."""
-    with session(as_json) as (door, screen):
-        door.ask("DELETE", path_of("workspaces", workspace))
-        if as_json:
-            screen.data({"removed": workspace})
-        else:
-            screen.note(f"the workspace {workspace} is gone; its audit trail stays")
+    said = note(f"the workspace {workspace} is gone; its audit trail stays")
+    request(as_json, said, "DELETE", path_of("workspaces", workspace), data={"removed": workspace})
 
 
 # Users
@@ -128,9 +117,7 @@ def remove_workspace(workspace: Workspace, as_json: AsJson = False) -> None:
 @users.command("list")
 def list_users(workspace: Where = None, as_json: AsJson = False) -> None:
     """List the users of the workspace."""
-    with session(as_json) as (door, screen):
-        answer = door.ask("GET", path_of("users"), workspace=workspace)
-        screen.data(answer) if as_json else screen.show(users_table(answer["users"]))
+    request(as_json, rows(users_table, "users"), "GET", path_of("users"), workspace=workspace)
 
 
 @with_settings(users, "add", _OF_USER)
@@ -147,22 +134,19 @@ def add_user(
     dragoman users add ada --role admin
     dragoman users add bot --capability mcp_email --limit calls_per_hour=100
     """
-    new = {**_given(name=name, workspace=workspace), **given}
-    with session(as_json) as (door, screen):
-        made = door.ask("POST", path_of("users"), new)
-        if as_json:
-            return screen.data(made)
+
+    def show(screen: Screen, made: Any) -> None:
         screen.show(users_table([made]))
         there = f" --workspace {workspace}" if workspace else ""
-        return screen.note(f"next: dragoman keys add NAME --user {made['name']}{there}")
+        screen.note(f"next: dragoman keys add NAME --user {made['name']}{there}")
+
+    request(as_json, show, "POST", path_of("users"), {**_given(name=name, workspace=workspace), **given})
 
 
 @users.command("show")
 def show_user(user: User, workspace: Where = None, as_json: AsJson = False) -> None:
     """Show a user."""
-    with session(as_json) as (door, screen):
-        found = door.ask("GET", path_of("users", user), workspace=workspace)
-        screen.data(found) if as_json else screen.show(users_table([found]))
+    request(as_json, _one(users_table), "GET", path_of("users", user), workspace=workspace)
 
 
 @with_settings(users, "update", _OF_USER)
@@ -181,22 +165,18 @@ def update_user(
     dragoman users update bot --inactive
     """
     changes = without(given, unset, _OF_USER())
-    with session(as_json) as (door, screen):
-        after = door.ask("PATCH", path_of("users", user), changes, workspace=workspace)
-        screen.data(after) if as_json else screen.show(users_table([after]))
+    request(as_json, _one(users_table), "PATCH", path_of("users", user), changes, workspace=workspace)
 
 
 @users.command("remove")
 def remove_user(user: User, workspace: Where = None, as_json: AsJson = False) -> None:
     """Remove a user. Their keys end at once, calls under way finish, then all that is theirs goes."""
-    with session(as_json) as (door, screen):
-        door.ask("DELETE", path_of("users", user), workspace=workspace)
-        if as_json:
-            return screen.data({"removed": user})
+
+    def show(screen: Screen, _: Any) -> None:
         screen.note(f"{user} is gone, with their keys, connectors, credentials and threads")
-        return screen.note(
-            "an outside issuer that still knows them brings them back: users update --inactive"
-        )
+        screen.note("an outside issuer that still knows them brings them back: users update --inactive")
+
+    request(as_json, show, "DELETE", path_of("users", user), data={"removed": user}, workspace=workspace)
 
 
 # Keys
@@ -209,14 +189,8 @@ def list_keys(
     as_json: AsJson = False,
 ) -> None:
     """List your keys; for an admin, all of the workspace."""
-    with session(as_json) as (door, screen):
-        answer = door.ask("GET", path_of("keys"), user=user, workspace=workspace)
-        if as_json:
-            screen.data(answer)
-        elif answer["keys"]:
-            screen.show(keys_table(answer["keys"]))
-        else:
-            screen.note("there is no key yet: dragoman keys add NAME")
+    shown = rows(keys_table, "keys", none="there is no key yet: dragoman keys add NAME")
+    request(as_json, shown, "GET", path_of("keys"), user=user, workspace=workspace)
 
 
 @with_settings(keys, "add", _OF_KEY)
@@ -235,15 +209,15 @@ def add_key(
     dragoman keys add cursor --way mcp --expires 30d
     export DRAGOMAN_TOKEN=$(dragoman keys add ci --user bot --scope call)
     """
-    new = {**_given(name=name, user=user, workspace=workspace), **given}
-    with session(as_json) as (door, screen):
-        made = door.ask("POST", path_of("keys"), new)
-        if as_json:
-            return screen.data(made)
+
+    def show(screen: Screen, made: Any) -> None:
         print(made["key"])
         until = f" until {made['expires_at']}" if made["expires_at"] else ""
         screen.note(f"{made['id']}: a key with the scopes {', '.join(made['scopes'])}{until}")
-        return screen.note(f"keep it: nobody can tell it again. To end it: dragoman keys revoke {made['id']}")
+        screen.note(f"keep it: nobody can tell it again. To end it: dragoman keys revoke {made['id']}")
+
+    new = {**_given(name=name, user=user, workspace=workspace), **given}
+    request(as_json, show, "POST", path_of("keys"), new)
 
 
 @with_settings(keys, "update", _OF_KEY)
@@ -264,9 +238,7 @@ def update_key(
     changes = without(given, unset, _OF_KEY())
     if not changes:
         raise typer.BadParameter("say what to change", param_hint="--scope, --capability …")
-    with session(as_json) as (door, screen):
-        after = door.ask("PATCH", path_of("keys", key), changes, workspace=workspace)
-        screen.data(after) if as_json else screen.show(keys_table([after]))
+    request(as_json, _one(keys_table), "PATCH", path_of("keys", key), changes, workspace=workspace)
 
 
 @keys.command("revoke")
@@ -276,9 +248,12 @@ def revoke_key(
     as_json: AsJson = False,
 ) -> None:
     """End a key: nobody comes in with it from now on."""
-    with session(as_json) as (door, screen):
-        ended = door.ask("DELETE", path_of("keys", key), workspace=workspace)
-        screen.data(ended) if as_json else screen.show(keys_table([ended]))
+    request(as_json, _one(keys_table), "DELETE", path_of("keys", key), workspace=workspace)
+
+
+def _one(table: Callable[[Any], Any]) -> Show:
+    """One of them, as a table of one row."""
+    return card(lambda answer: table([answer]))
 
 
 def _given(**facts: Any) -> dict[str, Any]:
