@@ -145,8 +145,7 @@ class CountingVectors(WordVectors):
 
 async def test_a_change_in_one_list_is_all_that_is_read_again(sqlite_url: str) -> None:
     async with open_shop(sqlite_url) as shop:
-        loaded = WordVectors.load()
-        words = CountingVectors(loaded._table, loaded._tokenizer)
+        words = CountingVectors.load()
         index = SearchIndex(words)
         index.follow(shop.catalog.lists("local"))
         assert words.read == 2 * 9

@@ -1,60 +1,83 @@
 """Meaning as vectors: the mean over a table of word pieces, no model to run, no network.
 
-The table and its tokenizer are the two files inside the wheel of `wordllama` (MIT). They are read
-directly: the package's own loader asks the network, and importing it would cost more than reading.
+The table and its pieces are in `word_vectors`, made by `scripts/word_vectors.py` from those of `wordllama`.
 """
 
-from importlib.util import find_spec
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import numpy as tensors
-from tokenizers import Tokenizer
-
-from dragoman.errors import Internal
 
 Vector = NDArray[np.float32]
 WIDTH = 256
 _BLOCK = 4096
-_TABLE = "weights/l2_supercat_256.safetensors"
-_PIECES = "tokenizers/l2_supercat_tokenizer_config.json"
+_DATA = Path(__file__).with_name("word_vectors")
 _WORD_START = "▁"
 
 
+class WordPieces:
+    """Words cut into pieces of a vocabulary by byte-pair encoding, as SentencePiece does it.
+
+    The pieces are in the order in which they were learned: of two neighbours that could be joined, those
+    are whose piece comes first. A character that is no piece becomes its bytes.
+    """
+
+    def __init__(self, pieces: Sequence[str]) -> None:
+        self._ids = {piece: number for number, piece in enumerate(pieces)}
+        self._of_word = lru_cache(maxsize=32_768)(self._cut)
+
+    def __contains__(self, piece: str) -> bool:
+        return piece in self._ids
+
+    def of(self, text: str) -> list[int]:
+        return [number for word in text.split() for number in self._of_word(word)]
+
+    def _cut(self, word: str) -> tuple[int, ...]:
+        ids = self._ids
+        parts = [
+            part
+            for letter in _WORD_START + word
+            for part in ([letter] if letter in ids else [f"<0x{byte:02X}>" for byte in _bytes_of(letter)])
+        ]
+        while len(parts) > 1:
+            joined = [ids.get(left + right, len(ids)) for left, right in pairwise(parts)]
+            first = min(joined)
+            if first == len(ids):
+                break
+            place = joined.index(first)
+            parts[place : place + 2] = [parts[place] + parts[place + 1]]
+        return tuple(ids[part] for part in parts)
+
+
 class WordVectors:
-    def __init__(self, table: NDArray[np.float16], tokenizer: Any) -> None:
+    """`table` has whole numbers of one byte, and `scales` what each of its rows is to be multiplied by."""
+
+    def __init__(self, table: NDArray[np.int8], scales: Vector, pieces: WordPieces) -> None:
         self._table = table
-        self._tokenizer = tokenizer
+        self._scales = scales
+        self._pieces = pieces
 
     @classmethod
-    def load(cls) -> "WordVectors":
-        # The specification of a package is found without importing it.
-        package = find_spec("wordllama")
-        if package is None or package.origin is None:
-            raise Internal("the package wordllama is missing", hint="install Dragoman again, completely")
-        folder = Path(package.origin).parent
-        tokenizer: Any = Tokenizer.from_file(str(folder / _PIECES))
-        # It remembers whole texts, 40 MB of them, and no text comes twice.
-        tokenizer.model._resize_cache(0)
-        tokenizer.no_padding()
-        tokenizer.no_truncation()
-        files: Any = tensors
-        (table,) = files.load_file(str(folder / _TABLE)).values()
-        return cls(table, tokenizer)
+    def load(cls) -> Self:
+        # Mapped: what is not asked for is not read, and processes share it.
+        table: Any = np.load(_DATA / "vectors.npy", mmap_mode="r")
+        pieces = (_DATA / "pieces.txt").read_text(encoding="utf-8").rstrip("\n").split("\n")
+        return cls(table, np.load(_DATA / "scales.npy"), WordPieces(pieces))
 
     def of(self, text: str) -> Vector:
         """A vector of length one; of length zero when there is nothing to read."""
-        # One at a time: a batch starts threads of its own, which warn whenever a server is spawned.
-        pieces = self._tokenizer.encode(text, add_special_tokens=False).ids
+        pieces = self._pieces.of(text)
         if not pieces:
             return np.zeros(WIDTH, np.float32)
-        return _unit(self._table[pieces].astype(np.float32).mean(axis=0))
+        return _unit(self._scales[pieces] @ self._table[pieces].astype(np.float32))
 
     def knows(self, word: str) -> bool:
         """Whether the table has the whole word. Of other scripts it cannot be said, so they pass."""
-        return not word.isascii() or self._tokenizer.token_to_id(_WORD_START + word) is not None
+        return not word.isascii() or _WORD_START + word in self._pieces
 
 
 class VectorRows:
@@ -90,6 +113,10 @@ class VectorRows:
             here = rows // _BLOCK == number
             found[here] = np.vecdot(block[rows[here] % _BLOCK], wanted)
         return found
+
+
+def _bytes_of(letter: str) -> bytes:
+    return letter.encode("utf-8", "replace")
 
 
 def _unit(vector: Vector) -> Vector:
