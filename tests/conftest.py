@@ -12,11 +12,16 @@ from uuid import uuid4
 import psycopg
 import pytest
 import structlog
+from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling, Scheduling  # pyright: ignore[reportMissingTypeStubs]
 
 from cli.command_line import Command, Outcome
 from migrated import migrate, put_sqlite
 from patience import patient
+
+# How fast a generated example runs says how busy the machine is, nothing else.
+settings.register_profile("dragoman", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("dragoman")
 
 # Modules whose tests share what is started or downloaded once: one worker takes all of them.
 TOGETHER = (
