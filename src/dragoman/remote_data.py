@@ -5,6 +5,7 @@ something compressed says nothing of what it becomes.
 """
 
 import asyncio
+import gc
 import json
 from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
 
 MAX_DEPTH = 128  # levels of lists and objects: more than results and schemas have, less than code can follow
 _WRITABLE_DEPTH = 254  # orjson's own limit when it writes
-_PIECE = 32 * 1024
+PIECE = 32 * 1024
+"""Bytes of a body that are read, and decompressed, in one turn of the event loop."""
 _SMALL, _PAUSE = 1024 * 1024, 0.002
 
 
@@ -52,18 +54,31 @@ async def body_pieces(response: "aiohttp.ClientResponse") -> AsyncGenerator[byte
     """
     size = 0
     async for chunk in response.content.iter_any():
-        for start in range(0, len(chunk), _PIECE):
-            if start:
-                await asyncio.sleep(0)
-            yield chunk[start : start + _PIECE]
-        size += len(chunk)
-        if not response.content.at_eof():
-            await asyncio.sleep(_PAUSE if size > _SMALL else 0)
+        for start in range(0, len(chunk), PIECE):
+            piece = chunk[start : start + PIECE]
+            yield piece
+            size += len(piece)
+            if start + PIECE < len(chunk) or not response.content.at_eof():
+                await asyncio.sleep(_PAUSE if size > _SMALL else 0)
 
 
 def parse_json(data: bytes) -> Any:
     """The JSON in `data`; `ValueError` where there is none, `NestedTooDeep` beyond `MAX_DEPTH`."""
-    return _no_deeper(orjson.loads(data), data)
+    return _no_deeper(orjson.loads(data) if len(data) < _SMALL else _load_large(data), data)
+
+
+def _load_large(data: bytes) -> Any:
+    """Without the garbage collector: it would walk again and again through what is just being made.
+
+    What is parsed holds no cycles, and the walks take three quarters of the time.
+    """
+    if not gc.isenabled():
+        return orjson.loads(data)
+    gc.disable()
+    try:
+        return orjson.loads(data)
+    finally:
+        gc.enable()
 
 
 def parse_lenient_json(data: bytes) -> Any:

@@ -17,6 +17,7 @@ from aiohttp.http import RawResponseMessage
 
 from dragoman.connector import Connector
 from dragoman.errors import InvalidConfig
+from dragoman.remote_data import PIECE
 
 _LARGEST_HEAD = 512 * 1024
 _MOST_INTERIM = 16  # answers before the one that counts
@@ -220,6 +221,7 @@ def _client(connector: aiohttp.TCPConnector) -> aiohttp.ClientSession:
         trust_env=False,
         skip_auto_headers=("User-Agent",),
         headers={"User-Agent": "dragoman"},
+        read_bufsize=PIECE,  # of something compressed, so much is decompressed at once
         max_line_size=64 * 1024,
         max_field_size=64 * 1024,
     )

@@ -165,7 +165,10 @@ class McpSession:
         seen: set[str] = set()
         for _ in range(_MOST_PAGES):
             page = await self._list_page(cursor)
-            for number, raw in enumerate(cast("list[Any]", page.get("tools") or [])[: most + 1], 1):
+            tools = cast("list[Any]", page.get("tools") or [])
+            await asyncio.sleep(0)  # a long page took long enough to parse, and takes long to let go of
+            del tools[most + 1 :]
+            for number, raw in enumerate(tools, 1):
                 if number % _TOOLS_PER_TURN == 0:
                     await asyncio.sleep(0)
                 definition = self._definition(raw)
