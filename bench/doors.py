@@ -196,7 +196,7 @@ async def measure(given: argparse.Namespace) -> lab.Report:
             await asyncio.sleep(0.1)
         size, rest = service.log.stat().st_size, service.descriptors() - before
     taken.sort()
-    slowest = taken[-1]
+    slowest, crowded = taken[-1], max(coming)
     columns = ["half requests", "streams", "descriptors", "/health p50 ms", "p99 ms", "slowest ms", "asked"]
     columns += [
         "slowest ms while they came",
@@ -214,7 +214,7 @@ async def measure(given: argparse.Namespace) -> lab.Report:
         p99,
         slowest,
         len(taken),
-        max(coming),
+        crowded,
         after,
         ended,
         cpu,
@@ -223,6 +223,11 @@ async def measure(given: argparse.Namespace) -> lab.Report:
     report.table("Open at once, and what became of them", columns, [row])
     report.verdict(
         f"/health answers within {SLOWEST:g} ms", f"{slowest:.0f} ms", met=slowest <= given.slowest
+    )
+    report.verdict(
+        f"/health answers within {SLOWEST:g} ms while they come",
+        f"{crowded:.0f} ms",
+        met=crowded <= given.slowest,
     )
     report.verdict("every half request is closed by the service", f"{left} open", met=not left)
     report.verdict("every stream ends with its key", f"{streaming} open", met=not streaming)

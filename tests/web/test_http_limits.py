@@ -220,3 +220,22 @@ async def test_where_every_connection_is_being_answered_the_new_one_is_refused(
             refused, _ = await connect(GET)
             assert re.match(rb"|reset|HTTP/1.1 503", await told(refused))
         assert "http.too_many_connections" in caplog.text
+
+
+async def test_who_has_said_all_does_not_wait_behind_a_crowd_that_has_not() -> None:
+    async with serving(most=1000) as (server, _, connect):
+        _, first = await connect()
+        address = first.get_extra_info("peername")
+        crowd = [socket.create_connection(address) for _ in range(300)]  # the loop stands still meanwhile
+        for number, one in enumerate(crowd):
+            one.sendall((b"", b"GET / HT", HEAD)[number % 3])
+        whole = socket.create_connection(address)
+        whole.sendall(GET)
+        whole.setblocking(False)
+        async with deadline(10):
+            answer = await asyncio.get_running_loop().sock_recv(whole, 1000)
+        assert answer[9:12] == b"200"
+        assert len(server.server_state.connections) < 200, "the crowd still waits to begin"
+        await until(lambda: len(server.server_state.connections) == 302)
+        for one in (whole, *crowd):
+            one.close()

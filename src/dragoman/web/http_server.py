@@ -6,10 +6,13 @@ what is asked.
 """
 
 import asyncio
+import re
 import resource
 import socket
 import sys
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Callable, Mapping, Sized
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -31,10 +34,13 @@ KEEP_ALIVE = 75.0
 _MOST_OF_HEAD = 64 * 1024
 _MOST_FILES = 65_536
 _BACKLOG = 4096  # where it is full, a new client waits a second before it tries again
-# So many are taken at once, then it is the turn of those that are in: a crowd at the door delays nobody.
-# asyncio also tries so often before it pauses when there are no descriptors left, and logs every time.
-_ACCEPTED_AT_ONCE = 64
+# In one turn of the loop. Accepting is cheap; what a connection says when it begins may cost a millisecond.
+_ACCEPTED_AT_ONCE = 256
+_BEGUN_AT_ONCE = 8
+_PEEKED = 16 * 1024
+_LENGTH = re.compile(rb"\r\ncontent-length: *([0-9]{1,6})\r?$", re.IGNORECASE | re.MULTILINE)
 _CLOSED_AT_ONCE = 100
+_NO_FILES_PAUSE = 0.2
 # Waits for the client to say something. Who waits for something of ours cannot be spared.
 _SPARED: tuple[Wait, ...] = ("head", "idle", "body")
 
@@ -85,7 +91,7 @@ class OpenConnections:
         self._limits = limits
         self._now = asyncio.get_running_loop().time
         self._waiting: dict[Wait, dict[HttpConnection, float]] = {wait: {} for wait in get_args(Wait)}
-        self._too_many = _as_bytes(Overloaded("there are too many connections", retry_after=1.0))
+        self.too_many = _as_bytes(Overloaded("there are too many connections", retry_after=1.0))
         self._too_slow = {
             wait: _as_bytes(TooSlow(f"the {wait} of the request did not come within {seconds:g} s"))
             for wait, seconds in limits.seconds.items()
@@ -97,17 +103,18 @@ class OpenConnections:
     def end(self, wait: Wait, connection: "HttpConnection") -> None:
         self._waiting[wait].pop(connection, None)
 
-    def admit(self, connection: "HttpConnection", count: int) -> None:
-        """Where there are too many, the one that has waited longest has to go: for it, least comes.
+    def has_room_for(self, count: int) -> bool:
+        if count > self._limits.most:
+            log.warning("http.too_many_connections", most=self._limits.most)
+        return count <= self._limits.most
 
-        No answer under way is cut; where there is nothing else, the new one goes.
-        """
-        if count <= self._limits.most:
-            return
-        log.warning("http.too_many_connections", most=self._limits.most)
-        oldest = [next(iter(self._waiting[wait].items()), (connection, self._now())) for wait in _SPARED]
-        spared, _ = min(oldest, key=lambda entry: entry[1])
-        spared.drop(self._too_many)
+    def make_room(self) -> bool:
+        """The one that has waited longest has to go: for it, least comes. No answer under way is cut."""
+        oldest = [next(iter(self._waiting[wait].items()), None) for wait in _SPARED]
+        found = min((entry for entry in oldest if entry), key=lambda entry: entry[1], default=None)
+        if found is not None:
+            found[0].drop(self.too_many)
+        return found is not None
 
     def close_late(self) -> None:
         """Not all of a crowd in one turn of the loop: others want to be answered meanwhile."""
@@ -142,7 +149,6 @@ class HttpConnection(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._wait_for("head")
-        self._open.admit(self, len(self.connections))
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._end_waits()
@@ -204,6 +210,105 @@ def _as_bytes(error: DragomanError) -> bytes:
     return b"%b%bconnection: close\r\n\r\n%b" % (STATUS_LINE[response.status_code], head, response.body)
 
 
+class Arrivals:
+    """Connections that are accepted and not begun: who has said all is first, of the rest a few in each turn.
+
+    A crowd of half requests so delays itself and nobody else. In the order of their coming, everybody who
+    comes after it would wait until the last of it has begun.
+    """
+
+    def __init__(
+        self, protocol: Callable[[], asyncio.Protocol], open_connections: OpenConnections, begun: Sized
+    ) -> None:
+        self._protocol = protocol
+        self._open = open_connections
+        self._begun = begun
+        self._loop = asyncio.get_running_loop()
+        self._listeners: set[socket.socket] = set()
+        self._new: list[socket.socket] = []
+        self._queue: deque[socket.socket] = deque()
+        self._beginning: set[asyncio.Task[None]] = set()
+
+    def listen(self, listener: socket.socket) -> None:
+        listener.setblocking(False)
+        listener.listen(_BACKLOG)
+        self._listeners.add(listener)
+        self._resume(listener)
+
+    def close(self) -> None:
+        for listener in self._listeners:
+            self._loop.remove_reader(listener)
+        self._listeners.clear()
+        for connection in (*self._new, *self._queue):
+            connection.close()
+        self._new.clear()
+        self._queue.clear()
+
+    def _resume(self, listener: socket.socket) -> None:
+        if listener in self._listeners:
+            self._loop.add_reader(listener, self._accept, listener)
+
+    def _accept(self, listener: socket.socket) -> None:
+        if not (self._new or self._queue):
+            self._loop.call_soon(self._begin)
+        for _ in range(_ACCEPTED_AT_ONCE):
+            try:
+                connection, _ = listener.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:  # no descriptors are left, and it would be tried without end
+                log.warning("http.cannot_accept", cause=str(error))
+                self._open.make_room()
+                self._loop.remove_reader(listener)
+                self._loop.call_later(_NO_FILES_PAUSE, self._resume, listener)
+                return
+            connection.setblocking(False)
+            self._new.append(connection)
+            self._keep_to_limit()
+
+    def _keep_to_limit(self) -> None:
+        """Where none that is begun can be spared, the one that waits longest here goes."""
+        if self._open.has_room_for(len(self._begun) + len(self._new) + len(self._queue)):
+            return
+        if not self._open.make_room():
+            with self._queue.popleft() if self._queue else self._new.pop(0) as refused, suppress(OSError):
+                refused.send(self._open.too_many)
+
+    def _begin(self) -> None:
+        """A turn after they were accepted: most have spoken by then."""
+        new, self._new = self._new, []
+        for connection in new:
+            if _has_said_all(connection):
+                self._start(connection)
+            else:
+                self._queue.append(connection)
+        for _ in range(min(_BEGUN_AT_ONCE, len(self._queue))):
+            self._start(self._queue.popleft())
+        if self._queue:
+            self._loop.call_soon(self._begin)
+
+    def _start(self, connection: socket.socket) -> None:
+        task = self._loop.create_task(self._begin_one(connection))
+        self._beginning.add(task)
+        task.add_done_callback(self._beginning.discard)
+
+    async def _begin_one(self, connection: socket.socket) -> None:
+        try:
+            await self._loop.connect_accepted_socket(self._protocol, connection)
+        except OSError:  # it was gone already
+            connection.close()
+
+
+def _has_said_all(connection: socket.socket) -> bool:
+    """Whether a whole request waits to be read."""
+    try:
+        head, end, body = connection.recv(_PEEKED, socket.MSG_PEEK).partition(b"\r\n\r\n")
+    except OSError:
+        return False
+    length = _LENGTH.search(head)
+    return bool(end) and len(body) == (int(length[1]) if length else 0)
+
+
 class HttpServer(uvicorn.Server):
     """Serves an app within limits. Owns its connections, not what it listens on."""
 
@@ -222,16 +327,21 @@ class HttpServer(uvicorn.Server):
                 server_header=False,
                 date_header=False,
                 proxy_headers=False,
-                backlog=_ACCEPTED_AT_ONCE,
                 timeout_keep_alive=int(KEEP_ALIVE),
                 timeout_graceful_shutdown=int(last_requests),
             )
         )
+        made = partial(protocol, config=self.config, server_state=self.server_state, app_state={})
+        self._arrivals = Arrivals(made, self._open, self.server_state.connections)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
+        await super().startup([])  # what is accepted, and in which order, is ours
         for listener in sockets or ():
-            listener.listen(_BACKLOG)  # asyncio has just made it as short as what is accepted at once
+            self._arrivals.listen(listener)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._arrivals.close()
+        await super().shutdown(sockets)
 
     async def on_tick(self, counter: int) -> bool:
         self._open.close_late()
