@@ -28,6 +28,7 @@ from typing import Any
 import psutil
 
 from dragoman import Caller
+from dragoman.background_tasks import Supervisor
 from dragoman.catalog.search import Search, SearchQuery
 from dragoman.catalog.search.embeddings import Embeddings
 from dragoman.hub.embedding import open_embeddings
@@ -362,7 +363,7 @@ async def main() -> None:
             _print(row)
     else:
         with TemporaryDirectory() as home:
-            async with open_embeddings(options.embedder, Path(home)) as embeddings:
+            async with open_embeddings(options.embedder, Path(home), Supervisor()) as embeddings:
                 await compared(folders, embeddings)
 
 

@@ -19,7 +19,7 @@ from starlette.types import Receive, Scope, Send
 
 from dragoman.api import Api
 from dragoman.console import Console, is_console_path
-from dragoman.errors import Conflict, InvalidConfig
+from dragoman.errors import Conflict, DragomanError, InvalidConfig
 from dragoman.hub import Hub
 from dragoman.identity.authenticated import ALL_SCOPES
 from dragoman.identity.authenticator import AuthenticatedCaller
@@ -33,6 +33,8 @@ from dragoman.web.service_token import ServiceToken, get_or_make_token
 
 # Requests under way get this long to finish; the hub then has the rest of its ten seconds.
 LAST_REQUESTS = 3.0
+# A process that cannot work any more says so at `/ready` for so long: requests are sent elsewhere then.
+LAST_PROBES = 2.0
 
 
 class Doors:
@@ -114,7 +116,7 @@ async def serve(
         with server.stopped_by_signals():
             async with hub:
                 _settle_memory()
-                await server.serve(sockets=[listener])
+                await server.serve_while_it_works(hub, listener)
 
 
 class _Announcement:
@@ -170,6 +172,21 @@ class _Server(HttpServer):
         finally:
             for number in (signal.SIGTERM, signal.SIGINT):
                 loop.remove_signal_handler(number)
+
+    async def serve_while_it_works(self, hub: Hub, listener: socket.socket) -> None:
+        """Ends by itself, and raises why, when the process cannot do its work any more."""
+        failing = asyncio.ensure_future(hub.failure())
+        failing.add_done_callback(self._stop_soon)
+        try:
+            await self.serve(sockets=[listener])
+            if failing.done():
+                raise failing.result()
+        finally:
+            failing.cancel()
+
+    def _stop_soon(self, failing: "asyncio.Future[DragomanError]") -> None:
+        if not failing.cancelled():
+            asyncio.get_running_loop().call_later(LAST_PROBES, self._stop)
 
     def _stop(self) -> None:
         self.force_exit = self.should_exit

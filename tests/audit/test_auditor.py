@@ -9,6 +9,7 @@ import pytest
 from trail import ADA
 
 from dragoman import Caller
+from dragoman.background_tasks import Supervisor
 from dragoman.calls import Auditor, batch_flusher, open_auditor
 from dragoman.calls.records import FinishedCall
 from dragoman.errors import StoreUnavailable
@@ -122,7 +123,7 @@ async def test_arguments_that_are_no_json_harm_nothing(sqlite_url: str) -> None:
 async def test_the_last_entries_are_written_at_the_end(database_url: str) -> None:
     async with open_store(database_url) as store:
         with pytest.raises(KeyError):
-            async with open_auditor(store.audit) as auditor:
+            async with open_auditor(store.audit, Supervisor()) as auditor:
                 for number in range(450):
                     auditor.called(finished(number), {})
                 raise KeyError("mine")
@@ -136,7 +137,7 @@ async def test_a_store_that_hangs_delays_the_end_by_no_more_than_a_bound(
     async with open_store(sqlite_url) as store, deadline(5):
         rows: Any = Failing(store.audit)
         rows.open.clear()
-        async with open_auditor(rows) as auditor:
+        async with open_auditor(rows, Supervisor()) as auditor:
             auditor.called(finished(), {})
 
 
@@ -159,7 +160,7 @@ async def test_a_call_that_ends_while_others_are_written_waits_one_second_and_no
 ) -> None:
     async with open_store(sqlite_url) as store, deadline(10):
         rows: Any = Slow(store.audit)
-        async with open_auditor(rows) as auditor:
+        async with open_auditor(rows, Supervisor()) as auditor:
             auditor.called(finished(1), {})
             await rows.begun.get()
             auditor.called(finished(2), {})

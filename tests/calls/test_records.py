@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from toolshop import World, echo, made_connector, text
 
+from dragoman.background_tasks import Supervisor
 from dragoman.calls import batch_flusher
 from dragoman.calls.records import FinishedCall, Recorder, open_recorder
 from dragoman.errors import StoreUnavailable
@@ -118,7 +119,7 @@ async def test_what_waits_is_bounded_and_what_is_lost_is_counted(
 async def test_an_error_of_the_block_comes_out_as_it_is(sqlite_url: str) -> None:
     async with open_store(sqlite_url) as store:
         with pytest.raises(KeyError):
-            async with open_recorder(store) as recorder:
+            async with open_recorder(store, Supervisor()) as recorder:
                 recorder.finished(finished())
                 raise KeyError("mine")
         assert len(await store.calls.recent("local", "owner")) == 1
@@ -128,7 +129,7 @@ async def test_cancelling_the_block_still_writes_what_there_is(sqlite_url: str) 
     begun = asyncio.Event()
 
     async def run() -> None:
-        async with open_recorder(store) as recorder:
+        async with open_recorder(store, Supervisor()) as recorder:
             recorder.finished(finished())
             begun.set()
             await asyncio.Event().wait()
@@ -148,13 +149,13 @@ async def test_a_store_that_hangs_does_not_hang_the_end(
     async with (
         deadline(5),
         open_store(sqlite_url) as store,
-        open_recorder(_WithCalls(store, _Hanging())) as recorder,  # type: ignore[arg-type]
+        open_recorder(_WithCalls(store, _Hanging()), Supervisor()) as recorder,  # type: ignore[arg-type]
     ):
         recorder.finished(finished())
 
 
 async def test_the_numbers_of_a_removed_connector_are_gone(sqlite_url: str) -> None:
-    async with open_store(sqlite_url) as store, open_recorder(store) as recorder:
+    async with open_store(sqlite_url) as store, open_recorder(store, Supervisor()) as recorder:
         recorder.finished(finished())
         recorder.forget(made_connector().id)
         assert recorder.list_metrics() == []

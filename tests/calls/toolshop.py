@@ -8,6 +8,7 @@ from secrets import token_bytes
 from typing import Any
 
 from dragoman.access import AccessRules, ActiveConnectors, ApprovalGate, Budgets, ConcurrencyLimits
+from dragoman.background_tasks import Supervisor
 from dragoman.calls import Auditor, Recorder, Road, open_auditor, open_recorder
 from dragoman.catalog import Catalog
 from dragoman.connections.source import ConnectionStatus, Listing, SourceCall
@@ -93,8 +94,8 @@ class World:
 
     async def __aenter__(self) -> "World":
         self.store = await self._stack.enter_async_context(open_store(self.url))
-        self.recorder = await self._stack.enter_async_context(open_recorder(self.store))
-        self.auditor = await self._stack.enter_async_context(open_auditor(self.store.audit))
+        self.recorder = await self._stack.enter_async_context(open_recorder(self.store, Supervisor()))
+        self.auditor = await self._stack.enter_async_context(open_auditor(self.store.audit, Supervisor()))
         self.catalog = await Catalog.load(self.store, self.events)
         directory = Directory(self.store.people)
         vault = Vault(self.store.connectors, KeyRing(Key(token_bytes(32))))

@@ -12,6 +12,7 @@ import pytest
 from issuer_server import AUDIENCE, IssuerServer, open_issuer, unsigned, with_secret
 from joserfc import jwt
 
+from dragoman.background_tasks import Supervisor
 from dragoman.errors import Denied, InvalidConfig, Unauthenticated, Unreachable
 from dragoman.identity.authenticator import Authenticator, open_authenticator
 from dragoman.identity.directory import Directory, make_local
@@ -28,7 +29,9 @@ async def opened(url: str, server: IssuerServer, **facts: Any) -> AsyncGenerator
     issuer = Issuer(url=server.url, audience=AUDIENCE, **facts)
     async with open_store(url) as store:
         await make_local(store.people)
-        async with open_authenticator(store.people, Directory(store.people), issuer) as authenticator:
+        async with open_authenticator(
+            store.people, Directory(store.people), Supervisor(), issuer
+        ) as authenticator:
             yield authenticator, store
 
 
@@ -235,6 +238,6 @@ async def test_an_address_that_is_not_encrypted_is_no_issuer(sqlite_url: str) ->
         for url in ("http://issuer.test", "issuer.test", "ftp://x", "https://"):
             with pytest.raises(InvalidConfig):
                 async with open_authenticator(
-                    store.people, Directory(store.people), Issuer(url=url, audience="x")
+                    store.people, Directory(store.people), Supervisor(), Issuer(url=url, audience="x")
                 ):
                     pass

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from dragoman.background_tasks import BackgroundTasks
 from dragoman.errors import Conflict
 from dragoman.run import Run, new_run_id
 from dragoman.runs.dispatch import RunAcceptance
@@ -26,7 +27,7 @@ def _new(run_id: str | None = None) -> NewRun:
 async def test_who_comes_together_is_written_together_and_a_fault_is_told_to_its_own(
     database_url: str, tmp_path: Path
 ) -> None:
-    async with open_store(database_url) as store, asyncio.TaskGroup() as tasks:
+    async with open_store(database_url) as store, BackgroundTasks() as tasks:
         sizes: list[int] = []
         written = store.runs.accept
 

@@ -74,7 +74,7 @@ async def get_health() -> Response:
 
 @probes.get("/ready", responses={200: {"model": HealthShape}, 503: {"description": "It cannot work now"}})
 async def get_readiness(hub: TheHub) -> Response:
-    """The installation can work: its store answers. Needs no token."""
+    """It can work: its store answers, and nothing that must go on here has ended. Needs no token."""
     try:
         async with asyncio.timeout(READY_LIMIT):
             await hub.check()

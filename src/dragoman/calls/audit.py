@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any
 
+from dragoman.background_tasks import Supervisor
 from dragoman.calls.batch_flusher import BatchFlusher
 from dragoman.calls.records import FinishedCall
 from dragoman.scope import Caller
@@ -89,10 +90,10 @@ class Auditor(BatchFlusher[_Noted]):
 
 
 @asynccontextmanager
-async def open_auditor(rows: AuditStore) -> AsyncGenerator[Auditor]:
+async def open_auditor(rows: AuditStore, supervisor: Supervisor) -> AsyncGenerator[Auditor]:
     """Writes while the block runs, and writes the rest within a limit at its end."""
     auditor = Auditor(rows)
-    async with auditor.flushing():
+    async with auditor.flushing(supervisor):
         yield auditor
 
 

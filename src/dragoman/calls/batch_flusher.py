@@ -11,6 +11,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Generic, TypeVar
 
+from dragoman.background_tasks import Supervisor
 from dragoman.errors import DragomanError
 from dragoman.telemetry.logs import get_logger
 
@@ -138,19 +139,11 @@ class BatchFlusher(ABC, Generic[Item]):
         self._plenty.set()
 
     @asynccontextmanager
-    async def flushing(self) -> AsyncGenerator[None]:
+    async def flushing(self, supervisor: Supervisor) -> AsyncGenerator[None]:
         """Writes while the block runs, and writes the rest within a limit at its end."""
-        failure: Exception | None = None
-        async with asyncio.TaskGroup() as tasks:
-            writer = tasks.create_task(self._keep())
+        async with supervisor.keeping(self._keep, f"write {self._name}") as writer:
             try:
                 yield
-            except Exception as error:  # noqa: BLE001
-                # boundary: a task group would wrap the error of the block, which is not its own
-                failure = error
             finally:
                 self._close()
                 await asyncio.wait([writer], timeout=_LAST_WORDS)
-                writer.cancel()
-        if failure is not None:
-            raise failure

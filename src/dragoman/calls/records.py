@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from dragoman.background_tasks import Supervisor
 from dragoman.calls.batch_flusher import BatchFlusher
 from dragoman.connector import Connector
 from dragoman.scope import Caller
@@ -112,11 +113,11 @@ class Recorder(BatchFlusher[FinishedCall]):
 
 
 @asynccontextmanager
-async def open_recorder(store: Store) -> AsyncGenerator[Recorder]:
+async def open_recorder(store: Store, supervisor: Supervisor) -> AsyncGenerator[Recorder]:
     """Reads the old numbers, writes while the block runs, and writes the rest within a limit at its end."""
     recorder = Recorder(store)
     await recorder.load()
-    async with recorder.flushing():
+    async with recorder.flushing(supervisor):
         yield recorder
 
 

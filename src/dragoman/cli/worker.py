@@ -50,7 +50,12 @@ async def _work(settings: Settings, redactor: "Redactor", screen: Screen) -> Non
             print(f'{{"worker": "{dispatch.worker}"}}', flush=True)
         else:
             screen.note(f"Dragoman executes runs as {dispatch.worker} (Ctrl-C stops it)")
+        failing = asyncio.ensure_future(hub.failure())
+        failing.add_done_callback(lambda _: stopped.set())
         await stopped.wait()
+        if failing.done():
+            raise failing.result()
+        failing.cancel()
         if not screen.as_json:
             held = len(dispatch.held)
             screen.note(f"stopping; {held} runs are left to the next worker" if held else "stopping")

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack, suppress
 from typing import Generic, Protocol, Self, TypeVar
 
+from dragoman.background_tasks import BackgroundTasks
 from dragoman.connections.leases import ConnectionLeases
 from dragoman.connections.source import (
     ConnectionObserver,
@@ -89,7 +90,7 @@ class LinkPool(ABC, Generic[AnyLink]):
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as stack:
             await self.enter_parts(stack)
-            self._tasks = await stack.enter_async_context(asyncio.TaskGroup())
+            self._tasks = await stack.enter_async_context(BackgroundTasks())
             self._stack = stack.pop_all()
         return self
 
@@ -228,7 +229,7 @@ class LinkPool(ABC, Generic[AnyLink]):
         if old := self._links.pop(key, None):
             old.close()
         link = self._links[key] = self.make_link(key, connector, can_ask)
-        owner = self._tasks.create_task(link.run(), name=f"owner of {connector.slug} for {key[1]}")
+        owner = self._tasks.start(link.run(), f"owner of {connector.slug} for {key[1]}")
         self._owners[link] = owner
         owner.add_done_callback(lambda _: self._owner_ended(key, link))
         return link

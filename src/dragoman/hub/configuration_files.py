@@ -22,7 +22,6 @@ from dragoman.formats.action_servers import assigned_entries, list_key
 from dragoman.formats.import_files import read_file
 from dragoman.formats.json_splice import with_list
 from dragoman.formats.parsing import read_document, table
-from dragoman.hub.background_tasks import BackgroundTasks
 from dragoman.hub.connectors import Connectors
 from dragoman.hub.imports import Imports, ImportStep
 from dragoman.names import slug_from
@@ -92,8 +91,8 @@ class ConfigurationFiles:
         self.agents: tuple[FoundAgent, ...] = ()
         self.problems: tuple[ImportStep, ...] = ()
 
-    async def start(self, tasks: BackgroundTasks) -> None:
-        """Takes the files over and gives their servers a moment to be discovered; then watches."""
+    async def start(self) -> None:
+        """Takes the files over and gives their servers a moment to be discovered."""
         if not self._files.are_given:
             return
         fresh = await self.sync()
@@ -101,12 +100,20 @@ class ConfigurationFiles:
             async with asyncio.timeout(START_LIMIT), asyncio.TaskGroup() as discoveries:
                 for connector in fresh:
                     discoveries.create_task(self._discover(connector))
-        tasks.start(self._watch(tasks), "watch the app configuration")
+
+    async def watch(self) -> None:
+        """Takes them over again whenever they change; for ever, where there are any."""
+        while self._files.are_given:
+            await asyncio.sleep(LOOK_EVERY)
+            if await asyncio.to_thread(self._files.marks) == self._seen:
+                continue
+            for connector in await self.sync():
+                self._runtime.tasks.start(self._discover(connector), f"first list of {connector.slug}")
 
     async def sync(self) -> list[Connector]:
         """What the files say, made true. The connectors that are new or changed, and may be discovered."""
         async with self._busy:
-            self._seen = await asyncio.to_thread(self._files.marks)
+            marks = await asyncio.to_thread(self._files.marks)
             await self._take_defaults()
             plans = await asyncio.to_thread(self._files.read)
             self.agents = tuple(agent for plan in plans for agent in plan.agents)
@@ -119,6 +126,7 @@ class ConfigurationFiles:
             for step in self.problems:
                 log.warning("configuration.problem", source=step.source, entry=step.name, reason=step.reason)
             await self._remove_vanished(steps)
+            self._seen = marks  # not before all of it is done: a fault on the way is no end of it
         views = [step.view for step in steps if step.view is not None]
         return [
             view.connector
@@ -152,14 +160,6 @@ class ConfigurationFiles:
                 hint="ask who runs it to change them",
             )
         return self._runtime.registry.get(connector, caller)
-
-    async def _watch(self, tasks: BackgroundTasks) -> None:
-        while True:
-            await asyncio.sleep(LOOK_EVERY)
-            if await asyncio.to_thread(self._files.marks) == self._seen:
-                continue
-            for connector in await self.sync():
-                tasks.start(self._discover(connector), f"first list of {connector.slug}")
 
     async def _take_defaults(self) -> None:
         """UserLimits of every user; while they are wrong, those of before hold. At start that raises."""

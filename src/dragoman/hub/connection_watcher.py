@@ -8,13 +8,13 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 
+from dragoman.background_tasks import BackgroundTasks
 from dragoman.calls.records import Recorder
 from dragoman.catalog import Catalog
 from dragoman.connections.source import ConnectionStatus
 from dragoman.connector import Connector
 from dragoman.errors import DragomanError
 from dragoman.events import Event, Events
-from dragoman.hub.background_tasks import BackgroundTasks
 from dragoman.hub.connector_registry import ConnectorRegistry
 from dragoman.scope import holder_of
 from dragoman.telemetry.logs import get_logger

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from dragoman.agents import preload
+from dragoman.background_tasks import Supervisor
 from dragoman.errors import InvalidConfig
 
 if TYPE_CHECKING:
@@ -82,7 +83,9 @@ class PydanticEmbedder:
 
 
 @asynccontextmanager
-async def open_embeddings(name: str | None, home: Path) -> "AsyncGenerator[Embeddings | None]":
+async def open_embeddings(
+    name: str | None, home: Path, supervisor: Supervisor
+) -> "AsyncGenerator[Embeddings | None]":
     """None when the app names no embedder."""
     if name is None:
         yield None
@@ -91,13 +94,10 @@ async def open_embeddings(name: str | None, home: Path) -> "AsyncGenerator[Embed
     from dragoman.catalog.search.embeddings import Embeddings
     from dragoman.catalog.search.vector_cache import VectorCache
 
-    async with PydanticEmbedder(name) as embedder, asyncio.TaskGroup() as tasks:
+    async with PydanticEmbedder(name) as embedder:
         embeddings = Embeddings(embedder, VectorCache(home / "embeddings", name))
-        work = tasks.create_task(embeddings.work(), name="embed tools")
-        try:
+        async with supervisor.keeping(embeddings.work, "embed tools"):
             yield embeddings
-        finally:
-            work.cancel()
 
 
 def _made(name: str) -> "tuple[EmbeddingModel, list[Any]]":

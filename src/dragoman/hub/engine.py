@@ -16,10 +16,10 @@ from dragoman.agents.delegation_offers import AgentOffers, ConnectorOffers
 from dragoman.agents.management_offers import ManagementOffers
 from dragoman.agents.offers import Offers
 from dragoman.agents.plan_offers import PlanOffers
+from dragoman.background_tasks import BackgroundTasks
 from dragoman.errors import DragomanError, NotFound
 from dragoman.events import Event
 from dragoman.hub.agents import Agents
-from dragoman.hub.background_tasks import BackgroundTasks
 from dragoman.hub.management import HubManagement
 from dragoman.hub.toolbox import HubToolbox
 from dragoman.run import Message, Run, RunLimits
@@ -44,6 +44,7 @@ class RunEngine:
 
     def __init__(self, runtime: "Runtime") -> None:
         self._runtime = runtime
+        self._supervisor = runtime.supervisor
         # SQLite is one process's: nobody else works on its threads.
         has_company = not runtime.settings.store_url.startswith("sqlite")
         self.streams = RunStreams(runtime.store.runs, has_company=has_company)
@@ -59,8 +60,11 @@ class RunEngine:
 
     async def __aenter__(self) -> Self:
         rows = self._runtime.store.runs
-        self._journal = await self._stack.enter_async_context(open_journal(rows, self.streams.publish))
+        self._journal = await self._stack.enter_async_context(
+            open_journal(rows, self.streams.publish, self._supervisor)
+        )
         self._tasks = await self._stack.enter_async_context(BackgroundTasks())
+        self._tasks.start(self._end_streams(), "end streams when runs are executed no longer")
         return self
 
     async def __aexit__(self, *exc: object) -> None:
@@ -81,6 +85,7 @@ class RunEngine:
 
     async def accept(self, run: Run, message: Message | None) -> AcceptedRun:
         """Once this returns the run is on disk and will be executed, whatever happens."""
+        self._supervisor.check()
         if self.dispatch is not None:
             accepted = await self.dispatch.accept(run, message)
         else:
@@ -95,6 +100,7 @@ class RunEngine:
         """Waits for its end."""
         async for _ in self.streams.follow(run, 1):  # all but that it was queued
             pass
+        self._supervisor.check()
         found = await self._runtime.store.runs.find(run.workspace, run.id)
         if found is None:
             raise NotFound(f"the run {run.id} was removed")
@@ -118,6 +124,11 @@ class RunEngine:
                 await self._opened()
             else:
                 await asyncio.sleep(_LOOK_EVERY)
+
+    async def _end_streams(self) -> None:
+        """Nobody waits for what never comes."""
+        await self._supervisor.failure()
+        self.streams.close()
 
     async def _opened(self) -> None:
         """Tries until it is open: an accepted run is executed, though file descriptors or memory lacked."""
@@ -154,7 +165,7 @@ class RunEngine:
             events=runtime.events,
             tally=runtime.rollout,
         )
-        return await self._stack.enter_async_context(open_dispatch(needed))
+        return await self._stack.enter_async_context(open_dispatch(needed, self._supervisor))
 
     def _functions(self) -> Mapping[AgentKind, Sequence[Offers]]:
         """What agents of each kind have beside tools."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 from dragoman.agents.models import Models
 from dragoman.connections.native import NativeTool
 from dragoman.connections.source import ConnectionStatus
-from dragoman.errors import Denied
+from dragoman.errors import Denied, DragomanError
 from dragoman.events import Event
 from dragoman.hub.agents import Agents
 from dragoman.hub.approvals import Approvals
@@ -305,7 +305,8 @@ class BoundHub:
         return self._runtime.recorder.dropped
 
     async def check(self) -> None:
-        """Raises `StoreUnavailable` when the installation cannot work."""
+        """`StoreUnavailable` when the installation cannot work, `Internal` when this process cannot."""
+        self._runtime.supervisor.check()
         await self._runtime.store.ping()
 
 
@@ -342,6 +343,10 @@ class Hub(BoundHub):
     async def open_engine(self) -> "RunDispatcher":
         """Has what executes runs opened now, and not by the first of them."""
         return await self._runtime.engine.open()
+
+    async def failure(self) -> DragomanError:
+        """Waits until this process cannot work any more, and says why; `check` raises it from then on."""
+        return await self._runtime.supervisor.failure()
 
     def expect_people(self) -> None:
         """Says that a door is open by which people answer what servers ask in the middle of a call.

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from dragoman.access import AccessRules, ActiveConnectors, ApprovalGate, Budgets, ConcurrencyLimits
 from dragoman.agents.models import Models
+from dragoman.background_tasks import BackgroundTasks, Supervisor
 from dragoman.calls import Auditor, Recorder, Road, open_auditor, open_recorder
 from dragoman.catalog import Catalog
 from dragoman.catalog.search import Search
@@ -28,7 +29,6 @@ from dragoman.events import Events
 from dragoman.hub.agent_records import AgentRecords
 from dragoman.hub.api_keys import ApiKeys
 from dragoman.hub.audit import forget_entries
-from dragoman.hub.background_tasks import BackgroundTasks
 from dragoman.hub.bound import Locks
 from dragoman.hub.code import make_sandbox
 from dragoman.hub.configuration_files import ConfigurationFiles
@@ -64,6 +64,7 @@ class Runtime:
     `owner` is for whom the installation itself does what belongs to no user.
     """
 
+    supervisor: Supervisor
     store: Store
     vault: Vault
     directory: Directory
@@ -122,7 +123,7 @@ class Runtime:
             self._lay_road()
             await self._open_tools(stack)
             await self._open_agents(stack)
-            await self._start_work()
+            await self._start_work(stack)
             self._stack = stack.pop_all()
         return self
 
@@ -142,6 +143,7 @@ class Runtime:
     async def _open_store(self, stack: AsyncExitStack) -> None:
         """What is remembered, who belongs here, what exists."""
         settings = self.settings
+        self.supervisor = Supervisor()
         store = self._given_store or await stack.enter_async_context(open_store(settings.store_url))
         self.store = store
         supply = KeySupply(settings.key_file, settings.key, settings.key_command)
@@ -150,10 +152,10 @@ class Runtime:
         await make_local(store.people)
         self.directory = Directory(store.people)
         self.authenticator = await stack.enter_async_context(
-            open_authenticator(store.people, self.directory, issuer_of(settings))
+            open_authenticator(store.people, self.directory, self.supervisor, issuer_of(settings))
         )
-        self.recorder = await stack.enter_async_context(open_recorder(store))
-        self.auditor = await stack.enter_async_context(open_auditor(store.audit))
+        self.recorder = await stack.enter_async_context(open_recorder(store, self.supervisor))
+        self.auditor = await stack.enter_async_context(open_auditor(store.audit, self.supervisor))
         self.events = Events()
         stack.callback(self.events.close)
         self.catalog = await Catalog.load(store, self.events)
@@ -246,7 +248,9 @@ class Runtime:
         self.mcp_registry = McpRegistry(settings.registry_url)
         self.search = Search(
             self.catalog,
-            await stack.enter_async_context(open_embeddings(settings.search_embedder, settings.home)),
+            await stack.enter_async_context(
+                open_embeddings(settings.search_embedder, settings.home, self.supervisor)
+            ),
         )
         self.loaded = await LoadedTools.load(self.store.threads)
         self.loading = DeferredTools(
@@ -273,13 +277,18 @@ class Runtime:
         )
         self.engine = await stack.enter_async_context(RunEngine(self))
 
-    async def _start_work(self) -> None:
+    async def _start_work(self, stack: AsyncExitStack) -> None:
         """What the app's files say, then all that goes on by itself."""
         self.configuration_files = ConfigurationFiles(self)
-        await self.configuration_files.start(self.tasks)
+        await self.configuration_files.start()
         self.lists.start_first(self.tasks, self.owner)
-        self.tasks.start(self._keep_tidy(), "forget old results and calls")
-        self.tasks.start(self.engine.resume_left(), "resume runs that were left")
+        keeping, files = self.supervisor.keeping, self.configuration_files
+        for kept in (
+            keeping(files.watch, "watch the app configuration"),
+            keeping(self._keep_tidy, "forget old results and calls"),
+            keeping(self.engine.resume_left, "resume runs that were left", is_vital=True),
+        ):
+            await stack.enter_async_context(kept)
 
     def expect_people(self) -> None:
         """From now on servers are told, as they are connected, that there is somebody whom they may ask."""

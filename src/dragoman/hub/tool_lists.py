@@ -6,11 +6,11 @@ At a start nothing connects but what is eager or has no tools yet.
 from contextlib import suppress
 from dataclasses import replace
 
+from dragoman.background_tasks import BackgroundTasks
 from dragoman.catalog import Catalog, ToolChanges
 from dragoman.connections.source import Listing, Sources
 from dragoman.connector import Connector
 from dragoman.errors import DragomanError
-from dragoman.hub.background_tasks import BackgroundTasks
 from dragoman.hub.bound import Locks
 from dragoman.hub.connector_agents import ConnectorAgents
 from dragoman.hub.connector_registry import ConnectorRegistry

@@ -7,9 +7,11 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
+from functools import partial
 
 import aiohttp
 
+from dragoman.background_tasks import Supervisor
 from dragoman.errors import DragomanError, Unauthenticated
 from dragoman.identity.authenticated import AuthenticatedCaller as AuthenticatedCaller
 from dragoman.identity.authenticated import admitted
@@ -80,7 +82,7 @@ def unauthenticated() -> Unauthenticated:
 
 @asynccontextmanager
 async def open_authenticator(
-    rows: PeopleStore, directory: Directory, issuer: Issuer | None = None
+    rows: PeopleStore, directory: Directory, supervisor: Supervisor, issuer: Issuer | None = None
 ) -> AsyncGenerator[Authenticator]:
     async with AsyncExitStack() as stack:
         tokens = sign_in = None
@@ -93,19 +95,11 @@ async def open_authenticator(
                 for_us = replace(issuer, audience=issuer.client_id)
                 sign_in = SignIn(issuer, session, TokenVerifier(rows, directory, for_us, signing_keys))
         authenticator = Authenticator(directory, ApiKeyVerifier(rows, directory), tokens, sign_in)
-        failure: Exception | None = None
-        async with asyncio.TaskGroup() as tasks:
-            writing = tasks.create_task(_write(authenticator), name="write when keys were used")
-            try:
+        try:
+            async with supervisor.keeping(partial(_write, authenticator), "write when keys were used"):
                 yield authenticator
-            except Exception as error:  # noqa: BLE001
-                # boundary: a task group would wrap the error of the block, which is not its own
-                failure = error
-            finally:
-                writing.cancel()
-        await authenticator.flush()
-        if failure is not None:
-            raise failure
+        finally:
+            await authenticator.flush()
 
 
 async def _write(authenticator: Authenticator) -> None:

@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+from dragoman.background_tasks import BackgroundTasks, Supervisor
 from dragoman.errors import DragomanError
 from dragoman.run import Message, Run
 from dragoman.runs.execution import RunDependencies, RunExecution
@@ -28,7 +29,7 @@ _ACCEPTED_AT_ONCE = (
 class RunAcceptance:
     """`tasks` belong to who made it."""
 
-    def __init__(self, rows: RunStore, tasks: asyncio.TaskGroup) -> None:
+    def __init__(self, rows: RunStore, tasks: BackgroundTasks) -> None:
         self._rows = rows
         self._tasks = tasks
         self._waiting: list[tuple[NewRun, asyncio.Future[AcceptedRun]]] = []
@@ -40,7 +41,7 @@ class RunAcceptance:
         self._waiting.append((new, told))
         if not self._is_writing:
             self._is_writing = True
-            self._tasks.create_task(self._write(), name="accept runs")
+            self._tasks.start(self._write(), "accept runs")
         return await told
 
     async def _write(self) -> None:
@@ -87,7 +88,7 @@ _COURTESY = 0.5
 class RunDispatcher:
     """Owns the tasks of the runs that are executed here."""
 
-    def __init__(self, parts: RunDependencies, tasks: asyncio.TaskGroup, most: int = _MOST) -> None:
+    def __init__(self, parts: RunDependencies, tasks: BackgroundTasks, most: int = _MOST) -> None:
         self.worker = parts.journal.worker
         self._parts = parts
         self._tasks = tasks
@@ -168,6 +169,9 @@ class RunDispatcher:
             except DragomanError as error:
                 get_logger().warning("runs cannot be looked for", error=error.message)
                 self._drop_lost()
+            except Exception:
+                self._drop_lost()
+                raise
             with suppress(TimeoutError):
                 async with asyncio.timeout(_HEAR_EVERY):
                     await self._look.wait()
@@ -215,7 +219,7 @@ class RunDispatcher:
         family = RunFamily(run)
         if not self._families:
             self._renewed = self._now()
-        task = self._tasks.create_task(self._execute(run, family), name=f"run {run.id}")
+        task = self._tasks.start(self._execute(run, family), f"run {run.id}")
         self._families[run.id] = (family, task)
 
     async def _execute(self, run: Run, family: RunFamily) -> None:
@@ -269,24 +273,19 @@ class RunDispatcher:
 
 
 @asynccontextmanager
-async def open_dispatch(parts: RunDependencies, most: int = _MOST) -> AsyncGenerator[RunDispatcher]:
+async def open_dispatch(
+    parts: RunDependencies, supervisor: Supervisor, most: int = _MOST
+) -> AsyncGenerator[RunDispatcher]:
     """Executes while the block runs. At its end runs under way are left to whoever starts next."""
-    opened: asyncio.Future[RunDispatcher] = asyncio.get_running_loop().create_future()
-
-    async def keep() -> None:
-        async with asyncio.TaskGroup() as tasks:
-            dispatch = RunDispatcher(parts, tasks, most)
-            opened.set_result(dispatch)
-            await dispatch.keep()
-
-    keeper = asyncio.ensure_future(keep())
-    dispatch = await opened
     try:
-        yield dispatch
+        async with BackgroundTasks() as tasks:
+            dispatch = RunDispatcher(parts, tasks, most)
+            async with supervisor.keeping(dispatch.keep, "execute runs", is_vital=True):
+                try:
+                    yield dispatch
+                finally:
+                    dispatch.leave()
     finally:
-        dispatch.leave()
-        keeper.cancel()
-        await asyncio.gather(keeper, return_exceptions=True)
         await parts.journal.settle()
         with suppress(DragomanError):
-            await parts.runs.release(dispatch.worker)
+            await parts.runs.release(parts.journal.worker)

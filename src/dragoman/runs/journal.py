@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from secrets import token_hex
 
+from dragoman.background_tasks import Supervisor
 from dragoman.errors import ShuttingDown, StoreUnavailable
 from dragoman.run import Message, Run, RunEvent, Step
 from dragoman.store.protocols import RunStore
@@ -98,7 +99,8 @@ class Journal:
         last.entry = replace(entry, data={**entry.data, "delta": delta})
         return True
 
-    async def _keep(self) -> None:
+    async def keep(self) -> None:
+        """Writes until it is closed and all is written."""
         while not (self._closing and not self._noted):
             await self._something.wait()
             if not self._closing:
@@ -177,7 +179,8 @@ class Journal:
         self._something.set()
         await asyncio.sleep(_SOON if self._closing else _AGAIN)
 
-    def _close(self) -> None:
+    def close(self) -> None:
+        """The rest is written now; nothing more is taken."""
         self._closing = True
         self._something.set()
         self._urgent.set()
@@ -196,17 +199,17 @@ def _batch(noted: Iterable[_Noted]) -> JournalBatch:
 
 
 @asynccontextmanager
-async def open_journal(rows: RunStore, tell: Callable[[Sequence[RunEvent]], None]) -> AsyncGenerator[Journal]:
+async def open_journal(
+    rows: RunStore, tell: Callable[[Sequence[RunEvent]], None], supervisor: Supervisor
+) -> AsyncGenerator[Journal]:
     """Writes while the block runs, and writes the rest within a time limit at its end."""
     journal = Journal(rows, tell)
-    writer = asyncio.ensure_future(journal._keep())  # pyright: ignore[reportPrivateUsage]
-    try:
-        yield journal
-    finally:
-        journal._close()  # pyright: ignore[reportPrivateUsage]
-        await asyncio.wait([writer], timeout=_LAST_WORDS)
-        writer.cancel()
-        await asyncio.gather(writer, return_exceptions=True)
+    async with supervisor.keeping(journal.keep, "write the journal of runs", is_vital=True) as writer:
+        try:
+            yield journal
+        finally:
+            journal.close()
+            await asyncio.wait([writer], timeout=_LAST_WORDS)
 
 
 def new_worker() -> str:

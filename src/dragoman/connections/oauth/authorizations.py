@@ -5,7 +5,6 @@ Whoever opens it closes it: renewals under way get a few seconds, since a rotate
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import AsyncExitStack
 from typing import Self
 
 from pydantic import SecretStr
@@ -37,10 +36,8 @@ class Authorizations:
         self._note = note
         self._bearers: dict[tuple[str, Holder], OAuthBearer] = {}
         self._renewals: set[asyncio.Task[WireFault | None]] = set()
-        self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
-        self._tasks = await self._stack.enter_async_context(asyncio.TaskGroup())
         return self
 
     async def __aexit__(self, *exc: object) -> None:
@@ -48,7 +45,7 @@ class Authorizations:
             await asyncio.wait(self._renewals, timeout=_LAST_RENEWALS)
         for task in self._renewals:
             task.cancel()
-        await self._stack.aclose()
+        await asyncio.gather(*self._renewals, return_exceptions=True)
 
     def bearer(self, connector: Connector, identity: str) -> OAuthBearer | None:
         """None for a connector whose credentials do not change by themselves."""
@@ -111,7 +108,10 @@ class Authorizations:
         await self._vault.put(connector, (connector.workspace, ""), {}, (registration_name(issuer),))
 
     def start(self, renewal: OAuthBearer) -> asyncio.Task[WireFault | None]:
-        task = self._tasks.create_task(renewal.renew(), name=f"renewal for {renewal.connector.slug}")
+        # A fault in it is told to whoever waits for its token, and to nobody else.
+        task = asyncio.get_running_loop().create_task(
+            renewal.renew(), name=f"renewal for {renewal.connector.slug}"
+        )
         self._renewals.add(task)
         task.add_done_callback(self._renewals.discard)
         return task
