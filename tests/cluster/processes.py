@@ -44,11 +44,14 @@ class NodeProcess:
         environment: dict[str, str] | None = None,
         clock: str | None = None,
         is_apart: bool = False,
+        host: str | None = None,
     ) -> None:
-        """`clock` is what libfaketime takes (`+60s`); `is_apart`: in a pid namespace, with a host name."""
+        """`clock` is what libfaketime takes (`+60s`); `is_apart`: in a pid namespace of its own, where it may
+        have another `host` name.
+        """
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
-        self._words = [*(_UNSHARE if is_apart else ()), *_renamed(is_apart, folder), sys.executable, *words]
+        self._words = [*(_UNSHARE if is_apart else ()), *_renamed(host), sys.executable, *words]
         self._environment = {**os.environ, **(environment or {})}
         if clock is not None:
             self._environment |= {"LD_PRELOAD": str(FAKETIME), "FAKETIME": clock}
@@ -133,6 +136,5 @@ class ServiceProcess(NodeProcess):
             return 0, None
 
 
-def _renamed(is_apart: bool, folder: Path) -> tuple[str, ...]:
-    name = f"{folder.name.replace('_', '-')}-host"
-    return ("sh", "-c", f'hostname {name}; exec "$@"', "sh") if is_apart else ()
+def _renamed(host: str | None) -> tuple[str, ...]:
+    return () if host is None else ("sh", "-c", f'hostname {host}; exec "$@"', "sh")

@@ -19,6 +19,7 @@ from dragoman import Hub
 from dragoman.errors import NobodyAnswered
 from dragoman.run import Run, RunEvent
 from dragoman.runs.questions import RunQuestions
+from dragoman.runs.workers import Worker
 from dragoman.store import Store, open_store
 from dragoman.store.records import NewRun
 from dragoman.tool import Annotations
@@ -229,7 +230,9 @@ async def test_a_worker_process_takes_over_what_a_killed_one_left(tmp_path: Path
             await until(lambda: _all_begun(tmp_path), within=30)
             holder = next(iter(await store.runs.workers()))
             leases = {run.id: run.lease_until for run in await store.runs.list("local")}
-            os.kill(int(holder.split(":")[1]), signal.SIGKILL)
+            victim = Worker.find(holder)
+            assert victim is not None
+            os.kill(victim.pid, signal.SIGKILL)
             await until(lambda: _all_done(store), within=25)
             for number in range(12):
                 run = await store.runs.find("local", f"r{number}")

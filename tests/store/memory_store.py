@@ -17,6 +17,7 @@ from dragoman.scope import APP, Caller, identity_of
 from dragoman.setting import people_set
 from dragoman.store import Store
 from dragoman.store.audit_chain import link
+from dragoman.store.clock import Clock
 from dragoman.store.records import (
     AcceptedRun,
     Allowance,
@@ -990,5 +991,6 @@ def memory_store() -> Store:
         audit=MemoryAudit(tables),
         agents=MemoryAgents(tables),
         rollout=MemoryRollout(tables),
+        clock=Clock(),
         ping=_ping,
     )

@@ -116,6 +116,7 @@ class RunEngine:
         """Whatever was under way when the last process ended goes on, and what another one leaves later."""
         while self.dispatch is None:
             try:
+                await self._runtime.store.clock.read()
                 has_open = await self._runtime.store.runs.has_open()
             except DragomanError as error:
                 get_logger().warning("runs cannot be looked for", error=str(error))
@@ -149,6 +150,7 @@ class RunEngine:
         runtime = self._runtime
         needed = RunDependencies(
             runs=runtime.store.runs,
+            clock=runtime.store.clock,
             threads=runtime.store.threads,
             journal=self._journal,
             streams=self.streams,

@@ -177,7 +177,7 @@ class Runtime:
             HttpClients(multi_user=settings.multi_user, allowed_networks=settings.allowed_networks)
         )
         self.authorizations = await stack.enter_async_context(
-            Authorizations(self.vault, self.store.usage, self.clients, self.redactor.register)
+            Authorizations(self.vault, self.store, self.clients, self.redactor.register)
         )
         self.flows = AuthorizationFlows(
             self.store.connectors, self.vault, self.authorizations, self.public_url
@@ -223,7 +223,8 @@ class Runtime:
             self.store.approvals, self.vault, self.directory, self.events, self.settings.approval_wait
         )
         self.limits = ConcurrencyLimits()
-        self.budgets = Budgets(self.store.usage, self.directory)
+        clock = self.store.clock
+        self.budgets = Budgets(self.store.usage, self.directory, lambda: clock.now().timestamp())
         self.road = Road(
             catalog=self.catalog,
             access=AccessRules(self.active),

@@ -1,6 +1,5 @@
 """What a user has used and may still use."""
 
-import time
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 
@@ -46,8 +45,8 @@ class Usage(BoundService):
     async def show(self, user: str | None = None) -> UsageView:
         """The caller's own; admins may ask for any user of their workspace, by id or name."""
         person = await self._person(user)
-        workspace, user_id, now = self._caller.workspace, person.user.id, time.time()
-        moment = datetime.fromtimestamp(now, UTC)
+        workspace, user_id, moment = self._caller.workspace, person.user.id, self._runtime.store.clock.now()
+        now = moment.timestamp()
         counted = await self._runtime.store.usage.read(workspace, user_subject(user_id))
         running = await self._runtime.store.usage.count_places(workspace, user_subject(user_id), moment)
         used = {name: counted.get((name, window_of(name, now)), 0.0) for name in SECONDS}

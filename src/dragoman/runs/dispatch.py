@@ -1,22 +1,23 @@
 """Which runs this process executes: those it accepted, and those that nobody holds any more.
 
-A claim is a lease in the store. While it is renewed nobody else touches the run; a process that died, or that
-could not renew, loses it to whoever looks next. The same on SQLite and PostgreSQL.
+A claim is a lease in the store, by the store's clock. While it is renewed nobody else touches the run; a
+process that died, or that could not renew, loses it to whoever looks next, and stops by itself before that.
+The same on SQLite and PostgreSQL.
 """
 
 import asyncio
 from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 from dragoman.background_tasks import BackgroundTasks, Supervisor
 from dragoman.errors import DragomanError
 from dragoman.run import Message, Run
 from dragoman.runs.execution import RunDependencies, RunExecution
-from dragoman.runs.journal import dead_among
 from dragoman.runs.run_endings import queued
 from dragoman.runs.run_family import RunFamily
+from dragoman.runs.workers import dead_among
 from dragoman.store.protocols import RunStore
 from dragoman.store.records import AcceptedRun, NewRun
 from dragoman.telemetry.logs import get_logger
@@ -76,10 +77,13 @@ class RunAcceptance:
                 told.set_result(accepted)
 
 
-LEASE = timedelta(seconds=30)
+# From the last renewal until another process may take a run of one that died where nobody can see it. Three
+# renewals in a row must fail first.
+LEASE = timedelta(seconds=10)
+_RENEW_EVERY = 2.5
+_LET_GO = LEASE.total_seconds() - 1.0  # seconds after the last renewal in which what is held here is stopped
 _HEAR_EVERY = 0.4  # seconds until a wish to stop that was said in another process is heard
 _CLAIM_EVERY = 1.0
-_RENEW_EVERY = 5.0
 _MOST = 200  # runs at work in one process; those that wait for a person do not count
 _AT_ONCE = 50
 _COURTESY = 0.5
@@ -95,7 +99,9 @@ class RunDispatcher:
         self._most = most
         self._families: dict[str, tuple[RunFamily, asyncio.Task[None]]] = {}
         self._look = asyncio.Event()
+        self._clock = parts.clock
         self._renewed = self._now()
+        self._letting_go = asyncio.get_running_loop().call_later(_LET_GO, self._let_go)
         self._next_claim = 0.0
         self._left = False  # a run was accepted here that must wait for its turn
         self._acceptances = RunAcceptance(parts.runs, tasks)
@@ -108,11 +114,12 @@ class RunDispatcher:
         """Writes it down, and begins it if it is its turn and there is room."""
         new = NewRun(run, message, [queued(run)])
         if self._room() > 0:
-            new = replace(new, worker=self.worker, until=datetime.now(UTC) + LEASE)
+            new = replace(new, worker=self.worker, until=self._clock.now() + LEASE)
+        asked_at = self._now()
         accepted = await self._acceptances.accept(new)
         if accepted.run.worker == self.worker:
             self._parts.streams.begin(accepted.run, len(new.events))
-            self._start(accepted.run)
+            self._start(accepted.run, asked_at)
         else:
             self._left = True
         self._parts.streams.ring_thread(accepted.run)
@@ -153,6 +160,7 @@ class RunDispatcher:
 
     def leave(self) -> None:
         """The process stops: whoever takes the runs up finds them as they are now."""
+        self._letting_go.cancel()
         for family, _ in self._families.values():
             family.left = True
 
@@ -168,10 +176,8 @@ class RunDispatcher:
                 await self._round()
             except DragomanError as error:
                 get_logger().warning("runs cannot be looked for", error=error.message)
-                self._drop_lost()
-            except Exception:
-                self._drop_lost()
-                raise
+                # Others come back at the same moment: who holds runs renews them before anybody takes them.
+                self._next_claim = self._now() + _RENEW_EVERY
             with suppress(TimeoutError):
                 async with asyncio.timeout(_HEAR_EVERY):
                     await self._look.wait()
@@ -188,10 +194,11 @@ class RunDispatcher:
     async def _renew(self) -> None:
         if self._now() - self._renewed < _RENEW_EVERY:
             return
-        wanted = self.held
+        wanted, asked_at = self.held, self._now()
+        await self._clock.read()
         # One that was left here for a fault is not renewed: whoever looks when its lease is over takes it.
-        held = await self._parts.runs.renew(self.worker, datetime.now(UTC) + LEASE, wanted)
-        self._renewed = self._now()
+        held = await self._parts.runs.renew(self.worker, self._clock.now() + LEASE, wanted)
+        self._are_renewed(asked_at)
         for root in wanted - held:
             self._abandon(root)
 
@@ -199,13 +206,14 @@ class RunDispatcher:
         room = self._room()
         if room <= 0:
             return
-        now = datetime.now(UTC)
+        await self._clock.read()
+        now, asked_at = self._clock.now(), self._now()
         most = min(room, _AT_ONCE)
         self._left = False
         dead = dead_among(await self._parts.runs.workers())
         found = await self._parts.runs.claim(self.worker, now + LEASE, now, dead=dead, limit=most)
         for run in found:
-            self._start(run)
+            self._start(run, asked_at)
         if found:
             self._left = True
         if len(found) == most:
@@ -213,12 +221,12 @@ class RunDispatcher:
         else:
             self._next_claim = self._now() + _CLAIM_EVERY
 
-    def _start(self, run: Run) -> None:
+    def _start(self, run: Run, leased_at: float) -> None:
         if run.id in self._families:
             return
         family = RunFamily(run)
         if not self._families:
-            self._renewed = self._now()
+            self._are_renewed(leased_at)
         task = self._tasks.start(self._execute(run, family), f"run {run.id}")
         self._families[run.id] = (family, task)
 
@@ -259,10 +267,15 @@ class RunDispatcher:
             held[0].lost = True
             held[1].cancel()
 
-    def _drop_lost(self) -> None:
-        if self._now() - self._renewed > LEASE.total_seconds() - _RENEW_EVERY:
-            for root in list(self._families):
-                self._abandon(root)
+    def _are_renewed(self, at: float) -> None:
+        self._renewed = at
+        self._letting_go.cancel()
+        self._letting_go = asyncio.get_running_loop().call_at(at + _LET_GO, self._let_go)
+
+    def _let_go(self) -> None:
+        """A timer and not part of a round: it must come also while the store keeps a round waiting."""
+        for root in list(self._families):
+            self._abandon(root)
 
     def _room(self) -> int:
         return self._most - self.at_work

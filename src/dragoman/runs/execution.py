@@ -39,6 +39,7 @@ from dragoman.runs.questions import RunQuestions
 from dragoman.runs.run_endings import finished_facts, last_message, numbers_of, said
 from dragoman.runs.run_family import RunFamily
 from dragoman.runs.streams import RunStreams
+from dragoman.store.clock import Clock
 from dragoman.store.protocols import RunStore, ThreadStore
 from dragoman.store.records import AgentWorked, NewRun
 from dragoman.telemetry.spans import Spans
@@ -51,6 +52,7 @@ class RunDependencies:
     """What every execution needs. Made once by the hub, changed by nobody."""
 
     runs: RunStore
+    clock: Clock
     threads: ThreadStore
     journal: Journal
     streams: RunStreams

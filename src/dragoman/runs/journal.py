@@ -6,18 +6,15 @@ reach listeners only once they are stored. Knows no agent and no model.
 """
 
 import asyncio
-import os
-import socket
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
-from secrets import token_hex
 
 from dragoman.background_tasks import Supervisor
 from dragoman.errors import ShuttingDown, StoreUnavailable
 from dragoman.run import Message, Run, RunEvent, Step
+from dragoman.runs.workers import Worker
 from dragoman.store.protocols import RunStore
 from dragoman.store.records import AgentWorked, JournalBatch
 from dragoman.telemetry.logs import get_logger
@@ -26,7 +23,7 @@ Entry = Step | RunEvent | Run | Message | AgentWorked
 
 _SOON = 0.025  # seconds that what nobody waits for may lie in memory
 _AGAIN = 0.5  # seconds until the store is asked again after a failure
-_PATIENCE = 20.0  # seconds that a run stands still while the store is away; less than a lease
+_PATIENCE = 7.0  # seconds that a run stands still while the store is away; less than a lease
 _LAST_WORDS = 3.0
 _MOST_NOTED = 50_000  # entries that may wait while the store is away
 
@@ -49,7 +46,7 @@ class Journal:
     """`worker` is this process as the holder of runs; `lost` hears which runs it holds no longer."""
 
     def __init__(self, rows: RunStore, tell: Callable[[Sequence[RunEvent]], None]) -> None:
-        self.worker = new_worker()
+        self.worker = str(Worker.of_this_process())
         self.lost: Callable[[frozenset[str]], None] = lambda _: None
         self._rows = rows
         self._tell = tell
@@ -210,37 +207,3 @@ async def open_journal(
         finally:
             journal.close()
             await asyncio.wait([writer], timeout=_LAST_WORDS)
-
-
-def new_worker() -> str:
-    """Machine, process, when it began, and a word of its own: one process may hold two hubs."""
-    return f"{socket.gethostname()}:{os.getpid()}:{_began(os.getpid())}:{token_hex(4)}"
-
-
-def dead_among(workers: Iterable[str]) -> list[str]:
-    """Workers of this machine whose process is gone: nobody has to wait for their leases."""
-    here = socket.gethostname()
-    dead: list[str] = []
-    for worker in workers:
-        host, pid, began, *_ = (*worker.split(":"), "", "", "")
-        if host == here and pid.isdigit() and _began(int(pid)) != began:
-            dead.append(worker)
-    return dead
-
-
-def _began(pid: int) -> str:
-    """In the kernel's count; "" when there is no such process. Tells apart who has the same id."""
-    try:
-        state, *rest = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        return "" if state == "Z" else rest[18]  # one that nobody has waited for yet is dead all the same
-    except (OSError, ValueError, IndexError):
-        pass
-    if Path("/proc/self/stat").exists():
-        return ""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return ""
-    except PermissionError:
-        return "alive"
-    return "alive"

@@ -7,14 +7,16 @@ the database. The engine belongs to `open_database`, which disposes of it.
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from datetime import datetime
 from functools import wraps
 from inspect import iscoroutinefunction
 from typing import Any, TypeVar, cast
 
-from sqlalchemy import Connection, Executable, RowMapping, Table, event
+from sqlalchemy import Connection, Executable, RowMapping, Table, event, func, select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
+from dragoman.store.clock import Clock, DatabaseClock
 from dragoman.store.columns import from_json, to_json
 from dragoman.store.faults import translated
 from dragoman.store.location import DatabaseLocation
@@ -52,6 +54,7 @@ class Database:
         self._reading = engine if is_plain else engine.execution_options(isolation_level="AUTOCOMMIT")
         self._writing = engine.execution_options(writes=True)
         self._writer = asyncio.Lock()
+        self.clock = Clock() if location.is_sqlite else DatabaseClock(self._time)
         self._upserts: dict[tuple[str, frozenset[str]], sqlite.Insert | postgresql.Insert] = {}
 
     @asynccontextmanager
@@ -96,6 +99,9 @@ class Database:
         """A transaction of its own; how many rows it changed."""
         async with self.write() as connection:
             return (await connection.execute(statement, facts)).rowcount
+
+    async def _time(self) -> datetime:
+        return await self.scalar(select(func.clock_timestamp()))
 
     def insert(self, table: Table) -> sqlite.Insert | postgresql.Insert:
         """An insert that knows ON CONFLICT, in the dialect at hand."""

@@ -29,6 +29,7 @@ from dragoman.agent import Agent, AgentNumbers
 from dragoman.connector import Connector
 from dragoman.people import ApiKey, Thread, User, Workspace
 from dragoman.run import Message, Question, Run, RunEvent, RunStatus, Step
+from dragoman.store.clock import Clock
 from dragoman.store.records import (
     AcceptedRun,
     Allowance,
@@ -472,5 +473,7 @@ class Store:
     audit: AuditStore
     agents: AgentStore
     rollout: RolloutStore
+    clock: Clock
+    """By which leases begin and end."""
     ping: Callable[[], Awaitable[None]]
     """`StoreUnavailable` when facts can be neither read nor written."""

@@ -4,7 +4,7 @@ A claim never waits: a row that another process holds at this moment is the othe
 """
 
 from collections.abc import Collection, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import (
@@ -72,7 +72,8 @@ class SqlRunClaims(SqlAggregate):
                 await connection.execute(given_back)
 
     async def ask_cancel(self, workspace: str, run: str) -> bool:
-        now = datetime.now(UTC)
+        await self._database.clock.read()
+        now = self._database.clock.now()
         is_this = and_(_runs.c.workspace == workspace, _runs.c.id == run, is_root, _is_unfinished)
         # Only one that never began: whoever takes on another has children and questions to end.
         never_began = (_runs.c.status == "queued") & _is_free(literal(now, _runs.c.lease_until.type), [])

@@ -31,6 +31,7 @@ async def open_sql_store(url: str, *, busy_timeout: float) -> AsyncGenerator[Sto
             location.make_file()
     async with open_database(location, busy_timeout) as database:
         await bring_up_to_date(database, busy_timeout)
+        await database.clock.read()
         yield Store(
             connectors=SqlConnectors(database),
             people=SqlPeople(database),
@@ -42,6 +43,7 @@ async def open_sql_store(url: str, *, busy_timeout: float) -> AsyncGenerator[Sto
             audit=SqlAudit(database),
             agents=SqlAgents(database),
             rollout=SqlRollout(database),
+            clock=database.clock,
             ping=partial(_ping, database),
         )
 

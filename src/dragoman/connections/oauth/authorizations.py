@@ -18,7 +18,7 @@ from dragoman.connections.oauth.tokens import OAuthTokens
 from dragoman.connections.wire_faults import WireFault
 from dragoman.connector import Connector
 from dragoman.scope import holder_of
-from dragoman.store.protocols import UsageStore
+from dragoman.store import Store
 from dragoman.vault import Vault
 
 Note = Callable[[Iterable[SecretStr]], None]
@@ -29,8 +29,8 @@ _LAST_RENEWALS = 4.0
 class Authorizations:
     """`note` is told every token before anybody can print it."""
 
-    def __init__(self, vault: Vault, usage: UsageStore, clients: HttpClients, note: Note) -> None:
-        self.turns = RenewalLock(usage)
+    def __init__(self, vault: Vault, store: Store, clients: HttpClients, note: Note) -> None:
+        self.turns = RenewalLock(store.usage, store.clock)
         self._vault = vault
         self._clients = clients
         self._note = note

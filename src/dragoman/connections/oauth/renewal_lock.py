@@ -6,10 +6,11 @@ The lock expires should its holder die, so what is done under it must take less 
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from secrets import token_hex
 
 from dragoman.errors import StoreUnavailable
+from dragoman.store.clock import Clock
 from dragoman.store.protocols import UsageStore
 from dragoman.store.records import ConcurrencyLease
 
@@ -18,8 +19,9 @@ _FIRST_LOOK, _SLOWEST_LOOK = 0.02, 0.25
 
 
 class RenewalLock:
-    def __init__(self, rows: UsageStore) -> None:
+    def __init__(self, rows: UsageStore, clock: Clock) -> None:
         self._rows = rows
+        self._clock = clock
 
     @asynccontextmanager
     async def turn(self, workspace: str, subject: str) -> AsyncGenerator[None]:
@@ -35,7 +37,8 @@ class RenewalLock:
         try:
             async with asyncio.timeout(_LONGEST + 1.0):
                 while True:
-                    now = datetime.now(UTC)
+                    await self._clock.read()
+                    now = self._clock.now()
                     until = now + timedelta(seconds=_LONGEST)
                     lease = ConcurrencyLease(
                         id=name, workspace=workspace, subject=subject, limit=1, expires_at=until
