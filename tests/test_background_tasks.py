@@ -124,6 +124,7 @@ OF_ONE_REQUEST = {
     "server.py": "waits for the end of the process",
     "store/database.py": "one statement",
     "web/guard.py": "one request",
+    "web/http_server.py": "one connection, until it is accepted",
     "web/server_sent_events.py": "one stream",
 }
 MAKERS = {"create_task", "ensure_future", "TaskGroup", "create_task_group"}

@@ -29,7 +29,7 @@ from dragoman.settings import Settings
 from dragoman.telemetry.redaction import Redactor
 from dragoman.web.guard import Guard
 from dragoman.web.http_server import ConnectionLimits, HttpServer, listening_socket
-from dragoman.web.service_token import ServiceToken, get_or_make_token
+from dragoman.web.service_token import ServiceToken
 
 # Requests under way get this long to finish; the hub then has the rest of its ten seconds.
 LAST_REQUESTS = 3.0
@@ -42,7 +42,7 @@ class Doors:
 
     def __init__(self, hub: Hub, api: Api | None = None) -> None:
         self._hub = hub
-        self._token = ServiceToken(hub.settings.token_file)
+        self._token = ServiceToken(hub.settings)
         self._api = api or Api(hub)
         self._mcp = McpEndpoint(hub)
         is_secure = (hub.settings.public_url or "").startswith("https://")
@@ -55,7 +55,7 @@ class Doors:
 
     def sign_in_code(self) -> str:
         """Works once, and signs in who runs the service."""
-        return self.console.sessions.make_link(get_or_make_token(self._hub.settings.token_file))
+        return self.console.sessions.make_link(self._token.current)
 
     async def _admit(self, token: str) -> AuthenticatedCaller:
         """The service's own token stands for who runs it; any other is a key or a token of its user."""
@@ -81,7 +81,7 @@ def build_app(hub: Hub, doors: Doors | None = None) -> Guard:
 
     return Guard(
         doors or Doors(hub),
-        is_token=ServiceToken(settings.token_file).is_token,
+        is_token=ServiceToken(settings).is_token,
         operator=hub.caller,
         admit=admit,
         hosts=(settings.host, *settings.allowed_hosts, *_public_host(settings)),

@@ -80,6 +80,14 @@ class Settings:
         str | None, Setting("The master key itself, in place of the file in the home.", _USERS)
     ] = field(default=None, repr=False)
     key_command: Annotated[str | None, Setting("A command that prints the master key.", _USERS)] = None
+    operator_token: Annotated[
+        tuple[str, ...],
+        Setting(
+            "The operator's bearer token in place of the file in the home, the same for every process of an"
+            " installation; with commas: and those that still count while it is changed.",
+            _USERS,
+        ),
+    ] = field(default=(), repr=False)
     model: Annotated[
         str | None,
         Setting("What agents think with where they name none; with commas: and those that step in.", _AGENTS),

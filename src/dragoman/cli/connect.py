@@ -103,9 +103,9 @@ def _token(settings: Settings, service: RunningService | None, client: ClientPro
         except Refused as refused:
             if refused.problem.get("code") != "not_found":
                 raise
-    from dragoman.web.service_token import get_or_make_token
+    from dragoman.web.service_token import ServiceToken
 
-    return service.token if service else get_or_make_token(settings.token_file)
+    return service.token if service else ServiceToken(settings).current
 
 
 def _made_key(door: Door, client: ClientProgram) -> str:

@@ -222,15 +222,18 @@ def _connection(service: RunningService, timeout: float | None) -> http.client.H
 
 
 def _token(settings: Settings, environment: Mapping[str, str]) -> str:
-    """What DRAGOMAN_TOKEN holds (a key will do as well), or the home's own."""
+    """What DRAGOMAN_TOKEN holds (a key will do as well), or the operator's: given, or in the home."""
     if given := environment.get("DRAGOMAN_TOKEN"):
         return given
+    if settings.operator_token:
+        return settings.operator_token[0]
     try:
         return settings.token_file.read_text().strip()
     except FileNotFoundError:
         raise Unauthenticated(
             "there is no token for the service",
-            hint="set DRAGOMAN_TOKEN to an API key, or to the token of the service",
+            hint="set DRAGOMAN_TOKEN to an API key, or to the token of the service; a service that was given"
+            " DRAGOMAN_OPERATOR_TOKEN has no file of its own",
         ) from None
 
 

@@ -43,29 +43,34 @@ def serve(
 
         def ready(url: str, link: str) -> None:
             if as_json:
-                facts = {"url": url, "token_file": str(settings.token_file), "console": link}
+                file = None if settings.operator_token else str(settings.token_file)
+                facts = {"url": url, "token_file": file, "console": link}
                 print(json.dumps(facts), flush=True)
             else:
                 screen.note(f"Dragoman serves at {url} (Ctrl-C stops it)")
                 screen.note(f"console, signed in once by this link: {link}")
-                screen.note(f"its bearer token is in {settings.token_file}")
+                place = "DRAGOMAN_OPERATOR_TOKEN" if settings.operator_token else settings.token_file
+                screen.note(f"its bearer token is in {place}")
 
         asyncio.run(serve_forever(settings, ready, redactor))
 
 
 def token(as_json: AsJson = False) -> None:
-    """Print the bearer token of this home; the first time, make it.
+    """Print the operator's bearer token; the first time, make it.
 
     \b
     curl -H "Authorization: Bearer $(dragoman token)" http://127.0.0.1:8765/api/tools
+
+    It is in a file of the home, unless DRAGOMAN_OPERATOR_TOKEN gives one.
     """
-    from dragoman.web.service_token import get_or_make_token
+    from dragoman.web.service_token import ServiceToken
 
     screen = Screen(as_json)
     with failures_on(screen):
         settings = Settings.load()
-        made = get_or_make_token(settings.token_file)
+        made = ServiceToken(settings).current
         if as_json:
-            screen.data({"token": made, "file": str(settings.token_file)})
+            file = None if settings.operator_token else str(settings.token_file)
+            screen.data({"token": made, "file": file})
         else:
             print(made)

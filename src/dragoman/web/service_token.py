@@ -1,4 +1,6 @@
-"""The bearer token of this installation: made at first start, readable by its owner only."""
+"""The operator's bearer token: from the environment, so that processes share it, or made at first start in a
+file of the home that only its owner reads.
+"""
 
 import os
 from hmac import compare_digest
@@ -6,32 +8,50 @@ from pathlib import Path
 from secrets import token_urlsafe
 from time import monotonic
 
-from dragoman.errors import KeyFault
+from dragoman.errors import InvalidConfig, KeyFault
 from dragoman.private_files import make_private_directory, write_draft
+from dragoman.settings import Settings
 from dragoman.telemetry.logs import get_logger
 
 _PREFIX = "drg_"
 _LOOK_EVERY = 1.0
+_SHORTEST = 32
 
 
 class ServiceToken:
-    """The token as its file has it: who removes the file of a running service ends the old one."""
+    """The token as the environment has it, or else its file: who removes the file of a running service ends
+    the old one. `InvalidConfig` for one that could be guessed.
+    """
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._token = get_or_make_token(path).encode()
-        self._looked_at = monotonic()
+    def __init__(self, settings: Settings) -> None:
+        self._path = None if settings.operator_token else settings.token_file
+        self._tokens = [token.encode() for token in settings.operator_token]
+        if any(len(token) < _SHORTEST for token in self._tokens):
+            raise InvalidConfig(
+                f"DRAGOMAN_OPERATOR_TOKEN must have at least {_SHORTEST} characters",
+                hint="make one: python -c 'import secrets; print(secrets.token_urlsafe(32))'",
+            )
+        self._looked_at = 0.0
+        if self._path is not None:
+            self._tokens = [get_or_make_token(self._path).encode()]
+            self._looked_at = monotonic()
+
+    @property
+    def current(self) -> str:
+        """Of several the first: the others are on their way out."""
+        return self._tokens[0].decode() if self._path is None else get_or_make_token(self._path)
 
     def is_token(self, word: bytes) -> bool:
-        if monotonic() - self._looked_at >= _LOOK_EVERY:
-            self._look()
-        return bool(self._token) and compare_digest(word, self._token)
+        if self._path is not None and monotonic() - self._looked_at >= _LOOK_EVERY:
+            self._look(self._path)
+        # All of them, whichever it is: how long it takes tells nothing.
+        return sum(compare_digest(word, token) for token in self._tokens) > 0
 
-    def _look(self) -> None:
+    def _look(self, path: Path) -> None:
         try:
-            self._token = get_or_make_token(self._path).encode()
+            self._tokens = [get_or_make_token(path).encode()]
         except (KeyFault, OSError) as error:
-            self._token = b""  # until it can be read again nothing is taken for it
+            self._tokens = []  # until it can be read again nothing is taken for it
             get_logger().warning("service_token.unreadable", cause=type(error).__name__)
         self._looked_at = monotonic()
 
