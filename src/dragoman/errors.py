@@ -341,6 +341,12 @@ class KeyFault(OwnFault):
     code = "key_fault"
 
 
+class ClusterFault(OwnFault):
+    """This process cannot be a node of the cluster."""
+
+    code = "cluster_fault"
+
+
 class ShuttingDown(OwnFault):
     """Dragoman is stopping."""
 

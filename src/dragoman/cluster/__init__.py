@@ -1,0 +1,10 @@
+"""Which other processes share this installation, and what they tell each other.
+
+Every fact is in the store. What nodes tell each other says only that there is something to read: a message
+that is lost costs time, never a fact. `alone` is for one process, `nats` for many.
+"""
+
+from dragoman.cluster.alone import Alone
+from dragoman.cluster.protocol import TOPICS, Cluster, Heard, Node, Topic
+
+__all__ = ["TOPICS", "Alone", "Cluster", "Heard", "Node", "Topic"]

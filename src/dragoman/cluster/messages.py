@@ -1,0 +1,86 @@
+"""What nodes say to each other, as bytes. Each message has a version: one that is not known is refused.
+
+A node reads the messages of the version before its own, so that nodes can be replaced one by one.
+"""
+
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, cast
+
+from dragoman.cluster.protocol import TOPICS, Node, Topic
+
+_VERSION = 1
+_READABLE = frozenset({1})
+_MOST = 64 * 1024
+
+
+class Unreadable(Exception):
+    """No message of ours, or one of a version that this process does not know."""
+
+
+def dump_notice(node: str, topic: Topic, key: str) -> bytes:
+    return _dump({"node": node, "topic": topic, "key": key})
+
+
+def load_notice(data: bytes) -> tuple[str, Topic, str]:
+    """Who says it, what it is about, and the key."""
+    said = _load(data)
+    node, topic, key = said.get("node"), said.get("topic"), said.get("key")
+    if not isinstance(node, str) or not isinstance(key, str) or topic not in TOPICS:
+        raise Unreadable("a notice without node, topic or key")
+    return node, topic, key
+
+
+def dump_node(node: Node) -> bytes:
+    return _dump(
+        {
+            "id": node.id,
+            "host": node.host,
+            "pid": node.pid,
+            "version": node.version,
+            "started_at": node.started_at.isoformat(),
+        }
+    )
+
+
+def load_node(data: bytes) -> Node:
+    said = _load(data)
+    try:
+        return Node(
+            id=str(said["id"]),
+            host=str(said["host"]),
+            pid=int(said["pid"]),
+            version=str(said["version"]),
+            started_at=datetime.fromisoformat(said["started_at"]),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise Unreadable(f"a node that is described wrongly: {error}") from None
+
+
+def dump_agreed(agreed: Mapping[str, str]) -> bytes:
+    return _dump({"agreed": dict(agreed)})
+
+
+def load_agreed(data: bytes) -> dict[str, str]:
+    agreed = _load(data).get("agreed")
+    if not isinstance(agreed, dict):
+        raise Unreadable("an installation that is described wrongly")
+    return {str(name): str(value) for name, value in cast("dict[Any, Any]", agreed).items()}
+
+
+def _dump(message: Mapping[str, Any]) -> bytes:
+    return json.dumps({"v": _VERSION, **message}, separators=(",", ":")).encode()
+
+
+def _load(data: bytes) -> dict[str, Any]:
+    if len(data) > _MOST:
+        raise Unreadable(f"{len(data):,} bytes")
+    try:
+        said: Any = json.loads(data)
+    except ValueError:
+        raise Unreadable("no JSON") from None
+    message = cast("dict[str, Any]", said) if isinstance(said, dict) else {}
+    if message.get("v") not in _READABLE:
+        raise Unreadable("a version that is not known here")
+    return message

@@ -1,0 +1,54 @@
+"""What Dragoman asks of a cluster. Small enough to read at once."""
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, Protocol, get_args
+
+Topic = Literal["changes", "queued", "run", "thread", "answered", "cancelled"]
+"""What a message is about: the feed of changes; a run that waits to be executed; events of a root run or of a
+thread; an approval or a question that somebody answered; a run that somebody wants cancelled."""
+
+TOPICS: tuple[Topic, ...] = get_args(Topic)
+Heard = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """One process of the installation. `id` is its own: a process that starts again is another node."""
+
+    id: str
+    host: str
+    pid: int
+    version: str
+    started_at: datetime
+
+
+class Cluster(Protocol):
+    """The processes of one installation, as one of them sees them."""
+
+    @property
+    def node(self) -> Node:
+        """This process."""
+        ...
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether the others hear of it now. While they do not, each looks into the store."""
+        ...
+
+    def tell(self, topic: Topic, key: str = "") -> None:
+        """Says to every node, this one too, that there is something new about `key`. Never waits."""
+        ...
+
+    def listen(self, topic: Topic, heard: Heard) -> AbstractContextManager[None]:
+        """`heard` is called with the key, in the event loop, while the block runs; it must not raise.
+
+        The key is "" when messages may have been lost: then all of the topic may be new.
+        """
+        ...
+
+    async def nodes(self) -> Sequence[Node]:
+        """Those that live, this one too, the oldest first."""
+        ...

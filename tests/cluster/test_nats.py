@@ -1,0 +1,133 @@
+"""Nodes of one installation, joined by a real NATS server that is killed, wiped and refused."""
+
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from cluster.nats_server import NatsServer
+from dragoman.cluster import Node
+from dragoman.cluster.nats import NatsAddress, NatsCluster, open_nats
+from dragoman.errors import ClusterFault
+from patience import until
+
+pytestmark = pytest.mark.anyio
+AGREED = {"database": "one"}
+
+
+@asynccontextmanager
+async def joined(
+    server: NatsServer, name: str, prefix: str = "dragoman", **agreed: str
+) -> AsyncGenerator[NatsCluster]:
+    node = Node(id=f"{name}-{uuid4().hex[:6]}", host="here", pid=1, version="1", started_at=datetime.now(UTC))
+    address = NatsAddress(servers=(server.url,), prefix=prefix)
+    async with open_nats(address, node, agreed or AGREED) as cluster:
+        yield cluster
+
+
+async def numbers(cluster: NatsCluster, count: int) -> bool:
+    return len(await cluster.nodes()) == count
+
+
+class Ear:
+    """What one node hears of a topic."""
+
+    def __init__(self, cluster: NatsCluster) -> None:
+        self.heard: list[str] = []
+        self.listening = cluster.listen("answered", self.heard.append)
+
+    async def has(self, *keys: str) -> None:
+        await until(lambda: self.heard == list(keys))
+
+
+async def test_every_node_hears_once_what_one_of_them_tells(tmp_path: Path) -> None:
+    async with (
+        NatsServer(tmp_path) as server,
+        joined(server, "a") as a,
+        joined(server, "b") as b,
+        joined(server, "c", prefix="other") as c,
+    ):
+        ears = [Ear(one) for one in (a, b, c)]
+        with ears[0].listening, ears[1].listening, ears[2].listening:
+            a.tell("answered", "apv_1")
+            a.tell("cancelled", "run_1")
+            await ears[0].has("apv_1")
+            await ears[1].has("apv_1")
+            b.tell("answered", "apv_2")
+            await ears[0].has("apv_1", "apv_2")
+            await ears[1].has("apv_1", "apv_2")
+            assert ears[2].heard == [], "another installation on the same server"
+
+
+async def test_who_lives_is_known_and_who_died_is_soon_gone(tmp_path: Path) -> None:
+    async with NatsServer(tmp_path) as server, joined(server, "a") as a:
+        async with joined(server, "b") as b:
+            await until(lambda: numbers(a, 2))
+            await until(lambda: numbers(b, 2))
+            assert [one.id for one in await a.nodes()] == [a.node.id, b.node.id]
+            assert await b.nodes() == await a.nodes()
+        await until(lambda: numbers(a, 1))
+        dead = AsyncExitStack()
+        c = await dead.enter_async_context(joined(server, "c"))
+        await until(lambda: numbers(a, 2))
+        for task in c._tasks:
+            task.cancel()
+        await until(lambda: numbers(a, 1))
+        await dead.aclose()
+
+
+async def test_a_server_that_forgot_everything_is_joined_again_and_all_is_looked_at(tmp_path: Path) -> None:
+    async with NatsServer(tmp_path) as server, joined(server, "a") as a, joined(server, "b") as b:
+        ear = Ear(b)
+        with ear.listening:
+            server.kill()
+            await until(lambda: not a.is_connected and not b.is_connected)
+            a.tell("answered", "lost")
+            server.wipe()
+            await server.start()
+            await until(lambda: a.is_connected and "" in ear.heard)
+            await until(lambda: numbers(a, 2))
+            a.tell("answered", "found")
+            await until(lambda: ear.heard[-1] == "found")
+
+
+async def test_nodes_that_disagree_are_told_both_values(tmp_path: Path) -> None:
+    async with NatsServer(tmp_path) as server, joined(server, "a", database="one"):
+        with pytest.raises(ClusterFault, match="database of this node is two, that of the others one"):
+            async with joined(server, "b", database="two"):
+                pass
+        async with joined(server, "c", prefix="other", database="two"):
+            pass
+
+
+async def test_a_server_that_cannot_be_used_is_said_with_what_to_do(tmp_path: Path) -> None:
+    node = Node(id="a", host="here", pid=1, version="1", started_at=datetime.now(UTC))
+    with pytest.raises(ClusterFault, match="does not answer") as wrong:
+        async with open_nats(NatsAddress(servers=("nats://127.0.0.1:1",)), node, AGREED):
+            pass
+    assert wrong.value.hint
+    async with NatsServer(tmp_path / "plain", has_jetstream=False) as server:
+        with pytest.raises(ClusterFault, match="no JetStream"):
+            async with joined(server, "a"):
+                pass
+    secret = "authorization { user: ada, password: right }"
+    async with NatsServer(tmp_path / "closed", lines=secret) as server:
+        with pytest.raises(ClusterFault, match="refused the credentials"):
+            async with joined(server, "a"):
+                pass
+        url = server.url.replace("nats://", "nats://ada:right@")
+        async with open_nats(NatsAddress(servers=(url,)), node, AGREED) as cluster:
+            assert cluster.is_connected
+
+
+async def test_a_message_that_nobody_understands_is_passed_over(tmp_path: Path) -> None:
+    async with NatsServer(tmp_path) as server, joined(server, "a") as a, joined(server, "b") as b:
+        ear = Ear(b)
+        with ear.listening:
+            for wrong in (b"", b"[]", b'{"v": 99}', b'{"v": 1, "topic": "no"}', b"x" * 100_000):
+                await a._client.publish("dragoman.notice", wrong)
+            a.tell("answered", "after")
+            await ear.has("after")
