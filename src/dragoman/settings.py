@@ -37,6 +37,16 @@ class Settings:
     database_url: Annotated[
         str | None, Setting("`postgresql://…` for PostgreSQL in place of SQLite in the home.", _SERVICE)
     ] = field(default=None, repr=False)
+    cluster_url: Annotated[
+        tuple[str, ...],
+        Setting(
+            "`nats://…`: several processes share the PostgreSQL database. Several servers with commas.",
+            _SERVICE,
+        ),
+    ] = field(default=(), repr=False)
+    cluster_prefix: Annotated[
+        str, Setting("What the names of this installation begin with in NATS.", _SERVICE)
+    ] = "dragoman"
     host: Annotated[str, Setting("Where the service listens.", _SERVICE)] = "127.0.0.1"
     port: Annotated[int, Setting("The port it listens on.", _SERVICE)] = 8765
     allowed_hosts: Annotated[

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from secrets import token_bytes
 from typing import Any
 
+from cluster.nodes import alone
 from dragoman.access import AccessRules, ActiveConnectors, ApprovalGate, Budgets, ConcurrencyLimits
 from dragoman.background_tasks import Supervisor
 from dragoman.calls import Auditor, Recorder, Road, open_auditor, open_recorder
@@ -99,7 +100,7 @@ class World:
         self.catalog = await Catalog.load(self.store, self.events)
         directory = Directory(self.store.people)
         vault = Vault(self.store.connectors, KeyRing(Key(token_bytes(32))))
-        approvals = ApprovalGate(self.store.approvals, vault, directory, self.events, wait=1.0)
+        approvals = ApprovalGate(self.store.approvals, vault, directory, self.events, alone(), wait=1.0)
         active = ActiveConnectors(self.store.threads, directory, lambda _: [self.connector], self.catalog)
         self.road = Road(
             catalog=self.catalog,

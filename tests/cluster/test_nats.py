@@ -2,14 +2,12 @@
 
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
-from datetime import UTC, datetime
 from pathlib import Path
-from uuid import uuid4
 
 import pytest
 
 from cluster.nats_server import NatsServer
-from dragoman.cluster import Node
+from cluster.nodes import node
 from dragoman.cluster.nats import NatsAddress, NatsCluster, open_nats
 from dragoman.errors import ClusterFault
 from patience import until
@@ -22,9 +20,8 @@ AGREED = {"database": "one"}
 async def joined(
     server: NatsServer, name: str, prefix: str = "dragoman", **agreed: str
 ) -> AsyncGenerator[NatsCluster]:
-    node = Node(id=f"{name}-{uuid4().hex[:6]}", host="here", pid=1, version="1", started_at=datetime.now(UTC))
     address = NatsAddress(servers=(server.url,), prefix=prefix)
-    async with open_nats(address, node, agreed or AGREED) as cluster:
+    async with open_nats(address, node(name), agreed or AGREED) as cluster:
         yield cluster
 
 
@@ -104,9 +101,8 @@ async def test_nodes_that_disagree_are_told_both_values(tmp_path: Path) -> None:
 
 
 async def test_a_server_that_cannot_be_used_is_said_with_what_to_do(tmp_path: Path) -> None:
-    node = Node(id="a", host="here", pid=1, version="1", started_at=datetime.now(UTC))
     with pytest.raises(ClusterFault, match="does not answer") as wrong:
-        async with open_nats(NatsAddress(servers=("nats://127.0.0.1:1",)), node, AGREED):
+        async with open_nats(NatsAddress(servers=("nats://127.0.0.1:1",)), node(), AGREED):
             pass
     assert wrong.value.hint
     async with NatsServer(tmp_path / "plain", has_jetstream=False) as server:
@@ -119,7 +115,7 @@ async def test_a_server_that_cannot_be_used_is_said_with_what_to_do(tmp_path: Pa
             async with joined(server, "a"):
                 pass
         url = server.url.replace("nats://", "nats://ada:right@")
-        async with open_nats(NatsAddress(servers=(url,)), node, AGREED) as cluster:
+        async with open_nats(NatsAddress(servers=(url,)), node(), AGREED) as cluster:
             assert cluster.is_connected
 
 

@@ -15,6 +15,7 @@ import pytest
 from pydantic_ai.messages import ModelMessage
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
+from cluster.nodes import alone
 from dragoman import Hub
 from dragoman.errors import NobodyAnswered
 from dragoman.run import Run, RunEvent
@@ -123,7 +124,7 @@ async def test_what_nobody_answers_expires_and_the_run_goes_on(tmp_path: Path, d
 
 async def test_a_question_has_a_time(database_url: str) -> None:
     async with open_store(database_url) as store:
-        questions = RunQuestions(store.runs, lasts=timedelta(seconds=0.2))
+        questions = RunQuestions(store.runs, alone(), lasts=timedelta(seconds=0.2))
         run = Run(id="r", root="r", workspace="w", user="u", thread="t", agent="a", request="?")
         await store.runs.accept([NewRun(run)])
         question = await questions.ask(run, "f1:c", "Which?", None)

@@ -6,13 +6,14 @@ Knows the store's rows and the vault's seal; who may answer is decided in the hu
 import asyncio
 import json
 from collections.abc import Callable, Generator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from secrets import token_hex
 from typing import Any, Protocol
-from weakref import WeakValueDictionary
 
+from dragoman.cluster import Cluster
+from dragoman.cluster.awaited import Awaited
 from dragoman.connector import Connector, Policy
 from dragoman.errors import ApprovalPending, ApprovalRefused, LimitReached
 from dragoman.events import Event, EventKind, Events
@@ -120,7 +121,6 @@ def need_of(policy: Policy, marks: Annotations, caller: Caller) -> ApprovalNeed 
 QUESTION_LASTS = timedelta(hours=24)
 ANSWER_LASTS = timedelta(hours=1)
 MOST_OPEN = 200  # of one user: nobody reads more, and an agent must not fill the store
-_LOOK_EVERY = 0.8  # seconds until an answer given in another process is noticed
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +140,7 @@ class ApprovalGate:
         sealer: Sealer,
         directory: Directory,
         events: Events,
+        cluster: Cluster,
         wait: float,
         lasts: timedelta = QUESTION_LASTS,
     ) -> None:
@@ -149,9 +150,7 @@ class ApprovalGate:
         self._events = events
         self._wait = wait
         self._lasts = lasts
-        # Who waits holds the bell; with the last of them it is gone.
-        self._bells: WeakValueDictionary[str, asyncio.Event] = WeakValueDictionary()
-        self._next_look = 0.0
+        self.awaited = Awaited(cluster, "answered", rows.settled)
 
     async def admit(
         self,
@@ -196,9 +195,8 @@ class ApprovalGate:
         return RequestedCall.opened(self._sealer, approval)
 
     def tell_answered(self, approval: Approval) -> None:
-        """The answer is written: whoever waits for it in this process goes on at once."""
-        if bell := self._bells.get(approval.id):
-            bell.set()
+        """The answer is written: whoever waits for it goes on at once."""
+        self.awaited.tell(approval.id)
         self._publish("approval.answered", approval, answer=approval.answer, answered_by=approval.answered_by)
 
     async def _has_yes(self, wanted: _Wanted, used_by: str | None) -> bool:
@@ -243,15 +241,11 @@ class ApprovalGate:
     async def _answered(self, question: Approval, deadline: float) -> None:
         """Returns when a person said yes."""
         loop = asyncio.get_running_loop()
-        bell = self._bells.setdefault(question.id, asyncio.Event())
+        event = self.awaited.event(question.id)
         deadline = min(deadline, loop.time() + (question.expires_at - datetime.now(UTC)).total_seconds())
-        is_over = await self._is_yes(question)  # it may have been answered before there was a bell
+        is_over = await self._is_yes(question)  # it may have been answered already
         while not is_over and (left := deadline - loop.time()) > 0:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(min(left, _LOOK_EVERY)):
-                    await bell.wait()
-            await self._look(bell)
-            is_over = bell.is_set() and await self._is_yes(question)
+            is_over = await self.awaited.wait(event, left) and await self._is_yes(question)
         if is_over:
             return
         raise self._unanswered(question)
@@ -261,16 +255,6 @@ class ApprovalGate:
             f"a person has to allow this call of {question.binding.tool} first (approval {question.id})",
             hint=f"dragoman approvals answer {question.id} once, then call again with the same arguments",
         )
-
-    async def _look(self, bell: asyncio.Event) -> None:
-        """Rings for answers that were given in other processes: one look serves all who wait here."""
-        now = asyncio.get_running_loop().time()
-        if bell.is_set() or now < self._next_look:
-            return
-        self._next_look = now + _LOOK_EVERY
-        for settled in await self._rows.settled([*self._bells]):
-            if other := self._bells.get(settled):
-                other.set()
 
     async def _is_yes(self, question: Approval) -> bool:
         """False while nobody has answered."""

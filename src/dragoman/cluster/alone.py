@@ -13,7 +13,7 @@ class Listeners:
     def __init__(self) -> None:
         self._heard: defaultdict[Topic, list[Heard]] = defaultdict(list)
 
-    def tell(self, topic: Topic, key: str) -> None:
+    def tell(self, topic: Topic, key: str = "") -> None:
         for heard in [*self._heard[topic]]:
             heard(key)
 

@@ -47,8 +47,8 @@ class RunEngine:
         self._supervisor = runtime.supervisor
         # SQLite is one process's: nobody else works on its threads.
         has_company = not runtime.settings.store_url.startswith("sqlite")
-        self.streams = RunStreams(runtime.store.runs, has_company=has_company)
-        self.questions = RunQuestions(runtime.store.runs)
+        self.streams = RunStreams(runtime.store.runs, runtime.cluster, has_company=has_company)
+        self.questions = RunQuestions(runtime.store.runs, runtime.cluster)
         self.previews = Previews(runtime.redactor)
         self.toolbox = HubToolbox(runtime)
         self.agents_of = partial(Agents, runtime)
@@ -59,7 +59,11 @@ class RunEngine:
         self._tasks = BackgroundTasks()
 
     async def __aenter__(self) -> Self:
-        rows = self._runtime.store.runs
+        rows, cluster = self._runtime.store.runs, self._runtime.cluster
+        self._stack.enter_context(self.streams.listening())
+        self._stack.enter_context(cluster.listen("answered", self.questions.awaited.heard))
+        self._stack.enter_context(cluster.listen("queued", self._heard_of_work))
+        self._stack.enter_context(cluster.listen("cancelled", self._heard_of_cancelling))
         self._journal = await self._stack.enter_async_context(
             open_journal(rows, self.streams.publish, self._supervisor)
         )
@@ -70,6 +74,15 @@ class RunEngine:
     async def __aexit__(self, *exc: object) -> None:
         self.streams.close()
         await self._stack.aclose()
+
+    def _heard_of_work(self, _: str) -> None:
+        if self.dispatch is not None:
+            self.dispatch.wake()
+
+    def _heard_of_cancelling(self, root: str) -> None:
+        if self.dispatch is not None:
+            self.dispatch.cancel(root)
+            self.dispatch.wake()
 
     async def open(self) -> "RunDispatcher":
         """What executes; opened by the first who needs it."""

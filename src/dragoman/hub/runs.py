@@ -143,9 +143,7 @@ class Runs(BoundService):
             found = await self.get(found.root)
         if not await self._runtime.store.runs.ask_cancel(found.workspace, found.id):
             raise Conflict(f"the run {found.id} has ended already", hint="there is nothing to stop")
-        if dispatch := self._runtime.engine.dispatch:
-            dispatch.cancel(found.id)
-            dispatch.wake()
+        self._runtime.cluster.tell("cancelled", found.id)
         after = await self.get(found.id)
         if after.status == "cancelled" and after.started_at is None:  # nobody has begun it: nobody else tells
             number = await self._runtime.store.runs.last_event(after.workspace, after.id) + 1

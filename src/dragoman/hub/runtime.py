@@ -17,6 +17,7 @@ from dragoman.background_tasks import BackgroundTasks, Supervisor
 from dragoman.calls import Auditor, Recorder, Road, open_auditor, open_recorder
 from dragoman.catalog import Catalog
 from dragoman.catalog.search import Search
+from dragoman.cluster import Cluster
 from dragoman.connections.http_clients import HttpClients
 from dragoman.connections.native import NativeSource, NativeTools
 from dragoman.connections.oauth import AuthorizationFlows, Authorizations
@@ -30,6 +31,7 @@ from dragoman.hub.agent_records import AgentRecords
 from dragoman.hub.api_keys import ApiKeys
 from dragoman.hub.audit import forget_entries
 from dragoman.hub.bound import Locks
+from dragoman.hub.cluster_membership import open_cluster
 from dragoman.hub.code import make_sandbox
 from dragoman.hub.configuration_files import ConfigurationFiles
 from dragoman.hub.connection_watcher import ConnectionWatcher
@@ -66,6 +68,7 @@ class Runtime:
 
     supervisor: Supervisor
     store: Store
+    cluster: Cluster
     vault: Vault
     directory: Directory
     authenticator: Authenticator
@@ -120,7 +123,7 @@ class Runtime:
             stack.callback(self._forget_parts)
             await self._open_store(stack)
             await self._open_sources(stack)
-            self._lay_road()
+            self._lay_road(stack)
             await self._open_tools(stack)
             await self._open_agents(stack)
             await self._start_work(stack)
@@ -150,6 +153,7 @@ class Runtime:
         self.vault = Vault(store.connectors, await supply.ring(await store.connectors.key_ids()), supply)
         await self.vault.check()
         await make_local(store.people)
+        self.cluster = await stack.enter_async_context(open_cluster(settings, store))
         self.directory = Directory(store.people)
         self.authenticator = await stack.enter_async_context(
             open_authenticator(store.people, self.directory, self.supervisor, issuer_of(settings))
@@ -214,14 +218,20 @@ class Runtime:
         for source in self.sources.values():
             await source.close_for_user(workspace, user)
 
-    def _lay_road(self) -> None:
+    def _lay_road(self, stack: AsyncExitStack) -> None:
         """Who may call what, how much of it, and the road that every call takes."""
         self.permissions = Permissions(self.settings.multi_user, self.settings)
         self.keys = ApiKeys(self.store, self.authenticator, self.auditor, self.permissions, self.locks)
         self.active = ActiveConnectors(self.store.threads, self.directory, self.registry.list, self.catalog)
         self.approvals = ApprovalGate(
-            self.store.approvals, self.vault, self.directory, self.events, self.settings.approval_wait
+            self.store.approvals,
+            self.vault,
+            self.directory,
+            self.events,
+            self.cluster,
+            self.settings.approval_wait,
         )
+        stack.enter_context(self.cluster.listen("answered", self.approvals.awaited.heard))
         self.limits = ConcurrencyLimits()
         clock = self.store.clock
         self.budgets = Budgets(self.store.usage, self.directory, lambda: clock.now().timestamp())

@@ -1,4 +1,4 @@
-"""Event streams of runs, from any number on: pushed for runs of this process, polled for those of another.
+"""Event streams of runs, from any number on: from memory for runs of this process, else from the store.
 
 An event is streamed only after it is stored, so a broken stream resumes without loss or duplicates.
 """
@@ -6,15 +6,16 @@ An event is streamed only after it is stored, so a broken stream resumes without
 import asyncio
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import AsyncIterator, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Generator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
+from dragoman.cluster import Cluster
 from dragoman.run import Run, RunEvent
 from dragoman.store.protocols import RunStore
 
 _LOOK_EVERY = 0.5  # seconds until what another process wrote is noticed
-_LOOK_OWN = 5.0  # the same where the run is executed here and rings
+_LOOK_WHEN_TOLD = 5.0  # the same where who wrote it tells
 _LOOK_ALONE = 3.0  # for a new run in a thread where no other process is expected
 _MOST_RECENT = 4_000
 
@@ -39,13 +40,20 @@ class _Bell:
 
 
 class RunStreams:
-    def __init__(self, rows: RunStore, *, has_company: bool = True) -> None:
+    def __init__(self, rows: RunStore, cluster: Cluster, *, has_company: bool = True) -> None:
         """`has_company`: other processes may work on the same threads."""
         self._look_for_runs = _LOOK_EVERY if has_company else _LOOK_ALONE
         self._rows = rows
+        self._cluster = cluster
         self._live: dict[str, _Live] = {}
         self._bells: defaultdict[str, set[_Bell]] = defaultdict(set)
         self._closed = False
+
+    @contextmanager
+    def listening(self) -> Generator[None]:
+        """While the block runs, what other processes tell of their runs is heard."""
+        with self._cluster.listen("run", self._heard), self._cluster.listen("thread", self._heard):
+            yield
 
     def begin(self, root: Run, last: int) -> None:
         """It is executed here from now on; `last` is the number of the last event from before."""
@@ -66,11 +74,11 @@ class RunStreams:
                     del live.events[: _MOST_RECENT // 2]
                     live.first = live.events[0].number
         for root in {event.root for event in events}:
-            self._ring(root)
+            self._cluster.tell("run", root)
 
     def ring_thread(self, run: Run) -> None:
         """A thread has a new root run."""
-        self._ring(_thread_of(run))
+        self._cluster.tell("thread", _thread_of(run))
 
     async def follow(self, run: Run, after: int = 0) -> AsyncIterator[RunEvent]:
         """Every event of a root run from a number on, until its end."""
@@ -88,7 +96,8 @@ class RunStreams:
                     continue
                 if await self._is_over(run, last):
                     return
-                await _wait(bell, _LOOK_OWN if run.root in self._live else _LOOK_EVERY)
+                is_told = run.root in self._live or self._cluster.is_connected
+                await _wait(bell, _LOOK_WHEN_TOLD if is_told else _LOOK_EVERY)
 
     async def follow_thread(
         self, workspace: str, user: str, thread: str, after: tuple[str, int] | None = None
@@ -113,13 +122,13 @@ class RunStreams:
                         yield event
                     message, number = root.message or message, 0
                 if not roots:
-                    await _wait(bell, self._look_for_runs)
+                    is_told = self._cluster.is_connected
+                    await _wait(bell, _LOOK_WHEN_TOLD if is_told else self._look_for_runs)
 
     def close(self) -> None:
         """Ends every stream."""
         self._closed = True
-        for name in list(self._bells):
-            self._ring(name)
+        self._heard("")
 
     async def _first_open(self, workspace: str, user: str, thread: str) -> int:
         roots = await self._rows.roots_after(workspace, user, thread, 0)
@@ -140,6 +149,11 @@ class RunStreams:
         if current is None:
             return True
         return current.is_finished and await self._rows.last_event(run.workspace, run.root) <= last
+
+    def _heard(self, name: str) -> None:
+        """There is something new of this run or thread; "" of any."""
+        for one in [name] if name else [*self._bells]:
+            self._ring(one)
 
     def _ring(self, name: str) -> None:
         for bell in self._bells.get(name, ()):

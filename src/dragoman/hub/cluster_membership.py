@@ -1,0 +1,51 @@
+"""This process as a node of the cluster that the settings name, or alone."""
+
+import os
+import platform
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from importlib.metadata import version
+from secrets import token_hex
+
+from dragoman.cluster import Alone, Cluster, Node
+from dragoman.errors import InvalidConfig
+from dragoman.scope import LOCAL_WORKSPACE
+from dragoman.settings import Settings
+from dragoman.store import Store
+
+
+@asynccontextmanager
+async def open_cluster(settings: Settings, store: Store) -> AsyncGenerator[Cluster]:
+    """A node while the block runs. `ClusterFault` or `InvalidConfig` say why it cannot be one."""
+    node = Node(
+        id=token_hex(8),
+        host=platform.node(),
+        pid=os.getpid(),
+        version=version("dragoman"),
+        started_at=datetime.now(UTC),
+    )
+    if not settings.cluster_url:
+        yield Alone(node)
+        return
+    if settings.store_url.startswith("sqlite"):
+        raise InvalidConfig(
+            "a cluster needs PostgreSQL, and this process keeps its facts in SQLite",
+            hint="set DRAGOMAN_DATABASE_URL=postgresql://…, or leave DRAGOMAN_CLUSTER_URL away",
+        )
+    try:
+        from dragoman.cluster.nats import NatsAddress, open_nats
+    except ImportError as error:
+        raise InvalidConfig(
+            f"a cluster needs the package {error.name}", hint="pip install 'dragoman[cluster]'"
+        ) from None
+    address = NatsAddress(servers=settings.cluster_url, prefix=settings.cluster_prefix)
+    async with open_nats(address, node, {"database": await _database(store)}) as cluster:
+        yield cluster
+
+
+async def _database(store: Store) -> str:
+    """What tells one database from another, whatever address it has: when its first row was written."""
+    first = await store.people.find_workspace(LOCAL_WORKSPACE)
+    assert first is not None, "made before the cluster is joined"
+    return f"the one of {first.created_at.isoformat()}"
