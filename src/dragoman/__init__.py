@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from dragoman.errors import ApprovalPending as ApprovalPending
     from dragoman.errors import ApprovalRefused as ApprovalRefused
     from dragoman.errors import CallerFault as CallerFault
+    from dragoman.errors import ClusterFault as ClusterFault
     from dragoman.errors import Conflict as Conflict
     from dragoman.errors import ConnectTimeout as ConnectTimeout
     from dragoman.errors import ContextTooLong as ContextTooLong
@@ -209,7 +210,7 @@ _HOMES = {
         "dragoman.discovery.registry": "RegistryPage",
         "dragoman.discovery.servers": "InstallMethod RegistryServer",
         "dragoman.errors": (
-            "ApprovalPending ApprovalRefused CallerFault Conflict ConnectTimeout ContextTooLong "
+            "ApprovalPending ApprovalRefused CallerFault ClusterFault Conflict ConnectTimeout ContextTooLong "
             "Denied DragomanError Forbidden InputRequired Internal InvalidArguments InvalidConfig "
             "InvalidName KeyFault LimitReached ModelFault ModelGarbage ModelNotFound "
             "ModelQuotaSpent ModelRateLimited ModelRefused ModelRefusedKey ModelTimeout "

@@ -1,0 +1,114 @@
+"""Two nodes on one PostgreSQL, joined by NATS: what happens on one is known on the other without looking."""
+
+import asyncio
+from base64 import b64encode
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from cluster.nats_server import NatsServer
+from dragoman import Annotations, Hub
+from dragoman.errors import ClusterFault, InvalidConfig
+from dragoman.scope import LOCAL_CALLER
+from dragoman.settings import Settings
+from patience import deadline, until
+from servers.scenarios import Reply, Turn
+from servers.scripted_hubs import MODEL, scripted
+
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(240)]
+
+
+@pytest.fixture(autouse=True)
+def nobody_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is not told is not known within a test."""
+    for module in ("dragoman.cluster.awaited", "dragoman.runs.streams"):
+        monkeypatch.setattr(f"{module}._LOOK_WHEN_TOLD", 3600.0)
+    monkeypatch.setattr("dragoman.runs.dispatch._HEAR_EVERY", 3600.0)
+    monkeypatch.setattr("dragoman.runs.dispatch._CLAIM_EVERY", 3600.0)
+
+
+@asynccontextmanager
+async def two_nodes(folder: Path, database_url: str) -> AsyncGenerator[tuple[Hub, Hub]]:
+    async with NatsServer(folder / "nats") as nats:
+
+        def settings(name: str) -> Settings:
+            return Settings(
+                home=folder / name,
+                key=b64encode(b"k" * 32).decode(),
+                approval_wait=120,
+                database_url=database_url,
+                cluster_url=(nats.url,),
+                model=MODEL,
+            )
+
+        async with Hub(settings("a")) as a, Hub(settings("b")) as b:
+            yield a, b
+
+
+async def test_words_of_a_run_are_followed_and_its_end_is_wished_on_another_node(
+    tmp_path: Path, postgres_url: str
+) -> None:
+    def script(turn: Turn) -> Reply:
+        return Reply(text="never", delay=3600) if "wait" in turn.user else Reply(text="Here you are.")
+
+    async with scripted(script), two_nodes(tmp_path, postgres_url) as (a, b):
+        await until(lambda: _knows(a, 2))
+        quick = await a.messages.post("Say something.")
+        async with deadline(60):
+            seen = [event.kind async for event in b.runs.follow(quick.run.id)]
+        assert seen[-1] == "run.finished"
+        slow = await a.messages.post("Please wait.")
+        await until(lambda: _is(b, slow.run.id, "running"))
+        await b.runs.cancel(slow.run.id)
+        await until(lambda: _is(a, slow.run.id, "cancelled"))
+
+
+async def test_an_approval_is_given_on_another_node(tmp_path: Path, postgres_url: str) -> None:
+    async with two_nodes(tmp_path, postgres_url) as (a, b):
+        wiped: list[str] = []
+
+        @a.tool(annotations=Annotations(destructive=True))
+        def wipe(disk: str) -> str:
+            """Wipes a disk."""
+            wiped.append(disk)
+            return "done"
+
+        calling = asyncio.create_task(
+            a.acting_for(replace(LOCAL_CALLER, way="agent")).call("wipe", {"disk": "d1"})
+        )
+        await until(lambda: _asks(b))
+        (asked,) = await b.approvals.list()
+        assert wiped == []
+        await b.approvals.answer(asked.approval.id, "once")
+        async with deadline(30):
+            assert (await calling).ok
+        assert wiped == ["d1"]
+
+
+async def _asks(hub: Hub) -> bool:
+    return bool(await hub.approvals.list())
+
+
+async def _is(hub: Hub, run: str, status: str) -> bool:
+    return (await hub.runs.get(run)).status == status
+
+
+async def _knows(hub: Hub, count: int) -> bool:
+    return len(await hub._runtime.cluster.nodes()) == count
+
+
+async def test_what_cannot_be_a_cluster_is_said_when_it_starts(tmp_path: Path, sqlite_url: str) -> None:
+    wrong = Settings(home=tmp_path, database_url=sqlite_url, cluster_url=("nats://127.0.0.1:1",))
+    with pytest.raises(InvalidConfig, match="needs PostgreSQL"):
+        async with Hub(wrong):
+            pass
+
+
+async def test_a_server_that_is_not_there_is_said_when_it_starts(tmp_path: Path, postgres_url: str) -> None:
+    wrong = Settings(home=tmp_path, database_url=postgres_url, cluster_url=("nats://127.0.0.1:1",))
+    with pytest.raises(ClusterFault, match="does not answer"):
+        async with Hub(wrong):
+            pass
