@@ -36,7 +36,7 @@ from dragoman.telemetry.logs import get_logger
 
 _BEAT = 0.5  # seconds between two signs of life
 _LIFE = 2.0  # after so many without one a node is gone
-_FIRST = 5  # seconds for the first connection
+_FIRST = 8  # seconds for the first connection
 _AGAIN: Any = 0.2  # seconds between two attempts; declared as whole ones
 _OLDEST = (2, 10)  # of the server
 
@@ -129,7 +129,7 @@ class NatsCluster:
 
     async def _agree(self) -> None:
         """The bucket is made where it is not: NATS may have forgotten everything."""
-        shared = await self._client.jetstream(timeout=5).create_key_value(
+        shared = await self._client.jetstream(timeout=10).create_key_value(
             KeyValueConfig(f"{self._prefix}_installation")
         )
         await _check_agreed(shared, self._prefix, self._agreed)
