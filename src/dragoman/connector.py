@@ -630,7 +630,7 @@ class Configuration(_Frozen):
     max_message_bytes: Annotated[
         int,
         Setting("Most bytes of one message of the server.", RESULTS, "narrow", label="Bytes of a message"),
-    ] = Field(default=64 * 1024 * 1024, ge=1024)
+    ] = Field(default=16 * 1024 * 1024, ge=1024)
     max_tools: Annotated[
         int,
         Setting(

@@ -1,6 +1,7 @@
 """Files and directories for their owner alone: everything that Dragoman makes in its home is made here."""
 
 import os
+import stat
 from pathlib import Path
 from secrets import token_hex
 
@@ -35,3 +36,11 @@ def write_draft(path: Path, data: bytes) -> Path:
         file.flush()
         os.fsync(file.fileno())
     return fresh
+
+
+def overwrite_private(path: Path, data: bytes) -> None:
+    """A file that somebody named and may have made: what it is (a link, a device) it stays, for its owner."""
+    with open(open_private(path, os.O_WRONLY | os.O_TRUNC), "wb") as file:
+        if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            os.fchmod(file.fileno(), FILE_MODE)
+        file.write(data)

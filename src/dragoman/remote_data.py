@@ -25,6 +25,10 @@ _SMALL, _PAUSE = 1024 * 1024, 0.002
 class BodyTooLarge(ValueError):
     """A body holds more bytes than its reader wants; its connection is closed. Says how many those are."""
 
+    @classmethod
+    def beyond(cls, limit: int) -> "BodyTooLarge":
+        return cls(f"more than {limit:,} bytes")
+
 
 class NestedTooDeep(ValueError):
     """JSON with more levels than code that walks it can be asked to follow."""
@@ -41,7 +45,7 @@ async def read_body(response: "aiohttp.ClientResponse", limit: int) -> bytes:
         size += len(piece)
         if size > limit:
             response.close()
-            raise BodyTooLarge(f"more than {limit:,} bytes")
+            raise BodyTooLarge.beyond(limit)
         parts.append(piece)
     return b"".join(parts)
 

@@ -57,6 +57,9 @@ class Settings:
         int,
         Setting("Most HTTP connections at once; fewer where the system allows fewer open files.", _SERVICE),
     ] = 10_000
+    max_streams_per_user: Annotated[
+        int, Setting("Most standing streams of `/mcp` that one user may have open.", _SERVICE)
+    ] = 200
     header_timeout: Annotated[
         float, Setting("Seconds within which the head of an HTTP request must have come.", _SERVICE)
     ] = 15.0

@@ -1,8 +1,10 @@
 """What a provider does wrong is told in words that help, and never with a key."""
 
 import traceback
+from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from pydantic_ai import Agent, ModelRetry, UsageLimits
 from pydantic_ai.exceptions import ModelHTTPError, RunTimedOut, UnexpectedModelBehavior, UserError
@@ -10,7 +12,8 @@ from pydantic_ai.exceptions import ModelHTTPError, RunTimedOut, UnexpectedModelB
 from dragoman.agents.models import Models
 from dragoman.agents.provider_errors import explained
 from dragoman.errors import DragomanError, InvalidConfig
-from patience import deadline
+from patience import deadline, patient, until
+from servers.processes import HttpProcess
 from servers.scenarios import Call, Reply
 from servers.scripted_models import ScriptedServer, open_scripted_anthropic, open_scripted_openai
 
@@ -83,6 +86,20 @@ async def test_each_failure_of_a_provider_has_its_own_words(
     assert found.retry_after == reply.retry_after
     if reply.status == 400:
         assert found.cause == "a tool's schema is wrong"
+
+
+@STREAMED
+@pytest.mark.parametrize("path", ["/endless", "/bomb"])
+async def test_an_answer_without_end_is_cut(tmp_path: Path, path: str, streamed: bool) -> None:
+    program = str(Path(__file__).parents[1] / "hostile" / "hostile_server.py")
+    with HttpProcess(tmp_path, "gzip-bomb", program=program) as server:
+        before = psutil.Process().memory_info().rss
+        found = await failed("openai", f"{server.origin}{path}", streamed, timeout=patient(20))
+        assert found.code == "model_garbage", found
+        assert "sent an answer of more than 33,554,432 bytes" in found.message
+        assert psutil.Process().memory_info().rss - before < 200 * 1024 * 1024
+        await until(lambda: server.state()["open"] == 0)
+        assert server.state()["sent"] < 100 * 1024 * 1024
 
 
 @PROTOCOLS

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from anyio.from_thread import start_blocking_portal
@@ -73,6 +74,8 @@ def test_what_was_exported_is_imported_again(tmp_path: Path, dragoman: Command) 
     assert SECRET not in bare.out
     assert bare.value["connectors"]["mine"]["secrets"] == {"env:KEY": None}
     file = tmp_path / "export.json"
+    file.write_text("it was there, and much longer than what is written to it now" * 100)
+    file.chmod(0o644)
     assert dragoman("export", "--include-secrets", "-o", str(file)).code == 0
     assert file.stat().st_mode & 0o777 == 0o600
     assert dragoman("connectors", "remove", "mine").code == 0
@@ -128,3 +131,22 @@ def test_what_cannot_be_added_says_why(
     assert outcome.code in (1, 2)
     assert told in outcome.err
     assert "canary" not in outcome.err
+
+
+def test_that_a_server_may_ask_for_nothing_is_said_and_kept(tmp_path: Path, dragoman: Command) -> None:
+    server = stdio()
+    words = ["connectors", "add", "quiet", "--no-connect", "--client-capability", "none"]
+    assert dragoman(*words, "--", server["command"], *server["args"]).code == 0
+
+    def may_ask() -> Any:
+        return dragoman("export").value["connectors"]["quiet"]["client_capabilities"]
+
+    assert may_ask() == []
+    (tmp_path / "dragoman.toml").write_text(
+        f"[connectors.quiet]\ncommand = '{server['command']}'\nargs = {json.dumps(server['args'])}\n"
+        "client_capabilities = []\n"
+    )
+    assert dragoman("connectors", "update", "quiet", "--unset", "client_capabilities").code == 0
+    assert "client_capabilities" not in dragoman("export").value["connectors"]["quiet"]
+    assert dragoman("import", str(tmp_path / "dragoman.toml"), "--replace", "--no-connect").code == 0
+    assert may_ask() == []

@@ -13,8 +13,10 @@ import pytest
 from command_line import Command, dragoman_process, errors_of, output_of, raw, running_service
 
 from patience import patient, wait_until
+from servers.processes import HttpProcess
 
 pytestmark = pytest.mark.slow
+HOSTILE = Path(__file__).parents[1] / "hostile" / "hostile_server.py"
 
 
 def test_the_command_talks_to_the_running_service(dragoman: Command, home: Path) -> None:
@@ -141,3 +143,25 @@ def test_a_client_that_sends_half_a_request_holds_nobody_up(dragoman: Command, h
             started = time.monotonic()
             assert service.stop() == 0
             assert time.monotonic() - started < patient(8)
+
+
+def test_the_service_stops_in_time_among_hostile_servers(dragoman: Command, tmp_path: Path) -> None:
+    """One drips, one floods as much as it is allowed to, one asks to be resumed for ever, one is deaf."""
+    generous = ("--max-messages-per-second", "1000000000", "--max-bytes-per-second", "1000000000000")
+    deaf = ("sh", "-c", "trap '' TERM; exec \"$@\"", "sh", *raw()[1:])
+    with ExitStack() as stack:
+        kinds = {
+            kind: stack.enter_context(HttpProcess(tmp_path, kind, program=str(HOSTILE)))
+            for kind in ("slow-drip", "wrong-ids", "reconnect-storm")
+        }
+        service = stack.enter_context(running_service())
+        for kind, server in kinds.items():
+            assert dragoman("connectors", "add", kind, "--url", server.url, *generous).code == 0
+            stack.enter_context(dragoman_process("call", f"{kind}__echo", "text=many"))
+        assert dragoman("connectors", "add", "deaf", "--", *deaf).code == 0
+        stack.enter_context(dragoman_process("call", "deaf__sleep", "seconds=60"))
+        for server in kinds.values():
+            wait_until(
+                lambda server=server: "tools/call" in [one["method"] for one in server.state()["requests"]]
+            )
+        assert service.stop() == 0, "within ten seconds"

@@ -1,7 +1,7 @@
 """Servers of MCP over HTTP that mean harm, one kind each. Run as a process.
 
-A gzip bomb lies under `/bomb`. `GET /control` tells how many bytes were sent, how many answers are under way,
-and what was asked. `--port-file` is written once it listens.
+A gzip bomb lies under `/bomb`, a body without end under `/endless`. `GET /control` tells how many bytes were
+sent, how many answers are under way, and what was asked. `--port-file` is written once it listens.
 """
 
 import argparse
@@ -300,12 +300,17 @@ class Listener:
             return 200, _JSON, whole(json.dumps(facts).encode())
         if path.startswith("/bomb"):
             return 200, {**_JSON, "Content-Encoding": "gzip"}, swollen(31)
+        if path.startswith("/endless"):
+            return 200, {**_JSON}, endless(b" " * MEGABYTE)
         message: Message = json.loads(body) if body else {}
         method = message.get("method", "answer" if body else "")
         if len(self.requests) < 1000:
             said = json.dumps(message.get("params", {}))[:200]
             version = headers.get("mcp-protocol-version", "")
-            self.requests.append({"verb": verb, "method": method, "params": said, "version": version})
+            encodings = headers.get("accept-encoding", "")
+            self.requests.append(
+                {"verb": verb, "method": method, "params": said, "version": version, "encodings": encodings}
+            )
         if verb == "GET":
             return self._server.standing("last-event-id" in headers)
         return self._replied(message, method) if verb == "POST" else (200, {}, whole())

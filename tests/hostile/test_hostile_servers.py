@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import signal
 import sys
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -26,7 +27,7 @@ KINDS: dict[str, tuple[set[str], dict[str, Any]]] = {
     "long-line": ({"protocol_fault"}, {}),
     "gzip-bomb": ({"protocol_fault"}, {}),
     "deflate-bomb": ({"protocol_fault"}, {}),
-    "brotli-bomb": ({"protocol_fault", "unreachable"}, {}),
+    "brotli-bomb": ({"protocol_fault"}, {}),
     "header-flood": ({"protocol_fault", "unreachable"}, {}),
     "endless-continue": ({"unreachable"}, {}),
     "many-tools": (set(), {"max_tools": 500, "max_message_bytes": 64 * MEGABYTE}),
@@ -115,6 +116,21 @@ async def test_a_flood_that_is_allowed_ends_when_we_say_so(tmp_path: Path, kind:
             await until(lambda: server.state()["open"] == 0)
 
 
+@pytest.mark.parametrize("how", ["disable", "remove"])
+async def test_a_program_that_wants_to_stay_holds_up_nobody(tmp_path: Path, how: str) -> None:
+    server = stdio()
+    deaf = ["-c", "trap '' TERM; exec \"$@\"", "sh", server["command"], *server["args"]]
+    async with open_hub(tmp_path) as hub:
+        view = await hub.connectors.add("deaf", command="sh", args=deaf, **quick())
+        assert view.status.pid is not None
+        process = psutil.Process(view.status.pid)
+        process.send_signal(signal.SIGTERM)
+        assert (await hub.call("mcp_deaf_echo", {"text": "still here"})).ok
+        async with deadline(2):
+            await (hub.connectors.disable if how == "disable" else hub.connectors.remove)("deaf")
+        await until(lambda: not process.is_running())
+
+
 async def test_a_hub_closes_in_time_whatever_its_servers_do(tmp_path: Path) -> None:
     deaf = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nwhile True: time.sleep(1)"
     program: dict[str, Any] = {"command": sys.executable, "args": ["-S", "-E", "-c", deaf]}
@@ -135,6 +151,18 @@ async def test_a_hub_closes_in_time_whatever_its_servers_do(tmp_path: Path) -> N
             async with deadline(10):
                 await stack.aclose()
                 await asyncio.gather(*under_way, return_exceptions=True)
+
+
+async def test_a_compression_that_nobody_asked_for_is_refused_with_its_name(tmp_path: Path) -> None:
+    with hostile(tmp_path, "brotli-bomb") as server:
+        async with open_hub(tmp_path) as hub:
+            await hub.connectors.add("bad", url=server.url, **quick())
+            error = (await hub.call("mcp_bad_echo", {"text": "x"})).error
+            assert error is not None
+            assert "cannot be read: Can not decode content-encoding: brotli (br)" in error.message
+            assert server.url not in error.message
+            asked = {request["encodings"] for request in server.state()["requests"]}
+            assert asked == {"gzip, deflate"}
 
 
 async def test_a_list_of_too_many_tools_is_cut_and_says_so(tmp_path: Path) -> None:

@@ -195,3 +195,19 @@ async def test_a_structure_without_a_schema_passes_through(tmp_path: Path, era: 
         assert result["structuredContent"] == {"subscribed": []}
         text = await door.ask("tools/call", {"name": "echo", "arguments": {"text": "[1]"}}, "/mcp/box")
         assert "structuredContent" not in text.value.get("result", {})
+
+
+async def test_one_user_cannot_take_the_streams_of_all(tmp_path: Path) -> None:
+    callers = {"other": Caller(user="other")}
+    async with open_door(tmp_path, callers=callers, max_streams_per_user=2) as door:
+        session = await door.open()
+        async with subscribed(door, "/mcp", **ALL), subscribed(door, "/mcp", **ALL):
+            listen = await door.ask("subscriptions/listen", {"notifications": ALL})
+            stand = await door.send("GET", "/mcp", **session.headers)
+            for refused in (listen, stand):
+                assert (refused.status, b"one user may have 2" in refused.body) == (429, True), refused
+            async with (await door.open(x_test_caller="other")).listening():
+                pass
+        await until(lambda: not door.endpoint._streams)
+        async with session.listening():  # a place that was left is free again
+            pass

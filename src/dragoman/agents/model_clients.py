@@ -4,21 +4,24 @@
 that it was given and are told to nobody. pydantic-ai is imported on first use: it takes seconds.
 """
 
-from collections.abc import Collection, Mapping
-from contextlib import AsyncExitStack
+from collections.abc import AsyncGenerator, Collection, Mapping
+from contextlib import AsyncExitStack, aclosing
 from difflib import get_close_matches
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, cast
 
 from dragoman.agents.providers import PROVIDERS, Provider, find_provider
 from dragoman.errors import InvalidConfig
+from dragoman.remote_data import BodyTooLarge
 
 if TYPE_CHECKING:
+    import httpx2
     from pydantic_ai.models import Model
     from pydantic_ai.providers import Provider as ModelProvider
 
 SURVEY = "`dragoman models` shows what can be used; DRAGOMAN_MODEL chooses one"
 _CONNECT_WITHIN = 5.0
+_LARGEST = 32 * 1024 * 1024  # bytes of one answer, after decompression
 # Their SDKs want another kind of client than ours, and make one for themselves.
 _WITH_CLIENTS_OF_THEIR_OWN = frozenset({"google", "groq", "mistral", "xai"})
 
@@ -101,8 +104,27 @@ class ModelClients:
         if prefix in _WITH_CLIENTS_OF_THEIR_OWN:
             return make(**options)
         client = create_async_httpx2_client(timeout=httpx2.Timeout(self._timeout, connect=_CONNECT_WITHIN))
+        client.event_hooks["response"].append(_limit_body)
         self._opened.push_async_callback(client.aclose)
         return make(**options, http_client=client)
+
+
+async def _limit_body(response: "httpx2.Response") -> None:
+    """Whoever reads a body, as a whole or as events, does so by `aiter_bytes`: a megabyte at most at once."""
+    import httpx2
+
+    unlimited = response.aiter_bytes
+
+    async def aiter_bytes(chunk_size: int | None = None) -> AsyncGenerator[bytes]:
+        size = 0
+        async with aclosing(unlimited(chunk_size)) as pieces:
+            async for piece in pieces:
+                size += len(piece)
+                if size > _LARGEST:
+                    raise httpx2.ReadError("the answer is too large") from BodyTooLarge.beyond(_LARGEST)
+                yield piece
+
+    response.aiter_bytes = aiter_bytes
 
 
 def unknown_model(name: str, others: Collection[str] = ()) -> InvalidConfig:

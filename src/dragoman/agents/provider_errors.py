@@ -27,6 +27,7 @@ from dragoman.errors import (
     ModelTimeout,
     ModelUnavailable,
 )
+from dragoman.remote_data import BodyTooLarge
 
 _LONGEST_CAUSE = 300
 # What is named as one, what begins as one, and any long word with digits.
@@ -145,6 +146,11 @@ def _unavailable(error: BaseException, model: str) -> ModelFault:
 
 
 def _unconnected(error: BaseException, model: str) -> ModelFault:
+    if too_large := _behind(error, BodyTooLarge):
+        return ModelGarbage(
+            f"{model} sent an answer of {too_large}",
+            hint="ask for less at once, or choose another model",
+        )
     was_cut = getattr(error, "phase", None) == "read" or getattr(error, "in_stream", False)
     what = f"{model} broke off in the middle of its answer" if was_cut else f"{model} cannot be reached"
     provider = find_provider(model.partition(":")[0])
@@ -153,6 +159,13 @@ def _unconnected(error: BaseException, model: str) -> ModelFault:
     if model.startswith("ollama:") and not was_cut:
         hint = "start Ollama, or say where it is with OLLAMA_HOST"
     return ModelUnavailable(what, hint=hint, cause=_said(error))
+
+
+def _behind(error: BaseException | None, kind: type[BaseException]) -> BaseException | None:
+    """What an SDK has wrapped, perhaps more than once."""
+    while error is not None and not isinstance(error, kind):
+        error = error.__cause__ or error.__context__
+    return error
 
 
 def _slow(error: BaseException, model: str) -> ModelFault:

@@ -12,6 +12,7 @@ from dragoman.cli.input_values import Inputs, asked
 from dragoman.cli.screen import Screen, plain
 from dragoman.cli.session import AsJson, session
 from dragoman.cli.setting_options import pairs
+from dragoman.private_files import overwrite_private
 
 _MARKS = {
     "add": ("+", "green"),
@@ -91,9 +92,7 @@ def export(
         if output is None:
             sys.stdout.write(text)
             return
-        # Only for its owner: it may hold secrets.
-        output.touch(mode=0o600)
-        output.write_text(text, encoding="utf-8")
+        overwrite_private(output, text.encode())
         screen.note(f"written to {output}")
 
 

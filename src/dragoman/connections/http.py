@@ -123,6 +123,8 @@ class HttpWire(Wire):
             raise
         except aiohttp.ClientConnectorError as error:
             raise WireFault("refused", plain(error), sent=False) from None
+        except aiohttp.ClientResponseError as error:
+            raise WireFault("garbled", plain(error)) from None
         except (aiohttp.ClientError, OSError) as error:
             raise WireFault("lost", plain(error)) from None
 

@@ -220,7 +220,8 @@ def _client(connector: aiohttp.TCPConnector) -> aiohttp.ClientSession:
         timeout=aiohttp.ClientTimeout(total=None, sock_connect=10.0),
         trust_env=False,
         skip_auto_headers=("User-Agent",),
-        headers={"User-Agent": "dragoman"},
+        # Else it would depend on which packages are installed what servers send, and what it costs to read.
+        headers={"User-Agent": "dragoman", "Accept-Encoding": "gzip, deflate"},
         read_bufsize=PIECE,  # of something compressed, so much is decompressed at once
         max_line_size=64 * 1024,
         max_field_size=64 * 1024,

@@ -33,6 +33,8 @@ def plain(error: BaseException) -> str:
         number = error.os_error.errno
         reason = os.strerror(number).lower() if number and number > 0 else str(error.os_error)
         return f"cannot connect to {error.host}:{error.port}: {reason}"
+    if isinstance(error, aiohttp.ClientResponseError):  # in full it tells the address too
+        return f"the answer cannot be read: {error.message.partition('. Please')[0].strip()[:300]}"
     return str(error).strip()[:300] or type(error).__name__
 
 

@@ -94,7 +94,13 @@ def _written(connector: Connector, revealed: Mapping[str, str]) -> dict[str, Any
         "aliases": list(connector.aliases),
         "secrets": {name: revealed.get(name) for name in connector.configuration.secrets},
     }
-    kept = {name: value for name, value in {**beside, **facts}.items() if value not in ("", [], {}, None)}
+    # Nothing may be a choice: a server that may ask for nothing is not one that may ask for everything.
+    chosen = connector.configuration.model_dump(exclude_defaults=True).keys()
+    kept = {
+        name: value
+        for name, value in {**beside, **facts}.items()
+        if value not in ("", [], {}, None) or name in chosen
+    }
     return kept if connector.enabled else {**kept, "enabled": False}
 
 

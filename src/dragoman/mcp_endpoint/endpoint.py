@@ -80,7 +80,7 @@ class McpEndpoint:
         self._parked = ParkedRequests(self._answers)
         self._sessions = EndpointSessions() if sessions is None else sessions
         self._max_body = max_body
-        self._streams: set[StandaloneStream] = set()
+        self._streams: dict[StandaloneStream, tuple[str, str]] = {}  # whose each is
         self._is_stopping = False
 
     def stop(self) -> None:
@@ -267,7 +267,8 @@ class McpEndpoint:
             await stream.tell(notification_message(method, params or None))
 
         try:
-            await self._stream(stream, receive, b": listening\n\n", partial(news.follow, tell, session.told))
+            follow = partial(news.follow, tell, session.told)
+            await self._stream(stream, hub.caller, receive, b": listening\n\n", follow)
         finally:
             if session.stream is stream:
                 session.stream = None
@@ -297,11 +298,13 @@ class McpEndpoint:
             known = await news.digests()
             facts = {"notifications": wanted.honoured(watched), "_meta": meta}
             first = framed(notification_message("notifications/subscriptions/acknowledged", facts))
-            await self._stream(stream, post.receive, first, partial(news.follow, tell, known), last)
+            follow = partial(news.follow, tell, known)
+            await self._stream(stream, post.hub.caller, post.receive, first, follow, last)
 
     async def _stream(
         self,
         stream: StandaloneStream,
+        caller: Caller,
         receive: Receive,
         first: bytes,
         follow: Callable[[asyncio.Event], Coroutine[Any, Any, None]],
@@ -310,7 +313,10 @@ class McpEndpoint:
         """Ends with whichever comes first: the client, the news, or `stop`."""
         if len(self._streams) >= MOST_STREAMS or self._is_stopping:
             raise _WrongRequest(503, "Too many open streams")
-        self._streams.add(stream)
+        holder, share = (caller.workspace, caller.user), self._hub.settings.max_streams_per_user
+        if [*self._streams.values()].count(holder) >= share:
+            raise _WrongRequest(429, f"Too many open streams: one user may have {share}")
+        self._streams[stream] = holder
         try:
             # Who reads the first words may rely on hearing all that happens from then on.
             listening = asyncio.Event()
@@ -318,7 +324,7 @@ class McpEndpoint:
                 follow(listening), stream.open(first, listening), until_gone(receive), stream.ended()
             )
         finally:
-            self._streams.discard(stream)
+            del self._streams[stream]
         await stream.close(last)
 
 

@@ -62,6 +62,8 @@ class Exchange:
             raise WireFault("refused", f"no service answers: {plain(error)}", sent=False) from None
         except aiohttp.InvalidURL:
             raise WireFault("refused", f"{base} is no address of a service", sent=False) from None
+        except aiohttp.ClientResponseError as error:
+            raise WireFault("garbled", plain(error)) from None
         except (aiohttp.ClientError, OSError) as error:
             raise WireFault("lost", plain(error)) from None
         raise WireFault("server_error", "the service redirects in a circle")
