@@ -1,13 +1,14 @@
 """Nodes of one installation, joined by a real NATS server that is killed, wiped and refused."""
 
 from collections.abc import AsyncGenerator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
 from cluster.nats_server import NatsServer
 from cluster.nodes import node
+from dragoman.background_tasks import Supervisor
 from dragoman.cluster.nats import NatsAddress, NatsCluster, open_nats
 from dragoman.errors import ClusterFault
 from patience import until
@@ -21,7 +22,7 @@ async def joined(
     server: NatsServer, name: str, prefix: str = "dragoman", **agreed: str
 ) -> AsyncGenerator[NatsCluster]:
     address = NatsAddress(servers=(server.url,), prefix=prefix)
-    async with open_nats(address, node(name), agreed or AGREED) as cluster:
+    async with open_nats(address, node(name), agreed or AGREED, Supervisor()) as cluster:
         yield cluster
 
 
@@ -67,13 +68,10 @@ async def test_who_lives_is_known_and_who_died_is_soon_gone(tmp_path: Path) -> N
             assert [one.id for one in await a.nodes()] == [a.node.id, b.node.id]
             assert await b.nodes() == await a.nodes()
         await until(lambda: numbers(a, 1))
-        dead = AsyncExitStack()
-        c = await dead.enter_async_context(joined(server, "c"))
-        await until(lambda: numbers(a, 2))
-        for task in c._tasks:
-            task.cancel()
-        await until(lambda: numbers(a, 1))
-        await dead.aclose()
+        async with joined(server, "c") as c:
+            await until(lambda: numbers(a, 2))
+            await c._client.close()
+            await until(lambda: numbers(a, 1))
 
 
 async def test_a_server_that_forgot_everything_is_joined_again_and_all_is_looked_at(tmp_path: Path) -> None:
@@ -102,7 +100,7 @@ async def test_nodes_that_disagree_are_told_both_values(tmp_path: Path) -> None:
 
 async def test_a_server_that_cannot_be_used_is_said_with_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(ClusterFault, match="does not answer") as wrong:
-        async with open_nats(NatsAddress(servers=("nats://127.0.0.1:1",)), node(), AGREED):
+        async with open_nats(NatsAddress(servers=("nats://127.0.0.1:1",)), node(), AGREED, Supervisor()):
             pass
     assert wrong.value.hint
     async with NatsServer(tmp_path / "plain", has_jetstream=False) as server:
@@ -115,7 +113,7 @@ async def test_a_server_that_cannot_be_used_is_said_with_what_to_do(tmp_path: Pa
             async with joined(server, "a"):
                 pass
         url = server.url.replace("nats://", "nats://ada:right@")
-        async with open_nats(NatsAddress(servers=(url,)), node(), AGREED) as cluster:
+        async with open_nats(NatsAddress(servers=(url,)), node(), AGREED, Supervisor()) as cluster:
             assert cluster.is_connected
 
 

@@ -20,6 +20,7 @@ from nats.js.errors import (
     ServiceUnavailableError,
 )
 
+from dragoman.background_tasks import Supervisor
 from dragoman.cluster.alone import Listeners
 from dragoman.cluster.messages import (
     Unreadable,
@@ -52,7 +53,7 @@ class NatsAddress:
 
 @asynccontextmanager
 async def open_nats(
-    address: NatsAddress, node: Node, agreed: Mapping[str, str]
+    address: NatsAddress, node: Node, agreed: Mapping[str, str], supervisor: Supervisor
 ) -> AsyncGenerator["NatsCluster"]:
     """A node of the cluster while the block runs.
 
@@ -65,7 +66,11 @@ async def open_nats(
     try:
         await cluster.join()
         try:
-            yield cluster
+            async with (
+                supervisor.keeping(cluster.send, "tell other nodes"),
+                supervisor.keeping(cluster.beat, "say that this node lives"),
+            ):
+                yield cluster
         finally:
             await cluster.leave()
     finally:
@@ -84,7 +89,6 @@ class NatsCluster:
         self._listeners = Listeners()
         self._unsent: dict[tuple[Topic, str], None] = {}
         self._has_unsent = asyncio.Event()
-        self._tasks: list[asyncio.Task[None]] = []
         self._others: dict[str, tuple[Node, float]] = {}  # with when they were last heard of
 
     @property
@@ -125,7 +129,6 @@ class NatsCluster:
         ):
             await self._client.subscribe(f"{self._prefix}.{subject}", cb=heard)
         await self._publish("hello", b"")
-        self._tasks = [asyncio.create_task(self._send()), asyncio.create_task(self._beat())]
 
     async def _agree(self) -> None:
         """The bucket is made where it is not: NATS may have forgotten everything."""
@@ -146,14 +149,11 @@ class NatsCluster:
 
     async def leave(self) -> None:
         """The others hear at once that this node is gone."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
         with suppress(Error, OSError, TimeoutError):
             await self._publish("gone", dump_node(self.node))
             await self._client.flush(timeout=1)
 
-    async def _send(self) -> None:
+    async def send(self) -> None:
         while True:
             await self._has_unsent.wait()
             self._has_unsent.clear()
@@ -163,7 +163,7 @@ class NatsCluster:
                 for topic, key in unsent:
                     await self._publish("notice", dump_notice(self.node.id, topic, key))
 
-    async def _beat(self) -> None:
+    async def beat(self) -> None:
         while True:
             with suppress(Error, OSError):
                 await self._publish("alive", dump_node(self.node))

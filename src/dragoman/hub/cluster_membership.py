@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from secrets import token_hex
 
+from dragoman.background_tasks import Supervisor
 from dragoman.cluster import Alone, Cluster, Node
 from dragoman.errors import InvalidConfig
 from dragoman.scope import LOCAL_WORKSPACE
@@ -16,7 +17,7 @@ from dragoman.store import Store
 
 
 @asynccontextmanager
-async def open_cluster(settings: Settings, store: Store) -> AsyncGenerator[Cluster]:
+async def open_cluster(settings: Settings, store: Store, supervisor: Supervisor) -> AsyncGenerator[Cluster]:
     """A node while the block runs. `ClusterFault` or `InvalidConfig` say why it cannot be one."""
     node = Node(
         id=token_hex(8),
@@ -40,7 +41,8 @@ async def open_cluster(settings: Settings, store: Store) -> AsyncGenerator[Clust
             f"a cluster needs the package {error.name}", hint="pip install 'dragoman[cluster]'"
         ) from None
     address = NatsAddress(servers=settings.cluster_url, prefix=settings.cluster_prefix)
-    async with open_nats(address, node, {"database": await _database(store)}) as cluster:
+    agreed = {"database": await _database(store)}
+    async with open_nats(address, node, agreed, supervisor) as cluster:
         yield cluster
 
 

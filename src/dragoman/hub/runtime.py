@@ -153,7 +153,7 @@ class Runtime:
         self.vault = Vault(store.connectors, await supply.ring(await store.connectors.key_ids()), supply)
         await self.vault.check()
         await make_local(store.people)
-        self.cluster = await stack.enter_async_context(open_cluster(settings, store))
+        self.cluster = await stack.enter_async_context(open_cluster(settings, store, self.supervisor))
         self.directory = Directory(store.people)
         self.authenticator = await stack.enter_async_context(
             open_authenticator(store.people, self.directory, self.supervisor, issuer_of(settings))
