@@ -7,6 +7,7 @@
     │   ├── InvalidConfig      invalid_config
     │   ├── InvalidArguments   invalid_arguments
     │   ├── Conflict           conflict
+    │   │   └── Outdated       conflict         it was changed by somebody else since it was read
     │   ├── Denied             denied
     │   │   ├── ApprovalPending approval_pending  a person has not answered yet; call again
     │   │   └── ApprovalRefused approval_refused  a person said no
@@ -111,6 +112,10 @@ class Conflict(CallerFault):
     """It collides with what exists."""
 
     code = "conflict"
+
+
+class Outdated(Conflict):
+    """Somebody else has changed it since it was read; nothing was written."""
 
 
 class Denied(CallerFault):

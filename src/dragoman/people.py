@@ -1,6 +1,7 @@
 """Workspaces, users, their keys and preferences: frozen values, and the rule by which limits narrow.
 
-Knows no store and no door. Ids are random; names are for people.
+Knows no store and no door. Ids are random; names are for people. `revision` is how often a record had been
+written when it was read: 0 for a new one.
 """
 
 from dataclasses import dataclass, field, fields
@@ -103,6 +104,7 @@ class Workspace:
     ] = "default"
     limits: Annotated[UserLimits, Setting("Limits of each of its users.", LIMITS, "admin")] = UserLimits()
     created_at: datetime = field(default_factory=_now)
+    revision: int = field(default=0, compare=False, repr=False)
 
     bounds = _OLD_NAME
 
@@ -153,6 +155,7 @@ class User:
     ] = True
     external: str | None = None
     created_at: datetime = field(default_factory=_now)
+    revision: int = field(default=0, compare=False, repr=False)
 
     bounds = _OLD_NAME
 
@@ -228,6 +231,7 @@ class ApiKey:
     ] = None
     revoked_at: datetime | None = None
     last_used_at: datetime | None = None
+    revision: int = field(default=0, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -241,3 +245,4 @@ class Thread:
     connectors: tuple[str, ...] | None = None
     created_at: datetime = field(default_factory=_now)
     updated_at: datetime = field(default_factory=_now)
+    revision: int = field(default=0, compare=False, repr=False)

@@ -108,6 +108,7 @@ class Tool:
     approval: Policy | None = None
     cost: float = 0.0
     first_seen: datetime = field(default_factory=lambda: datetime.now(UTC))
+    revision: int = field(default=0, compare=False, repr=False)
 
     @property
     def original_name(self) -> str:

@@ -10,11 +10,10 @@ from typing import Any, TypeVar
 
 from dragoman.agent import Agent, AgentNumbers
 from dragoman.connector import Connector
-from dragoman.errors import Conflict, NotFound
+from dragoman.errors import Conflict, NotFound, Outdated
 from dragoman.people import ApiKey, Thread, User, Workspace
 from dragoman.run import Message, Question, Run, RunEvent, RunStatus, Step
 from dragoman.scope import APP, Caller, identity_of
-from dragoman.setting import people_set
 from dragoman.store import Store
 from dragoman.store.audit_chain import link
 from dragoman.store.clock import Clock
@@ -142,6 +141,22 @@ def drop_keys(table: dict[Any, Any], is_gone: Callable[[Any], bool]) -> int:
     return len(gone)
 
 
+def put(table: dict[Any, Any], key: Any, one: Any) -> None:
+    """A value that was read at its revision, or a new one."""
+    known = table.get(key)
+    if known is None and one.revision:
+        raise NotFound("it was removed meanwhile")
+    if known is not None and not one.revision:
+        raise Conflict("this already exists")
+    if known is not None and known.revision != one.revision:
+        raise outdated()
+    table[key] = replace(one, revision=one.revision + 1)
+
+
+def outdated() -> Outdated:
+    return Outdated("somebody else has changed this meanwhile", hint="look at it again")
+
+
 def newest(
     found: Collection[Value], time: Callable[[Value], datetime], id: Callable[[Value], str]
 ) -> list[Value]:
@@ -157,6 +172,10 @@ class MemoryConnectors(Aggregate):
     async def list(self, workspace: str | None = None) -> Sequence[Connector]:
         found = [one for one in self._tables.connectors.values() if workspace in (None, one.workspace)]
         return sorted(found, key=lambda one: (one.workspace, one.slug))
+
+    async def find(self, workspace: str, connector_id: str) -> Connector | None:
+        found = self._tables.connectors.get(connector_id)
+        return found if found is not None and found.workspace == workspace else None
 
     async def add(self, connector: Connector, secrets: Sequence[SealedSecret]) -> None:
         self._check_names(connector)
@@ -176,12 +195,25 @@ class MemoryConnectors(Aggregate):
         self._check_names(connector)
         self._check_there(connector)
         self._check_sealed_for(connector, secrets or ())
-        self._tables.connectors[connector.id] = connector
+        known = self._tables.connectors[connector.id]
+        if known.revision != connector.revision - 1:
+            raise outdated()
+        told = {"instructions": known.instructions, "server": known.server}
+        era = None if connector.era is None else known.era
+        self._tables.connectors[connector.id] = replace(connector, era=era, **told)
         if secrets is not None:
             drop(self._tables.secrets, lambda one: one.connector_id == connector.id and not one.user)
             self._keep(secrets)
         if forget_personal:
             drop(self._tables.secrets, lambda one: one.connector_id == connector.id and bool(one.user))
+
+    async def learn(self, connector: Connector) -> bool:
+        known = self._tables.connectors.get(connector.id)
+        if known is None or (known.workspace, known.revision) != (connector.workspace, connector.revision):
+            return False
+        told = {name: getattr(connector, name) for name in ("era", "instructions", "server")}
+        self._tables.connectors[connector.id] = replace(known, **told)
+        return True
 
     async def remove(self, workspace: str, connector_id: str) -> None:
         known = self._tables.connectors.get(connector_id)
@@ -233,8 +265,12 @@ class MemoryConnectors(Aggregate):
             self._keep([after])
         return is_same
 
-    async def tools(self, workspace: str | None = None) -> Sequence[Tool]:
-        found = [one for one in self._tables.tools.values() if workspace in (None, one.workspace)]
+    async def tools(self, workspace: str | None = None, connector_id: str | None = None) -> Sequence[Tool]:
+        found = [
+            one
+            for one in self._tables.tools.values()
+            if workspace in (None, one.workspace) and connector_id in (None, one.connector_id)
+        ]
         return sorted(found, key=lambda one: (one.workspace, one.name, one.identity))
 
     async def save_tools(
@@ -249,12 +285,17 @@ class MemoryConnectors(Aggregate):
             known = self._tables.connectors.get(tool.connector_id)
             if known is None or known.workspace != tool.workspace:
                 raise NotFound("the connector is gone")
+        for tool in tools:
+            before = self._tables.tools.get(_key(tool))
+            if (before.revision if before else 0) != tool.revision:
+                raise outdated()
         for tool in removed:
             self._tables.tools.pop(_key(tool), None)
             self._tables.versions.pop(_key(tool), None)
         for tool in tools:
             before = self._tables.tools.get(_key(tool))
-            self._tables.tools[_key(tool)] = replace(tool, first_seen=before.first_seen) if before else tool
+            first_seen = before.first_seen if before else tool.first_seen
+            self._tables.tools[_key(tool)] = replace(tool, first_seen=first_seen, revision=tool.revision + 1)
         for version in versions:
             self._tables.versions.setdefault(_key(owners[version.tool]), {})[version.version] = version
 
@@ -313,7 +354,7 @@ class MemoryPeople(Aggregate):
         return self._tables.workspaces.get(workspace)
 
     async def put_workspace(self, workspace: Workspace) -> None:
-        self._tables.workspaces[workspace.id] = workspace
+        put(self._tables.workspaces, workspace.id, workspace)
 
     async def remove_workspace(self, workspace: str) -> None:
         self._tables.remove_all(workspace, None)
@@ -336,7 +377,7 @@ class MemoryPeople(Aggregate):
                 raise Conflict(f"there is a user {user.name[:80]!r} already", hint="choose another name")
         if user.workspace not in self._tables.workspaces:
             raise NotFound("the workspace is gone")
-        self._tables.users[user.workspace, user.id] = user
+        put(self._tables.users, (user.workspace, user.id), user)
 
     async def remove_user(self, workspace: str, user: str) -> None:
         self._tables.remove_all(workspace, user)
@@ -355,15 +396,8 @@ class MemoryPeople(Aggregate):
     async def put_key(self, key: ApiKey) -> None:
         if (key.workspace, key.user) not in self._tables.users:
             raise NotFound("the user is gone")
-        self._tables.keys[key.id] = key
-
-    async def update_key(self, key: ApiKey) -> bool:
         known = self._tables.keys.get(key.id)
-        if known is None or known.workspace != key.workspace or known.revoked_at is not None:
-            return False
-        settings = {one.path[0]: getattr(key, one.path[0]) for one in people_set(ApiKey)}
-        self._tables.keys[key.id] = replace(known, **settings)
-        return True
+        put(self._tables.keys, key.id, replace(key, last_used_at=known.last_used_at) if known else key)
 
     async def used_keys(self, moments: Mapping[str, datetime]) -> None:
         for key, at in moments.items():
@@ -380,7 +414,7 @@ class MemoryThreads(Aggregate):
         return self._tables.threads.get((workspace, user, thread))
 
     async def put(self, thread: Thread) -> None:
-        self._tables.threads[thread.workspace, thread.user, thread.id] = thread
+        put(self._tables.threads, (thread.workspace, thread.user, thread.id), thread)
 
     async def remove(self, workspace: str, user: str, thread: str) -> None:
         place = (workspace, user, thread)
@@ -940,7 +974,7 @@ class MemoryAgents(Aggregate):
         for one in self._tables.agents.values():
             if (one.workspace, one.owner, one.name) == wanted and one.id != agent.id:
                 raise Conflict(f"there is an agent {agent.name[:80]!r} already", hint="choose another name")
-        self._tables.agents[agent.workspace, agent.id] = agent
+        put(self._tables.agents, (agent.workspace, agent.id), agent)
 
     async def remove(self, workspace: str, agent_id: str) -> None:
         if self._tables.agents.pop((workspace, agent_id), None) is not None:
@@ -955,7 +989,9 @@ class MemoryRollout(Aggregate):
     async def state(self, name: str) -> Mapping[str, Any] | None:
         return self._tables.states.get(name)
 
-    async def put_state(self, name: str, state: Mapping[str, Any]) -> None:
+    async def put_state(self, name: str, state: Mapping[str, Any], before: Mapping[str, Any] | None) -> None:
+        if self._tables.states.get(name) != before:
+            raise outdated()
         self._tables.states[name] = dict(state)
 
     async def add(self, sample: RolloutSample) -> None:

@@ -32,7 +32,7 @@ async def test_agents_come_back_as_they_were_by_name(store: Store) -> None:
     assert await store.agents.list("local") == [plain, FULL, empty]
     assert await store.agents.find("local", FULL.id) == FULL
     assert await store.agents.find("other", FULL.id) is None
-    changed = replace(FULL, name="zoe", model=None)
+    changed = replace(FULL, name="zoe", model=None, revision=1)
     await store.agents.put(changed)
     assert await store.agents.list("local") == [plain, empty, changed]
 

@@ -121,7 +121,7 @@ async def test_an_update_replaces_all_shared_secrets_and_no_user_s_own(store: St
 async def test_a_user_s_secret_is_not_kept_for_where_a_connector_leads_since(store: Store) -> None:
     """Twenty users give theirs while the connector is pointed elsewhere: each is deleted, or refused."""
     before = a_connector()
-    after = replace(before, configuration=Configuration(command="sh"))
+    after = replace(before, configuration=Configuration(command="sh"), revision=2)
     await store.connectors.add(before, [a_secret()])
 
     async def give(user: str) -> bool:

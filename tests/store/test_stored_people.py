@@ -58,7 +58,7 @@ async def test_a_name_belongs_to_one_user_of_a_workspace(store: Store) -> None:
         await store.people.put_user(replace(ANN, id="other", external=None))
     with pytest.raises(Conflict):
         await store.people.put_user(replace(ANN, id="other", name="Other"))
-    await store.people.put_user(replace(ANN, role="member"))
+    await store.people.put_user(replace(ANN, role="member", revision=1))
 
 
 async def test_of_ten_that_want_one_name_at_once_one_gets_it(store: Store) -> None:

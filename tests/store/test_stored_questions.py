@@ -6,6 +6,7 @@ import pytest
 from run_values import LATER, a_question, a_run, a_sample, accept
 from store_values import NOON
 
+from dragoman.errors import Outdated
 from dragoman.store import Store, open_store
 
 pytestmark = pytest.mark.anyio
@@ -98,8 +99,10 @@ async def test_questions_expire_and_those_without_a_run_go(store: Store) -> None
 
 async def test_the_state_of_a_rollout_is_replaced(store: Store) -> None:
     assert await store.rollout.state("code") is None
-    await store.rollout.put_state("code", {"share": 0.1})
-    await store.rollout.put_state("code", {"share": 0.5, "arms": ["a"]})
+    await store.rollout.put_state("code", {"share": 0.1}, None)
+    await store.rollout.put_state("code", {"share": 0.5, "arms": ["a"]}, {"share": 0.1})
+    with pytest.raises(Outdated):
+        await store.rollout.put_state("code", {"share": 0.2}, {"share": 0.1})
     assert await store.rollout.state("code") == {"share": 0.5, "arms": ["a"]}
     assert await store.rollout.state("other") is None
 

@@ -53,7 +53,7 @@ async def test_five_hundred_tools_are_saved_changed_and_removed_together(store: 
     await store.connectors.add(a_connector(), [])
     tools = [a_tool(f"mcp_time_{n:03}") for n in range(500)]
     await store.connectors.save_tools(tools, [a_version(tool) for tool in tools], [])
-    changed = [replace(tool, version=2) for tool in tools[:400]]
+    changed = [replace(tool, version=2, revision=1) for tool in tools[:400]]
     await store.connectors.save_tools(
         changed, [a_version(tool, 2, "changed") for tool in changed], tools[400:]
     )
@@ -109,5 +109,6 @@ async def test_versions_of_two_identities_in_one_save_are_refused(store: Store) 
 async def test_a_known_tool_keeps_the_time_it_was_first_seen(store: Store) -> None:
     await store.connectors.add(a_connector(), [])
     await store.connectors.save_tools([a_tool()], [], [])
-    await store.connectors.save_tools([a_tool(first_seen=NOON.replace(year=2027), enabled=False)], [], [])
+    later = a_tool(first_seen=NOON.replace(year=2027), enabled=False, revision=1)
+    await store.connectors.save_tools([later], [], [])
     assert await store.connectors.tools() == [a_tool(enabled=False)]

@@ -4,12 +4,12 @@ Knows no connection: who has a listing hands it over. Changes of one connector h
 """
 
 import asyncio
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from dragoman.catalog.changes import CatalogUpdate, ToolChanges, UpdatePlanner
+from dragoman.catalog.changes import CatalogUpdate, ToolChange, ToolChanges, UpdatePlanner
 from dragoman.catalog.connector_tools import (
     COMMON,
     CatalogState,
@@ -23,14 +23,15 @@ from dragoman.catalog.index import NameIndex
 from dragoman.catalog.naming import NameAllocator
 from dragoman.connections.source import Listing
 from dragoman.connector import Connector
-from dragoman.errors import NotFound
+from dragoman.errors import Conflict, NotFound, Outdated
 from dragoman.events import Event, Events
 from dragoman.names import alias_name
-from dragoman.scope import APP, Caller, identity_of
+from dragoman.scope import APP, Caller, holder_of, identity_of
 from dragoman.store.protocols import ConnectorStore, Store
 from dragoman.store.records import ToolVersion
 from dragoman.tool import Tool, ToolDefinition, ToolState
 
+_TRIES = 5  # to write what another process writes at the same moment
 _LONGEST_CAUSE = 160  # of what a model reads
 
 
@@ -250,17 +251,80 @@ class Catalog:
             connector_tools = self._connector_tools(connector)
             if connector.revision > connector_tools.connector.revision:
                 self.adopt(connector)
-            plan = await UpdatePlanner(connector_tools, identity, self._naming, self._rows).plan(listing)
-            try:
-                if plan.saved or plan.removed:
-                    await self._rows.save_tools(plan.saved, plan.versions, plan.removed)
-            except BaseException:
-                self._release(connector_tools, plan.added)
-                raise
-            if self._by_connector.get(connector.id) is not connector_tools:
-                self._release(connector_tools, plan.added)
-                raise _removed(connector)
-            return self._show(connector_tools, identity, plan, user)
+            for left in reversed(range(_TRIES)):
+                plan = await UpdatePlanner(connector_tools, identity, self._naming, self._rows).plan(listing)
+                try:
+                    if plan.saved or plan.removed:
+                        await self._rows.save_tools(plan.saved, plan.versions, plan.removed)
+                except Outdated:
+                    # Another process has listed it too, or somebody has set something: that counts first.
+                    self._release(connector_tools, plan.added)
+                    if not left:
+                        raise
+                    await self._read_again(connector_tools)
+                    continue
+                except BaseException:
+                    self._release(connector_tools, plan.added)
+                    raise
+                if self._by_connector.get(connector.id) is not connector_tools:
+                    self._release(connector_tools, plan.added)
+                    raise _removed(connector)
+                for tool in plan.saved:
+                    plan.tools[tool.original_name] = _written(tool)
+                return self._show(connector_tools, identity, plan, user)
+        raise AssertionError("the last try returns or raises")
+
+    async def reload(self, connector: Connector) -> None:
+        """Its tools as the store has them: another process has written some."""
+        async with self._lock(connector.id):
+            if (connector_tools := self._by_connector.get(connector.id)) is not None:
+                await self._read_again(connector_tools)
+
+    async def _read_again(self, connector_tools: ConnectorTools) -> None:
+        """In its turn. Who listens hears of what came, changed and went, as if it had been listed here."""
+        connector = connector_tools.connector
+        lists: dict[str, dict[str, Tool]] = {identity: {} for identity in connector_tools.lists()}
+        for tool in await self._rows.tools(connector.workspace, connector.id):
+            lists.setdefault(tool.identity, {})[tool.original_name] = tool
+        if self._by_connector.get(connector.id) is not connector_tools:
+            raise _removed(connector)
+        for identity, tools in lists.items():
+            before = connector_tools.tools(identity)
+            gone = [tool for name, tool in before.items() if name not in tools]
+            is_same = before == tools
+            for tool in tools.values():
+                self._naming.hold(connector, tool.original_name, tool.name)
+                connector_tools.remember(tool)
+            connector_tools.replace(identity, tools)
+            self._release(connector_tools, gone)
+            if is_same:
+                continue
+            self._version += 1
+            connector_tools.state, connector_tools.is_new = "ready", False
+            self._index.put(connector_tools, self._by_connector.values())
+            if self._events.has_listeners:
+                changes = await self._compared(connector, identity, before, tools)
+                self._events.publish(_event(connector, changes, holder_of(identity)[1] if identity else ""))
+
+    async def _compared(
+        self, connector: Connector, identity: str, before: Mapping[str, Tool], after: Mapping[str, Tool]
+    ) -> ToolChanges:
+        is_blocking = connector.configuration.pin == "block"
+        changed: list[ToolChange] = []
+        for name, tool in after.items():
+            if name in before and before[name].version != tool.version:
+                past = await self._rows.versions(tool)
+                diff = next((one.diff for one in past if one.version == tool.version), "")
+                is_blocked = is_blocking and tool.version != tool.accepted_version
+                changed.append(ToolChange(tool=tool, diff=diff, is_blocked=is_blocked))
+        return ToolChanges(
+            connector_id=connector.id,
+            slug=connector.slug,
+            identity=identity,
+            added=tuple(tool for name, tool in after.items() if name not in before),
+            changed=tuple(changed),
+            removed=tuple(tool for name, tool in before.items() if name not in after),
+        )
 
     def declare(self, connector: Connector, definitions: Sequence[ToolDefinition]) -> ToolChanges:
         """Takes in tools that live in this process: in memory only, the code itself is their record."""
@@ -289,29 +353,39 @@ class Catalog:
 
     async def configure(self, name: str, caller: Caller, **settings: Any) -> Tool:
         """Settings of the tool in every list that has it: what is decided holds for all who use it."""
-        async with self._lock(self.get(name, caller).connector_id):
-            tool = self.get(name, caller)
-            connector_tools = self._by_connector[tool.connector_id]
-            same = [one for one in connector_tools.all_tools() if one.original_name == tool.original_name]
-            changed = [replace(one, **settings) for one in same]
-            await self._write(
-                connector_tools, [new for old, new in zip(same, changed, strict=True) if new != old]
-            )
-            return replace(tool, **settings)
+        return await self._rewrite(name, caller, in_all_lists=True, **settings)
 
     async def versions(self, name: str, caller: Caller) -> Sequence[ToolVersion]:
         """Every definition the tool has had, oldest first."""
         tool = self.get(name, caller)
         return await self._rows.versions(tool) if self._by_connector[tool.connector_id].is_stored else ()
 
-    async def _rewrite(self, name: str, caller: Caller, **settings: Any) -> Tool:
+    async def _rewrite(
+        self, name: str, caller: Caller, *, in_all_lists: bool = False, **settings: Any
+    ) -> Tool:
+        """Where another process has set the same meanwhile, its word stands: `Conflict`."""
         async with self._lock(self.get(name, caller).connector_id):
-            tool = self.get(name, caller)
-            connector_tools = self._by_connector[tool.connector_id]
-            changed = replace(tool, **settings)
-            if changed != tool:
-                await self._write(connector_tools, [changed])
-            return changed
+            first = self.get(name, caller)
+            for left in reversed(range(_TRIES)):
+                tool = self.get(name, caller)
+                _check_apart(first, tool, settings)
+                connector_tools = self._by_connector[tool.connector_id]
+                same = [tool]
+                if in_all_lists:
+                    known = connector_tools.all_tools()
+                    same = [one for one in known if one.original_name == tool.original_name]
+                try:
+                    await self._write(
+                        connector_tools,
+                        [new for old in same if (new := replace(old, **settings)) != old],
+                    )
+                except Outdated:
+                    if not left:
+                        raise
+                    await self._read_again(connector_tools)
+                else:
+                    return replace(tool, **settings)
+        raise AssertionError("the last try returns or raises")
 
     async def _write(self, connector_tools: ConnectorTools, changed: Sequence[Tool]) -> None:
         """First into the store, then for all to see."""
@@ -319,7 +393,7 @@ class Catalog:
             return
         if connector_tools.is_stored:
             await self._rows.save_tools(changed, [], [])
-        for tool in changed:
+        for tool in map(_written, changed):
             connector_tools.remember(tool)
             connector_tools.replace(
                 tool.identity, {**connector_tools.tools(tool.identity), tool.original_name: tool}
@@ -368,6 +442,24 @@ class Catalog:
 
     def _lock(self, connector_id: str) -> asyncio.Lock:
         return self._locks.setdefault(connector_id, asyncio.Lock())
+
+
+def _written(tool: Tool) -> Tool:
+    """As the store has it once it was saved."""
+    return replace(tool, revision=tool.revision + 1)
+
+
+def _check_apart(before: Tool, now: Tool, settings: Mapping[str, Any]) -> None:
+    changed = [
+        name
+        for name, wanted in settings.items()
+        if getattr(before, name) != getattr(now, name) and getattr(now, name) != wanted
+    ]
+    if changed or (before.version != now.version and "accepted_version" in settings):
+        raise Conflict(
+            f"somebody else has changed {', '.join(changed) or 'the tool'} a moment ago: nothing was written",
+            hint="look at the tool as it is now, then change it again",
+        )
 
 
 def _removed(connector: Connector) -> NotFound:

@@ -36,10 +36,14 @@ class AgentRecords:
         stored = [*await self.of(APP), *await self.of(caller.workspace)]
         return {one.connector_id: one for one in stored if one.kind == "connector" and _sees(one, caller)}
 
+    def forget(self, workspace: str) -> None:
+        """Something of its agents changed: the next question asks the store."""
+        self._changes += 1
+        self._kept.pop(workspace, None)
+
     def tell(self, agent: Agent, what: str) -> None:
         """One was made, changed or removed: the next question asks the store, and listeners hear of it."""
-        self._changes += 1
-        self._kept.pop(agent.workspace, None)
+        self.forget(agent.workspace)
         facts = {"name": agent.name, "what": what, "status": agent.status}
         self._events.publish(
             Event(kind="agent.changed", workspace=agent.workspace, user=agent.owner, data=facts)

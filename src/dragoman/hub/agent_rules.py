@@ -61,7 +61,9 @@ def is_of_files(agent: Agent) -> bool:
 
 def as_chosen(agent: Agent, kept: Agent | None) -> Agent:
     """An agent of the folder, stopped if somebody stopped it; all else is in its file."""
-    return agent if kept is None else replace(agent, status=kept.status, updated_at=kept.updated_at)
+    if kept is None:
+        return agent
+    return replace(agent, status=kept.status, updated_at=kept.updated_at, revision=kept.revision)
 
 
 def assistant_of(stored: Iterable[Agent], workspace: str) -> Agent:

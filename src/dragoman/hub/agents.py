@@ -4,7 +4,7 @@ Effective at once, in the middle of a conversation too: an agent is put together
 tools for every step. Knows no model and no run.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from secrets import token_hex
@@ -27,6 +27,7 @@ from dragoman.hub.bound import BoundService
 from dragoman.hub.connector_agents import agent_of, other_name
 from dragoman.hub.connector_registry import ConnectorRegistry
 from dragoman.hub.people_settings import AgentSettings
+from dragoman.hub.revisions import revised
 from dragoman.names import did_you_mean, slug_from
 from dragoman.scope import APP, Caller
 from dragoman.setting import changed, people_set
@@ -128,7 +129,8 @@ class Agents(BoundService):
             connectors=(),
         )
         agent = await self._changed(bare, settings)
-        await self._put(agent, "agent.created")
+        await self._runtime.store.agents.put(agent)
+        await self._done(agent, "agent.created")
         return agent
 
     async def update(self, name: str, **settings: Unpack[AgentSettings]) -> Agent:
@@ -136,18 +138,33 @@ class Agents(BoundService):
 
         The assistant and connectors' agents have no description, connectors and capabilities to change.
         """
-        before = changeable(await self.get(name), self._caller)
-        check_changes(before, settings)
-        return await self._keep(before, await self._changed(before, settings), sorted(settings))
 
-    async def _keep(self, before: Agent, after: Agent, what: Sequence[str]) -> Agent:
+        async def change(before: Agent) -> Agent:
+            check_changes(before, settings)
+            return await self._changed(before, settings)
+
+        return await self._keep(name, change, sorted(settings))
+
+    async def _keep(
+        self, name: str, change: Callable[[Agent], Awaitable[Agent]], what: Sequence[str]
+    ) -> Agent:
+        before = changeable(await self.get(name), self._caller)
         if before.kind == "connector":
+            after = await change(before)
             changes = {name: getattr(after, name) for name in what}
             after = await self._change_of_connector(before, changes)
             await self._done(after, "agent.updated", what)
             return after
-        after = replace(after, updated_at=datetime.now(UTC))
-        await self._put(after, "agent.updated", what)
+
+        async def changed_now(before: Agent) -> Agent:
+            return replace(await change(before), updated_at=datetime.now(UTC))
+
+        async def read(before: Agent) -> Agent:
+            self._runtime.agent_records.forget(before.workspace)
+            return changeable(await self.get(before.name), self._caller)
+
+        _, after = await revised(before, changed_now, self._runtime.store.agents.put, read)
+        await self._done(after, "agent.updated", what)
         return after
 
     async def _changed(self, before: Agent, settings: Mapping[str, Any]) -> Agent:
@@ -164,8 +181,10 @@ class Agents(BoundService):
         return after
 
     async def _set_status(self, name: str, status: AgentStatus) -> Agent:
-        before = changeable(await self.get(name), self._caller)
-        return await self._keep(before, replace(before, status=status), ["status"])
+        async def change(before: Agent) -> Agent:
+            return replace(before, status=status)
+
+        return await self._keep(name, change, ["status"])
 
     async def start(self, name: str) -> Agent:
         """From now on it answers when it is mentioned."""
@@ -205,10 +224,13 @@ class Agents(BoundService):
 
     async def describe(self, name: str, settings: Mapping[str, Any]) -> Agent:
         """As a file says: a connector or a model that is not there yet is kept, and used once it is."""
-        before = changeable(await self.get(name), self._caller)
-        after = changed(before, settings)
-        self._runtime.permissions.check_settings(self._caller, before, after)
-        return await self._keep(before, after, sorted(settings))
+
+        async def change(before: Agent) -> Agent:
+            after = changed(before, settings)
+            self._runtime.permissions.check_settings(self._caller, before, after)
+            return after
+
+        return await self._keep(name, change, sorted(settings))
 
     async def unassign(self, name: str, *connectors: str) -> Agent:
         """It has these connectors no more."""
@@ -281,10 +303,6 @@ class Agents(BoundService):
             return ()
         seen = {connector.slug for connector in self._runtime.registry.list(self._caller)}
         return tuple(f"{slug} is gone" for slug in agent.connectors or () if slug not in seen)
-
-    async def _put(self, agent: Agent, action: str, what: Sequence[str] = ()) -> None:
-        await self._runtime.store.agents.put(agent)
-        await self._done(agent, action, what)
 
     async def _done(self, agent: Agent, action: str, what: Sequence[str] = ()) -> None:
         self._runtime.agent_records.tell(agent, action.partition(".")[2])

@@ -1,15 +1,17 @@
 """API keys as people handle them: list, add, change, revoke. The key itself is told once and never kept."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from secrets import token_hex
 from typing import Any
 
 from dragoman.calls.audit import Auditor
-from dragoman.errors import Conflict, Denied, LimitReached, NotFound
+from dragoman.errors import Conflict, Denied, LimitReached, NotFound, Outdated
 from dragoman.hub.bound import Locks
 from dragoman.hub.permissions import Permissions
+from dragoman.hub.revisions import revised
 from dragoman.hub.user_rights import check_admin, checked_name, granted
 from dragoman.identity.authenticator import Authenticator
 from dragoman.identity.keys import HINT_LENGTH, hash_of, make_key
@@ -89,16 +91,21 @@ class ApiKeys:
         within: frozenset[KeyScope],
     ) -> ApiKey:
         """Effective as revoking is. What was revoked stays as it was."""
-        async with self._locks.of("key", key_id):
-            before = await self._get(caller, workspace, key_id)
+
+        async def change(before: ApiKey) -> ApiKey:
             user = await self._rows.find_user(workspace, before.user)
             if before.revoked_at is not None or user is None:
                 raise Conflict(f"the key {before.name!r} was revoked", hint="dragoman keys add NAME")
-            after = await self._granted(caller, user, before, changed(before, settings), before, within)
+            return await self._granted(caller, user, before, changed(before, settings), before, within)
+
+        async def read(before: ApiKey) -> ApiKey:
+            return await self._get(caller, workspace, before.id)
+
+        async with self._locks.of("key", key_id):
+            found = await self._get(caller, workspace, key_id)
+            before, after = await revised(found, change, self._rows.put_key, read)
             if after == before:
                 return before
-            if not await self._rows.update_key(after):
-                raise Conflict(f"the key {before.name!r} was revoked", hint="dragoman keys add NAME")
             self._authenticator.forget(workspace, after.user)
         details = {"user": after.user, "changed": sorted(settings)}
         await self._auditor.done(
@@ -128,10 +135,8 @@ class ApiKeys:
 
     async def revoke(self, caller: Caller, workspace: str, key_id: str) -> ApiKey:
         """Effective at once here, and within two seconds in other processes. Revoking twice is no fault."""
-        key = await self._get(caller, workspace, key_id)
-        if key.revoked_at is None:
-            key = replace(key, revoked_at=datetime.now(UTC))
-            await self._rows.put_key(key)
+        before, key = await self._revoked(await self._get(caller, workspace, key_id))
+        if key != before:
             self._authenticator.forget(workspace, key.user)
             await self._auditor.done(
                 replace(caller, workspace=workspace), "key.revoked", key.id, details={"user": key.user}
@@ -140,9 +145,22 @@ class ApiKeys:
 
     async def revoke_all(self, user: User) -> None:
         for key in await self._rows.keys(user.workspace, user.id):
-            if key.revoked_at is None:
-                await self._rows.put_key(replace(key, revoked_at=datetime.now(UTC)))
+            with suppress(NotFound):
+                await self._revoked(key)
         self._authenticator.forget(user.workspace, user.id)
+
+    async def _revoked(self, key: ApiKey) -> tuple[ApiKey, ApiKey]:
+        """What it was, and what it is: whatever else somebody makes of it at this moment."""
+        while key.revoked_at is None:
+            after = replace(key, revoked_at=datetime.now(UTC))
+            try:
+                await self._rows.put_key(after)
+            except Outdated:
+                keys = await self._rows.keys(key.workspace, key.user)
+                key = next(one for one in keys if one.id == key.id)
+            else:
+                return key, after
+        return key, key
 
     async def _check_number(self, user: User) -> None:
         living = [key for key in await self._rows.keys(user.workspace, user.id) if key.revoked_at is None]

@@ -10,7 +10,7 @@ from typing import Any
 
 from dragoman.agent import Agent
 from dragoman.connector import Connector
-from dragoman.errors import DragomanError
+from dragoman.errors import Conflict, DragomanError
 from dragoman.hub.agent_records import AgentRecords
 from dragoman.store import Store
 from dragoman.telemetry.logs import get_logger
@@ -78,11 +78,22 @@ class ConnectorAgents:
         """The record as the connector is now, with these changes; the rest of it stays."""
         new = _new(connector)
         async with self._writing:
-            known = await self._rows.find(connector.workspace, new.id)
-            record = replace(known or new, **_facts(new), **changes, updated_at=datetime.now(UTC))
-            await self._rows.put(record)
+            record, known = await self._write(new, changes)
         self._records.tell(agent_of(connector, record, connector.slug), "updated" if known else "created")
         return record
+
+    async def _write(self, new: Agent, changes: dict[str, Any]) -> tuple[Agent, Agent | None]:
+        """And what it was before. Whoever else writes it at this moment is followed, not overwritten."""
+        while True:
+            known = await self._rows.find(new.workspace, new.id)
+            record = replace(known or new, **_facts(new), **changes, updated_at=datetime.now(UTC))
+            try:
+                await self._rows.put(record)
+            except Conflict:
+                if (await self._rows.find(new.workspace, new.id) or new).revision == record.revision:
+                    raise
+            else:
+                return record, known
 
 
 def _new(connector: Connector) -> Agent:

@@ -1,6 +1,7 @@
 """Connectors as people handle them: add, look, change, switch, remove. Nothing here needs a restart."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from secrets import token_hex
@@ -11,14 +12,18 @@ from pydantic import SecretStr
 from dragoman.catalog import CatalogState, ToolChanges
 from dragoman.connections.source import ConnectionStatus
 from dragoman.connector import Connector, SplitConfiguration
-from dragoman.errors import Denied, DragomanError, InvalidConfig
-from dragoman.events import Event, EventKind
+from dragoman.errors import Denied, DragomanError, InvalidConfig, NotFound, Outdated
+from dragoman.events import EventKind
 from dragoman.hub.bound import BoundService
 from dragoman.hub.connector_input import check_program, configured, in_force, merged, named, values_of
 from dragoman.hub.connector_settings import ConnectorSettings
 from dragoman.hub.permissions import leads_elsewhere
+from dragoman.hub.revisions import check_apart
 from dragoman.scope import identity_of
+from dragoman.store import SealedSecret
 from dragoman.telemetry.metrics import ConnectorMetrics
+
+_TRIES = 5  # to write what another process writes at the same moment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,16 +134,14 @@ class Connectors(BoundService):
         async with self._runtime.locks.of("connector", existing.id):
             before = self._changeable(existing.id)
             held = await self._runtime.vault.reveal(before)
-            facts, kept = merged(before.configuration, held, settings)
-            given = configured(facts, kept)
+            given = configured(*merged(before.configuration, held, settings))
             is_same = description in (None, before.description) and values_of(given.secrets) == values_of(
                 held
             )
             if is_same and in_force(given.configuration) == in_force(before.configuration):
                 return ConnectorChange(view=self._view(before), change="unchanged")
-            changes = {} if description is None else {"description": description}
-            after = await self._rewrite(before, given, kept, **changes)
-        view = await self._taken_over(before, after, connect, given.told)
+            before, after, told = await self._updated(before, description, settings)
+        view = await self._taken_over(before, after, connect, told)
         return ConnectorChange(view=view, change="updated")
 
     async def list(self) -> Sequence[ConnectorView]:
@@ -164,12 +167,8 @@ class Connectors(BoundService):
         Calls under way finish on the old connection.
         """
         async with self._runtime.locks.of("connector", self._changeable(name).id):
-            before = self._changeable(name)
-            facts, kept = merged(before.configuration, await self._runtime.vault.reveal(before), settings)
-            changes = {} if description is None else {"description": description}
-            given = configured(facts, kept)
-            after = await self._rewrite(before, given, kept, **changes)
-        return await self._taken_over(before, after, connect, given.told)
+            before, after, told = await self._updated(self._changeable(name), description, settings)
+        return await self._taken_over(before, after, connect, told)
 
     async def replace(
         self,
@@ -188,6 +187,30 @@ class Connectors(BoundService):
             given = configured(settings, {})
             after = await self._rewrite(before, given, {}, **beside)
         return await self._taken_over(before, after, connect, given.told)
+
+    async def _updated(
+        self, before: Connector, description: str | None, settings: Mapping[str, Any]
+    ) -> tuple[Connector, Connector, tuple[str, ...]]:
+        """What it was, what it is, and what is to be said of it.
+
+        Where another process was faster, and changed something else, the change is made on what it left.
+        What leads a secret somewhere is not: whoever gives one has seen where it goes.
+        """
+        beside = {} if description is None else {"description": description}
+        for left in reversed(range(_TRIES)):
+            facts, kept = merged(before.configuration, await self._runtime.vault.reveal(before), settings)
+            given = configured(facts, kept)
+            try:
+                return before, await self._rewrite(before, given, kept, **beside), given.told
+            except Outdated:
+                wanted = replace(before, configuration=given.configuration, **beside)
+                newest = self._changeable(before.id)  # read by now
+                check_apart(before, wanted, newest)
+                gives_secrets = any(kept.get(name) is not value for name, value in given.secrets.items())
+                if not left or gives_secrets:
+                    raise
+                before = newest
+        raise AssertionError("the last try returns or raises")
 
     async def _rewrite(
         self,
@@ -214,11 +237,24 @@ class Connectors(BoundService):
         is_other = is_shared and leads_elsewhere(
             (before, await self._runtime.vault.reveal(before)), (after, secrets)
         )
-        sealed = self._sealed(after, secrets)
-        await self._runtime.store.connectors.update(after, sealed, forget_personal=is_other)
-        await self._take_in(after, "connector.updated")
+        await self._write(after, self._sealed(after, secrets), forget_personal=is_other)
         await self._runtime.auditor.done(caller, "connector.updated", after.slug, details={"id": after.id})
         return after
+
+    async def _write(
+        self,
+        after: Connector,
+        sealed: Sequence[SealedSecret] | None = None,
+        *,
+        forget_personal: bool = False,
+    ) -> None:
+        """Into the store, then for all to see. Before it fails, what another process made of it is read."""
+        try:
+            await self._runtime.store.connectors.update(after, sealed, forget_personal=forget_personal)
+        except (Outdated, NotFound):
+            await self._runtime.connector_changes.read_again(after.workspace, after.id)
+            raise
+        await self._take_in(after, "connector.updated")
 
     async def _taken_over(
         self, before: Connector, after: Connector, connect: bool, notices: tuple[str, ...]
@@ -234,17 +270,12 @@ class Connectors(BoundService):
         self._runtime.permissions.check_removal(self._caller, connector)
         async with self._runtime.locks.of("connector", connector.id):
             await self._runtime.store.connectors.remove(connector.workspace, connector.id)
-            self._runtime.registry.drop(connector)
-            self._runtime.catalog.forget(connector.id)
-            self._runtime.lists.skipped.pop(connector.id, None)
-        self._tell("connector.removed", connector)
+            self._runtime.connector_changes.drop(connector)
         await self._runtime.connector_agents.connector_gone(connector)
         await self._runtime.auditor.done(
             self._caller, "connector.removed", connector.slug, details={"id": connector.id}
         )
-        await self._runtime.sources[connector.kind].retire(connector)
-        self._runtime.recorder.forget(connector.id)
-        self._runtime.limits.forget(connector.id)
+        await self._runtime.connector_changes.close(connector)
 
     async def enable(self, name: str) -> ConnectorView:
         """Its tools can be called again."""
@@ -316,16 +347,19 @@ class Connectors(BoundService):
 
     async def _switch(self, name: str, enabled: bool) -> ConnectorView:
         caller = self._caller
-        async with self._runtime.locks.of("connector", self._changeable(name).id):
-            before = self._changeable(name)
-            if before.enabled == enabled:
-                return self._view(before)
-            after = replace(
-                before, enabled=enabled, revision=before.revision + 1, updated_at=datetime.now(UTC)
-            )
-            self._runtime.permissions.check_fields(caller, before, after)
-            await self._runtime.store.connectors.update(after)
-            await self._take_in(after, "connector.updated")
+        connector_id = self._changeable(name).id
+        async with self._runtime.locks.of("connector", connector_id):
+            while True:
+                before = self._changeable(connector_id)
+                if before.enabled == enabled:
+                    return self._view(before)
+                after = replace(
+                    before, enabled=enabled, revision=before.revision + 1, updated_at=datetime.now(UTC)
+                )
+                self._runtime.permissions.check_fields(caller, before, after)
+                with suppress(Outdated):  # what somebody else changed stays, and this counts as well
+                    await self._write(after)
+                    break
             action = "connector.enabled" if enabled else "connector.disabled"
             await self._runtime.auditor.done(caller, action, after.slug, details={"id": after.id})
         await self._runtime.sources[before.kind].retire(before)
@@ -341,21 +375,8 @@ class Connectors(BoundService):
             return
 
     async def _take_in(self, connector: Connector, kind: EventKind) -> None:
-        self._runtime.registry.put(connector)
-        self._runtime.catalog.adopt(connector)
-        self._tell(kind, connector)
+        self._runtime.connector_changes.take_in(connector, kind)
         await self._runtime.lists.tell_agents(connector)
-
-    def _tell(self, kind: EventKind, connector: Connector) -> None:
-        self._runtime.events.publish(
-            Event(
-                kind=kind,
-                workspace=connector.workspace,
-                user=connector.owner,
-                connector=connector.slug,
-                data={"id": connector.id, "enabled": connector.enabled},
-            )
-        )
 
     def _changeable(self, name: str) -> Connector:
         """What is not the caller's own belongs to a tier above, and only who runs that tier changes it."""

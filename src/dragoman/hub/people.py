@@ -15,6 +15,7 @@ from dragoman.hub import user_rights
 from dragoman.hub.bound import BoundService
 from dragoman.hub.connectors import Connectors
 from dragoman.hub.people_settings import KeySettings, UserSettings, WorkspaceSettings
+from dragoman.hub.revisions import revised
 from dragoman.identity.authenticated import ALL_SCOPES
 from dragoman.identity.directory import Person
 from dragoman.identity.issuer import Issuer
@@ -80,14 +81,21 @@ class People(BoundService):
         self, workspace: str, *, name: str | None = None, **settings: Unpack[WorkspaceSettings]
     ) -> Workspace:
         """Changes what is given and keeps the rest; None sets back. Only the operator renames."""
-        before = await self.get_workspace(workspace)
-        after = changed(before, settings)
-        self._runtime.permissions.check_settings(self._caller, before, after)
-        if name is not None and name != before.name:
-            user_rights.check_operator(self._caller)
-            after = replace(after, name=await self._free_name(name))
+
+        async def change(before: Workspace) -> Workspace:
+            after = changed(before, settings)
+            self._runtime.permissions.check_settings(self._caller, before, after)
+            if name is not None and name != before.name:
+                user_rights.check_operator(self._caller)
+                after = replace(after, name=await self._free_name(name))
+            return after
+
+        async def read(before: Workspace) -> Workspace:
+            return await self.get_workspace(before.id)
+
+        found = await self.get_workspace(workspace)
+        before, after = await revised(found, change, self._runtime.store.people.put_workspace, read)
         if after != before:
-            await self._runtime.store.people.put_workspace(after)
             self._runtime.authenticator.forget(after.id)
             await self._tell(after.id, "workspace.updated", after.id, changed=_changed(before, after))
         return after
@@ -151,18 +159,25 @@ class People(BoundService):
         """Changes what is given and keeps the rest; None sets back to the default. Effective at once."""
         caller = self._caller
         place = await self._place(workspace)
-        async with self._runtime.locks.of("workspace", place.id):
-            before = await self.get_user(user, place.id)
-            user_rights.check_admin(caller)
+
+        async def change(before: User) -> User:
             after = changed(before, settings)
             self._runtime.permissions.check_settings(caller, before, after)
+            if after != before and (after.role != "admin" or not after.is_active):
+                user_rights.check_stays_led(before, await self._runtime.store.people.users(place.id), caller)
+            if after != before and not after.is_active:
+                user_rights.check_not_local(place.id, before.id)
+            return after
+
+        async def read(before: User) -> User:
+            return await self.get_user(before.id, place.id)
+
+        async with self._runtime.locks.of("workspace", place.id):
+            found = await self.get_user(user, place.id)
+            user_rights.check_admin(caller)
+            before, after = await revised(found, change, self._runtime.store.people.put_user, read)
             if after == before:
                 return before
-            if after.role != "admin" or not after.is_active:
-                user_rights.check_stays_led(before, await self._runtime.store.people.users(place.id), caller)
-            if not after.is_active:
-                user_rights.check_not_local(place.id, before.id)
-            await self._runtime.store.people.put_user(after)
             self._runtime.authenticator.forget(place.id, after.id)
         await self._tell(place.id, "user.updated", after.id, changed=_changed(before, after))
         return after
@@ -261,7 +276,13 @@ class People(BoundService):
         return name
 
     async def _shut_out(self, user: User) -> None:
-        await self._runtime.store.people.put_user(replace(user, is_active=False))
+        async def change(before: User) -> User:
+            return replace(before, is_active=False)
+
+        async def read(before: User) -> User:
+            return await self.get_user(before.id, before.workspace)
+
+        await revised(user, change, self._runtime.store.people.put_user, read)
         await self._runtime.keys.revoke_all(user)
 
     async def _remove_connectors(self, workspace: str, owner: str | None = None) -> None:

@@ -8,6 +8,7 @@ from dragoman.errors import InvalidArguments, NotFound
 from dragoman.events import Event
 from dragoman.hub.bound import BoundService
 from dragoman.hub.people_settings import PreferenceSettings
+from dragoman.hub.revisions import revised
 from dragoman.hub.user_rights import takes_bounds
 from dragoman.people import Preferences, User, UserLimits
 from dragoman.setting import changed
@@ -57,18 +58,25 @@ class UserPreferences(BoundService):
         """
         caller = self._caller
         above = (await self.get()).above
-        user = await self._record()
-        before = user.preferences
         given: dict[str, Any] = {**settings}
-        after = changed(before, given)
-        check_below(before.limits, after.limits, above)
-        if "connectors" in given and after.connectors is not None:
-            slugs = (self._runtime.registry.get(name, caller).slug for name in after.connectors)
-            after = replace(after, connectors=tuple(dict.fromkeys(slugs)))
+
+        async def change(user: User) -> User:
+            before = user.preferences
+            after = changed(before, given)
+            check_below(before.limits, after.limits, above)
+            if "connectors" in given and after.connectors is not None:
+                slugs = (self._runtime.registry.get(name, caller).slug for name in after.connectors)
+                after = replace(after, connectors=tuple(dict.fromkeys(slugs)))
+            return replace(user, preferences=after)
+
+        async def read(user: User) -> User:
+            return await self._record()
+
+        people = self._runtime.store.people
+        before, after = await revised(await self._record(), change, people.put_user, read)
         if after != before:
-            await self._runtime.store.people.put_user(replace(user, preferences=after))
             self._runtime.directory.forget(caller.workspace, caller.user)
-            await self._tell(before, after)
+            await self._tell(before.preferences, after.preferences)
         return await self.get()
 
     async def _record(self) -> User:

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from dragoman.agents.exposure import Arm
 from dragoman.agents.rollout import RolloutFigures, RolloutPlan, RolloutThresholds, figures_of, judged
 from dragoman.calls.audit import Auditor
-from dragoman.errors import DragomanError, InvalidArguments
+from dragoman.errors import Conflict, DragomanError, InvalidArguments
 from dragoman.events import Event, Events
 from dragoman.hub.bound import BoundService
 from dragoman.hub.user_rights import check_operator
@@ -114,7 +114,7 @@ class Rollout(BoundService):
         Nothing given sets the same again: how a person says to go on after a rollback.
         """
         check_operator(self._caller)
-        before = await self._runtime.rollout.plan()
+        before, since = await self._runtime.rollout.plan()
         plan = replace(
             before,
             share=before.share if share is None else _checked_share(share),
@@ -122,15 +122,16 @@ class Rollout(BoundService):
             users=before.users if users is None else _checked_names(users),
         )
         facts = {"share": plan.share, "workspaces": [*plan.workspaces], "users": [*plan.users]}
-        return await self._put(facts, "rollout.set")
+        return await self._put(facts, "rollout.set", since)
 
     async def reset(self) -> RolloutStatus:
         """What the environment says holds again; counting begins anew, and a rollback is over."""
         check_operator(self._caller)
-        return await self._put(None, "rollout.reset")
+        _, since = await self._runtime.rollout.plan()
+        return await self._put(None, "rollout.reset", since)
 
-    async def _put(self, plan: Mapping[str, Any] | None, action: str) -> RolloutStatus:
-        await self._runtime.rollout.put(plan, action.partition(".")[2], self._caller.user)
+    async def _put(self, plan: Mapping[str, Any] | None, action: str, since: str) -> RolloutStatus:
+        await self._runtime.rollout.put(plan, action.partition(".")[2], self._caller.user, since)
         await self._runtime.auditor.done(self._caller, action, _PLAN, details=plan or {})
         return await self._runtime.rollout.status()
 
@@ -196,13 +197,21 @@ class RolloutState:
             arms=await self._figures(known),
         )
 
-    async def plan(self) -> RolloutPlan:
-        return (await self._read(0.0)).plan
+    async def plan(self) -> tuple[RolloutPlan, str]:
+        """And since when it holds."""
+        known = await self._read(0.0)
+        return known.plan, known.since
 
-    async def put(self, plan: Mapping[str, Any] | None, what: str, set_by: str) -> None:
-        """None: what the environment says."""
+    async def put(self, plan: Mapping[str, Any] | None, what: str, set_by: str, since: str) -> None:
+        """None: what the environment says. In the place of what holds `since` then."""
         now = datetime.now(UTC).isoformat()
-        await self._store.rollout.put_state(_PLAN, {"plan": plan, "since": now, "set_by": set_by})
+        before = await self._store.rollout.state(_PLAN)
+        if since != (before or {}).get("since", ""):
+            raise Conflict(
+                "somebody else has set the rollout a moment ago: nothing was written",
+                hint="look at it as it is now, then set it again",
+            )
+        await self._store.rollout.put_state(_PLAN, {"plan": plan, "since": now, "set_by": set_by}, before)
         self._known = None
         self._tell(what)
 
@@ -252,7 +261,7 @@ class RolloutState:
             "agents": asdict(arms["agents"]),
             "direct": asdict(arms["direct"]),
         }
-        await self._store.rollout.put_state(_ROLLBACK, facts)
+        await self._store.rollout.put_state(_ROLLBACK, facts, await self._store.rollout.state(_ROLLBACK))
         self._known = None
         get_logger().warning("rollout.rolled_back", reason=reason)
         self._tell("rolled_back")

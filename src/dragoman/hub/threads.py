@@ -3,13 +3,14 @@
 A thread that nobody wrote down is a new one: it has its user's default set. Knows no messages.
 """
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from secrets import token_hex
 
 from dragoman.access.threads import LONGEST, is_storable
-from dragoman.errors import Conflict, InvalidArguments, LimitReached, NotFound
+from dragoman.errors import Conflict, InvalidArguments, LimitReached, NotFound, Outdated
 from dragoman.events import Event
 from dragoman.hub.bound import BoundService
 from dragoman.hub.connectors import Connectors
@@ -89,24 +90,22 @@ class Threads(BoundService):
 
     async def add(self, thread: str, *connectors: str) -> ThreadView:
         """These too. A thread with the default set keeps what is in it now."""
-        caller = self._caller
-        async with self._runtime.locks.of("thread", caller.workspace, caller.user, thread):
-            before = await self._get(thread)
-            chosen = await self._checked(connectors, await self._chosen(before))
-            return await self._rewrite(before, chosen)
+
+        async def chosen(before: Thread) -> tuple[str, ...]:
+            return await self._checked(connectors, await self._chosen(before))
+
+        return await self._edit(thread, chosen)
 
     async def disable(self, thread: str, *connectors: str) -> ThreadView:
         """All but these. A thread with the default set keeps the rest of what is in it now."""
-        caller = self._caller
-        async with self._runtime.locks.of("thread", caller.workspace, caller.user, thread):
-            before = await self._get(thread)
-            chosen = await self._chosen(before)
+
+        async def chosen(before: Thread) -> tuple[str, ...]:
+            active, registry = await self._chosen(before), self._runtime.registry
             # What has been removed since can be taken out by the name that it had.
-            gone = {
-                name if name in chosen else self._runtime.registry.get(name, caller).slug
-                for name in connectors
-            }
-            return await self._rewrite(before, tuple(slug for slug in chosen if slug not in gone))
+            gone = {name if name in active else registry.get(name, self._caller).slug for name in connectors}
+            return tuple(slug for slug in active if slug not in gone)
+
+        return await self._edit(thread, chosen)
 
     async def tools(
         self,
@@ -162,6 +161,15 @@ class Threads(BoundService):
                 hint=f"leave some out, or have the limit raised: {change}",
             )
         return tuple(slugs)
+
+    async def _edit(self, thread: str, chosen: Callable[[Thread], Awaitable[tuple[str, ...]]]) -> ThreadView:
+        """Each change is made on what the one before has left, in whatever process that was."""
+        caller = self._caller
+        async with self._runtime.locks.of("thread", caller.workspace, caller.user, thread):
+            while True:
+                before = await self._get(thread)
+                with suppress(Outdated):
+                    return await self._rewrite(before, await chosen(before))
 
     async def _rewrite(self, before: Thread, chosen: tuple[str, ...] | None) -> ThreadView:
         after = replace(before, connectors=chosen, updated_at=datetime.now(UTC))

@@ -115,11 +115,11 @@ class ToolLists:
             learned = replace(
                 known, era=listing.era, instructions=listing.instructions, server=listing.server
             )
-            if learned != known:
-                await self._store.connectors.update(learned)
-                self._registry.put(learned)
-                self._catalog.adopt(learned)
-            return learned != known
+            if learned == known or not await self._store.connectors.learn(learned):
+                return False  # or its configuration is another by now, and this was told by the old one
+            self._registry.put(learned)
+            self._catalog.adopt(learned)
+            return True
 
 
 def _may_be_of(name: str, connector: Connector) -> bool:

@@ -10,10 +10,11 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from dragoman.agent import Agent, AgentNumbers
-from dragoman.errors import Conflict
+from dragoman.errors import Conflict, Outdated
 from dragoman.store import tables
 from dragoman.store.database import Database, SqlAggregate
 from dragoman.store.noun_rows import noun_of, row_of
+from dragoman.store.revised_rows import put_row, remove_rows
 
 _rows = tables.agents
 _numbers = tables.agent_numbers
@@ -41,7 +42,9 @@ class SqlAgents(SqlAggregate):
     async def put(self, agent: Agent) -> None:
         try:
             async with self._database.write() as connection:
-                await connection.execute(self._database.upsert(_rows), [row_of(agent, _rows)])
+                await put_row(self._database, connection, _rows, row_of(agent, _rows), agent.revision)
+        except Outdated:
+            raise
         except Conflict as conflict:
             raise Conflict(
                 f"there is an agent {agent.name[:80]!r} already", hint="choose another name"
@@ -50,7 +53,7 @@ class SqlAgents(SqlAggregate):
     async def remove(self, workspace: str, agent_id: str) -> None:
         is_this = (_rows.c.workspace == workspace) & (_rows.c.id == agent_id)
         async with self._database.write() as connection:
-            if (await connection.execute(delete(_rows).where(is_this))).rowcount:
+            if await remove_rows(self._database, connection, _rows, is_this):
                 await connection.execute(delete(_numbers).filter_by(agent=agent_id))
 
     async def numbers(self, workspace: str) -> Mapping[str, AgentNumbers]:

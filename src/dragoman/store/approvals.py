@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from sqlalchemy import ColumnElement, RowMapping, and_, delete, func, insert, select, update
 
 from dragoman.store import tables
+from dragoman.store.changes import change_of, note
 from dragoman.store.database import SqlAggregate
 from dragoman.store.records import Allowance, Approval, CallBinding
 
@@ -36,6 +37,7 @@ class SqlApprovals(SqlAggregate):
             facts = asdict(approval)
             facts |= facts.pop("binding")
             await connection.execute(insert(_rows), facts)
+            await note(self._database, connection, change_of(_rows, facts, "added"))
         return approval
 
     async def find(self, workspace: str, approval_id: str) -> Approval | None:
@@ -77,6 +79,8 @@ class SqlApprovals(SqlAggregate):
                 return False
             if allowance is not None:
                 await connection.execute(self._database.upsert(_allowances), [asdict(allowance)])
+            facts = {**asdict(approval.binding), "id": approval.id}
+            await note(self._database, connection, change_of(_rows, facts, "updated"))
         return True
 
     async def take(self, binding: CallBinding, now: datetime, used_by: str | None = None) -> Approval | None:

@@ -13,8 +13,10 @@ from dragoman.connector import Configuration, Connector
 from dragoman.errors import Conflict, NotFound
 from dragoman.scope import APP
 from dragoman.store import tables
+from dragoman.store.changes import change_of, note
 from dragoman.store.database import SqlAggregate
 from dragoman.store.records import AuthorizationFlow, SealedSecret, ToolVersion
+from dragoman.store.revised_rows import NEW, outdated, put_row, remove_rows
 from dragoman.tool import Annotations, Tool, ToolDefinition
 
 _rows = tables.connectors
@@ -24,12 +26,21 @@ _tools = tables.tools
 _versions = tables.tool_versions
 _metrics = tables.connector_metrics
 _flows = tables.authorization_flows
-_TOOL_GONE = delete(_tools).where(
-    _tools.c.workspace == bindparam("of_workspace"),
-    _tools.c.connector_id == bindparam("of_connector"),
-    _tools.c.identity == bindparam("of_identity"),
-    _tools.c.name == bindparam("of_name"),
+_TOOL_KEY = ("workspace", "connector_id", "identity", "name")
+_IS_TOOL = and_(*(_tools.c[name] == bindparam(f"of_{name}") for name in _TOOL_KEY))
+_TOOL_GONE = delete(_tools).where(_IS_TOOL)
+_TOOL_CHANGED = (
+    update(_tools)
+    .where(_IS_TOOL)
+    .values(
+        {
+            column.name: bindparam(f"new_{column.name}")
+            for column in _tools.columns
+            if column.name not in (*_TOOL_KEY, "first_seen")
+        }
+    )
 )
+_LEARNED = frozenset({"era", "instructions", "server"})
 _SEALED = ("workspace", "connector_id", "user", "name", "key_id", "nonce")
 
 
@@ -44,10 +55,14 @@ class SqlConnectors(SqlAggregate):
         # Sorted here: the two databases order hyphens differently.
         return sorted((_connector(row) for row in rows), key=lambda found: (found.workspace, found.slug))
 
+    async def find(self, workspace: str, connector_id: str) -> Connector | None:
+        row = await self._database.row(select(_rows).filter_by(workspace=workspace, id=connector_id))
+        return _connector(row) if row else None
+
     async def add(self, connector: Connector, secrets: Sequence[SealedSecret]) -> None:
         async with self._database.write() as connection:
             await self._check_names(connection, connector)
-            await connection.execute(insert(_rows), _row(connector))
+            await put_row(self._database, connection, _rows, _row(connector), NEW)
             await self._put_secrets(connection, connector, secrets)
 
     async def update(
@@ -57,12 +72,14 @@ class SqlConnectors(SqlAggregate):
         *,
         forget_personal: bool = False,
     ) -> None:
-        is_this = (_rows.c.workspace == connector.workspace) & (_rows.c.id == connector.id)
+        # What a server told is written by `learn`; a server that is another one has told nothing yet.
+        apart = _LEARNED - ({"era"} if connector.era is None else set[str]())
         async with self._database.write() as connection:
+            await self._check_there(connection, connector)
             await self._check_names(connection, connector)
-            changed = await connection.execute(update(_rows).where(is_this).values(_row(connector)))
-            if not changed.rowcount:
-                raise NotFound(f"the connector {connector.slug!r} is gone")
+            if connector.revision - 1 == NEW:
+                raise outdated()  # what is stored has been written
+            await put_row(self._database, connection, _rows, _row(connector), connector.revision - 1, apart)
             if secrets is not None:
                 await connection.execute(
                     delete(_secrets).filter_by(
@@ -74,9 +91,21 @@ class SqlConnectors(SqlAggregate):
                 is_personal = (_secrets.c.connector_id == connector.id) & (_secrets.c.user != "")
                 await connection.execute(delete(_secrets).where(is_personal))
 
+    async def learn(self, connector: Connector) -> bool:
+        row = _row(connector)
+        is_this = and_(*(_rows.c[name] == row[name] for name in ("workspace", "id", "revision")))
+        learned = update(_rows).where(is_this).values({name: row[name] for name in _LEARNED})
+        async with self._database.write() as connection:
+            if not (await connection.execute(learned)).rowcount:
+                return False
+            details = {"changed": sorted(_LEARNED)}
+            await note(self._database, connection, change_of(_rows, row, "updated", details))
+        return True
+
     async def remove(self, workspace: str, connector_id: str) -> None:
         async with self._database.write() as connection:
-            await connection.execute(delete(_rows).filter_by(workspace=workspace, id=connector_id))
+            is_this = (_rows.c.workspace == workspace) & (_rows.c.id == connector_id)
+            await remove_rows(self._database, connection, _rows, is_this)
             await connection.execute(delete(_allowances).filter_by(connector_id=connector_id))
 
     async def secrets(self, connector: Connector, workspace: str, user: str) -> Sequence[SealedSecret]:
@@ -125,6 +154,9 @@ class SqlConnectors(SqlAggregate):
             if secrets:
                 rows = [_secret_row(one) for one in secrets]
                 await connection.execute(self._database.upsert(_secrets), rows)
+            whose = {"workspace": workspace, "user": user, "connector_id": connector.id}
+            details = {"put": [one.name for one in secrets], "removed": [*removed]}
+            await note(self._database, connection, change_of(_secrets, whose, "updated", details))
 
     async def secret_names(self, workspace: str, user: str) -> Mapping[str, frozenset[str]]:
         query = select(_secrets.c.connector_id, _secrets.c.name).where(
@@ -143,36 +175,51 @@ class SqlConnectors(SqlAggregate):
         is_same = and_(*(_secrets.c[name] == getattr(before, name) for name in _SEALED))
         return bool(await self._database.execute(update(_secrets).where(is_same).values(_secret_row(after))))
 
-    async def tools(self, workspace: str | None = None) -> Sequence[Tool]:
+    async def tools(self, workspace: str | None = None, connector_id: str | None = None) -> Sequence[Tool]:
         query = select(_tools)
         if workspace is not None:
             query = query.where(_tools.c.workspace == workspace)
+        if connector_id is not None:
+            query = query.where(_tools.c.connector_id == connector_id)
         rows = await self._database.rows(query)
         return sorted(map(_tool, rows), key=lambda tool: (tool.workspace, tool.name, tool.identity))
 
     async def save_tools(
         self, tools: Sequence[Tool], versions: Sequence[ToolVersion], removed: Sequence[Tool]
     ) -> None:
-        gone = [
-            {
-                "of_workspace": tool.workspace,
-                "of_connector": tool.connector_id,
-                "of_identity": tool.identity,
-                "of_name": tool.name,
-            }
-            for tool in removed
-        ]
+        gone = [_tool_place(tool) for tool in removed]
         new = _version_rows(versions, tools)
         if not (tools or new or gone):
             return
         async with self._database.write() as connection:
+            await self._check_tools(connection, tools)
             if gone:
                 await connection.execute(_TOOL_GONE, gone)
-            if tools:
-                upsert = self._database.upsert(_tools, keep=frozenset({"first_seen"}))
-                await connection.execute(upsert, [_tool_row(tool) for tool in tools])
+            if added := [_tool_row(tool) for tool in tools if tool.revision == NEW]:
+                await connection.execute(insert(_tools), added)
+            if changed := [_changed_tool(tool) for tool in tools if tool.revision != NEW]:
+                await connection.execute(_TOOL_CHANGED, changed)
             if new:
                 await connection.execute(self._database.upsert(_versions), new)
+            lists = {(one.connector_id, one.identity): one for one in (*tools, *removed)}
+            changes = [
+                change_of(_tools, _tool_row(one), "updated", {"identity": one.identity})
+                for one in lists.values()
+            ]
+            await note(self._database, connection, *changes)
+
+    async def _check_tools(self, connection: AsyncConnection, tools: Sequence[Tool]) -> None:
+        """Until the transaction ends nobody else writes tools of these connectors; each is as it was read."""
+        connectors = sorted({tool.connector_id for tool in tools})
+        lock = select(_rows.c.id).where(_rows.c.id.in_(connectors)).order_by(_rows.c.id)
+        if len((await connection.scalars(lock.with_for_update(key_share=True))).all()) < len(connectors):
+            raise NotFound("the connector is gone", hint="it was removed in the meantime")
+        query = select(*(_tools.c[name] for name in _TOOL_KEY), _tools.c.revision)
+        found = await connection.execute(query.where(_tools.c.connector_id.in_(connectors)))
+        known = {tuple(row)[:-1]: row.revision for row in found}
+        for tool in tools:
+            if known.get(tuple(getattr(tool, name) for name in _TOOL_KEY), NEW) != tool.revision:
+                raise outdated()
 
     async def versions(self, tool: Tool) -> Sequence[ToolVersion]:
         query = (
@@ -220,6 +267,11 @@ class SqlConnectors(SqlAggregate):
             row = (await connection.execute(taken)).mappings().one_or_none()
         flow = AuthorizationFlow(**row) if row else None
         return flow if flow and flow.expires_at > now else None
+
+    async def _check_there(self, connection: AsyncConnection, connector: Connector) -> None:
+        is_this = (_rows.c.workspace == connector.workspace) & (_rows.c.id == connector.id)
+        if await connection.scalar(select(_rows.c.id).where(is_this)) is None:
+            raise NotFound(f"the connector {connector.slug!r} is gone")
 
     async def _check_names(self, connection: AsyncConnection, connector: Connector) -> None:
         """Slugs and aliases share one space of names; no index can say that.
@@ -309,8 +361,20 @@ def _version_rows(versions: Sequence[ToolVersion], tools: Sequence[Tool]) -> lis
     return rows
 
 
+def _tool_place(tool: Tool) -> dict[str, Any]:
+    return {f"of_{name}": getattr(tool, name) for name in _TOOL_KEY}
+
+
+def _changed_tool(tool: Tool) -> dict[str, Any]:
+    row = _tool_row(tool)
+    new = {f"new_{name}": row[name] for name in row if name not in (*_TOOL_KEY, "first_seen")}
+    return {**_tool_place(tool), **new}
+
+
 def _tool_row(tool: Tool) -> dict[str, Any]:
+    """As it is written: its revision is one more than the one that was read."""
     facts = {column.name: getattr(tool, column.name) for column in _tools.columns}
+    facts["revision"] = tool.revision + 1
     facts["definition"] = _document(tool.definition)
     facts["allowed_callers"] = sorted(tool.allowed_callers)
     facts["required_capabilities"] = sorted(tool.required_capabilities)

@@ -1,4 +1,4 @@
-"""One open database: connections to read and to write with. Knows no table.
+"""One open database: connections to read and to write with. Knows no table. Its `origin` marks what it wrote.
 
 SQLite takes one writer at a time, so writers of this process wait for each other here instead of in
 the database. The engine belongs to `open_database`, which disposes of it.
@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from datetime import datetime
 from functools import wraps
 from inspect import iscoroutinefunction
+from secrets import token_hex
 from typing import Any, TypeVar, cast
 
 from sqlalchemy import Connection, Executable, RowMapping, Table, event, func, select
@@ -49,6 +50,7 @@ class Database:
 
     def __init__(self, engine: AsyncEngine, location: DatabaseLocation) -> None:
         self.location = location
+        self.origin = token_hex(8)
         # SQLite's driver begins nothing by itself, and changing its level to and fro costs more than a read.
         is_plain = location.is_sqlite
         self._reading = engine if is_plain else engine.execution_options(isolation_level="AUTOCOMMIT")
@@ -108,7 +110,12 @@ class Database:
         return sqlite.insert(table) if self.location.is_sqlite else postgresql.insert(table)
 
     def upsert(self, table: Table, keep: frozenset[str] = frozenset()) -> sqlite.Insert | postgresql.Insert:
-        """Inserts, or replaces the row with the same primary key except for the columns in `keep`."""
+        """Inserts, or replaces the row with the same primary key except for the columns in `keep`.
+
+        Never a row that has a revision: `revised_rows.py` compares it.
+        """
+        if "revision" in table.c:
+            raise ValueError(f"rows of {table.name} are written by their revision")
         known = self._upserts.get((table.name, keep))
         if known is None:
             known = self._upserts[table.name, keep] = self._upsert(table, keep)

@@ -8,10 +8,10 @@ from sqlalchemy import Table, bindparam, delete, func, select, update
 from dragoman.errors import Conflict
 from dragoman.people import ApiKey, User, Workspace
 from dragoman.scope import Caller, identity_of
-from dragoman.setting import people_set
 from dragoman.store import tables
 from dragoman.store.database import SqlAggregate
 from dragoman.store.noun_rows import noun_of, row_of
+from dragoman.store.revised_rows import put_row, remove_rows
 from dragoman.store.run_families import remove_families
 
 _workspaces = tables.workspaces
@@ -21,6 +21,7 @@ _tools = tables.tools
 _agents = tables.agents
 _numbers = tables.agent_numbers
 _runs = tables.runs
+_USED = frozenset({"last_used_at"})  # written by `used_keys` alone, which tells nobody
 _used = update(_keys).where(_keys.c.id == bindparam("of_id")).values(last_used_at=bindparam("at"))
 # What carries a user's name without a foreign key to it, with the column that holds the name.
 _OF_USER: tuple[tuple[Table, str], ...] = (
@@ -59,14 +60,16 @@ class SqlPeople(SqlAggregate):
         return noun_of(Workspace, row) if row else None
 
     async def put_workspace(self, workspace: Workspace) -> None:
-        await self._database.execute(self._database.upsert(_workspaces), [row_of(workspace, _workspaces)])
+        row = row_of(workspace, _workspaces)
+        async with self._database.write() as connection:
+            await put_row(self._database, connection, _workspaces, row, workspace.revision)
 
     async def remove_workspace(self, workspace: str) -> None:
         async with self._database.write() as connection:
             await remove_families(connection, _runs.c.workspace == workspace)
             for table in _OF_WORKSPACE:
                 await connection.execute(delete(table).where(table.c.workspace == workspace))
-            await connection.execute(delete(_workspaces).filter_by(id=workspace))
+            await remove_rows(self._database, connection, _workspaces, _workspaces.c.id == workspace)
 
     async def users(self, workspace: str) -> Sequence[User]:
         query = select(_users).filter_by(workspace=workspace)
@@ -94,7 +97,7 @@ class SqlPeople(SqlAggregate):
             taken = select(_users.c.name).where(is_other & (same_name | same_person))
             if await connection.scalar(taken) is not None:
                 raise Conflict(f"there is a user {user.name[:80]!r} already", hint="choose another name")
-            await connection.execute(self._database.upsert(_users), [row_of(user, _users)])
+            await put_row(self._database, connection, _users, row_of(user, _users), user.revision)
 
     async def remove_user(self, workspace: str, user: str) -> None:
         async with self._database.write() as connection:
@@ -108,7 +111,8 @@ class SqlPeople(SqlAggregate):
                 await connection.execute(delete(table).where(is_theirs))
             identity = identity_of(Caller(workspace, user), "user")
             await connection.execute(delete(_tools).filter_by(identity=identity))
-            await connection.execute(delete(_users).filter_by(workspace=workspace, id=user))
+            is_this = (_users.c.workspace == workspace) & (_users.c.id == user)
+            await remove_rows(self._database, connection, _users, is_this)
 
     async def keys(self, workspace: str, user: str | None = None) -> Sequence[ApiKey]:
         query = select(_keys).filter_by(workspace=workspace).order_by(_keys.c.created_at.desc(), _keys.c.id)
@@ -121,14 +125,9 @@ class SqlPeople(SqlAggregate):
         return noun_of(ApiKey, row) if row else None
 
     async def put_key(self, key: ApiKey) -> None:
-        await self._database.execute(self._database.upsert(_keys), [row_of(key, _keys)])
-
-    async def update_key(self, key: ApiKey) -> bool:
         row = row_of(key, _keys)
-        names = {"settings", *(one.path[0] for one in people_set(ApiKey))}
-        settings = {name: value for name, value in row.items() if name in names}
-        is_this = (_keys.c.workspace == key.workspace) & (_keys.c.id == key.id) & _keys.c.revoked_at.is_(None)
-        return bool(await self._database.execute(update(_keys).where(is_this).values(settings)))
+        async with self._database.write() as connection:
+            await put_row(self._database, connection, _keys, row, key.revision, _USED)
 
     async def used_keys(self, moments: Mapping[str, datetime]) -> None:
         if not moments:

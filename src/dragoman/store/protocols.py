@@ -8,8 +8,10 @@ What every method promises, besides what is said of it:
   sees all of them: for the hub's own start and its tidying only.
 - Values come back equal to what was put in: times are aware, in UTC, to the microsecond. Free text may have
   U+FFFD where a database cannot hold a character; a key never has.
-- What is put replaces what has the same key. What is found is None where there is nothing. What is removed
-  may be gone already. Lists are in the order that is said; equal ones in the order of their ids.
+- What is put replaces what has the same key; where that has a `revision`, it must be the one that was read (0
+  for what is new), else `Outdated` is raised and nothing is written. In the store it grows by one with every
+  put. What is found is None where there is nothing. What is removed may be gone already. Lists are in the
+  order that is said; equal ones in the order of their ids.
 - `StoreUnavailable` when facts can be neither read nor written, `Conflict` when a name is taken, `NotFound`
   when what it belongs to is gone, `InvalidArguments` for a value that cannot be kept. No other error leaves.
 
@@ -21,8 +23,8 @@ A store knows nothing of servers, people or permissions, and never sees a secret
 # pyright: reportReturnType=false
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from dragoman.agent import Agent, AgentNumbers
@@ -38,6 +40,8 @@ from dragoman.store.records import (
     AuthorizationFlow,
     CallBinding,
     CallRecord,
+    ChangeBatch,
+    ChangePosition,
     ConcurrencyLease,
     JournalBatch,
     KeptResult,
@@ -60,6 +64,7 @@ class ConnectorStore(Protocol):
     """
 
     async def list(self, workspace: str | None = None) -> Sequence[Connector]: ...
+    async def find(self, workspace: str, connector_id: str) -> Connector | None: ...
     async def add(self, connector: Connector, secrets: Sequence[SealedSecret]) -> None: ...
     async def update(
         self,
@@ -70,7 +75,14 @@ class ConnectorStore(Protocol):
     ) -> None:
         """Replaces it, and all its shared secrets unless `secrets` is None. `NotFound` when it is gone.
 
-        With `forget_personal` what users brought for it is deleted in the same moment.
+        Its revision is one more than the one that was read. With `forget_personal` what users brought for it
+        is deleted in the same moment.
+        """
+
+    async def learn(self, connector: Connector) -> bool:
+        """Writes `era`, `instructions` and `server`, which are what a server told, and nothing else of it.
+
+        False, and nothing is written, when its revision is another by now.
         """
 
     async def remove(self, workspace: str, connector_id: str) -> None:
@@ -103,14 +115,16 @@ class ConnectorStore(Protocol):
     async def reseal(self, before: SealedSecret, after: SealedSecret) -> bool:
         """Replaces one secret; False when it was changed meanwhile."""
 
-    async def tools(self, workspace: str | None = None) -> Sequence[Tool]: ...
+    async def tools(
+        self, workspace: str | None = None, connector_id: str | None = None
+    ) -> Sequence[Tool]: ...
     async def save_tools(
         self, tools: Sequence[Tool], versions: Sequence[ToolVersion], removed: Sequence[Tool]
     ) -> None:
         """Deletes `removed` with their versions, puts `tools` (which keep their `first_seen`), adds versions.
 
         A version belongs to the tool of its name in `tools`, so one save with versions is for one connector
-        and identity. `NotFound` when the connector is gone.
+        and identity. `NotFound` when the connector is gone, `Outdated` when any tool is not as it was read.
         """
 
     async def versions(self, tool: Tool) -> Sequence[ToolVersion]:
@@ -153,9 +167,6 @@ class PeopleStore(Protocol):
     async def keys(self, workspace: str, user: str | None = None) -> Sequence[ApiKey]: ...
     async def find_key(self, hash: str) -> ApiKey | None: ...
     async def put_key(self, key: ApiKey) -> None: ...
-    async def update_key(self, key: ApiKey) -> bool:
-        """Its settings, and nothing else of it. False when it was revoked or removed meanwhile."""
-
     async def used_keys(self, moments: Mapping[str, datetime]) -> None:
         """When keys were last used, by key id."""
 
@@ -448,7 +459,9 @@ class RolloutStore(Protocol):
     """How far a way of working is rolled out (by name, the operator's), and the runs that it is judged by."""
 
     async def state(self, name: str) -> Mapping[str, Any] | None: ...
-    async def put_state(self, name: str, state: Mapping[str, Any]) -> None: ...
+    async def put_state(self, name: str, state: Mapping[str, Any], before: Mapping[str, Any] | None) -> None:
+        """In the place of what it was before; `Outdated` when it is something else by now."""
+
     async def add(self, sample: RolloutSample) -> None:
         """One of a run that has one already is skipped."""
 
@@ -457,6 +470,38 @@ class RolloutStore(Protocol):
         """Oldest first; at most the last 10,000."""
 
     async def forget(self, before: datetime) -> None: ...
+
+
+class ChangeStore(Protocol):
+    """What other processes wrote, to be told here within a second. Changes of one's own are not among them.
+
+    A change is there once its transaction is, and is never left out, in whatever order transactions end.
+    """
+
+    def may_be_new(self) -> bool:
+        """False: nobody has written since it was True. Asks no database."""
+
+    async def end(self) -> ChangePosition:
+        """Where who begins now goes on from."""
+
+    async def after(self, position: ChangePosition) -> ChangeBatch: ...
+    async def trim(self, now: datetime) -> None:
+        """Deletes what is old; whose position is older reads everything again."""
+
+
+class NoChanges:
+    """Fills `ChangeStore` for a store that no other process writes to."""
+
+    def may_be_new(self) -> bool:
+        return False
+
+    async def end(self) -> ChangePosition:
+        return ChangePosition(0, frozenset(), datetime.now(UTC))
+
+    async def after(self, position: ChangePosition) -> ChangeBatch:
+        return ChangeBatch((), position)
+
+    async def trim(self, now: datetime) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -477,3 +522,4 @@ class Store:
     """By which leases begin and end."""
     ping: Callable[[], Awaitable[None]]
     """`StoreUnavailable` when facts can be neither read nor written."""
+    changes: ChangeStore = field(default_factory=NoChanges)

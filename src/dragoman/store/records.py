@@ -11,6 +11,52 @@ from dragoman.tool import ToolDefinition
 
 ApprovalStatus = Literal["pending", "approved", "refused", "expired", "used"]
 Answer = Literal["once", "thread", "always", "no"]
+ChangeKind = Literal[
+    "connector",
+    "tools",
+    "credential",
+    "workspace",
+    "user",
+    "key",
+    "thread",
+    "loaded_tools",
+    "agent",
+    "approval",
+    "rollout",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """Something was written that other processes may remember otherwise. What it is now, the store says.
+
+    `subject` is an id (of a connector, for its tools and credentials), `user` whose it is. `details` are
+    names only: which fields are new, which tools were loaded, which secrets were removed.
+    """
+
+    kind: ChangeKind
+    what: Literal["added", "updated", "removed"]
+    workspace: str
+    user: str = ""
+    subject: str
+    details: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+@dataclass(frozen=True, slots=True)
+class ChangePosition:
+    """How far changes were read: all below `horizon`, and of those above it the ones that are `seen`."""
+
+    horizon: int
+    seen: frozenset[int]
+    read_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeBatch:
+    """What others changed since a position. None: too much time has passed, read everything again."""
+
+    changes: tuple[Change, ...] | None
+    position: ChangePosition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

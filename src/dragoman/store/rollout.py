@@ -10,6 +10,7 @@ from sqlalchemy import delete, select, update
 from dragoman.store import tables
 from dragoman.store.database import SqlAggregate
 from dragoman.store.records import RolloutSample
+from dragoman.store.revised_rows import NEW, outdated, put_row
 
 _states = tables.rollout_states
 _rows = tables.rollout_samples
@@ -22,8 +23,15 @@ class SqlRollout(SqlAggregate):
     async def state(self, name: str) -> Mapping[str, Any] | None:
         return await self._database.scalar(select(_states.c.state).where(_states.c.name == name))
 
-    async def put_state(self, name: str, state: Mapping[str, Any]) -> None:
-        await self._database.execute(self._database.upsert(_states), [{"name": name, "state": dict(state)}])
+    async def put_state(self, name: str, state: Mapping[str, Any], before: Mapping[str, Any] | None) -> None:
+        async with self._database.write() as connection:
+            stored = select(_states).where(_states.c.name == name).with_for_update()
+            known = (await connection.execute(stored)).mappings().first()
+            if before != (None if known is None else known["state"]):
+                raise outdated()
+            row = {"name": name, "state": dict(state)}
+            read = NEW if known is None else known["revision"]
+            await put_row(self._database, connection, _states, row, read)
 
     async def add(self, sample: RolloutSample) -> None:
         once = self._database.insert(_rows).on_conflict_do_nothing(index_elements=["workspace", "run"])

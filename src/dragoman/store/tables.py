@@ -1,8 +1,12 @@
 """The tables. `migrations/` makes them; a test compares the two.
 
 Every row carries its workspace, and foreign keys do too where they can: a row cannot refer across the border.
+
+A row that is read, changed and written again has a `revision`: who writes says which one was read, and loses
+when it is another by now (`revised_rows.py`). `told` says what other processes are told of a change.
 """
 
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import (
@@ -21,6 +25,18 @@ from sqlalchemy import (
 )
 
 from dragoman.store.columns import Document, FreeText, UtcDateTime
+from dragoman.store.records import ChangeKind
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a change of a table's row is to other processes, by columns; "" where there is none."""
+
+    kind: ChangeKind
+    workspace: str
+    user: str
+    subject: str
+
 
 metadata = MetaData(
     naming_convention={
@@ -30,6 +46,18 @@ metadata = MetaData(
         "pk": "pk_%(table_name)s",
     }
 )
+
+
+def _revision() -> Column[Any]:
+    """How often the row was written."""
+    return Column("revision", Integer, nullable=False, server_default="1")
+
+
+def _told(
+    kind: ChangeKind, user: str = "user", subject: str = "id", workspace: str = "workspace"
+) -> dict[str, Any]:
+    """What others are told when a row is written or removed."""
+    return {"told": Told(kind, workspace, user, subject)}
 
 
 def _of_connector() -> ForeignKeyConstraint:
@@ -63,6 +91,7 @@ connectors = Table(
     Column("updated_at", UtcDateTime, nullable=False),
     UniqueConstraint("workspace", "id"),
     UniqueConstraint("workspace", "owner", "slug"),
+    info=_told("connector", "owner"),
 )
 
 tools = Table(
@@ -85,7 +114,9 @@ tools = Table(
     Column("approval", Text),
     Column("cost", Float, nullable=False),
     Column("first_seen", UtcDateTime, nullable=False),
+    _revision(),
     _of_connector(),
+    info=_told("tools", "", "connector_id"),
 )
 
 tool_versions = Table(
@@ -118,6 +149,7 @@ secrets = Table(
     Column("nonce", LargeBinary, nullable=False),
     Column("ciphertext", LargeBinary, nullable=False),
     _of_connector_of_any(),
+    info=_told("credential", "user", "connector_id"),
 )
 
 results = Table(
@@ -179,6 +211,8 @@ workspaces = Table(
     Column("limits", Document, nullable=False),
     Column("created_at", UtcDateTime, nullable=False),
     _settings(),
+    _revision(),
+    info=_told("workspace", "", workspace="id"),
 )
 
 users = Table(
@@ -195,8 +229,10 @@ users = Table(
     Column("external", Text, unique=True),
     Column("created_at", UtcDateTime, nullable=False),
     _settings(),
+    _revision(),
     ForeignKeyConstraint(["workspace"], ["workspaces.id"], ondelete="CASCADE"),
     UniqueConstraint("workspace", "name"),
+    info=_told("user", "id"),
 )
 
 
@@ -221,8 +257,10 @@ api_keys = Table(
     Column("revoked_at", UtcDateTime),
     Column("last_used_at", UtcDateTime),
     _settings(),
+    _revision(),
     _of_user(),
     Index(None, "workspace", "user"),
+    info=_told("key"),
 )
 
 # No foreign key to users from here on: in one-person mode nobody has signed up.
@@ -236,6 +274,8 @@ threads = Table(
     Column("connectors", Document),
     Column("created_at", UtcDateTime, nullable=False),
     Column("updated_at", UtcDateTime, nullable=False),
+    _revision(),
+    info=_told("thread"),
 )
 
 # No foreign key to threads: tools are loaded also where nobody wrote the thread down.
@@ -248,6 +288,7 @@ loaded_tools = Table(
     Column("tool", Text, primary_key=True),
     Column("loaded_at", UtcDateTime, nullable=False),
     Index(None, "loaded_at"),
+    info=_told("loaded_tools", subject="thread"),
 )
 
 approvals = Table(
@@ -276,6 +317,7 @@ approvals = Table(
     Column("expires_at", UtcDateTime, nullable=False, index=True),
     Column("used_by", Text),
     Index(None, "workspace", "user", "status"),
+    info=_told("approval"),
 )
 
 # No foreign key: native tools have no row of their own.
@@ -376,7 +418,9 @@ agents = Table(
     Column("created_at", UtcDateTime, nullable=False),
     Column("updated_at", UtcDateTime, nullable=False),
     _settings(),
+    _revision(),
     UniqueConstraint("workspace", "owner", "name"),
+    info=_told("agent", "owner"),
 )
 
 # No foreign key: an agent of the app works for other workspaces than its own.
@@ -500,12 +544,14 @@ questions = Table(
     Index(None, "status", "expires_at"),
 )
 
-# The one table without a workspace: a rollout is the operator's, for all of them.
+# Without a workspace: a rollout is the operator's, for all of them.
 rollout_states = Table(
     "rollout_states",
     metadata,
     Column("name", Text, primary_key=True),
     Column("state", Document, nullable=False),
+    _revision(),
+    info=_told("rollout", "", "name", ""),
 )
 
 rollout_samples = Table(
@@ -521,4 +567,22 @@ rollout_samples = Table(
     Column("cost", Float, nullable=False),
     Column("thumb", Integer, nullable=False),
     Column("at", UtcDateTime, nullable=False, index=True),
+)
+
+# What changed, for other processes to read: see `changes.py`. In SQLite there is one writer at a time and
+# `number` is the order; PostgreSQL's transactions end in another order than they began, hence their id.
+changes = Table(
+    "changes",
+    metadata,
+    Column("number", BigInteger().with_variant(Integer, "sqlite"), primary_key=True),
+    Column("transaction_id", BigInteger, nullable=False, index=True),
+    Column("origin", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("what", Text, nullable=False),
+    Column("workspace", Text, nullable=False),
+    Column("user", Text, nullable=False),
+    Column("subject", Text, nullable=False),
+    Column("details", Document, nullable=False),
+    Column("at", UtcDateTime, nullable=False, index=True),
+    sqlite_autoincrement=True,
 )

@@ -27,8 +27,10 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from dragoman.people import Thread
 from dragoman.run import Message
 from dragoman.store import tables
+from dragoman.store.changes import change_of, note
 from dragoman.store.database import Database, SqlAggregate
 from dragoman.store.records import LoadedTool
+from dragoman.store.revised_rows import put_row, remove_rows
 from dragoman.store.run_families import remove_families
 
 _rows = tables.threads
@@ -76,14 +78,15 @@ class SqlThreads(SqlAggregate):
     async def put(self, thread: Thread) -> None:
         facts = {column.name: getattr(thread, column.name) for column in _rows.columns}
         facts["connectors"] = None if thread.connectors is None else list(thread.connectors)
-        await self._database.execute(self._database.upsert(_rows), [facts])
+        async with self._database.write() as connection:
+            await put_row(self._database, connection, _rows, facts, thread.revision)
 
     async def remove(self, workspace: str, user: str, thread: str) -> None:
         place = (workspace, user, thread)
         async with self._database.write() as connection:
             await wait_for_threads(self._database, connection, {place})
             await remove_families(connection, _is_in(_runs, *place))
-            await connection.execute(delete(_rows).where(_is(*place)))
+            await remove_rows(self._database, connection, _rows, _is(*place))
             for table in (_messages, _loaded):
                 await connection.execute(delete(table).where(_is_in(table, *place)))
 
@@ -145,6 +148,10 @@ class SqlThreads(SqlAggregate):
                 await connection.execute(delete(_loaded).where(is_it))
             if put:
                 await connection.execute(self._database.upsert(_loaded), [asdict(one) for one in put])
+            names = {"loaded": [one.tool for one in put], "unloaded": [one.tool for one in removed]}
+            threads = {(one.workspace, one.user, one.thread): asdict(one) for one in (*put, *removed)}
+            changes = [change_of(_loaded, row, "updated", names) for row in threads.values()]
+            await note(self._database, connection, *changes)
 
     async def forget_loaded(self, before: datetime) -> None:
         is_written = exists().where(

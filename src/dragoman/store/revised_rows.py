@@ -1,0 +1,97 @@
+"""Rows that are read, changed and written again, perhaps by two processes at once: nobody overwrites.
+
+The one way in which such a row is written. Who writes says which revision was read; where the row has another
+by now, nothing is written and `Outdated` is raised. What is written is noted for the other processes.
+"""
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from sqlalchemy import Column, ColumnElement, Table, and_, delete, insert, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from dragoman.errors import NotFound, Outdated
+from dragoman.store.changes import change_of, note
+from dragoman.store.database import Database
+from dragoman.store.tables import Told
+
+NEW = 0
+"""The revision of what was never written."""
+_UNTOLD = frozenset({"revision", "updated_at"})
+
+
+async def put_row(
+    database: Database,
+    connection: AsyncConnection,
+    table: Table,
+    row: Mapping[str, Any],
+    read: int,
+    apart: frozenset[str] = frozenset(),
+) -> None:
+    """Writes a row whose revision was `read`. Columns in `apart` are left as they are when it is there.
+
+    `Outdated` when somebody else wrote it meanwhile, `NotFound` when somebody removed it.
+    """
+    if read == NEW:
+        await connection.execute(insert(table), [{**row, "revision": row.get("revision") or 1}])
+        await note(database, connection, change_of(table, row, "added"))
+        return
+    stored = await _locked(connection, table, row)
+    if stored is None:
+        raise NotFound("it was removed meanwhile", hint="look again at what there is")
+    if stored["revision"] != read:
+        raise outdated()
+    values = {name: value for name, value in row.items() if name not in apart}
+    await connection.execute(update(table).where(_is(table, row)).values({**values, "revision": read + 1}))
+    details = {"changed": sorted(_changed(stored, values))}
+    await note(database, connection, change_of(table, row, "updated", details))
+
+
+async def remove_rows(
+    database: Database, connection: AsyncConnection, table: Table, are_meant: ColumnElement[bool]
+) -> int:
+    """Removes rows of any revision; how many there were."""
+    gone = delete(table).where(are_meant).returning(*table.primary_key, *_told_columns(table))
+    rows = [dict(row) for row in (await connection.execute(gone)).mappings()]
+    await note(database, connection, *(change_of(table, row, "removed") for row in rows))
+    return len(rows)
+
+
+def outdated() -> Outdated:
+    return Outdated(
+        "somebody else has changed this meanwhile: nothing was written",
+        hint="look at it as it is now, then change it again",
+    )
+
+
+def _told_columns(table: Table) -> list[Column[Any]]:
+    told: Told = table.info["told"]
+    names = {told.workspace, told.user, told.subject} - {"", *table.primary_key.columns.keys()}
+    return [table.c[name] for name in sorted(names)]
+
+
+async def _locked(
+    connection: AsyncConnection, table: Table, row: Mapping[str, Any]
+) -> Mapping[str, Any] | None:
+    query = select(table).where(_is(table, row)).with_for_update()
+    found = (await connection.execute(query)).mappings().first()
+    return None if found is None else dict(found)
+
+
+def _is(table: Table, row: Mapping[str, Any]) -> ColumnElement[bool]:
+    return and_(*(column == row[column.name] for column in table.primary_key))
+
+
+def _changed(stored: Mapping[str, Any], values: Mapping[str, Any]) -> set[str]:
+    """Names of the fields that are new; those of a document as `column.field`."""
+    names: set[str] = set()
+    for name, value in values.items():
+        before = stored[name]
+        if name in _UNTOLD or before == value:
+            continue
+        if isinstance(before, dict) and isinstance(value, dict):
+            old, new = cast("dict[str, Any]", before), cast("dict[str, Any]", value)
+            names |= {f"{name}.{key}" for key in {*old, *new} if old.get(key) != new.get(key)}
+        else:
+            names.add(name)
+    return names
