@@ -72,6 +72,11 @@ class Listener:
         self._backlog.append(event)
         self._wake.set()
 
+    def miss(self) -> None:
+        """Something happened that nobody can tell any more."""
+        self._lost += 1
+        self._wake.set()
+
     def close(self) -> None:
         self._closed = True
         self._wake.set()
@@ -103,6 +108,11 @@ class Events:
     def publish(self, event: Event) -> None:
         for listener in self._listeners:
             listener.offer(event)
+
+    def tell_missed(self) -> None:
+        """Every listener is told that events were lost: they look for themselves."""
+        for listener in self._listeners:
+            listener.miss()
 
     @contextmanager
     def listen(self, workspace: str, user: str, limit: int = 10_000):

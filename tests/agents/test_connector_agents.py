@@ -120,7 +120,8 @@ async def test_a_start_makes_up_for_what_was_missed(settings: Settings) -> None:
     async with rows(settings) as store:
         box = next(one for one in await store.agents.list() if one.name == "mcp_box")
         await store.agents.remove(box.workspace, box.id)
-        await store.agents.put(replace(box, id="agt_con_gone", connector_id="con_gone", name="mcp_gone"))
+        stray = replace(box, id="agt_con_gone", connector_id="con_gone", name="mcp_gone", revision=0)
+        await store.agents.put(stray)
         (bag,) = [one for one in await store.agents.list() if one.name == "mcp_bag"]
     async with Hub(settings):
         kept = {one.name: one for one in await records(settings)}

@@ -42,11 +42,11 @@ async def test_what_was_taken_from_a_user_is_taken_from_their_runs(tmp_path: Pat
         hub.tool(name="count_cakes", annotations=Annotations(read_only=True))(cakes)
         assert (await hub.acting_for(ANN).ask("how many?")).status == "done"
         async with open_store(hub.settings.store_url) as store:
-            await store.people.put_user(replace(ann, capabilities=frozenset({"mcp_other"})))
+            await store.people.put_user(replace(ann, capabilities=frozenset({"mcp_other"}), revision=1))
         hub.authenticator.forget("north", "ann")
         assert (await hub.acting_for(ANN).ask("how many?")).status == "done"
         async with open_store(hub.settings.store_url) as store:
-            await store.people.put_user(replace(ann, is_active=False))
+            await store.people.put_user(replace(ann, is_active=False, revision=2))
         hub.authenticator.forget("north", "ann")
         gone = await hub.acting_for(ANN).ask("how many?")
     assert ["count_cakes" in names for names in offered] == [True, False]

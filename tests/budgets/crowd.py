@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -27,9 +28,11 @@ ADA = Caller(workspace="acme", user="ada")
 async def put_user(url: str, caller: Caller = ADA, **limits: Any) -> None:
     """A workspace and one user of it, limited by an admin."""
     async with open_store(url) as store:
-        await store.people.put_workspace(Workspace(id=caller.workspace, name=caller.workspace))
-        user = User(id=caller.user, workspace=caller.workspace, name=caller.user, limits=UserLimits(**limits))
-        await store.people.put_user(user)
+        if await store.people.find_workspace(caller.workspace) is None:
+            await store.people.put_workspace(Workspace(id=caller.workspace, name=caller.workspace))
+        known = await store.people.find_user(caller.workspace, caller.user)
+        user = known or User(id=caller.user, workspace=caller.workspace, name=caller.user)
+        await store.people.put_user(replace(user, limits=UserLimits(**limits)))
 
 
 def own_limits(**limits: Any) -> Preferences:

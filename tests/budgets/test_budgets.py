@@ -141,7 +141,7 @@ async def test_a_refusal_says_who_set_the_limit(database_url: str) -> None:
         assert user
         await desk.store.people.put_user(replace(user, preferences=own_limits(calls_per_hour=0)))
         assert "set by the user" in ((await refused(desk)).hint or "")
-        strict = Workspace(id="acme", name="acme", limits=UserLimits(calls_per_hour=0))
+        strict = Workspace(id="acme", name="acme", limits=UserLimits(calls_per_hour=0), revision=1)
         await desk.store.people.put_workspace(strict)
         desk.directory.forget("acme")
         assert "set by the workspace" in ((await refused(desk)).hint or "")

@@ -27,10 +27,19 @@ async def open_team(
     """A hub where these people are known. `limits` are the workspace's, `admin_limits` ada's."""
     async with open_store(url) as store:
         for name in ("north", "south"):
-            await store.people.put_workspace(Workspace(id=name, name=name, limits=limits))
+            place = await store.people.find_workspace(name)
+            revision = place.revision if place else 0
+            await store.people.put_workspace(Workspace(id=name, name=name, limits=limits, revision=revision))
         for caller in (ADA, BOB, NORA, SAM):
             role = "admin" if caller.is_admin else "member"
-            user = User(id=caller.user, workspace=caller.workspace, name=caller.user, role=role)
+            known = await store.people.find_user(caller.workspace, caller.user)
+            user = User(
+                id=caller.user,
+                workspace=caller.workspace,
+                name=caller.user,
+                role=role,
+                revision=known.revision if known else 0,
+            )
             await store.people.put_user(replace(user, limits=admin_limits) if caller is ADA else user)
     async with Hub(Settings(home=home, database_url=url, **settings)) as hub:
         yield hub

@@ -194,6 +194,9 @@ class ApprovalGate:
         """What was asked. `KeyFault` when it was not sealed for this very question."""
         return RequestedCall.opened(self._sealer, approval)
 
+    def tell_asked(self, approval: Approval) -> None:
+        self._publish("approval.requested", approval, reason=approval.reason)
+
     def tell_answered(self, approval: Approval) -> None:
         """The answer is written: whoever waits for it goes on at once."""
         self.awaited.tell(approval.id)
@@ -235,7 +238,7 @@ class ApprovalGate:
         )
         question = await self._rows.ask(new)
         if question.id == approval_id:
-            self._publish("approval.requested", question, reason=question.reason)
+            self.tell_asked(question)
         return question
 
     async def _answered(self, question: Approval, deadline: float) -> None:

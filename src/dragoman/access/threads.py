@@ -96,6 +96,10 @@ class ActiveConnectors:
         self._changes += 1
         self._kept.pop(key, None)
 
+    def forget_all(self) -> None:
+        self._changes += 1
+        self._kept.clear()
+
     async def _find(self, thread: str, caller: Caller) -> Thread | None:
         key = (caller.workspace, caller.user, thread)
         known = self._kept.get(key)

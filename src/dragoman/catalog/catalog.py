@@ -303,8 +303,7 @@ class Catalog:
             connector_tools.state, connector_tools.is_new = "ready", False
             self._index.put(connector_tools, self._by_connector.values())
             if self._events.has_listeners:
-                changes = await self._compared(connector, identity, before, tools)
-                self._events.publish(_event(connector, changes, holder_of(identity)[1] if identity else ""))
+                self._tell(connector, identity, await self._compared(connector, identity, before, tools))
 
     async def _compared(
         self, connector: Connector, identity: str, before: Mapping[str, Tool], after: Mapping[str, Tool]
@@ -400,6 +399,15 @@ class Catalog:
             )
         self._version += 1
         self._index.put(connector_tools, self._by_connector.values())
+        identities = {tool.identity for tool in changed}
+        self._tell(connector_tools.connector, identities.pop() if len(identities) == 1 else COMMON)
+
+    def _tell(self, connector: Connector, identity: str, changes: ToolChanges | None = None) -> None:
+        """Who sees a list hears that it is another; without changes only settings of its tools are."""
+        if self._events.has_listeners:
+            user = holder_of(identity)[1] if identity else ""
+            changes = changes or ToolChanges(connector_id=connector.id, slug=connector.slug)
+            self._events.publish(_event(connector, changes, user))
 
     def _seen(self, caller: Caller, connector_id: str | None) -> Sequence[ConnectorTools]:
         connectors = (connector_tools.connector for connector_tools in self._by_connector.values())

@@ -148,8 +148,10 @@ class LinkPool(ABC, Generic[AnyLink]):
         self._retired[connector.id] = connector.revision
         await self._close_links(lambda key: key[0] == connector.id)
 
-    async def close_for_user(self, workspace: str, user: str) -> None:
-        await self._close_links(lambda key: holder_of(key[1]) == (workspace, user))
+    async def close_for_user(self, workspace: str, user: str, connector_id: str | None = None) -> None:
+        await self._close_links(
+            lambda key: holder_of(key[1]) == (workspace, user) and connector_id in (None, key[0])
+        )
 
     def status(self, connector: Connector, caller: Caller) -> ConnectionStatus:
         key = key_of(connector, caller)

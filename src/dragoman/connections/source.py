@@ -145,8 +145,8 @@ class Source(Protocol):
         """
         ...
 
-    async def close_for_user(self, workspace: str, user: str) -> None:
-        """The same for every connection that is held for this user."""
+    async def close_for_user(self, workspace: str, user: str, connector_id: str | None = None) -> None:
+        """The same for every connection that is held for this user, or for those of one connector."""
         ...
 
     def status(self, connector: Connector, caller: Caller) -> ConnectionStatus: ...

@@ -41,6 +41,10 @@ class AgentRecords:
         self._changes += 1
         self._kept.pop(workspace, None)
 
+    def forget_all(self) -> None:
+        self._changes += 1
+        self._kept.clear()
+
     def tell(self, agent: Agent, what: str) -> None:
         """One was made, changed or removed: the next question asks the store, and listeners hear of it."""
         self.forget(agent.workspace)

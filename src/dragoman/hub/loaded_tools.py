@@ -41,12 +41,17 @@ class LoadedTools:
     async def load(cls, rows: ThreadStore) -> Self:
         """With what the threads used last had loaded before the restart."""
         loaded = cls(rows)
-        threads: dict[ThreadKey, list[str]] = {}
-        for row in await rows.last_loaded(_MOST_AT_START):
-            threads.setdefault((row.workspace, row.user, row.thread), []).append(row.tool)
-        for key, names in threads.items():
-            loaded._keep(key, names)
+        await loaded.reload()
         return loaded
+
+    async def reload(self) -> None:
+        """What the threads used last have loaded by now, and nothing else."""
+        threads: dict[ThreadKey, list[str]] = {}
+        for row in await self._rows.last_loaded(_MOST_AT_START):
+            threads.setdefault((row.workspace, row.user, row.thread), []).append(row.tool)
+        self._threads.clear()
+        for key, names in threads.items():
+            self._keep(key, names)
 
     def of(self, key: ThreadKey) -> tuple[str, ...]:
         """In the order in which they were loaded, as far as this process knows."""

@@ -10,6 +10,7 @@ from dragoman.connections.brought_secrets import brought_values
 from dragoman.connections.http_clients import HttpClients
 from dragoman.connections.oauth import Authorizations
 from dragoman.connector import Connector, split_secrets
+from dragoman.errors import Outdated
 from dragoman.scope import holder_of
 from dragoman.store.protocols import Store
 from dragoman.telemetry.redaction import Redactor
@@ -51,5 +52,9 @@ async def sealed_now(connector: Connector, store: Store, vault: Vault) -> Connec
         configuration=split.configuration.changed({"secrets": names}),
         revision=connector.revision + 1,
     )
-    await store.connectors.update(after, [*(one for one in kept if one.name not in split.secrets), *found])
+    secrets = [*(one for one in kept if one.name not in split.secrets), *found]
+    try:
+        await store.connectors.update(after, secrets)
+    except Outdated:  # another process starts at this moment, and has done it
+        return await store.connectors.find(connector.workspace, connector.id) or after
     return after

@@ -215,6 +215,17 @@ class RolloutState:
         self._known = None
         self._tell(what)
 
+    def forget(self) -> None:
+        """Another process has set something: the next question asks the store."""
+        self._known = None
+
+    async def last_word(self) -> str:
+        """What was done last: set, reset or rolled_back."""
+        known = await self._read(0.0)
+        if known.is_rolled_back:
+            return "rolled_back"
+        return "set" if known.source == "operator" else "reset"
+
     async def tidy(self) -> None:
         """Forgets runs that no longer count."""
         await self._store.rollout.forget(datetime.now(UTC) - 2 * self._window)

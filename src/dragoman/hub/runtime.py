@@ -41,6 +41,7 @@ from dragoman.hub.connector_registry import ConnectorRegistry
 from dragoman.hub.deferred_tools import DeferredTools
 from dragoman.hub.embedding import open_embeddings
 from dragoman.hub.engine import RunEngine
+from dragoman.hub.followed_changes import FollowedChanges
 from dragoman.hub.loaded_tools import LoadedTools
 from dragoman.hub.native_tools import add_shipped_tools, native_connector
 from dragoman.hub.people import issuer_of
@@ -79,6 +80,7 @@ class Runtime:
     catalog: Catalog
     registry: ConnectorRegistry
     connector_changes: ConnectorChanges
+    changes: FollowedChanges
     locks: Locks
     tasks: BackgroundTasks
     watcher: ConnectionWatcher
@@ -151,6 +153,7 @@ class Runtime:
         self.supervisor = Supervisor()
         store = self._given_store or await stack.enter_async_context(open_store(settings.store_url))
         self.store = store
+        self.changes = FollowedChanges(self, await store.changes.end())
         supply = KeySupply(settings.key_file, settings.key, settings.key_command)
         self.vault = Vault(store.connectors, await supply.ring(await store.connectors.key_ids()), supply)
         await self.vault.check()
@@ -298,6 +301,7 @@ class Runtime:
         self.lists.start_first(self.tasks, self.owner)
         keeping, files = self.supervisor.keeping, self.configuration_files
         for kept in (
+            keeping(self.changes.follow, "follow what other processes change", is_vital=True),
             keeping(files.watch, "watch the app configuration"),
             keeping(self._keep_tidy, "forget old results and calls"),
             keeping(self.engine.resume_left, "resume runs that were left", is_vital=True),
@@ -342,6 +346,7 @@ class Runtime:
         await self.store.approvals.expire(now)
         await self.budgets.tidy()
         await self.rollout.tidy()
+        await self.store.changes.trim(now)
         await forget_entries(self.store.audit, now - timedelta(days=settings.keep_audit_days))
 
     async def _keep_tidy(self) -> None:

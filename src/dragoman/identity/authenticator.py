@@ -64,6 +64,11 @@ class Authenticator:
         self._directory.forget(workspace, user)
         self._keys.forget(workspace, user)
 
+    def forget_all(self) -> None:
+        """Everybody who comes is looked up anew."""
+        self._directory.forget_all()
+        self._keys.forget_all()
+
     async def flush(self) -> None:
         """Writes down now when keys were used."""
         if self._keys.has_uses:

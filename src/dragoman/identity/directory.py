@@ -5,11 +5,12 @@ A change by this process is seen at once, one by another process after `FRESH` s
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from dataclasses import dataclass
 from time import monotonic
 from typing import Any, Generic, TypeVar
 
-from dragoman.errors import NotFound, StoreUnavailable
+from dragoman.errors import Conflict, NotFound, StoreUnavailable
 from dragoman.people import User, UserLimits, Workspace
 from dragoman.scope import LOCAL_USER, LOCAL_WORKSPACE, Caller
 from dragoman.store.protocols import PeopleStore
@@ -73,8 +74,7 @@ class Directory:
     def allow(self, limits: UserLimits) -> None:
         """The app allows something else from now on."""
         self._limits = limits
-        self._change()
-        self._people.clear()
+        self.forget_all()
 
     async def find(self, workspace: str, user: str) -> Person | None:
         known = self._people.get((workspace, user))
@@ -101,6 +101,10 @@ class Directory:
         self._change()
         for key in [key for key in self._people if key[0] == workspace and user in (None, key[1])]:
             del self._people[key]
+
+    def forget_all(self) -> None:
+        self._change()
+        self._people.clear()
 
     def _change(self) -> None:
         self._changes += 1
@@ -150,8 +154,11 @@ class Directory:
 
 
 async def make_local(rows: PeopleStore) -> None:
-    """The local owner is there from the first start: no sign-up."""
+    """The local owner is there from the first start: no sign-up. Of two that start at once, one makes it."""
     if await rows.find_workspace(LOCAL_WORKSPACE) is None:
-        await rows.put_workspace(_LOCAL_WORKSPACE)
+        with suppress(Conflict):
+            await rows.put_workspace(_LOCAL_WORKSPACE)
     if await rows.find_user(LOCAL_WORKSPACE, LOCAL_USER) is None:
-        await rows.put_user(User(id=LOCAL_USER, workspace=LOCAL_WORKSPACE, name=LOCAL_USER, role="admin"))
+        owner = User(id=LOCAL_USER, workspace=LOCAL_WORKSPACE, name=LOCAL_USER, role="admin")
+        with suppress(Conflict):
+            await rows.put_user(owner)

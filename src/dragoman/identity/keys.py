@@ -76,6 +76,10 @@ class ApiKeyVerifier:
             if known.key.workspace == workspace and user in (None, known.key.user):
                 del self._known[digest]
 
+    def forget_all(self) -> None:
+        self._changes += 1
+        self._known.clear()
+
     async def write_uses(self) -> None:
         uses, self._uses = self._uses, {}
         await self._rows.used_keys(uses)

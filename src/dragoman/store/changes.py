@@ -24,6 +24,7 @@ from dragoman.store.records import Change, ChangeBatch, ChangePosition
 KEPT = timedelta(hours=1)
 _rows = tables.changes
 _NOTED = insert(_rows).inline()
+_LOOK_AT_FILES, _ASK = 0.25, 0.8
 _ROUNDING = 1.0  # seconds within which a file may be written twice and look the same
 
 
@@ -73,6 +74,7 @@ class SqlChanges(SqlAggregate):
         url = database.location.url.database
         self._files = (Path(f"{url}-wal"), Path(f"{url}")) if database.location.is_sqlite else ()
         self._written: tuple[int, ...] | None = None
+        self.interval = _LOOK_AT_FILES if self._files else _ASK
 
     def may_be_new(self) -> bool:
         """SQLite's files say whether anybody wrote; that costs no query."""

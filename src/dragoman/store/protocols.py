@@ -478,6 +478,10 @@ class ChangeStore(Protocol):
     A change is there once its transaction is, and is never left out, in whatever order transactions end.
     """
 
+    @property
+    def interval(self) -> float:
+        """Seconds between two looks that cost nothing to speak of."""
+
     def may_be_new(self) -> bool:
         """False: nobody has written since it was True. Asks no database."""
 
@@ -491,6 +495,8 @@ class ChangeStore(Protocol):
 
 class NoChanges:
     """Fills `ChangeStore` for a store that no other process writes to."""
+
+    interval = 60.0
 
     def may_be_new(self) -> bool:
         return False

@@ -53,7 +53,9 @@ async def remove_rows(
     """Removes rows of any revision; how many there were."""
     gone = delete(table).where(are_meant).returning(*table.primary_key, *_told_columns(table))
     rows = [dict(row) for row in (await connection.execute(gone)).mappings()]
-    await note(database, connection, *(change_of(table, row, "removed") for row in rows))
+    names = ({"name": row["name"]} if "name" in row else {} for row in rows)
+    changes = [change_of(table, row, "removed", name) for row, name in zip(rows, names, strict=True)]
+    await note(database, connection, *changes)
     return len(rows)
 
 
@@ -66,8 +68,8 @@ def outdated() -> Outdated:
 
 def _told_columns(table: Table) -> list[Column[Any]]:
     told: Told = table.info["told"]
-    names = {told.workspace, told.user, told.subject} - {"", *table.primary_key.columns.keys()}
-    return [table.c[name] for name in sorted(names)]
+    names = {told.workspace, told.user, told.subject, "name"} - {*table.primary_key.columns.keys()}
+    return [table.c[name] for name in sorted(names) if name in table.c]
 
 
 async def _locked(

@@ -109,7 +109,7 @@ class NativeSource:
     async def retire(self, connector: Connector) -> None:
         pass
 
-    async def close_for_user(self, workspace: str, user: str) -> None:
+    async def close_for_user(self, workspace: str, user: str, connector_id: str | None = None) -> None:
         pass
 
     def status(self, connector: Connector, caller: Caller) -> ConnectionStatus:

@@ -66,6 +66,12 @@ class Authorizations:
         if bearer := self._bearers.pop((connector.id, holder), None):
             bearer.forget()
 
+    def forget_all(self) -> None:
+        """The next request of each reads what is kept by then."""
+        for bearer in self._bearers.values():
+            bearer.forget()
+        self._bearers.clear()
+
     async def find(self, connector: Connector, holder: Holder) -> OAuthTokens | None:
         kept = (await self.secrets(connector, holder)).get(SECRET)
         return OAuthTokens.opened(kept) if kept else None

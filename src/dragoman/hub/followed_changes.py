@@ -1,0 +1,213 @@
+"""What other processes changed, told to the parts of this one: `FollowedChanges.tell` is the one place.
+
+A change says what was written, not how it is now: each part reads that from the store, so that telling one
+twice, late or in another order does no harm. A process that was away for too long reads everything again.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import suppress
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from dragoman.connector import Connector
+from dragoman.errors import DragomanError, NotFound
+from dragoman.events import Event, EventKind
+from dragoman.store.records import Change, ChangeKind, ChangePosition
+from dragoman.telemetry.logs import get_logger
+
+if TYPE_CHECKING:
+    from dragoman.hub.runtime import Runtime
+
+log = get_logger()
+
+_SOON = 0.25  # seconds between two looks while there is news
+_LIVELY = 5.0  # seconds for which there is, after the last
+_AT_LEAST = 60.0  # seconds after which the store is asked, whatever its files say
+_RENEWED = "oauth"  # a token that is renewed stays the same credential
+
+
+class FollowedChanges:
+    """`position` is where it goes on from: read before anything that is kept in memory."""
+
+    def __init__(self, runtime: "Runtime", position: ChangePosition) -> None:
+        self._runtime = runtime
+        self._position = position
+        self._asked_at = self._news_at = monotonic()
+        self._kinds: Mapping[ChangeKind, Callable[[Change], Awaitable[None]]] = {
+            "connector": self._connector,
+            "tools": self._tools,
+            "credential": self._credential,
+            "workspace": self._workspace,
+            "user": self._user,
+            "key": self._key,
+            "thread": self._thread,
+            "loaded_tools": self._loaded_tools,
+            "agent": self._agent,
+            "approval": self._approval,
+            "rollout": self._rollout,
+        }
+
+    async def follow(self) -> None:
+        """For as long as the hub is open; a store that is away is asked again."""
+        usual = self._runtime.store.changes.interval
+        was_away = False
+        while True:
+            is_lively = monotonic() - self._news_at < _LIVELY
+            await asyncio.sleep(min(usual, _SOON) if is_lively else usual)
+            try:
+                await self.look()
+            except DragomanError as error:
+                if not was_away:
+                    log.warning("changes.not_read", cause=error.message)
+                was_away = True
+                await asyncio.sleep(usual)
+            else:
+                was_away = False
+
+    async def look(self) -> None:
+        """Tells what is new by now."""
+        changes, now = self._runtime.store.changes, monotonic()
+        if not changes.may_be_new() and now - self._asked_at < _AT_LEAST:
+            return
+        batch = await changes.after(self._position)
+        self._asked_at = now
+        if batch.changes is None:
+            await self.reload()
+        elif batch.changes:
+            await self.tell(batch.changes)
+            self._news_at = now
+        self._position = batch.position
+
+    async def tell(self, changes: Iterable[Change]) -> None:
+        for change in changes:
+            try:
+                await self._kinds[change.kind](change)
+            except NotFound:
+                continue  # gone meanwhile: another change says so
+            except DragomanError:
+                raise  # the store is away: these are told again
+            except Exception:
+                # boundary: what goes wrong with one change is no reason to miss the next
+                log.exception("changes.not_told", kind=change.kind, subject=change.subject)
+
+    async def reload(self) -> None:
+        """Everything that is remembered here, as the store has it now."""
+        runtime = self._runtime
+        stored = {one.id: one for one in await runtime.store.connectors.list()}
+        known = {one.id: one for one in runtime.registry.all() if one.kind != "native"}
+        for connector in (known | stored).values():
+            async with runtime.locks.of("connector", connector.id):
+                await runtime.connector_changes.read_again(connector.workspace, connector.id)
+        for connector in stored.values():
+            with suppress(NotFound):
+                await runtime.catalog.reload(connector)
+        runtime.authenticator.forget_all()
+        runtime.authorizations.forget_all()
+        runtime.agent_records.forget_all()
+        runtime.active.forget_all()
+        runtime.rollout.forget()
+        await runtime.loaded.reload()
+        runtime.events.tell_missed()
+
+    # One kind of change each
+
+    async def _connector(self, change: Change) -> None:
+        async with self._runtime.locks.of("connector", change.subject):
+            await self._runtime.connector_changes.read_again(change.workspace, change.subject)
+
+    async def _tools(self, change: Change) -> None:
+        await self._runtime.catalog.reload(self._connector_of(change))
+
+    async def _credential(self, change: Change) -> None:
+        """What was brought for it before is not used any more; a renewed token closes no connection."""
+        connector, holder = self._connector_of(change), (change.workspace, change.user)
+        self._runtime.authorizations.forget(connector, holder)
+        put, removed = change.details.get("put", ()), change.details.get("removed", ())
+        if not change.user or (not removed and set(put) <= {_RENEWED}):
+            return
+        source = self._runtime.sources[connector.kind]
+        self._start(source.close_for_user(*holder, connector.id), f"close {connector.slug} for its user")
+        facts = {"action": "set" if put else "removed", "names": sorted({*put, *removed})}
+        self._publish("credential.changed", change, facts, connector.slug)
+
+    async def _workspace(self, change: Change) -> None:
+        self._runtime.authenticator.forget(change.workspace)
+        if change.what == "removed":
+            await self.reload()
+
+    async def _user(self, change: Change) -> None:
+        self._runtime.authenticator.forget(change.workspace, change.user)
+        if change.what == "removed":
+            self._runtime.agent_records.forget(change.workspace)
+            self._start(self._runtime.close_for_user(change.workspace, change.user), "close for a user")
+        names = (name.partition(".") for name in change.details.get("changed", ()))
+        if chosen := [name for column, _, name in names if column == "preferences"]:
+            self._publish("preferences.changed", change, {"changed": chosen})
+
+    async def _key(self, change: Change) -> None:
+        self._runtime.authenticator.forget(change.workspace, change.user)
+
+    async def _thread(self, change: Change) -> None:
+        key = (change.workspace, change.user, change.subject)
+        self._runtime.active.changed(key)
+        if change.what == "removed":
+            self._runtime.loaded.forget(key)
+        found = await self._runtime.store.threads.find(*key)
+        connectors = None if found is None or found.connectors is None else [*found.connectors]
+        what = {"added": "created", "updated": "changed", "removed": "removed"}[change.what]
+        facts = {"thread": change.subject, "what": what, "connectors": connectors}
+        self._publish("thread.changed", change, facts)
+
+    async def _loaded_tools(self, change: Change) -> None:
+        await self._runtime.loaded.read((change.workspace, change.user, change.subject))
+        kinds: tuple[tuple[EventKind, str], ...] = (
+            ("tools.unloaded", "unloaded"),
+            ("tools.loaded", "loaded"),
+        )
+        for kind, names in kinds:
+            if tools := change.details.get(names):
+                self._publish(kind, change, {"thread": change.subject, "tools": tools})
+
+    async def _agent(self, change: Change) -> None:
+        self._runtime.agent_records.forget(change.workspace)
+        found = await self._runtime.store.agents.find(change.workspace, change.subject)
+        what = {"added": "created"}.get(change.what, change.what)
+        if found is not None:
+            connector = self._runtime.registry.find_by_id(found.connector_id or "")
+            name = found.name if connector is None else connector.slug
+            facts = {"name": name, "what": what, "status": found.status}
+        else:
+            facts = {"name": change.details.get("name", ""), "what": "removed", "status": "stopped"}
+        self._publish("agent.changed", change, facts)
+
+    async def _approval(self, change: Change) -> None:
+        found = await self._runtime.store.approvals.find(change.workspace, change.subject)
+        if found is not None and found.status == "pending":
+            self._runtime.approvals.tell_asked(found)
+        elif found is not None:
+            self._runtime.approvals.tell_answered(found)
+
+    async def _rollout(self, change: Change) -> None:
+        self._runtime.rollout.forget()
+        self._publish("rollout.changed", change, {"what": await self._runtime.rollout.last_word()})
+
+    # Parts
+
+    def _connector_of(self, change: Change) -> Connector:
+        """As it is known here: one of another change that is still to come is in the store then."""
+        if connector := self._runtime.registry.find_by_id(change.subject):
+            return connector
+        raise NotFound(f"the connector {change.subject!r} is gone")
+
+    def _start(self, work: Awaitable[object], name: str) -> None:
+        self._runtime.tasks.start(work, name)
+
+    def _publish(
+        self, kind: EventKind, change: Change, data: Mapping[str, Any], connector: str | None = None
+    ) -> None:
+        self._runtime.events.publish(
+            Event(
+                kind=kind, workspace=change.workspace, user=change.user, connector=connector, data=dict(data)
+            )
+        )

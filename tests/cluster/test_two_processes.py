@@ -1,0 +1,254 @@
+"""Two processes on one store: what one changes, the other knows within a second (PostgreSQL: within 2.5)."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+from hub_process import OtherHub, open_other, secret
+
+from dragoman import Caller, Hub
+from dragoman.errors import Unauthenticated
+from dragoman.events import Event
+from dragoman.scope import LOCAL_CALLER
+from dragoman.store.records import ChangeKind
+from patience import until
+from servers.hubs import QUICK, open_hub
+from servers.processes import stdio
+from servers.toolbox import digest
+
+pytestmark = pytest.mark.anyio
+ECHO = "mcp_box_echo"
+AGENT = Caller(user="owner", agent="clerk", way="agent")
+
+
+@dataclass
+class Pair:
+    """`other` is the process where something is changed, `hub` the one that must see it."""
+
+    other: OtherHub
+    hub: Hub
+    limit: float
+    heard: list[Event]
+
+    async def sees(self, holds: Callable[[], Awaitable[bool] | bool]) -> None:
+        await until(holds, self.limit)
+
+    async def hears(self, kind: str, **data: Any) -> None:
+        def is_heard() -> bool:
+            told = [event for event in self.heard if event.kind == kind]
+            return any(data.items() <= dict(event.data).items() for event in told)
+
+        await self.sees(is_heard)
+
+    async def outcome(self, tool: str, caller: Caller = LOCAL_CALLER, **arguments: Any) -> str:
+        output = await self.hub.acting_for(caller).call(tool, arguments)
+        return "ok" if output.error is None else output.error.code
+
+    async def becomes(self, code: str, tool: str, caller: Caller = LOCAL_CALLER, **arguments: Any) -> None:
+        async def is_so() -> bool:
+            return await self.outcome(tool, caller, **arguments) == code
+
+        await self.sees(is_so)
+
+
+@asynccontextmanager
+async def open_pair(home: Path, url: str) -> AsyncGenerator[Pair]:
+    facts: dict[str, Any] = {"home": str(home), "database_url": url, "approval_wait": 20.0}
+    limit = 1.0 if url.startswith("sqlite") else 2.5
+    async with open_hub(home, database_url=url, approval_wait=20.0) as hub, open_other(**facts) as other:
+        heard: list[Event] = []
+
+        async def listen() -> None:
+            async for event in hub.events():
+                heard.append(event)
+
+        listening = asyncio.ensure_future(listen())
+        try:
+            yield Pair(other, hub, limit, heard)
+        finally:
+            listening.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await listening
+
+
+async def connectors(pair: Pair) -> None:
+    other = pair.other
+    await other("connectors.add", "box", **QUICK, **stdio())
+    await pair.becomes("ok", ECHO, text="x")
+    await pair.hears("connector.registered", enabled=True)
+    await pair.hears("tools.changed")
+    assert [hit.tool.name for hit in (await pair.hub.tools.search("echo")).hits][:1] == [ECHO]
+    await other("connectors.update", "box", description="a box", connect=False)
+
+    async def is_described() -> bool:
+        return (await pair.hub.connectors.get("box")).connector.description == "a box"
+
+    await pair.sees(is_described)
+    await other("connectors.disable", "box")
+    await pair.becomes("tool_disabled", ECHO, text="x")
+    await pair.hears("connector.updated", enabled=False)
+    await other("connectors.enable", "box")
+    await pair.becomes("ok", ECHO, text="x")
+    await other("connectors.add", "gone", **QUICK, **stdio())
+    await pair.becomes("ok", "mcp_gone_echo", text="x")
+    await other("connectors.remove", "gone")
+    await pair.becomes("not_found", "mcp_gone_echo", text="x")
+    await pair.hears("connector.removed")
+
+
+async def tools(pair: Pair) -> None:
+    await pair.other("tools.disable", ECHO)
+    await pair.becomes("tool_disabled", ECHO, text="x")
+    await pair.other("tools.enable", ECHO)
+    await pair.becomes("ok", ECHO, text="x")
+    await pair.other("tools.configure", ECHO, cost=2.5)
+    await pair.sees(lambda: pair.hub.tools.get(ECHO).cost == 2.5)
+
+
+async def credentials(pair: Pair) -> None:
+    """The connection that was opened with what was brought before is not used any more."""
+    tool = "mcp_own_environment"
+    await pair.other("connectors.add", "own", **QUICK, **stdio(), personal=["env:WHO"], shared=True)
+
+    async def is_known_as(who: str) -> bool:
+        output = await pair.hub.call(tool, {})
+        return output.error is None and output.result["digests"].get("WHO") == digest(who)
+
+    for who in ("ann", "bob"):
+        await pair.other("credentials.set", "own", {"env:WHO": secret(who)})
+        await pair.sees(lambda who=who: is_known_as(who))
+    await pair.hears("credential.changed", action="set")
+    await pair.other("credentials.remove", "own")
+    await pair.becomes("needs_auth", tool)
+    await pair.hears("credential.changed", action="removed")
+
+
+async def workspaces(pair: Pair) -> None:
+    async def approval() -> str:
+        return (await pair.hub._runtime.directory.of(LOCAL_CALLER)).workspace.approval
+
+    for wanted in ("always", "default"):
+        await approval()
+        await pair.other("people.update_workspace", "local", approval=wanted)
+        await pair.sees(lambda wanted=wanted: _equals(approval(), wanted))
+
+
+async def users(pair: Pair) -> None:
+    added = await pair.other("people.add_user", "ann")
+    find = pair.hub._runtime.directory.find
+    await pair.sees(lambda: _holds(find("local", added["id"]), lambda person: person is not None))
+    await pair.other("people.update_user", "ann", role="admin")
+    await pair.sees(lambda: _holds(find("local", added["id"]), lambda person: person.user.role == "admin"))
+    await pair.other("preferences.update", auto_load=False)
+    await pair.hears("preferences.changed", changed=["auto_load"])
+    await pair.other("preferences.update", auto_load=None)
+
+
+async def keys(pair: Pair) -> None:
+    key, token = await pair.other("people.add_key", "laptop")
+    admit = pair.hub.authenticator.admit
+    assert (await admit(token)).caller.user == "owner"
+    await pair.other("people.revoke_key", key["id"])
+
+    async def is_refused() -> bool:
+        try:
+            await admit(token)
+        except Unauthenticated:
+            return True
+        return False
+
+    await pair.sees(is_refused)
+
+
+async def threads(pair: Pair) -> None:
+    await pair.other("threads.create", id="t")
+    await pair.hears("thread.changed", thread="t", what="created")
+    inside = replace(LOCAL_CALLER, thread="t")
+    assert await pair.outcome(ECHO, inside, text="x") == "ok"
+    await pair.other("threads.set", "t", [])
+    await pair.becomes("denied", ECHO, inside, text="x")
+    await pair.hears("thread.changed", thread="t", what="changed", connectors=[])
+    await pair.other("threads.set", "t", None)
+
+
+async def loaded_tools(pair: Pair) -> None:
+    await pair.other("tools.load", [ECHO], thread="t")
+    await pair.sees(lambda: pair.hub.tools.loaded("t") == (ECHO,))
+    await pair.hears("tools.loaded", thread="t", tools=[ECHO])
+    await pair.other("tools.unload", [ECHO], thread="t")
+    await pair.sees(lambda: pair.hub.tools.loaded("t") == ())
+    await pair.hears("tools.unloaded", thread="t", tools=[ECHO])
+
+
+async def agents(pair: Pair) -> None:
+    find = pair.hub.agents.find
+    assert await find("clerk") is None
+    await pair.other("agents.create", "clerk")
+    await pair.sees(lambda: _holds(find("clerk"), lambda agent: agent is not None))
+    await pair.hears("agent.changed", name="clerk", what="created")
+    await pair.other("agents.stop", "clerk")
+    await pair.sees(lambda: _holds(find("clerk"), lambda agent: agent.status == "stopped"))
+    await pair.other("agents.remove", "clerk")
+    await pair.sees(lambda: _holds(find("clerk"), lambda agent: agent is None))
+    await pair.hears("agent.changed", name="clerk", what="removed")
+
+
+async def approvals(pair: Pair) -> None:
+    call = asyncio.ensure_future(pair.outcome("mcp_box_send", AGENT, text="x"))
+    pending: list[Any] = []
+
+    async def is_asked() -> bool:
+        pending[:] = await pair.other("approvals.list")
+        return len(pending) == 1
+
+    await until(is_asked)
+    await pair.other("approvals.answer", pending[0]["approval"]["id"], "once")
+    await pair.sees(call.done)
+    assert await call == "ok"
+    await pair.hears("approval.answered", answer="once")
+
+
+async def rollout(pair: Pair) -> None:
+    arm = pair.hub._runtime.rollout.arm_of
+    assert await arm(LOCAL_CALLER) is None
+    await pair.other("rollout.set", share=100.0)
+    await pair.sees(lambda: _equals(arm(LOCAL_CALLER), "agents"))
+    await pair.hears("rollout.changed", what="set")
+
+
+async def _equals(found: Awaitable[object], wanted: object) -> bool:
+    return await found == wanted
+
+
+async def _holds(found: Awaitable[Any], is_so: Callable[[Any], bool]) -> bool:
+    return is_so(await found)
+
+
+# In this order: what is added first is used by the others.
+KINDS: dict[ChangeKind, Callable[[Pair], Awaitable[None]]] = {
+    "connector": connectors,
+    "tools": tools,
+    "credential": credentials,
+    "workspace": workspaces,
+    "user": users,
+    "key": keys,
+    "thread": threads,
+    "loaded_tools": loaded_tools,
+    "agent": agents,
+    "approval": approvals,
+    "rollout": rollout,
+}
+
+
+async def test_every_kind_of_change_in_one_process_is_seen_in_the_other(
+    tmp_path: Path, database_url: str
+) -> None:
+    assert KINDS.keys() == {*get_args(ChangeKind)}, "a kind that no other process is seen to hear of"
+    async with open_pair(tmp_path / "home", database_url) as pair:
+        for change in KINDS.values():
+            await change(pair)
