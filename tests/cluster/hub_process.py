@@ -19,6 +19,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from pydantic import SecretStr
 
 from dragoman import Hub
+from dragoman.connector import Configuration
 from dragoman.errors import DragomanError
 from dragoman.settings import Settings
 from patience import patient
@@ -107,6 +108,8 @@ def _secret(value: dict[str, Any]) -> Any:
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, Configuration):
+        return value.model_dump(mode="json", exclude_unset=True)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {item.name: _plain(getattr(value, item.name)) for item in dataclasses.fields(value)}
     if isinstance(value, Mapping):

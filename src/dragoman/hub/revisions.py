@@ -9,12 +9,14 @@ from typing import Any, TypeVar, cast
 
 from pydantic import BaseModel
 
+from dragoman.connector import Connector
 from dragoman.errors import Conflict, Outdated
 
 Noun = TypeVar("Noun")
 _TRIES = 5
 # What the store keeps of a record's life, and what a server told of itself, is nobody's wish.
-_UNWISHED = frozenset({"revision", "updated_at", "last_used_at", "era", "instructions", "server"})
+_UNWISHED = frozenset({"revision", "updated_at", "last_used_at"})
+_LEARNED = frozenset({"era", "instructions", "server"})
 
 
 async def revised(
@@ -66,9 +68,10 @@ def _fields(noun: object, path: str = "") -> Mapping[str, Any]:
         values = [(name, getattr(noun, name)) for name in type(noun).model_fields]
     else:
         values = [(item.name, getattr(noun, item.name)) for item in dataclasses.fields(cast("Any", noun))]
+    left_out = _UNWISHED | (_LEARNED if isinstance(noun, Connector) else frozenset[str]())
     found: dict[str, Any] = {}
     for name, value in values:
-        if name in _UNWISHED and not path:
+        if name in left_out and not path:
             continue
         if isinstance(value, BaseModel) or dataclasses.is_dataclass(value):
             found |= _fields(value, f"{path}{name}.")
