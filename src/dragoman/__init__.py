@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from dragoman.errors import NobodyAnswered as NobodyAnswered
     from dragoman.errors import NotFound as NotFound
     from dragoman.errors import NotOpen as NotOpen
+    from dragoman.errors import Outdated as Outdated
     from dragoman.errors import OwnFault as OwnFault
     from dragoman.errors import ProtocolFault as ProtocolFault
     from dragoman.errors import RateLimited as RateLimited
@@ -214,7 +215,7 @@ _HOMES = {
             "Denied DragomanError Forbidden InputRequired Internal InvalidArguments InvalidConfig "
             "InvalidName KeyFault LimitReached ModelFault ModelGarbage ModelNotFound "
             "ModelQuotaSpent ModelRateLimited ModelRefused ModelRefusedKey ModelTimeout "
-            "ModelUnavailable NeedsAuth NobodyAnswered NotFound NotOpen OwnFault ProtocolFault "
+            "ModelUnavailable NeedsAuth NobodyAnswered NotFound NotOpen Outdated OwnFault ProtocolFault "
             "RateLimited ServerError ServerFault ShuttingDown StoreFull StoreUnavailable Timeout "
             "ToolChanged ToolDisabled ToolFailed ToolFault Unauthenticated Uncertain Unreachable"
         ),

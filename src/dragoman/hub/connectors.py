@@ -252,7 +252,7 @@ class Connectors(BoundService):
         try:
             await self._runtime.store.connectors.update(after, sealed, forget_personal=forget_personal)
         except (Outdated, NotFound):
-            await self._runtime.connector_changes.read_again(after.workspace, after.id)
+            await self._runtime.connector_lifecycle.read_again(after.workspace, after.id)
             raise
         await self._take_in(after, "connector.updated")
 
@@ -270,12 +270,12 @@ class Connectors(BoundService):
         self._runtime.permissions.check_removal(self._caller, connector)
         async with self._runtime.locks.of("connector", connector.id):
             await self._runtime.store.connectors.remove(connector.workspace, connector.id)
-            self._runtime.connector_changes.drop(connector)
+            self._runtime.connector_lifecycle.drop(connector)
         await self._runtime.connector_agents.connector_gone(connector)
         await self._runtime.auditor.done(
             self._caller, "connector.removed", connector.slug, details={"id": connector.id}
         )
-        await self._runtime.connector_changes.close(connector)
+        await self._runtime.connector_lifecycle.close(connector)
 
     async def enable(self, name: str) -> ConnectorView:
         """Its tools can be called again."""
@@ -375,7 +375,7 @@ class Connectors(BoundService):
             return
 
     async def _take_in(self, connector: Connector, kind: EventKind) -> None:
-        self._runtime.connector_changes.take_in(connector, kind)
+        self._runtime.connector_lifecycle.take_in(connector, kind)
         await self._runtime.lists.tell_agents(connector)
 
     def _changeable(self, name: str) -> Connector:

@@ -98,7 +98,7 @@ class FollowedChanges:
         known = {one.id: one for one in runtime.registry.all() if one.kind != "native"}
         for connector in (known | stored).values():
             async with runtime.locks.of("connector", connector.id):
-                await runtime.connector_changes.read_again(connector.workspace, connector.id)
+                await runtime.connector_lifecycle.read_again(connector.workspace, connector.id)
         for connector in stored.values():
             with suppress(NotFound):
                 await runtime.catalog.reload(connector)
@@ -114,7 +114,7 @@ class FollowedChanges:
 
     async def _connector(self, change: Change) -> None:
         async with self._runtime.locks.of("connector", change.subject):
-            await self._runtime.connector_changes.read_again(change.workspace, change.subject)
+            await self._runtime.connector_lifecycle.read_again(change.workspace, change.subject)
 
     async def _tools(self, change: Change) -> None:
         await self._runtime.catalog.reload(self._connector_of(change))

@@ -36,7 +36,7 @@ from dragoman.hub.code import make_sandbox
 from dragoman.hub.configuration_files import ConfigurationFiles
 from dragoman.hub.connection_watcher import ConnectionWatcher
 from dragoman.hub.connector_agents import ConnectorAgents
-from dragoman.hub.connector_changes import ConnectorChanges
+from dragoman.hub.connector_lifecycle import ConnectorLifecycle
 from dragoman.hub.connector_registry import ConnectorRegistry
 from dragoman.hub.deferred_tools import DeferredTools
 from dragoman.hub.embedding import open_embeddings
@@ -79,7 +79,7 @@ class Runtime:
     events: Events
     catalog: Catalog
     registry: ConnectorRegistry
-    connector_changes: ConnectorChanges
+    connector_lifecycle: ConnectorLifecycle
     changes: FollowedChanges
     locks: Locks
     tasks: BackgroundTasks
@@ -173,7 +173,7 @@ class Runtime:
         )
         self.registry.put(self.native_connector)
         self.locks = Locks()
-        self.connector_changes = ConnectorChanges(self)
+        self.connector_lifecycle = ConnectorLifecycle(self)
 
     async def _open_sources(self, stack: AsyncExitStack) -> None:
         """How connectors are reached, and who hears what happens to them."""

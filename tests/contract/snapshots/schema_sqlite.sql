@@ -30,7 +30,7 @@ CREATE TABLE agents (
     connector_id TEXT,
     exposure TEXT NOT NULL,
     created_at DATETIME NOT NULL,
-    updated_at DATETIME NOT NULL, settings JSON DEFAULT '{}' NOT NULL,
+    updated_at DATETIME NOT NULL, settings JSON DEFAULT '{}' NOT NULL, revision INTEGER DEFAULT '1' NOT NULL,
     CONSTRAINT pk_agents PRIMARY KEY (workspace, id),
     CONSTRAINT uq_agents_workspace_owner_name UNIQUE (workspace, owner, name)
 );
@@ -60,7 +60,7 @@ CREATE TABLE api_keys (
     created_at DATETIME NOT NULL,
     expires_at DATETIME,
     revoked_at DATETIME,
-    last_used_at DATETIME, settings JSON DEFAULT '{}' NOT NULL,
+    last_used_at DATETIME, settings JSON DEFAULT '{}' NOT NULL, revision INTEGER DEFAULT '1' NOT NULL,
     CONSTRAINT fk_api_keys_users FOREIGN KEY(workspace, user) REFERENCES users (workspace, id) ON DELETE CASCADE,
     CONSTRAINT pk_api_keys PRIMARY KEY (id),
     CONSTRAINT uq_api_keys_hash UNIQUE (hash)
@@ -159,6 +159,23 @@ CREATE TABLE calls (
 CREATE INDEX ix_calls_started_at ON calls (started_at);
 
 CREATE INDEX ix_calls_workspace_user_started_at ON calls (workspace, user, started_at);
+
+CREATE TABLE changes (
+    number INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
+    transaction_id BIGINT NOT NULL,
+    origin TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    what TEXT NOT NULL,
+    workspace TEXT NOT NULL,
+    user TEXT NOT NULL,
+    subject TEXT NOT NULL,
+    details JSON NOT NULL,
+    at DATETIME NOT NULL
+);
+
+CREATE INDEX ix_changes_at ON changes (at);
+
+CREATE INDEX ix_changes_transaction_id ON changes (transaction_id);
 
 CREATE TABLE connector_metrics (
     workspace TEXT NOT NULL,
@@ -284,7 +301,7 @@ CREATE INDEX ix_rollout_samples_at ON rollout_samples (at);
 
 CREATE TABLE rollout_states (
     name TEXT NOT NULL,
-    state JSON NOT NULL,
+    state JSON NOT NULL, revision INTEGER DEFAULT '1' NOT NULL,
     CONSTRAINT pk_rollout_states PRIMARY KEY (name)
 );
 
@@ -368,6 +385,8 @@ CREATE TABLE "secrets" (
     CONSTRAINT pk_secrets PRIMARY KEY (workspace, connector_id, user, name)
 );
 
+CREATE TABLE sqlite_sequence(name,seq);
+
 CREATE TABLE threads (
     workspace TEXT NOT NULL,
     user TEXT NOT NULL,
@@ -375,7 +394,7 @@ CREATE TABLE threads (
     title TEXT NOT NULL,
     connectors JSON,
     created_at DATETIME NOT NULL,
-    updated_at DATETIME NOT NULL,
+    updated_at DATETIME NOT NULL, revision INTEGER DEFAULT '1' NOT NULL,
     CONSTRAINT pk_threads PRIMARY KEY (workspace, user, id)
 );
 
@@ -410,7 +429,7 @@ CREATE TABLE tools (
     required_capabilities JSON NOT NULL,
     approval TEXT,
     cost FLOAT NOT NULL,
-    first_seen DATETIME NOT NULL,
+    first_seen DATETIME NOT NULL, revision INTEGER DEFAULT '1' NOT NULL,
     CONSTRAINT fk_tools_connectors FOREIGN KEY(workspace, connector_id) REFERENCES connectors (workspace, id) ON DELETE CASCADE,
     CONSTRAINT pk_tools PRIMARY KEY (workspace, connector_id, identity, name)
 );
@@ -434,7 +453,7 @@ CREATE TABLE users (
     preferences JSON NOT NULL,
     is_active BOOLEAN NOT NULL,
     external TEXT,
-    created_at DATETIME NOT NULL, settings JSON DEFAULT '{}' NOT NULL,
+    created_at DATETIME NOT NULL, settings JSON DEFAULT '{}' NOT NULL, revision INTEGER DEFAULT '1' NOT NULL,
     CONSTRAINT fk_users_workspaces FOREIGN KEY(workspace) REFERENCES workspaces (id) ON DELETE CASCADE,
     CONSTRAINT pk_users PRIMARY KEY (workspace, id),
     CONSTRAINT uq_users_external UNIQUE (external),
@@ -446,7 +465,7 @@ CREATE TABLE workspaces (
     name TEXT NOT NULL,
     approval TEXT NOT NULL,
     limits JSON NOT NULL,
-    created_at DATETIME NOT NULL, settings JSON DEFAULT '{}' NOT NULL,
+    created_at DATETIME NOT NULL, settings JSON DEFAULT '{}' NOT NULL, revision INTEGER DEFAULT '1' NOT NULL,
     CONSTRAINT pk_workspaces PRIMARY KEY (id)
 );
 

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from dragoman.hub.runtime import Runtime
 
 
-class ConnectorChanges:
+class ConnectorLifecycle:
     """Called with the lock of the connector (`locks.of("connector", id)`) held, but for `close`."""
 
     def __init__(self, runtime: "Runtime") -> None:
