@@ -30,6 +30,7 @@ TOGETHER = (
     "tests/console/test_accessibility.py",
     "tests/console/test_newcomer.py",
     "tests/contract/",
+    "tests/docs/",
     "tests/mcp_endpoint/test_real_clients.py",
     "tests/real/",
     "tests/test_readme.py",

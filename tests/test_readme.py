@@ -18,14 +18,12 @@ import pytest
 from cli.command_line import Command
 from dragoman import Settings
 from patience import patient, wait_until
+from snippets import snippets
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
+SHELL = [one.text for one in snippets(ROOT / "README.md", "sh")]
 COMMAND = Path(sys.executable).with_name("dragoman")
-
-
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
 
 
 def run(line: str, home: Path) -> str:
@@ -44,9 +42,7 @@ def run(line: str, home: Path) -> str:
 
 @pytest.mark.real
 def test_the_first_commands_work_as_written(tmp_path: Path) -> None:
-    lines = [
-        line for line in blocks("sh")[1].splitlines() if line.startswith("dragoman") and "npx" not in line
-    ]
+    lines = [line for line in SHELL[1].splitlines() if line.startswith("dragoman") and "npx" not in line]
     outputs = [run(line, tmp_path) for line in lines]
     assert len(lines) == 3
     assert "mcp_time_get_current_time" in outputs[1]
@@ -58,7 +54,7 @@ def test_the_python_example_works_as_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("DRAGOMAN_HOME", str(tmp_path))
-    (code,) = blocks("python")
+    (code,) = [one.text for one in snippets(ROOT / "README.md", "python")]
     names: dict[str, Any] = {}
     exec(f"async def example():\n{textwrap.indent(code, '    ')}", names)
     asyncio.run(names["example"]())
@@ -109,7 +105,7 @@ def test_the_team_section_works_as_written(
             server.terminate()
 
 
-OUR_LINES = [line for block in blocks("sh") for line in block.splitlines() if line.startswith("dragoman")]
+OUR_LINES = [line for block in SHELL for line in block.splitlines() if line.startswith("dragoman")]
 
 
 @pytest.mark.parametrize("line", OUR_LINES)
