@@ -14,6 +14,7 @@ import socket
 import subprocess
 import sys
 import threading
+import traceback
 from collections.abc import Generator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from io import StringIO
@@ -158,7 +159,7 @@ def _perform(wish: dict[str, Any], files: list[int]) -> int:
             print(end.code, file=sys.stderr)
         return end.code if isinstance(end.code, int) else int(end.code is not None)
     except BaseException:
-        sys.excepthook(*sys.exc_info())
+        traceback.print_exc()
         return 1
     finally:
         sys.stdout.flush()
