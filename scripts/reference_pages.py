@@ -194,7 +194,7 @@ def error_facts() -> dict[str, str]:
     """One line for each code."""
     made: dict[str, str] = {}
     for kind in all_below(DragomanError):
-        status, title = TABLE[kind.code]
+        status, title = TABLE.get(kind.code, TABLE["error"])
         public = f" · in Python `{kind.__name__}`" if kind.__name__ in dragoman.__all__ else ""
         again = "may be tried again" if kind.retryable else "trying again does not help by itself"
         number = as_rpc(kind("what happened")).code
