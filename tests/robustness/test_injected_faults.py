@@ -4,7 +4,8 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from injected_faults import Tally, one_round, open_stage
+from faulty_service import open_faulty_service
+from injected_faults import Tally, one_round
 
 pytestmark = [pytest.mark.anyio, pytest.mark.fault]
 FAULTS = 25  # of each database; bench/faults.py injects ten thousand
@@ -12,8 +13,8 @@ FAULTS = 25  # of each database; bench/faults.py injects ten thousand
 
 async def test_nothing_is_lost_or_doubled_under_faults_on_sqlite(tmp_path: Path) -> None:
     tally = Tally()
-    async with open_stage(tmp_path) as stage:
-        await one_round(stage, tally, FAULTS, "sqlite")
+    async with open_faulty_service(tmp_path) as service:
+        await one_round(service, tally, FAULTS, "sqlite")
     assert tally.wrong == []
     assert tally.runs["done"] > 0
     assert tally.effects > 0
@@ -30,10 +31,10 @@ async def test_nothing_is_lost_or_doubled_under_faults_on_postgresql() -> None:
         path.chmod(0o755)
         postgres = get_server(path / "data", cleanup_mode="delete")
         try:
-            async with open_stage(path, postgres) as stage:
-                await one_round(stage, tally, FAULTS, "postgres")
+            async with open_faulty_service(path, postgres) as service:
+                await one_round(service, tally, FAULTS, "postgres")
         finally:
             postgres.cleanup()
     assert tally.wrong == []
-    assert tally.faults["PostgreSQL restarted"] > 0
+    assert tally.kind("PostgreSQL restarted").faults > 0
     assert tally.runs["done"] > 0
