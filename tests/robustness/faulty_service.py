@@ -229,10 +229,10 @@ class FaultyService:
         library = self.folder / "clock.so"
         words = ["cc", "-O2", "-shared", "-fPIC", "-o", str(library), str(_HERE / "clock_preload.c"), "-ldl"]
         subprocess.run(words, check=True)
-        self._move_clock(0)
+        self.move_clock(0)
         return {"LD_PRELOAD": str(library), "CLOCK_OFFSET_FILE": str(self._clock)}
 
-    def _move_clock(self, seconds: int) -> None:
+    def move_clock(self, seconds: int) -> None:
         with self._clock.open("r+b" if self._clock.exists() else "xb") as file:
             file.write(seconds.to_bytes(8, sys.byteorder, signed=True))
 
@@ -362,9 +362,9 @@ class FaultyService:
             resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
 
     async def jump_clock(self) -> None:
-        self._move_clock(random.choice((-1, 1)) * random.randint(1, 3600))
+        self.move_clock(random.choice((-1, 1)) * random.randint(1, 3600))
         await asyncio.sleep(random.uniform(0.3, 2.0))
-        self._move_clock(0)
+        self.move_clock(0)
 
     async def restart_postgres(self) -> None:
         await asyncio.to_thread(_restart, self._postgres)

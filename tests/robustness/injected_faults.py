@@ -344,14 +344,14 @@ async def one_round(service: FaultyService, tally: Tally, faults: int, name: str
     work = Workload(service, name, tally)
     started = asyncio.create_task(work.work())
     supervisor = asyncio.create_task(service.supervise())
-    before = tally.faults
+    before, restarts = tally.faults, service.ended_by_itself
     await Injection(service, work, tally, plan(list(service.faults), tally, faults)).inject_all()
     healed = time.monotonic()
     work.end()
     await started
     ended = await _ended(service, work, healed)
     supervisor.cancel()
-    tally.restarts += service.ended_by_itself
+    tally.restarts += service.ended_by_itself - restarts
     tally.slowest_end = max(tally.slowest_end, time.monotonic() - healed)
     _judge(service, work, ended, tally)
     tally.count(faults=tally.faults - before, runs=len(work.accepted), calls=work.codes.total())
@@ -413,8 +413,8 @@ def _judge(service: FaultyService, work: Workload, ended: dict[str, dict[str, An
     )
     tally.effects += len(effects)
     tally.calls += work.codes
-    for complaint in service.complaints:
-        tally.complain("stuck", complaint, set())
+    while service.complaints:
+        tally.complain("stuck", service.complaints.pop(), set())
     for text, times in effects.items():
         if times > 1:
             tally.complain("doubled", f"{text}: {times} times", work.meanwhile(text))

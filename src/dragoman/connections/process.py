@@ -5,6 +5,7 @@ the process closes it; `close` has a time limit and ends with SIGKILL.
 """
 
 import asyncio
+import errno
 import os
 import shutil
 import signal
@@ -18,7 +19,7 @@ from secrets import token_hex
 from typing import cast
 
 from dragoman.connections.start_failures import ErrorLines
-from dragoman.errors import InvalidConfig
+from dragoman.errors import InvalidConfig, Unreachable
 
 MARK = "DRAGOMAN_CONNECTION"
 _STDERR_LINES = 200
@@ -27,6 +28,13 @@ _STDERR_REST = 0.005  # seconds between turns of one that writes all the time
 _LINES_PER_TURN = 64
 _GRACE_AFTER_EOF = 0.7
 _GRACE_AFTER_TERM = 1.3
+# Why a program cannot be started that is not as the connector says; of all else the machine is the cause.
+_CONFIGURED = frozenset(
+    {
+        *(errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.EPERM, errno.ENOEXEC),
+        *(errno.ELOOP, errno.ENAMETOOLONG, errno.E2BIG, errno.EISDIR, errno.EINVAL),
+    }
+)
 _GRACE_OF_INSTALLS = 5.0  # what writes into a cache of packages has more time to leave it whole
 
 
@@ -174,7 +182,8 @@ class ServerProcess:
 
 
 def spawn(command: str, args: Sequence[str], env: Mapping[str, str], cwd: str | None) -> ServerProcess:
-    """Starts a server in a new session. `InvalidConfig` when there is no such program or directory.
+    """Starts a server in a new session. `InvalidConfig` when there is no such program or directory,
+    `Unreachable` when the machine cannot start one now.
 
     It does not await: a fork that a cancellation could abandon would be a process that nobody reaps.
     """
@@ -192,10 +201,10 @@ def spawn(command: str, args: Sequence[str], env: Mapping[str, str], cwd: str | 
             bufsize=0,
         )
     except OSError as error:
-        raise InvalidConfig(
-            f"{command!r} could not be started: {error.strerror or error}",
-            hint="check that the file exists and may be executed",
-        ) from None
+        said = f"{command!r} could not be started: {error.strerror or error}"
+        if error.errno in _CONFIGURED:
+            raise InvalidConfig(said, hint="check that the file exists and may be executed") from None
+        raise Unreachable(said, hint="the machine lacks something: it is tried again") from None
     return ServerProcess(popen, mark)
 
 

@@ -21,6 +21,8 @@ _SHORTEST = 32
 class ServiceToken:
     """The token as the environment has it, or else its file: who removes the file of a running service ends
     the old one. `InvalidConfig` for one that could be guessed.
+
+    A file that is as it was is not read again: that takes a descriptor, and there may be none left.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -31,6 +33,7 @@ class ServiceToken:
                 f"DRAGOMAN_OPERATOR_TOKEN must have at least {_SHORTEST} characters",
                 hint="make one: python -c 'import secrets; print(secrets.token_urlsafe(32))'",
             )
+        self._state: tuple[int, ...] | None = None
         self._looked_at = 0.0
         if self._path is not None:
             self._tokens = [get_or_make_token(self._path).encode()]
@@ -48,12 +51,25 @@ class ServiceToken:
         return sum(compare_digest(word, token) for token in self._tokens) > 0
 
     def _look(self, path: Path) -> None:
-        try:
-            self._tokens = [get_or_make_token(path).encode()]
-        except (KeyFault, OSError) as error:
-            self._tokens = []  # until it can be read again nothing is taken for it
-            get_logger().warning("service_token.unreadable", cause=type(error).__name__)
         self._looked_at = monotonic()
+        try:
+            state = _state_of(path)
+            if state is not None and state == self._state:
+                return
+            self._tokens = [get_or_make_token(path).encode()]
+            self._state = state  # of before it was read: a change in between is seen next time
+        except (KeyFault, OSError) as error:
+            self._tokens, self._state = [], None  # until it can be read again nothing is taken for it
+            get_logger().warning("service_token.unreadable", cause=type(error).__name__)
+
+
+def _state_of(path: Path) -> tuple[int, ...] | None:
+    """Another after every change of the file, of its rights too; None where there is none."""
+    try:
+        facts = path.stat()
+    except FileNotFoundError:
+        return None
+    return (facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns)
 
 
 def get_or_make_token(path: Path) -> str:
