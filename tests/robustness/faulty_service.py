@@ -35,6 +35,8 @@ SETTLED_WITHIN = 60.0
 REQUEST_TIMEOUT = 2.0
 """Seconds that a call waits for a server. Short: what is under test is what comes after a fault."""
 TOKEN = "drg_" + "f" * 43  # the service's own file of it may be on a disk that is full
+ANSWER_AFTER = 0.3
+"""Most seconds from an effect to its answer: faults come in between."""
 DISK = 192 * 1024 * 1024
 _HERE = Path(__file__).parent
 
@@ -154,7 +156,7 @@ class FaultyService:
         self.complaints: list[str] = []
         with socket.create_server(("127.0.0.1", 0)) as free:
             self._port = free.getsockname()[1]
-        self.far = HttpProcess(folder, "--journal", str(folder / "far.journal"))
+        self.far = HttpProcess(folder, *self._server_options("far"))
         self.relay = Relay(lambda: self.far.port)
         self.faults: dict[str, Callable[[], Awaitable[None]]] = {
             "kill -9 of the HTTP server": self.kill_far,
@@ -172,6 +174,10 @@ class FaultyService:
             self.faults["clock jumps"] = self.jump_clock
         if postgres is not None:
             self.faults["PostgreSQL restarted"] = self.restart_postgres
+
+    def _server_options(self, name: str) -> tuple[str, ...]:
+        journal = str(self.folder / f"{name}.journal")
+        return ("--journal", journal, "--answer-after", str(ANSWER_AFTER))
 
     @property
     def url(self) -> str:
@@ -237,7 +243,7 @@ class FaultyService:
             file.write(seconds.to_bytes(8, sys.byteorder, signed=True))
 
     async def _connect(self) -> None:
-        near = stdio("--journal", str(self.folder / "near.journal"))
+        near = stdio(*self._server_options("near"))
         quick = {"approval": "never", "request_timeout": patient(REQUEST_TIMEOUT), "health_interval": 1}
         async with self.client() as client:
             for facts in (

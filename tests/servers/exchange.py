@@ -5,6 +5,7 @@ Knows no transport and no session: who hosts it says for which session it asks a
 
 import asyncio
 import json
+import random
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -17,10 +18,11 @@ Tell = Callable[[Json], Awaitable[None]]
 class Exchange:
     """Answers requests from the toolbox; counts what reached it."""
 
-    def __init__(self, tools: Toolbox, log: Log, page: int = 0) -> None:
+    def __init__(self, tools: Toolbox, log: Log, page: int = 0, answer_after: float = 0) -> None:
         self._tools = tools
         self._log = log
         self._page = page
+        self._answer_after = answer_after
 
     async def answer(self, message: Json, session: str, is_modern: bool, tell: Tell) -> Json:
         method, request_id, params = message["method"], message["id"], message.get("params") or {}
@@ -46,7 +48,10 @@ class Exchange:
                 return await self._sleep(name, given, session)
             if name == "progress":
                 return await self._progress(given["n"], params, tell)
-            return self._tools.run(name, given, session)
+            result = self._tools.run(name, given, session)
+            if name == "send":
+                await asyncio.sleep(random.uniform(0, self._answer_after))
+            return result
         except KeyError:
             return text(f"Unknown tool: {name}", isError=True)
         except TypeError as wrong:

@@ -33,6 +33,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--token", help="401 for requests without this bearer token")
     parser.add_argument("--api-key", help="NAME=VALUE: 401 for requests without this header")
     parser.add_argument("--journal")
+    parser.add_argument(
+        "--answer-after", type=float, default=0, help="most seconds from a send to its answer"
+    )
     parser.add_argument("--log")
     parser.add_argument("--page", type=int, default=0)
     parser.add_argument("--start-delay", type=float, default=0)
@@ -45,7 +48,7 @@ class HttpServer:
     def __init__(self, options: argparse.Namespace) -> None:
         self._options = options
         self._log = Log(options.log)
-        self._exchange = Exchange(Toolbox(options.journal), self._log, options.page)
+        self._exchange = Exchange(Toolbox(options.journal), self._log, options.page, options.answer_after)
         self._sessions: dict[str, list[asyncio.Queue[Json]]] = {}
         self._listeners: dict[int, tuple[Any, asyncio.Queue[Json]]] = {}
         self._listener_ids = itertools.count()

@@ -7,6 +7,7 @@ import argparse
 import contextlib
 import json
 import os
+import random
 import signal
 import sys
 import threading
@@ -25,6 +26,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--silent", action="store_true", help="no answer to unknown methods")
     parser.add_argument("--no-ping", action="store_true")
     parser.add_argument("--journal", help="one line per executed send")
+    parser.add_argument(
+        "--answer-after", type=float, default=0, help="most seconds from a send to its answer"
+    )
     parser.add_argument("--log", help="one line of JSON per start and per message")
     parser.add_argument("--tools-file", help="JSON list of names of extra tools, read at start")
     parser.add_argument("--page", type=int, default=0, help="tools per page of the list")
@@ -131,7 +135,7 @@ class Server:
         self.send(protocol.acknowledged(request_id, wanted))
 
     def _on_tools_call(self, request_id: Any, params: Json, is_modern: bool) -> None:
-        if params.get("name") in SLOW:
+        if params.get("name") in SLOW or (params.get("name") == "send" and self._options.answer_after):
             self._cancelled[request_id] = threading.Event()
             threading.Thread(target=self._call, args=(request_id, params, is_modern), daemon=True).start()
         else:
@@ -150,6 +154,8 @@ class Server:
             self._cancelled.pop(request_id, None)
         if result is None:
             return
+        if name == "send" and self._options.answer_after:
+            time.sleep(random.uniform(0, self._options.answer_after))
         self.send(protocol.answer(request_id, protocol.stamped(result) if is_modern else result))
         if name in CHANGES_LIST:
             self._tell_list_changed()
