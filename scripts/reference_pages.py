@@ -223,7 +223,9 @@ def event_facts() -> dict[str, str]:
 def metrics_table() -> str:
     sample = ConnectorMetrics(workspace="w", slug="c", buckets=(0,) * (len(BOUNDS_MS) + 1))
     state = ConnectorState("w", "c", "connected")
-    text = PrometheusExposition(lambda: [sample], lambda: [state], lambda: 0).text().decode()
+    text = (
+        PrometheusExposition(lambda: [sample], lambda: [sample], lambda: [state], lambda: 0).text().decode()
+    )
     rows: list[list[str]] = []
     for family in text_string_to_metric_families(text):
         name = f"{family.name}_total" if family.type == "counter" else family.name

@@ -12,7 +12,7 @@ from typing import Self
 from dragoman.errors import Internal
 from dragoman.telemetry.logs import get_logger
 
-Work = Callable[[], Awaitable[None]]
+Work = Callable[[], Awaitable[object]]
 
 _FIRST_PAUSE = 0.25
 _LONGEST_PAUSE = 60.0

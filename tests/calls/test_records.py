@@ -1,5 +1,6 @@
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -160,6 +161,32 @@ async def test_the_numbers_of_a_removed_connector_are_gone(sqlite_url: str) -> N
         recorder.forget(made_connector().id)
         assert recorder.list_metrics() == []
         assert recorder.metrics(made_connector()).calls == 0
+
+
+async def test_two_processes_count_together_and_each_knows_its_own(database_url: str) -> None:
+    connector = made_connector()
+    async with (
+        open_store(database_url) as store,
+        open_store(database_url) as other_store,
+        open_recorder(store, Supervisor()) as one,
+        open_recorder(other_store, Supervisor()) as other,
+    ):
+        await store.connectors.add(connector, [])
+        for turn in range(3):
+            for recorder, calls in ((one, 2), (other, 1)):
+                for number in range(calls):
+                    recorder.finished(replace(finished(number), id=f"{turn}.{calls}.{number}"))
+                await recorder.flush()
+        one.finished(replace(finished(), id="last"))
+        (own,), (others,) = one.list_metrics(), other.list_metrics()
+        assert (own.calls, others.calls) == (7, 3)
+        (all_of_them,) = await one.list_installation_metrics()
+        assert all_of_them.calls == sum(all_of_them.buckets) == 10
+        await one.flush()
+        assert one.metrics(connector).calls == 10
+    async with open_store(database_url) as store, open_recorder(store, Supervisor()) as later:
+        assert later.metrics(connector).calls == 10
+        assert [view.calls for view in later.list_metrics()] == [0]
 
 
 class _WithCalls:

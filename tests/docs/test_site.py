@@ -185,7 +185,9 @@ def known_samples() -> dict[str, set[str]]:
     """The names of the samples of each metric, by the name that the page has."""
     number = ConnectorMetrics(workspace="w", slug="c", buckets=(0,) * (len(BOUNDS_MS) + 1))
     state = ConnectorState("w", "c", "connected")
-    text = PrometheusExposition(lambda: [number], lambda: [state], lambda: 0).text().decode()
+    text = (
+        PrometheusExposition(lambda: [number], lambda: [number], lambda: [state], lambda: 0).text().decode()
+    )
     return {
         f"{family.name}_total" if family.type == "counter" else family.name: {
             sample.name for sample in family.samples

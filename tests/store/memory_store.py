@@ -35,6 +35,7 @@ from dragoman.store.records import (
     ToolVersion,
     UsageMeter,
 )
+from dragoman.telemetry.metrics import ConnectorCounters
 from dragoman.tool import Tool
 
 Value = TypeVar("Value")
@@ -49,7 +50,7 @@ class Tables:
         self.secrets: dict[tuple[str, str, str, str], SealedSecret] = {}
         self.tools: dict[tuple[str, str, str, str], Tool] = {}
         self.versions: dict[tuple[str, str, str, str], dict[int, ToolVersion]] = {}
-        self.metrics: dict[str, Mapping[str, Any]] = {}
+        self.metrics: dict[str, ConnectorCounters] = {}
         self.flows: dict[str, AuthorizationFlow] = {}
         self.workspaces: dict[str, Workspace] = {}
         self.users: dict[tuple[str, str], User] = {}
@@ -302,11 +303,18 @@ class MemoryConnectors(Aggregate):
     async def versions(self, tool: Tool) -> Sequence[ToolVersion]:
         return [version for _, version in sorted(self._tables.versions.get(_key(tool), {}).items())]
 
-    async def metrics(self) -> Mapping[str, Mapping[str, Any]]:
-        return dict(self._tables.metrics)
+    async def metrics(self) -> Mapping[str, ConnectorCounters]:
+        return {key: one.copy() for key, one in self._tables.metrics.items()}
 
-    async def save_metrics(self, numbers: Mapping[str, Mapping[str, Any]]) -> None:
-        self._tables.metrics |= {key: one for key, one in numbers.items() if key in self._tables.connectors}
+    async def add_metrics(self, grown: Mapping[str, ConnectorCounters]) -> Mapping[str, ConnectorCounters]:
+        known = self._tables.metrics
+        added = {
+            key: known.get(key, ConnectorCounters("", "")).plus(one)
+            for key, one in grown.items()
+            if key in self._tables.connectors
+        }
+        known |= added
+        return {key: one.copy() for key, one in added.items()}
 
     async def put_flow(self, flow: AuthorizationFlow) -> None:
         drop(self._tables.flows, lambda one: one.expires_at <= datetime.now(UTC))

@@ -7,6 +7,7 @@ from store_values import NOON, NOON_IN_ROME, a_call, a_connector, a_result
 
 from dragoman.errors import Conflict
 from dragoman.store import Store
+from dragoman.telemetry.metrics import ConnectorCounters
 
 pytestmark = pytest.mark.anyio
 
@@ -67,19 +68,29 @@ async def test_old_results_are_forgotten_and_counted(store: Store) -> None:
     assert await store.calls.find_result("local", "owner", "new")
 
 
-async def test_numbers_are_replaced_and_those_of_a_lost_connector_dropped(store: Store) -> None:
+def _counted(calls: int, at: float = 1.0, ms: float = 2.0) -> ConnectorCounters:
+    counters = ConnectorCounters("local", "time")
+    for _ in range(calls):
+        counters.finished(ok=True, duration_ms=ms, at=at, error=None)
+    return counters
+
+
+async def test_numbers_are_added_and_those_of_a_lost_connector_dropped(store: Store) -> None:
     await store.connectors.add(a_connector(), [])
     await store.connectors.add(a_connector(id="con_other", workspace="other"), [])
-    await store.connectors.save_metrics(
-        {"con_time": {"calls": 1}, "con_other": {"p95": 1.5, "last_error": None}}
-    )
-    await store.connectors.save_metrics({"con_time": {"calls": 2}, "con_gone": {"calls": 9}})
-    await store.connectors.save_metrics({"con_gone": {"calls": 9}})
-    await store.connectors.save_metrics({})
-    assert await store.connectors.metrics() == {
-        "con_time": {"calls": 2},
-        "con_other": {"p95": 1.5, "last_error": None},
-    }
+    failed = ConnectorCounters("other", "time")
+    failed.finished(ok=False, duration_ms=1.5, at=5.0, error="no")
+    await store.connectors.add_metrics({"con_time": _counted(1, at=9.0), "con_other": failed})
+    told = await store.connectors.add_metrics({"con_time": _counted(2, at=4.0, ms=7.0), "con_gone": failed})
+    assert [*told] == ["con_time"]
+    assert await store.connectors.add_metrics({"con_gone": failed}) == {}
+    assert await store.connectors.add_metrics({}) == {}
+    kept = await store.connectors.metrics()
+    assert kept.keys() == {"con_time", "con_other"}
+    for seen in (kept["con_time"].view("con_time"), told["con_time"].view("con_time")):
+        assert (seen.calls, seen.total_ms, sum(seen.buckets)) == (3, 16.0, 3)
+        assert seen.average_ms == 2.0, "that of the later call"
+    assert kept["con_other"].numbers() == failed.numbers()
 
 
 async def test_fifty_writers_at_once_all_get_through(store: Store) -> None:
@@ -87,7 +98,7 @@ async def test_fifty_writers_at_once_all_get_through(store: Store) -> None:
 
     async def write(n: int) -> None:
         await store.calls.add([a_call(f"{n}.{k}") for k in range(10)])
-        await store.connectors.save_metrics({"con_time": {"calls": n}})
+        await store.connectors.add_metrics({"con_time": _counted(n)})
         await store.calls.keep_result(a_result(f"res_{n}", body=b"x"))
         assert await store.calls.find_result("local", "owner", f"res_{n}")
 
@@ -95,6 +106,7 @@ async def test_fifty_writers_at_once_all_get_through(store: Store) -> None:
         for n in range(50):
             group.create_task(write(n))
     assert len(await store.calls.recent("local", "owner", limit=1000)) == 500
+    assert (await store.connectors.metrics())["con_time"].succeeded == sum(range(50))
 
 
 async def test_writers_that_are_cancelled_leave_the_store_in_order(store: Store) -> None:

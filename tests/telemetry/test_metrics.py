@@ -58,7 +58,7 @@ def test_prometheus_reads_what_is_written() -> None:
     tally.rejected = 2
     tally.connected(5.0, is_reconnect=True)
     states = [ConnectorState("local", "time", "connected")] * 2 + [ConnectorState("local", "time", "error")]
-    exposition = PrometheusExposition(lambda: [tally.view("c")], lambda: states, lambda: 7)
+    exposition = PrometheusExposition(lambda: [tally.view("c")], list, lambda: states, lambda: 7)
     families = {family.name: family for family in text_string_to_metric_families(exposition.text().decode())}
     calls = {sample.labels["outcome"]: sample.value for sample in families["dragoman_calls"].samples}
     assert calls == {"succeeded": 3, "failed": 1, "rejected": 2, "cached": 0}

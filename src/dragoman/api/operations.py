@@ -58,8 +58,10 @@ async def get_metrics(hub: TheHub) -> Response:
     """For Prometheus: numbers of every workspace, so for the operator only."""
     if hub.caller.role != "operator":
         raise NotFound("there is nothing at /metrics", hint="the operator's token opens it")
+    of_all = await hub.installation_metrics()
     exposition = PrometheusExposition(
         hub.metrics,
+        lambda: of_all,
         lambda: [ConnectorState(hub.workspace_of(link), link.slug, link.state) for link in hub.links()],
         lambda: hub.dropped_records,
     )

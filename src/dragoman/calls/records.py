@@ -18,6 +18,8 @@ from dragoman.store.records import CallRecord
 from dragoman.telemetry.logs import get_logger
 from dragoman.telemetry.metrics import ConnectorCounters, ConnectorMetrics
 
+_NONE = ConnectorCounters("", "")
+
 
 @dataclass(slots=True)
 class FinishedCall:
@@ -44,7 +46,10 @@ class Recorder(BatchFlusher[FinishedCall]):
     def __init__(self, store: Store) -> None:
         super().__init__("records")
         self._store = store
+        # Of all processes, as far as it is known here, and what was so when the store was last asked.
         self._tallies: dict[str, ConnectorCounters] = {}
+        self._agreed: dict[str, ConnectorCounters] = {}
+        self._written: dict[str, ConnectorCounters] = {}  # by this process
         self._changed: set[str] = set()
 
     def finished(self, finished: FinishedCall) -> None:
@@ -67,20 +72,29 @@ class Recorder(BatchFlusher[FinishedCall]):
         self._tally(connector).reused += 1
 
     def metrics(self, connector: Connector) -> ConnectorMetrics:
+        """Of all processes; what others count is known here after the next call of the connector."""
         tally = self._tallies.get(connector.id) or ConnectorCounters(connector.workspace, connector.slug)
         return tally.view(connector.id)
 
     def list_metrics(self) -> list[ConnectorMetrics]:
-        return [tally.view(connector_id) for connector_id, tally in sorted(self._tallies.items())]
+        """What this process has counted since it started."""
+        return [self._own(connector_id).view(connector_id) for connector_id in sorted(self._tallies)]
+
+    async def list_installation_metrics(self) -> list[ConnectorMetrics]:
+        """What all processes have counted, ever; of the last second this one's alone."""
+        kept = await self._store.connectors.metrics()
+        known = {key: kept.get(key, _NONE).plus(self._grown(key)) for key in self._tallies}
+        return [counters.view(connector_id) for connector_id, counters in sorted({**kept, **known}.items())]
 
     def forget(self, connector_id: str) -> None:
         """The connector is gone, and so are its numbers."""
-        self._tallies.pop(connector_id, None)
+        for kept in (self._tallies, self._agreed, self._written):
+            kept.pop(connector_id, None)
         self._changed.discard(connector_id)
 
     async def load(self) -> None:
-        for connector_id, numbers in (await self._store.connectors.metrics()).items():
-            self._tallies[connector_id] = ConnectorCounters.restored(numbers)
+        for connector_id, counters in (await self._store.connectors.metrics()).items():
+            self._tallies[connector_id], self._agreed[connector_id] = counters.copy(), counters
 
     async def write(self, items: Sequence[FinishedCall]) -> None:
         await self._store.calls.add([_record(finished) for finished in items])
@@ -93,16 +107,31 @@ class Recorder(BatchFlusher[FinishedCall]):
         return bool(self._changed)
 
     async def write_rest(self) -> None:
-        changed = {key: self._tallies[key].numbers() for key in self._changed if key in self._tallies}
+        before = {key: self._tallies[key].copy() for key in self._changed if key in self._tallies}
+        grown = {key: self._grown(key) for key in before}
         self._changed.clear()
-        if not changed:
+        if not grown:
             return
         try:
-            await self._store.connectors.save_metrics(changed)
+            totals = await self._store.connectors.add_metrics(grown)
         except Exception:  # noqa: BLE001
             # boundary: the numbers are still in memory, and written with the next batch
-            self._changed.update(key for key in changed if key in self._tallies)
+            self._changed.update(key for key in grown if key in self._tallies)
             get_logger().warning("metrics.delayed", exc_info=True)
+            return
+        for key, total in totals.items():
+            if (tally := self._tallies.get(key)) is not None:
+                self._tallies[key] = total.plus(tally.since(before[key]))
+                self._agreed[key] = total
+                self._written[key] = self._written.get(key, _NONE).plus(grown[key])
+
+    def _grown(self, connector_id: str) -> ConnectorCounters:
+        """What was counted here and is not written yet."""
+        return self._tallies[connector_id].since(self._agreed.get(connector_id, _NONE))
+
+    def _own(self, connector_id: str) -> ConnectorCounters:
+        grown = self._grown(connector_id)
+        return self._written[connector_id].plus(grown) if connector_id in self._written else grown
 
     def _tally(self, connector: Connector) -> ConnectorCounters:
         tally = self._tallies.get(connector.id)

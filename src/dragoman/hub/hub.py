@@ -290,6 +290,10 @@ class BoundHub:
         """The numbers of every connector since this process started."""
         return self._runtime.recorder.list_metrics()
 
+    async def installation_metrics(self) -> list[ConnectorMetrics]:
+        """The numbers of every connector that all processes of the installation have counted."""
+        return await self._runtime.recorder.list_installation_metrics()
+
     def links(self) -> list[ConnectionStatus]:
         """The state of every connection of this process."""
         return [*self._runtime.servers.statuses(), *self._runtime.services.statuses()]

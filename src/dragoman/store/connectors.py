@@ -17,6 +17,7 @@ from dragoman.store.changes import change_of, note
 from dragoman.store.database import SqlAggregate
 from dragoman.store.records import AuthorizationFlow, SealedSecret, ToolVersion
 from dragoman.store.revised_rows import NEW, outdated, put_row, remove_rows
+from dragoman.telemetry.metrics import ConnectorCounters
 from dragoman.tool import Annotations, Tool, ToolDefinition
 
 _rows = tables.connectors
@@ -235,26 +236,45 @@ class SqlConnectors(SqlAggregate):
         rows = await self._database.rows(query)
         return [_version(row) for row in rows]
 
-    async def metrics(self) -> Mapping[str, Mapping[str, Any]]:
+    async def metrics(self) -> Mapping[str, ConnectorCounters]:
         query = select(_metrics.c.connector_id, _metrics.c.numbers)
-        return {row["connector_id"]: row["numbers"] for row in await self._database.rows(query)}
+        return {
+            row["connector_id"]: ConnectorCounters.restored(row["numbers"])
+            for row in await self._database.rows(query)
+        }
 
-    async def save_metrics(self, numbers: Mapping[str, Mapping[str, Any]]) -> None:
-        if not numbers:
-            return
-        # Locked, so that a connector removed at this moment cannot spoil the batch of the others.
+    async def add_metrics(self, grown: Mapping[str, ConnectorCounters]) -> Mapping[str, ConnectorCounters]:
+        if not grown:
+            return {}
+        # Locked, in one order: a connector removed at this moment cannot spoil the batch of the others, and
+        # of two processes that count the same one reads what the other wrote.
         known = (
             select(_rows.c.workspace, _rows.c.id)
-            .where(_rows.c.id.in_(numbers))
-            .with_for_update(read=True, key_share=True)
+            .where(_rows.c.id.in_(grown))
+            .order_by(_rows.c.id)
+            .with_for_update(key_share=True)
         )
+        before = select(_metrics.c.connector_id, _metrics.c.numbers).where(_metrics.c.connector_id.in_(grown))
+        totals: dict[str, ConnectorCounters] = {}
         async with self._database.write() as connection:
+            places = [
+                (workspace, connector_id) for workspace, connector_id in await connection.execute(known)
+            ]
+            kept = {row.connector_id: row.numbers for row in await connection.execute(before)}
+            for _, connector_id in places:
+                counted = ConnectorCounters.restored(kept.get(connector_id, {}))
+                totals[connector_id] = counted.plus(grown[connector_id])
             rows = [
-                {"workspace": workspace, "connector_id": connector_id, "numbers": numbers[connector_id]}
-                for workspace, connector_id in await connection.execute(known)
+                {
+                    "workspace": workspace,
+                    "connector_id": connector_id,
+                    "numbers": totals[connector_id].numbers(),
+                }
+                for workspace, connector_id in places
             ]
             if rows:
                 await connection.execute(self._database.upsert(_metrics), rows)
+        return totals
 
     async def put_flow(self, flow: AuthorizationFlow) -> None:
         async with self._database.write() as connection:

@@ -52,6 +52,7 @@ from dragoman.store.records import (
     ToolVersion,
     UsageMeter,
 )
+from dragoman.telemetry.metrics import ConnectorCounters
 from dragoman.tool import Tool
 
 
@@ -130,11 +131,11 @@ class ConnectorStore(Protocol):
     async def versions(self, tool: Tool) -> Sequence[ToolVersion]:
         """Oldest first."""
 
-    async def metrics(self) -> Mapping[str, Mapping[str, Any]]:
-        """The last numbers of each connector, by connector id."""
+    async def metrics(self) -> Mapping[str, ConnectorCounters]:
+        """What all processes have counted, by connector id."""
 
-    async def save_metrics(self, numbers: Mapping[str, Mapping[str, Any]]) -> None:
-        """Those of a connector that is gone are dropped."""
+    async def add_metrics(self, grown: Mapping[str, ConnectorCounters]) -> Mapping[str, ConnectorCounters]:
+        """Adds what one process has counted; returns what all have. Of a connector that is gone, nothing."""
 
     async def put_flow(self, flow: AuthorizationFlow) -> None:
         """Also deletes those whose time is over."""

@@ -15,6 +15,12 @@ _FACTOR = 1.2
 _COUNT = 90
 BOUNDS_MS: tuple[float, ...] = tuple(_FIRST_MS * _FACTOR**step for step in range(_COUNT))
 _WEIGHT = 0.1  # of the newest call in the moving average
+_COUNTS = frozenset(
+    {
+        *("succeeded", "failed", "rejected", "cached", "connects", "reconnects", "reused"),
+        *("total_ms", "connect_total_ms"),
+    }
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,6 +137,35 @@ class ConnectorCounters:
             total_ms=self.total_ms,
             buckets=tuple(self.buckets),
         )
+
+    def plus(self, more: "ConnectorCounters") -> "ConnectorCounters":
+        """Both counted together. Of what cannot be added, the moving average and what was last, that of the
+        later call holds.
+        """
+        both = (self if self.last_call_at > more.last_call_at else more)._with_counts(self, more, 1)
+        if more.last_error_at < self.last_error_at:
+            both.last_error, both.last_error_at = self.last_error, self.last_error_at
+        both.connect_last_ms = more.connect_last_ms if more.connects else self.connect_last_ms
+        return both
+
+    def since(self, before: "ConnectorCounters") -> "ConnectorCounters":
+        """What was counted here after `before`, which is an earlier copy of this."""
+        return self._with_counts(self, before, -1)
+
+    def copy(self) -> "ConnectorCounters":
+        return self.since(ConnectorCounters("", ""))
+
+    def _with_counts(
+        self, one: "ConnectorCounters", other: "ConnectorCounters", times: int
+    ) -> "ConnectorCounters":
+        made = ConnectorCounters(self.workspace, self.slug)
+        for name in self.__slots__:
+            if name in _COUNTS:
+                setattr(made, name, getattr(one, name) + times * getattr(other, name))
+            elif name != "buckets":
+                setattr(made, name, getattr(self, name))
+        made.buckets = [mine + times * more for mine, more in zip(one.buckets, other.buckets, strict=True)]
+        return made
 
     def numbers(self) -> dict[str, Any]:
         """As they are stored; `restored` reads them back."""

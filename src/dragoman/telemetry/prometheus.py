@@ -23,16 +23,19 @@ class ConnectorState:
 
 
 class PrometheusExposition:
-    """Asks for the numbers anew each time it is read."""
+    """Asks for the numbers anew each time it is read. They are this process's since it started, to be summed
+    over processes, but for those whose name says `installation`.
+    """
 
     def __init__(
         self,
         metrics: Callable[[], Iterable[ConnectorMetrics]],
+        installation: Callable[[], Iterable[ConnectorMetrics]],
         states: Callable[[], Iterable[ConnectorState]],
         dropped_records: Callable[[], int],
     ) -> None:
         self._registry = CollectorRegistry(auto_describe=False)
-        self._registry.register(_Numbers(metrics, states, dropped_records))
+        self._registry.register(_Numbers(metrics, installation, states, dropped_records))
 
     def text(self) -> bytes:
         return generate_latest(self._registry)
@@ -42,10 +45,12 @@ class _Numbers(Collector):
     def __init__(
         self,
         metrics: Callable[[], Iterable[ConnectorMetrics]],
+        installation: Callable[[], Iterable[ConnectorMetrics]],
         states: Callable[[], Iterable[ConnectorState]],
         dropped_records: Callable[[], int],
     ) -> None:
         self._metrics = metrics
+        self._installation = installation
         self._states = states
         self._dropped_records = dropped_records
 
@@ -54,7 +59,7 @@ class _Numbers(Collector):
 
     def collect(self) -> Iterator[Metric]:
         views = list(self._metrics())
-        yield _calls(views)
+        yield _calls("dragoman_calls", "Tool calls by outcome", views)
         yield _durations(views)
         yield _counter(
             "reconnects", "Times a lost connection was opened again", views, lambda v: v.reconnects
@@ -67,6 +72,12 @@ class _Numbers(Collector):
         )
         dropped.add_metric((), self._dropped_records())
         yield dropped
+        yield _calls(
+            "dragoman_installation_calls",
+            "Tool calls by outcome of all processes together, since the connector was added; do not sum over"
+            " processes",
+            self._installation(),
+        )
 
     def _state(self) -> GaugeMetricFamily:
         """A connector may have several connections, one per identity: how many are in each state."""
@@ -81,8 +92,8 @@ class _Numbers(Collector):
         return family
 
 
-def _calls(views: list[ConnectorMetrics]) -> CounterMetricFamily:
-    family = CounterMetricFamily("dragoman_calls", "Tool calls by outcome", labels=(*_LABELS, "outcome"))
+def _calls(name: str, text: str, views: Iterable[ConnectorMetrics]) -> CounterMetricFamily:
+    family = CounterMetricFamily(name, text, labels=(*_LABELS, "outcome"))
     for view in views:
         for outcome in ("succeeded", "failed", "rejected", "cached"):
             family.add_metric((view.workspace, view.slug, outcome), getattr(view, outcome))
