@@ -17,6 +17,7 @@ from dragoman.api import (
     agents,
     approvals,
     audit,
+    cluster,
     code,
     connectors,
     credentials,
@@ -121,7 +122,7 @@ def _operations() -> FastAPI:
         app.include_router(routes)
     for part in (people, threads, approvals, credentials, usage, audit, code):
         app.include_router(part.routes)
-    for part in (messages, runs, questions, agents, queries, models, rollout):
+    for part in (messages, runs, questions, agents, queries, models, rollout, cluster):
         app.include_router(part.routes)
     app.include_router(agents.aliases)
     add_problems(app)

@@ -15,6 +15,7 @@ from dragoman.cli import (
     audit,
     calls,
     chat,
+    cluster,
     code,
     connect,
     connectors,
@@ -42,7 +43,7 @@ from dragoman.cli.session import AsJson
 _ORDER = (
     *("chat", "ask", "agents", "runs", "questions", "models"),
     *("connectors", "import", "export", "discover", "tools", "call", "code", "results", "calls", "events"),
-    *("approvals", "credentials", "threads", "preferences", "usage", "audit", "rollout"),
+    *("approvals", "credentials", "threads", "preferences", "usage", "audit", "rollout", "cluster"),
     *("workspaces", "users", "keys", "whoami"),
     *("connect", "stdio", "serve", "worker", "console", "token", "doctor", "version"),
 )
@@ -95,6 +96,7 @@ app.add_typer(preferences.app, name="preferences")
 app.add_typer(usage.app, name="usage")
 app.add_typer(audit.app, name="audit")
 app.add_typer(rollout.app, name="rollout")
+app.add_typer(cluster.app, name="cluster")
 app.add_typer(people.workspaces, name="workspaces")
 app.add_typer(people.users, name="users")
 app.add_typer(people.keys, name="keys")

@@ -17,6 +17,7 @@ from dragoman.hub.agents import Agents
 from dragoman.hub.approvals import Approvals
 from dragoman.hub.audit import Audit
 from dragoman.hub.call_questions import CallbackChannel, CallQuestions
+from dragoman.hub.cluster import ClusterService
 from dragoman.hub.code import Code
 from dragoman.hub.configuration_files import ConfigurationFiles
 from dragoman.hub.connector_queries import ConnectorQueries
@@ -251,6 +252,11 @@ class BoundHub:
     def rollout(self) -> Rollout:
         """How many runs work with agents rather than without, and how both fare."""
         return Rollout(self._runtime, self.caller)
+
+    @property
+    def cluster(self) -> ClusterService:
+        """The processes that share this installation."""
+        return ClusterService(self._runtime, self.caller)
 
     # The installation, the same for every caller
 

@@ -1,0 +1,38 @@
+"""`/api/cluster`: the processes of the installation, for the operator."""
+
+from datetime import datetime
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from dragoman.api.requests import PROBLEMS, TheHub
+from dragoman.web.encoding import json_response
+from dragoman.web.shape import Shape
+
+routes = APIRouter(prefix="/api", tags=["cluster"], responses=PROBLEMS)
+
+
+class NodeShape(Shape):
+    """One process. A process that starts again is another node."""
+
+    id: str
+    host: str
+    pid: int
+    version: str
+    started_at: datetime
+
+
+class ClusterShape(Shape):
+    """`node` is the one that answers. Not `is_connected`: nodes find what others wrote by looking."""
+
+    is_clustered: bool
+    is_connected: bool
+    node: str
+    nodes: list[NodeShape]
+
+
+@routes.get("/cluster", responses={200: {"model": ClusterShape}})
+async def get_cluster(hub: TheHub) -> Response:
+    """Which processes share this installation, as the one that answers knows it."""
+    status = await hub.cluster.status()
+    return json_response(ClusterShape.of(status, nodes=[NodeShape.of(one) for one in status.nodes]))
