@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from dragoman.catalog.search.query import SearchHit as SearchHit
     from dragoman.catalog.search.query import SearchQuery as SearchQuery
     from dragoman.catalog.search.query import SearchResults as SearchResults
+    from dragoman.cluster.protocol import Node as Node
     from dragoman.connections.native.source import NativeTool as NativeTool
     from dragoman.connections.oauth.flow import AuthorizationCallback as AuthorizationCallback
     from dragoman.connections.oauth.flow import StartedAuthorization as StartedAuthorization
@@ -93,6 +94,8 @@ if TYPE_CHECKING:
     from dragoman.hub.approvals import Approvals as Approvals
     from dragoman.hub.approvals import ApprovalView as ApprovalView
     from dragoman.hub.audit import Audit as Audit
+    from dragoman.hub.cluster import ClusterService as ClusterService
+    from dragoman.hub.cluster import ClusterStatus as ClusterStatus
     from dragoman.hub.code import Code as Code
     from dragoman.hub.configuration_files import ConfigurationFiles as ConfigurationFiles
     from dragoman.hub.connector_queries import AcceptedQuery as AcceptedQuery
@@ -203,6 +206,7 @@ _HOMES = {
         "dragoman.catalog.changes": "ToolChange ToolChanges",
         "dragoman.catalog.footprints": "Footprints",
         "dragoman.catalog.search.query": "SearchHit SearchQuery SearchResults",
+        "dragoman.cluster.protocol": "Node",
         "dragoman.connections.native.source": "NativeTool",
         "dragoman.connections.oauth.flow": "AuthorizationCallback StartedAuthorization",
         "dragoman.connections.source": "ConnectionStatus ServerNotice",
@@ -226,6 +230,7 @@ _HOMES = {
         "dragoman.hub.agents": "AgentView Agents",
         "dragoman.hub.approvals": "ApprovalView Approvals",
         "dragoman.hub.audit": "Audit",
+        "dragoman.hub.cluster": "ClusterService ClusterStatus",
         "dragoman.hub.code": "Code",
         "dragoman.hub.configuration_files": "ConfigurationFiles",
         "dragoman.hub.connector_queries": "AcceptedQuery ConnectorQueries",
