@@ -11,11 +11,13 @@ from typing import Any, get_args
 import pytest
 from hub_process import OtherHub, open_other, secret
 
+from cluster.nats_server import NatsServer
 from dragoman import Caller, Hub
 from dragoman.errors import Unauthenticated
 from dragoman.events import Event
 from dragoman.scope import LOCAL_CALLER
 from dragoman.store.records import ChangeKind
+from oauth.journey import open_scene
 from patience import until
 from servers.hubs import QUICK, open_hub
 from servers.processes import stdio
@@ -57,10 +59,10 @@ class Pair:
 
 
 @asynccontextmanager
-async def open_pair(home: Path, url: str) -> AsyncGenerator[Pair]:
-    facts: dict[str, Any] = {"home": str(home), "database_url": url, "approval_wait": 20.0}
+async def open_pair(home: Path, url: str, **settings: Any) -> AsyncGenerator[Pair]:
+    facts: dict[str, Any] = {"database_url": url, "approval_wait": 20.0, **settings}
     limit = 1.0 if url.startswith("sqlite") else 2.5
-    async with open_hub(home, database_url=url, approval_wait=20.0) as hub, open_other(**facts) as other:
+    async with open_hub(home, **facts) as hub, open_other(home=str(home), **facts) as other:
         heard: list[Event] = []
 
         async def listen() -> None:
@@ -252,3 +254,31 @@ async def test_every_kind_of_change_in_one_process_is_seen_in_the_other(
     async with open_pair(tmp_path / "home", database_url) as pair:
         for change in KINDS.values():
             await change(pair)
+
+
+async def test_where_nodes_tell_each_other_a_change_is_seen_before_anybody_would_look(
+    tmp_path: Path, postgres_url: str
+) -> None:
+    """By NATS: then the store is asked only every five seconds unless somebody says that there is news."""
+    async with (
+        NatsServer(tmp_path) as server,
+        open_pair(tmp_path / "home", postgres_url, cluster_url=(server.url,)) as pair,
+    ):
+        await until(lambda: pair.hub._runtime.cluster.is_connected)
+        await connectors(pair)
+        await keys(pair)
+
+
+async def test_an_authorisation_that_is_removed_elsewhere_is_used_no_more(
+    tmp_path: Path, database_url: str
+) -> None:
+    """A bearer holds its token in memory: it is dropped, and the connection that was opened with it too."""
+    async with open_scene(tmp_path, database_url) as scene, Hub(scene.hub.settings) as second:
+        await scene.add()
+        await scene.authorise()
+        pair = Pair(OtherHub({}), second, 1.0 if database_url.startswith("sqlite") else 2.5, [])
+        await pair.becomes("ok", "mcp_notes_echo", text="x")
+        assert second._runtime.authorizations._bearers
+        await scene.hub.credentials.remove("notes")
+        await pair.sees(lambda: not second._runtime.authorizations._bearers)
+        await pair.becomes("needs_auth", "mcp_notes_echo", text="x")

@@ -23,6 +23,8 @@ log = get_logger()
 
 _SOON = 0.25  # seconds between two looks while there is news
 _LIVELY = 5.0  # seconds for which there is, after the last
+_TOLD = 5.0  # seconds between two looks where others tell of their changes
+_GATHER = 0.01  # seconds in which changes are gathered: whoever makes one often makes several
 _AT_LEAST = 60.0  # seconds after which the store is asked, whatever its files say
 _RENEWED = "oauth"  # a token that is renewed stays the same credential
 
@@ -34,6 +36,7 @@ class FollowedChanges:
         self._runtime = runtime
         self._position = position
         self._asked_at = self._news_at = monotonic()
+        self._bell = asyncio.Event()
         self._kinds: Mapping[ChangeKind, Callable[[Change], Awaitable[None]]] = {
             "connector": self._connector,
             "tools": self._tools,
@@ -50,20 +53,33 @@ class FollowedChanges:
 
     async def follow(self) -> None:
         """For as long as the hub is open; a store that is away is asked again."""
+        cluster, was_away = self._runtime.cluster, False
+        self._runtime.store.changes.on_written(lambda: cluster.tell("changes"))
+        with cluster.listen("changes", lambda _: self._bell.set()):
+            while True:
+                await self._wait()
+                try:
+                    await self.look()
+                except DragomanError as error:
+                    if not was_away:
+                        log.warning("changes.not_read", cause=error.message)
+                    was_away = True
+                    await asyncio.sleep(self._runtime.store.changes.interval)
+                else:
+                    was_away = False
+
+    async def _wait(self) -> None:
+        """Until there may be news: others say so, or it is time to look."""
         usual = self._runtime.store.changes.interval
-        was_away = False
-        while True:
-            is_lively = monotonic() - self._news_at < _LIVELY
-            await asyncio.sleep(min(usual, _SOON) if is_lively else usual)
-            try:
-                await self.look()
-            except DragomanError as error:
-                if not was_away:
-                    log.warning("changes.not_read", cause=error.message)
-                was_away = True
-                await asyncio.sleep(usual)
-            else:
-                was_away = False
+        if self._runtime.cluster.is_connected:
+            usual = _TOLD
+        elif monotonic() - self._news_at < _LIVELY:
+            usual = min(usual, _SOON)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(usual):
+                await self._bell.wait()
+            await asyncio.sleep(_GATHER)
+        self._bell.clear()
 
     async def look(self) -> None:
         """Tells what is new by now."""

@@ -8,7 +8,7 @@ one and of later ones are looked at again until it has ended. Those it knows alr
 """
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from time import time
@@ -18,7 +18,7 @@ from sqlalchemy import RowMapping, Table, delete, func, insert, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from dragoman.store import tables
-from dragoman.store.database import Database, SqlAggregate
+from dragoman.store.database import NOTED, Database, SqlAggregate
 from dragoman.store.records import Change, ChangeBatch, ChangePosition
 
 KEPT = timedelta(hours=1)
@@ -46,6 +46,7 @@ async def note(database: Database, connection: AsyncConnection, *changes: Change
             for one in changes
         ]
         await connection.execute(statement, rows)
+        connection.info[NOTED] = True
 
 
 def change_of(
@@ -75,6 +76,9 @@ class SqlChanges(SqlAggregate):
         self._files = (Path(f"{url}-wal"), Path(f"{url}")) if database.location.is_sqlite else ()
         self._written: tuple[int, ...] | None = None
         self.interval = _LOOK_AT_FILES if self._files else _ASK
+
+    def on_written(self, told: Callable[[], None]) -> None:
+        self._database.on_noted = told
 
     def may_be_new(self) -> bool:
         """SQLite's files say whether anybody wrote; that costs no query."""

@@ -6,7 +6,7 @@ the database. The engine belongs to `open_database`, which disposes of it.
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from datetime import datetime
 from functools import wraps
 from inspect import iscoroutinefunction
@@ -23,6 +23,7 @@ from dragoman.store.faults import translated
 from dragoman.store.location import DatabaseLocation
 from dragoman.store.sqlite_cursor import BEGIN, make_lean
 
+NOTED = "dragoman.noted"
 Method = TypeVar("Method", bound=Callable[..., Any])
 Facts = Mapping[str, Any]
 
@@ -45,12 +46,16 @@ def shielded(method: Method) -> Method:
     return cast("Method", finished)
 
 
+def _nothing() -> None: ...
+
+
 class Database:
     """Reads and writes. What a driver raises inside either block leaves it as one of our errors."""
 
     def __init__(self, engine: AsyncEngine, location: DatabaseLocation) -> None:
         self.location = location
         self.origin = token_hex(8)
+        self.on_noted: Callable[[], None] = _nothing
         # SQLite's driver begins nothing by itself, and changing its level to and fro costs more than a read.
         is_plain = location.is_sqlite
         self._reading = engine if is_plain else engine.execution_options(isolation_level="AUTOCOMMIT")
@@ -68,14 +73,15 @@ class Database:
 
     @asynccontextmanager
     async def write(self) -> AsyncGenerator[AsyncConnection]:
-        """One transaction: all of it or nothing."""
+        """One transaction: all of it or nothing. One that `NOTED` a change calls `on_noted` at its end."""
+        turn = self._writer if self.location.is_sqlite else nullcontext()
         with translated(self.location):
-            if not self.location.is_sqlite:
-                async with self._writing.begin() as connection:
-                    yield connection
-                return
-            async with self._writer, self._writing.begin() as connection:
+            async with turn, self._writing.begin() as connection:
+                connection.info.pop(NOTED, None)
                 yield connection
+                has_noted = connection.info.pop(NOTED, False)
+        if has_noted:
+            self.on_noted()
 
     # One statement each
 

@@ -483,6 +483,9 @@ class ChangeStore(Protocol):
     def interval(self) -> float:
         """Seconds between two looks that cost nothing to speak of."""
 
+    def on_written(self, told: Callable[[], None]) -> None:
+        """`told` is called each time that this process has written a change, once others can read it."""
+
     def may_be_new(self) -> bool:
         """False: nobody has written since it was True. Asks no database."""
 
@@ -498,6 +501,8 @@ class NoChanges:
     """Fills `ChangeStore` for a store that no other process writes to."""
 
     interval = 60.0
+
+    def on_written(self, told: Callable[[], None]) -> None: ...
 
     def may_be_new(self) -> bool:
         return False
