@@ -2,14 +2,21 @@
 
 import asyncio
 import random
+import re
 from collections import defaultdict
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-from upstream import Upstream
+from model import make_model
+from upstream import Upstream, open_upstream
 
-from api.live import Live, Reply
+from api.live import Live, Reply, open_service
 
+MARK = re.compile(r"(?:private|common)mark\d+q[0-9a-f]+q")
+ID = re.compile(r"\b(?:wsp|usr|key|con|thr|run|apr|qst)_[0-9a-f]{16,20}\b|\bresult_[\w-]{24}")
 SCOPES = ["read", "call", "manage", "approve", "admin"]
 
 
@@ -41,6 +48,11 @@ class Town:
         self.upstream = upstream
         self.random = random.Random(seed)
         self.tenants: list[Tenant] = []
+        self._owners: dict[str, Tenant] = {}
+
+    def owner_of(self, word: str) -> Tenant | None:
+        """Of an id. Who is gone has left it to nobody else."""
+        return self._owners.get(word)
 
     @property
     def marks(self) -> list[str]:
@@ -81,6 +93,7 @@ class Town:
     async def furnish(self, tenant: Tenant) -> None:
         """A connector of their own under the name that all use, a thread, a question, a kept result."""
         facts = {"description": tenant.private, "bearer": tenant.token, "url": self.upstream.url}
+        facts |= {"max_result_bytes": 4096}  # the rest of a longer one is kept
         own = await self.ask(tenant, "POST", "/api/connectors", {"name": "own", **facts})
         if own.status == 201:
             tenant.ids["connector"].append(own.value["id"])
@@ -96,6 +109,7 @@ class Town:
             tenant.ids["thread"].append(thread.value["id"])
         await self._leave_traces(tenant)
         await self._converse(tenant)
+        self._owners |= {one: tenant for kind in tenant.ids.values() for one in kind}
 
     async def _leave_traces(self, tenant: Tenant) -> None:
         call = {"tool": "mcp_own_flood", "arguments": {"text": tenant.private}}
@@ -130,3 +144,23 @@ class Town:
         reply = await self.live.ask(method, path, body)
         assert reply.status in (200, 201), (path, reply.status, reply.body)
         return reply.value
+
+
+@asynccontextmanager
+async def open_town(
+    home: Path, seed: int, workspaces: int, users: int, **settings: Any
+) -> AsyncGenerator[Town]:
+    """A service with so many tenants, their upstream, and a model that repeats what it is told."""
+    settings |= {
+        "multi_user": True,
+        "allowed_networks": ("127.0.0.0/8",),
+        "approval_wait": 0.05,
+        "discovery": "off",
+        "max_servers": 500,
+        "model": "repeat",
+    }
+    async with open_upstream() as upstream, open_service(home, **settings) as live:
+        live.hub.models.register("repeat", make_model())
+        town = Town(live, upstream, seed)
+        await town.settle(workspaces, users)
+        yield town

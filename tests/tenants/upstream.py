@@ -42,7 +42,7 @@ class Upstream:
         name, arguments = message["params"]["name"], message["params"].get("arguments", {})
         text = {
             "whoami": token,
-            "flood": f"{token} " * 40_000,
+            "flood": f"{token} " * 1000,
             "note": f"noted {arguments.get('text')} for {token}",
             "fail": f"no such thing, {token}",
         }[name]

@@ -19,7 +19,21 @@ LEFT_OUT = {
     ("GET", "/api/threads/{thread}/events"),
     ("POST", "/api/credentials/rotate"),
 }
+# Costly ones are asked for less often: runs, and what is furnished again afterwards.
+RARE_DELETE = 0.1
+RARE = {
+    "/api/messages": 0.1,
+    "/api/threads/{thread}/messages": 0.3,
+    "/api/connectors/{slug}/query": 0.3,
+    "/api/query_mcp_connector": 0.3,
+    "/api/tools/resolve": 0.5,
+}
 AGENTS = ["helper", "assistant", "own", "team", "missing"]
+
+
+def likelihood(path: str) -> int:
+    """What is found by an id is asked for most: tools and agents of all have the same names."""
+    return 4 if "{" in path.replace("{name}", "") else 1
 
 
 class Visits:
@@ -31,30 +45,33 @@ class Visits:
             for path, methods in document["paths"].items()
             for method, operation in methods.items()
             if (method.upper(), path) not in LEFT_OUT
+            for _ in range(likelihood(path))
         ]
 
     def next(self, visitor: Tenant) -> tuple[str, str, Any]:
         method, path, operation = self._random.choice(self.operations)
-        if method == "DELETE" and self._random.random() < 0.7:
+        if self._random.random() > (RARE_DELETE if method == "DELETE" else RARE.get(path, 1.0)):
             return self.next(visitor)
         for parameter in operation.get("parameters", ()):
             if parameter["in"] == "path":
-                value = self._value(parameter["name"], path)
+                value = self.value(parameter["name"], path)
                 if method == "DELETE" and value in _needed(self._town, visitor):
                     return self.next(visitor)
                 path = _filled(path, parameter["name"], value)
         query = {
-            parameter["name"]: self._value(parameter["name"], path)
+            parameter["name"]: self.value(parameter["name"], path)
             for parameter in operation.get("parameters", ())
             if parameter["in"] == "query" and self._random.random() < 0.5
         }
         body = self._body(path, visitor) if method in ("POST", "PUT", "PATCH") else None
         return method, f"{path}?{urlencode(query)}" if query else path, body
 
-    def _value(self, name: str, path: str) -> str:
+    def value(self, name: str, path: str) -> str:
         kinds = {"handle": "handle", "slug": "connector", "connector": "connector"}
         kinds |= {"user": "user", "workspace": "workspace", "thread": "thread"}
         kinds |= {"run": "run", "question": "question"}
+        if name == "wait" and path.endswith("/messages"):
+            return "false"  # a run may stand behind another that waits for its person
         if name in ("wait", "children"):
             return self._random.choice(["true", "false"])
         if name == "agent" or (name == "name" and "/agents" in path):
@@ -75,6 +92,24 @@ class Visits:
         )
         known = [*self._town.ids(kind), *(SLUGS if kind == "connector" else [])]
         return self._random.choice(known or ["missing"])
+
+    def form(self, visitor: Tenant) -> dict[str, str]:
+        """What a page sends: fields that say whose thing it is, and those that many forms have."""
+        pick, ids = self._random.choice, self._town.ids
+        return {
+            "text": "whoami",
+            "prompt": "whoami",
+            "answer": pick(["once", "no"]),
+            "thread": pick([*ids("thread"), "t"]),
+            "connectors": pick([*ids("connector"), *SLUGS]),
+            "connector": pick([*ids("connector"), *SLUGS]),
+            "user": pick(ids("user")),
+            "workspace": pick(ids("workspace")),
+            "auth": visitor.token,
+            "description": visitor.private,
+            "code": "await own.whoami()",
+            "thumb": "1",
+        }
 
     def _body(self, path: str, visitor: Tenant) -> Any:
         pick, ids = self._random.choice, self._town.ids
