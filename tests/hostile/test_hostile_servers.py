@@ -11,6 +11,7 @@ from typing import Any
 import psutil
 import pytest
 
+from dragoman.errors import DragomanError
 from patience import deadline, patient, until
 from servers.hubs import open_hub, quick
 from servers.processes import HttpProcess, stdio
@@ -171,6 +172,18 @@ async def test_a_list_of_too_many_tools_is_cut_and_says_so(tmp_path: Path) -> No
             view = await hub.connectors.add("bad", url=server.url, **quick(max_tools=100))
             assert view.tools == 100
             assert view.skipped == ("every tool after the first 100: raise max_tools to have more",)
+
+
+async def test_a_list_that_is_too_large_is_not_taken_for_none(tmp_path: Path) -> None:
+    with hostile(tmp_path, "notification-storm") as server:
+        async with open_hub(tmp_path) as hub:
+            view = await hub.connectors.add("bad", url=server.url, **quick(max_message_bytes=10_000))
+            assert (view.tools, view.skipped) == (
+                0,
+                ("every tool: the list cannot be read; refreshing it says why",),
+            )
+            with pytest.raises(DragomanError, match="an answer of more than 10,000 bytes"):
+                await hub.connectors.refresh("bad")
 
 
 async def test_an_error_for_another_request_is_no_answer(tmp_path: Path) -> None:

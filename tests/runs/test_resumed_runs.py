@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -22,7 +23,7 @@ from dragoman.run import Run, RunEvent
 from dragoman.runs.questions import RunQuestions
 from dragoman.runs.workers import Worker
 from dragoman.store import Store, open_store
-from dragoman.store.records import NewRun
+from dragoman.store.records import JournalBatch, NewRun
 from dragoman.tool import Annotations
 from patience import deadline, patient
 from runs.scripted import by_request, model_of, open_scripted
@@ -56,6 +57,9 @@ async def test_a_question_survives_a_restart_and_is_asked_once(tmp_path: Path, d
         assert (left.status, left.worker) == ("waiting", None)
         told_before = await store.runs.events(run.workspace, run.id)
         assert told_before[-1].kind == "run.waiting"
+        assert left.started_at is not None
+        long_ago = replace(left, started_at=left.started_at - timedelta(hours=1))
+        await store.runs.write(JournalBatch(runs=[long_ago]))
     async with open_scripted(tmp_path, MODEL, database_url) as hub:
         follower = asyncio.ensure_future(told(hub, run))
         await until(lambda: _is(hub, run, "waiting"), within=15)
@@ -67,6 +71,8 @@ async def test_a_question_survives_a_restart_and_is_asked_once(tmp_path: Path, d
         kinds = [event.kind for event in events]
         assert kinds.count("run.resumed") == 1, kinds
         assert kinds.count("run.finished") == 1
+        worked = (await hub.agents.view(run.agent)).numbers
+        assert 0 < worked.milliseconds < 1800_000, "an hour of waiting is no latency"
         # From any number on the rest is the same, live or from disk.
         for event in events[:-1]:
             rest = await told(hub, run, event.number)

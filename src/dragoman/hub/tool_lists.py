@@ -10,13 +10,15 @@ from dragoman.background_tasks import BackgroundTasks
 from dragoman.catalog import Catalog, ToolChanges
 from dragoman.connections.source import Listing, Sources
 from dragoman.connector import Connector
-from dragoman.errors import DragomanError
+from dragoman.errors import DragomanError, ProtocolFault
 from dragoman.hub.bound import Locks
 from dragoman.hub.connector_agents import ConnectorAgents
 from dragoman.hub.connector_registry import ConnectorRegistry
 from dragoman.names import alias_name, public_name
 from dragoman.scope import Caller, holder_of, identity_of
 from dragoman.store import Store
+
+_UNREADABLE = "every tool: the list cannot be read; refreshing it says why"
 
 
 class ToolLists:
@@ -42,7 +44,11 @@ class ToolLists:
 
     async def relist(self, connector: Connector, caller: Caller) -> ToolChanges:
         with self._catalog.populating(connector):
-            listing = await self._sources[connector.kind].list_tools(connector, caller)
+            try:
+                listing = await self._sources[connector.kind].list_tools(connector, caller)
+            except ProtocolFault:  # it is connected, and its state says nothing
+                self.skipped[connector.id] = (_UNREADABLE,)
+                raise
             return await self._take(connector, listing, (caller.workspace, caller.user))
 
     async def list_first(self, name: str, caller: Caller) -> Connector | None:

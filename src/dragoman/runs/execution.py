@@ -76,6 +76,7 @@ class RunExecution:
         self.parts = parts
         self.record = JournalRecord()
         self.is_resumed = False
+        self._began = 0.0
         self._waits = 0
         self._began_waiting = 0.0
         self._waited = 0.0
@@ -88,6 +89,7 @@ class RunExecution:
         """The finished run. Raises only what stops this process's work on it."""
         if self.run.is_finished:
             return self.run
+        self._began = asyncio.get_running_loop().time()
         with speaking("plain"):  # whatever a model reads
             return await self._traced()
 
@@ -398,7 +400,9 @@ class RunExecution:
     async def _worked_as(self, own: RunUsage) -> list[AgentWorked]:
         """What it adds to the numbers of its agent."""
         agent = await self.parts.agents_of(self.run.caller).find(self.run.agent) if self.run.agent else None
-        numbers = numbers_of(self.run, own, self._outcome, self._waited)
+        # Of a run that was resumed, the work of this process: how long nobody worked on it is not known.
+        seconds = asyncio.get_running_loop().time() - self._began - self._waited
+        numbers = numbers_of(self.run, own, self._outcome, seconds)
         if agent is None or numbers is None:
             return []
         return [AgentWorked(workspace=self.run.workspace, run=self.run.id, agent=agent.id, numbers=numbers)]

@@ -81,19 +81,18 @@ def said(run: Run, author: Any, text: str, details: Mapping[str, Any]) -> Messag
     )
 
 
-def numbers_of(run: Run, own: RunUsage, outcome: Mapping[str, Any], waited: float) -> AgentNumbers | None:
+def numbers_of(run: Run, own: RunUsage, outcome: Mapping[str, Any], seconds: float) -> AgentNumbers | None:
     """What a run adds to those of its agent: what it used itself, without its child runs.
 
-    `waited` are the seconds that people took to answer: no part of its time.
+    `seconds` are those of its work: what people took to answer is no part of it.
     """
     if run.started_at is None or run.finished_at is None:
         return None
-    seconds = (run.finished_at - run.started_at).total_seconds() - waited
     return AgentNumbers(
         runs=1,
         errors=int(run.status == "failed" or all_failed(outcome)),
         calls=own.calls,
-        milliseconds=max(0.0, seconds) * 1000,
+        milliseconds=seconds * 1000,
         input_tokens=own.input_tokens,
         output_tokens=own.output_tokens,
         cost=own.cost,

@@ -1,12 +1,14 @@
 """Connectors as rows, with their sealed secrets, tools, metrics and begun authorisations."""
 
+import asyncio
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Any
 
-from sqlalchemy import RowMapping, and_, bindparam, delete, func, insert, select, update
+from sqlalchemy import Executable, RowMapping, and_, bindparam, delete, func, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from dragoman.connector import Configuration, Connector
@@ -27,6 +29,7 @@ _tools = tables.tools
 _versions = tables.tool_versions
 _metrics = tables.connector_metrics
 _flows = tables.authorization_flows
+_ROWS_PER_TURN = 200
 _TOOL_KEY = ("workspace", "connector_id", "identity", "name")
 _IS_TOOL = and_(*(_tools.c[name] == bindparam(f"of_{name}") for name in _TOOL_KEY))
 _TOOL_GONE = delete(_tools).where(_IS_TOOL)
@@ -189,19 +192,18 @@ class SqlConnectors(SqlAggregate):
         self, tools: Sequence[Tool], versions: Sequence[ToolVersion], removed: Sequence[Tool]
     ) -> None:
         gone = [_tool_place(tool) for tool in removed]
-        new = _version_rows(versions, tools)
-        if not (tools or new or gone):
+        owners = _owners(versions, tools)
+        if not (tools or gone):
             return
         async with self._database.write() as connection:
             await self._check_tools(connection, tools)
-            if gone:
-                await connection.execute(_TOOL_GONE, gone)
-            if added := [_tool_row(tool) for tool in tools if tool.revision == NEW]:
-                await connection.execute(insert(_tools), added)
-            if changed := [_changed_tool(tool) for tool in tools if tool.revision != NEW]:
-                await connection.execute(_TOOL_CHANGED, changed)
-            if new:
-                await connection.execute(self._database.upsert(_versions), new)
+            added = (_tool_row(tool) for tool in tools if tool.revision == NEW)
+            changed = (_changed_tool(tool) for tool in tools if tool.revision != NEW)
+            seen = (_version_row(version, owners[version.tool]) for version in versions)
+            await _execute_many(connection, _TOOL_GONE, gone)
+            await _execute_many(connection, insert(_tools), added)
+            await _execute_many(connection, _TOOL_CHANGED, changed)
+            await _execute_many(connection, self._database.upsert(_versions), seen)
             lists = {(one.connector_id, one.identity): one for one in (*tools, *removed)}
             changes = [
                 change_of(_tools, _tool_row(one), "updated", {"identity": one.identity})
@@ -356,29 +358,38 @@ def _secret_row(secret: SealedSecret) -> Mapping[str, Any]:
     return {column.name: getattr(secret, column.name) for column in _secrets.columns}
 
 
-def _version_rows(versions: Sequence[ToolVersion], tools: Sequence[Tool]) -> list[dict[str, Any]]:
+async def _execute_many(
+    connection: AsyncConnection, statement: Executable, rows: Iterable[dict[str, Any]]
+) -> None:
+    """A few rows at a time: what SQLAlchemy prepares of one statement, nobody else can interrupt."""
+    rows = iter(rows)
+    while some := [*islice(rows, _ROWS_PER_TURN)]:
+        await connection.execute(statement, some)
+        await asyncio.sleep(0)
+
+
+def _owners(versions: Sequence[ToolVersion], tools: Sequence[Tool]) -> Mapping[str, Tool]:
     """A version names its tool only; whose it is, the tool saved beside it says."""
     owners = {tool.name: tool for tool in tools}
     if versions and len(owners) != len(tools):
         raise ValueError("versions can be saved for one connector and identity at a time")
-    rows: list[dict[str, Any]] = []
-    for version in versions:
-        if version.tool not in owners:
-            raise ValueError(f"a version of {version.tool!r} without the tool itself")
-        rows.append(
-            {
-                "workspace": owners[version.tool].workspace,
-                "connector_id": owners[version.tool].connector_id,
-                "identity": owners[version.tool].identity,
-                "tool": version.tool,
-                "version": version.version,
-                "fingerprint": version.fingerprint,
-                "definition": _document(version.definition),
-                "diff": version.diff,
-                "seen_at": version.seen_at,
-            }
-        )
-    return rows
+    if lost := [version.tool for version in versions if version.tool not in owners]:
+        raise ValueError(f"a version of {lost[0]!r} without the tool itself")
+    return owners
+
+
+def _version_row(version: ToolVersion, tool: Tool) -> dict[str, Any]:
+    return {
+        "workspace": tool.workspace,
+        "connector_id": tool.connector_id,
+        "identity": tool.identity,
+        "tool": version.tool,
+        "version": version.version,
+        "fingerprint": version.fingerprint,
+        "definition": _document(version.definition),
+        "diff": version.diff,
+        "seen_at": version.seen_at,
+    }
 
 
 def _tool_place(tool: Tool) -> dict[str, Any]:
