@@ -10,6 +10,7 @@ from live import Live, open_service
 
 from descriptors import no_descriptors
 from dragoman.errors import KeyFault
+from dragoman.server import _listening
 from dragoman.settings import Settings
 from dragoman.web import service_token
 from dragoman.web.service_token import ServiceToken, get_or_make_token
@@ -33,6 +34,11 @@ async def test_nothing_but_the_probes_answers_without_the_token(tmp_path: Path) 
         assert reply.status == 401
         for path in ("/health", "/ready"):
             assert (await live.ask("GET", path, Authorization="")).status == 200
+
+
+def test_only_this_machine_reaches_a_service_that_was_told_nothing(tmp_path: Path) -> None:
+    with _listening(Settings(home=tmp_path, port=0)) as listener:
+        assert listener.getsockname()[0] == "127.0.0.1"
 
 
 async def test_the_scheme_of_the_token_may_be_spelt_in_any_case(tmp_path: Path) -> None:

@@ -83,6 +83,14 @@ async def test_a_child_gets_nothing_of_our_environment_but_what_is_listed(
         assert set(given) <= {*PASSED_ON, "PATH", "OWN", "API_TOKEN", "DRAGOMAN_CONNECTION"}
 
 
+async def test_no_shell_reads_a_command(tmp_path: Path) -> None:
+    log = tmp_path / "$(touch made) && touch made; `touch made`"
+    async with open_hub(tmp_path) as hub:
+        await hub.connectors.add("run", **stdio("--log", str(log)), cwd=str(tmp_path), **quick())
+    assert log.exists()
+    assert not (tmp_path / "made").exists()
+
+
 PLACES = [
     ("GET", "/health"),
     ("GET", "/ready"),

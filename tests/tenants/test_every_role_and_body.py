@@ -10,6 +10,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import asynccontextmanager, closing, contextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -39,6 +40,7 @@ TOLERANT = {"/agents/assign-action-server", "/agents/remove-action-server"}
 RECORDS = {"/api/audit", "/api/audit/export", "/api/calls"}  # hold the words of their own people
 CLOCKS = {"last_used_at", "lease_until"}  # columns that go on by themselves
 FAULTS_OF_SERVERS = (502, 503, 504)
+MADE = "made"  # with a number: a name that is taken would be refused before anybody's rights are looked at
 
 
 class Place:
@@ -112,8 +114,10 @@ def values_of(tenant: Tenant, upstream: str) -> Callable[[str], Any]:
             "openapi": f"{upstream}/none.json",
             "command": "/bin/false",
             "connect": False,
-            "name": f"made-{SEED}",
-            "id": "made",
+            "name": MADE,
+            "id": MADE,
+            "model": "repeat",
+            "fallbacks": ["repeat"],
             "code": "1",
             "files": [{"text": '{"mcpServers": {"made": {"url": "http://127.0.0.1:9/mcp"}}}'}],
             "scopes": ["read"],
@@ -146,6 +150,8 @@ def is_left_out(operation: Operation) -> bool:
 class Attempts:
     """Everything that one credential tries, and what is wrong with the answers."""
 
+    _numbers = count()
+
     def __init__(self, place: Place, document: Any) -> None:
         self._place = place
         self._document = document
@@ -172,10 +178,14 @@ class Attempts:
     async def _try(
         self, token: str, who: Tenant | None, operation: Operation, path: str, shape: Shape
     ) -> None:
-        status, said = await self._place.ask(token, operation.method, path, shape.body)
+        numbered = f"{MADE}{next(self._numbers)}"
+        body = shape.body and {
+            name: numbered if value == MADE else value for name, value in shape.body.items()
+        }
+        status, said = await self._place.ask(token, operation.method, path, body)
         self.asked += 1
         self.statuses[status] += 1
-        what = f"{operation.method} {path} {shape.name} {json.dumps(shape.body)[:300]} → {status}"
+        what = f"{operation.method} {path} {shape.name} {json.dumps(body)[:300]} → {status}"
         if status >= 500 and status not in FAULTS_OF_SERVERS:
             self.wrong.append(f"a fault of ours: {what} {said[-300:]!r}")
         is_tolerant = operation.path in TOLERANT and shape.name == "one field too many"
@@ -320,6 +330,6 @@ async def test_a_right_that_is_forgotten_is_found(tmp_path: Path) -> None:
             (_a_field_more_is_taken, place.member, beyond_member, "/api/call"),
             (_any_workspace_is_ones_own, place.admin, beyond_admin, "/api/workspaces"),
         ):
-            assert await found(who, role, below) == []
             with plant():
                 assert await found(who, role, below), plant.__name__
+            assert await found(who, role, below) == []
