@@ -248,7 +248,38 @@ class CrossTenantRequests:
     async def _one(self) -> None:
         pick = self._town.random
         tenant = pick.choice(self._town.tenants)
-        request = self._ways[pick.choices([*DOORS], [*DOORS.values()])[0]](tenant)
+        await self._send(tenant, self._ways[pick.choices([*DOORS], [*DOORS.values()])[0]](tenant))
+
+    async def look_at_own(self, tenant: Tenant) -> None:
+        """What each door shows a tenant of their own: who sees nothing sees nothing of others either."""
+        run, bearer = tenant.ids["run"][-2], {"authorization": f"Bearer {tenant.key}"}
+        message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": META}}
+        modern = {"mcp-method": "tools/list", "mcp-protocol-version": MODERN, "accept": "application/json"}
+        for request in (
+            Request(door="REST", kind="read", method="GET", path="/api/connectors", headers=bearer),
+            Request(
+                door="MCP",
+                kind="read",
+                method="POST",
+                path="/mcp?view=tools",
+                body=message,
+                headers=bearer | modern,
+            ),
+            Request(
+                door="console",
+                kind="read",
+                method="GET",
+                path="/connectors",
+                headers=self._cookies[tenant.number],
+            ),
+            # It has ended, and so does its stream.
+            Request(
+                door="events", kind="stream", method="GET", path=f"/api/runs/{run}/events", headers=bearer
+            ),
+        ):
+            await self._send(tenant, request)
+
+    async def _send(self, tenant: Tenant, request: Request) -> None:
         try:
             status, said = await asgi.request(
                 self._app,
@@ -292,7 +323,7 @@ async def listening(town: Town, watch: Watch) -> AsyncGenerator[None]:
 
 async def look_at_rows(town: Town, watch: Watch) -> None:
     """What one workspace wrote stands in no row of another."""
-    database = town.live.hub._runtime.store.people._database
+    database: Any = cast("Any", town.live.hub._runtime.store.people)._database
     by_workspace: dict[str, set[str]] = {}
     for tenant in town.tenants:
         by_workspace.setdefault(tenant.workspace, set()).update((tenant.private, tenant.common))

@@ -1,4 +1,4 @@
-"""Leaks to plant in a service that runs: each takes one check away, as a change that forgot it would."""
+"""Holes to plant in a service that runs: each takes one check away, as a change that forgot it would."""
 
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, contextmanager
@@ -8,13 +8,16 @@ from unittest.mock import patch
 
 from population import Town
 
+from dragoman.api import calls
 from dragoman.catalog.connector_tools import COMMON, ConnectorTools
 from dragoman.connections import link_pool
 from dragoman.console.sessions import BrowserSessions
 from dragoman.events import Listener
 from dragoman.hub.connector_registry import ConnectorRegistry
+from dragoman.hub.people import People
 from dragoman.hub.runs import Runs
 from dragoman.mcp_endpoint.endpoint import McpEndpoint
+from dragoman.people import Workspace
 from dragoman.scope import Caller, Isolation, identity_of
 from dragoman.store.approvals import SqlApprovals
 from dragoman.store.audit import SqlAudit
@@ -194,3 +197,30 @@ LEAKS: dict[str, Leak] = {
     "a caller of another at /mcp": _a_caller_of_another_at_mcp,
     "an MCP session of another": _an_mcp_session_of_another,
 }
+
+
+# Rights that are forgotten
+
+
+@contextmanager
+def no_role_is_asked_for() -> Generator[None]:
+    with patch.object(Caller, "is_admin", property(lambda caller: True)):  # pyright: ignore
+        yield
+
+
+@contextmanager
+def a_field_more_is_taken() -> Generator[None]:
+    with patch.object(calls, "_FIELDS", frozenset({*calls._FIELDS, "unheard_of"})):
+        yield
+
+
+@contextmanager
+def any_workspace_is_ones_own() -> Generator[None]:
+    original = People._place
+
+    async def place(self: People, workspace: str | None) -> Workspace:
+        found = await self._runtime.store.people.find_workspace(workspace or "")
+        return found or await original(self, workspace)
+
+    with patch.object(People, "_place", place):
+        yield

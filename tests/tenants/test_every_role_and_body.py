@@ -8,24 +8,20 @@ of the store: who may change what is a rule about rows, and needs no list of ope
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Iterator
-from contextlib import asynccontextmanager, closing, contextmanager
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager, closing
 from itertools import count
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 from urllib.parse import quote
 
 import asgi
 import pytest
 from generated import Generator, Operation, Shape
+from planted_leaks import a_field_more_is_taken, any_workspace_is_ones_own, no_role_is_asked_for
 from population import MARK, Tenant, Town, open_town
 from visits import LEFT_OUT
 
-from dragoman.api import calls
-from dragoman.hub.people import People
-from dragoman.people import Workspace
-from dragoman.scope import Caller
 from dragoman.server import build_app
 from dragoman.web.guard import Guard
 from dragoman.web.scopes import OPEN_PATHS
@@ -292,30 +288,6 @@ async def test_no_role_reaches_beyond_itself_by_any_operation_or_field(tmp_path:
 # Whether all of this would find a right that is forgotten
 
 
-@contextmanager
-def _no_role_is_asked_for() -> Iterator[None]:
-    with patch.object(Caller, "is_admin", property(lambda caller: True)):  # pyright: ignore
-        yield
-
-
-@contextmanager
-def _a_field_more_is_taken() -> Iterator[None]:
-    with patch.object(calls, "_FIELDS", frozenset({*calls._FIELDS, "unheard_of"})):
-        yield
-
-
-@contextmanager
-def _any_workspace_is_ones_own() -> Iterator[None]:
-    original = People._place
-
-    async def place(self: People, workspace: str | None) -> Workspace:
-        found = await self._runtime.store.people.find_workspace(workspace or "")
-        return found or await original(self, workspace)
-
-    with patch.object(People, "_place", place):
-        yield
-
-
 async def test_a_right_that_is_forgotten_is_found(tmp_path: Path) -> None:
     async with furnished(tmp_path) as place:
         document = (await place.town.live.ask("GET", "/api/openapi.json")).value
@@ -326,9 +298,9 @@ async def test_a_right_that_is_forgotten_is_found(tmp_path: Path) -> None:
             return [*tried.wrong, *await changed_beyond(place, before, role)]
 
         for plant, who, role, below in (
-            (_no_role_is_asked_for, place.member, beyond_member, "/api/agents"),
-            (_a_field_more_is_taken, place.member, beyond_member, "/api/call"),
-            (_any_workspace_is_ones_own, place.admin, beyond_admin, "/api/workspaces"),
+            (no_role_is_asked_for, place.member, beyond_member, "/api/agents"),
+            (a_field_more_is_taken, place.member, beyond_member, "/api/call"),
+            (any_workspace_is_ones_own, place.admin, beyond_admin, "/api/workspaces"),
         ):
             with plant():
                 assert await found(who, role, below), plant.__name__
