@@ -30,12 +30,22 @@ pytestmark = [pytest.mark.anyio, pytest.mark.timeout(300), pytest.mark.slow]
 SEED = 20261117
 Row = tuple[str, tuple[tuple[str, Any], ...]]
 # Kept of a workspace as a whole; a row says no user, and each of them leaves something there by calling.
-COMMON = {"audit_heads", "connector_metrics", "usage", "leases", "run_steps", "run_events", "agent_numbers"}
+COMMON = {
+    "audit_heads",
+    "connector_metrics",
+    "usage",
+    "leases",
+    "run_steps",
+    "run_events",
+    "agent_numbers",
+    "changes",
+}
 # Aliases for other people's clients, which send more than we know.
 TOLERANT = {"/agents/assign-action-server", "/agents/remove-action-server"}
 RECORDS = {"/api/audit", "/api/audit/export", "/api/calls"}  # hold the words of their own people
 CLOCKS = {"last_used_at", "lease_until"}  # columns that go on by themselves
 FAULTS_OF_SERVERS = (502, 503, 504)
+TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
 MADE = "made"  # with a number: a name that is taken would be refused before anybody's rights are looked at
 
 
@@ -60,9 +70,7 @@ class Place:
         await self.town.live.hub._runtime.auditor.flush()
         with closing(sqlite3.connect(self._file)) as database:
             database.row_factory = sqlite3.Row
-            names = [
-                name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type='table'")
-            ]
+            names = [name for (name,) in database.execute(TABLES)]
             found = {
                 name: [dict(row) for row in database.execute(f'SELECT * FROM "{name}"')] for name in names
             }
