@@ -22,13 +22,13 @@ from faulty_service import SETTLED_WITHIN, FaultyService, NothingToHit
 from patience import patient
 from servers.processes import journal
 
-POSTERS = 6
-CALLERS = 3
+POSTERS = 4
+CALLERS = 2
 AT_ONCE = 4
 """Faults that may be there at the same time, each of something else."""
 LOOKAHEAD = 12
 """Among so many of the next faults the first is chosen whose target is left alone at this moment."""
-RECOVERY = 1.5
+RECOVERY = 1.0
 """Seconds after which the same is hit again at the latest, though it has not worked again in between."""
 SHARES = {
     "connections cut": 2240,
@@ -248,6 +248,7 @@ class Workload:
             self.codes["ok"] += 1
             self._works(where, job)
         else:
+            await asyncio.sleep(0.2)
             self.codes[str((body.get("error") or {}).get("code") or response.status)] += 1
 
     def _works(self, connector: str, job: Job) -> None:
