@@ -51,6 +51,7 @@ class Tables:
         self.tools: dict[tuple[str, str, str, str], Tool] = {}
         self.versions: dict[tuple[str, str, str, str], dict[int, ToolVersion]] = {}
         self.metrics: dict[str, ConnectorCounters] = {}
+        self.app_files: dict[str, tuple[frozenset[str], datetime]] = {}
         self.flows: dict[str, AuthorizationFlow] = {}
         self.workspaces: dict[str, Workspace] = {}
         self.users: dict[tuple[str, str], User] = {}
@@ -315,6 +316,16 @@ class MemoryConnectors(Aggregate):
         }
         known |= added
         return {key: one.copy() for key, one in added.items()}
+
+    async def describe(
+        self, process: str, slugs: Collection[str], until: datetime, now: datetime
+    ) -> Mapping[str, frozenset[str]]:
+        drop(self._tables.app_files, lambda one: one[1] <= now)
+        self._tables.app_files[process] = (frozenset(slugs), until)
+        return {name: described for name, (described, _) in self._tables.app_files.items()}
+
+    async def withdraw(self, process: str) -> None:
+        self._tables.app_files.pop(process, None)
 
     async def put_flow(self, flow: AuthorizationFlow) -> None:
         drop(self._tables.flows, lambda one: one.expires_at <= datetime.now(UTC))

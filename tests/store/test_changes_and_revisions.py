@@ -41,6 +41,7 @@ LEFT_ALONE = {
     "connector_metrics": COUNTED,
     "usage": COUNTED,
     "agent_numbers": COUNTED,
+    "app_files": "each process writes its own row",
     "leases": FENCED,
     "authorization_flows": FENCED,
     "runs": FENCED,

@@ -1,8 +1,8 @@
 """App configuration in files: `dragoman.toml`, `action_servers.json`, `agent_configs/{agent}.json`.
 
 Read at every start before anything else, and again whenever they change. Their connectors are the app's:
-every workspace sees them. One that is taken out of the files is removed with its tools; while a file cannot
-be read, nothing is. Assignments are written back to the agent's own file.
+every workspace sees them. One that no living process has in its files any more is removed with its tools;
+while a file cannot be read, nothing is. Assignments are written back to the agent's own file.
 """
 
 import asyncio
@@ -11,8 +11,10 @@ import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from pathlib import Path
 from secrets import token_hex
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from dragoman.connector import Connector
@@ -26,8 +28,10 @@ from dragoman.hub.connectors import Connectors
 from dragoman.hub.imports import Imports, ImportStep
 from dragoman.names import slug_from
 from dragoman.people import UserLimits
+from dragoman.runs.workers import Worker, dead_among
 from dragoman.scope import APP, Caller
 from dragoman.setting import changed
+from dragoman.store.shared_lock import SharedLock
 from dragoman.telemetry.logs import get_logger
 
 if TYPE_CHECKING:
@@ -35,6 +39,9 @@ if TYPE_CHECKING:
 
 LOOK_EVERY = 1.0
 START_LIMIT = 5.0
+_DESCRIBED = timedelta(seconds=30)  # for which what a process says of its files holds, should it die
+_DESCRIBE_EVERY = 10.0
+_LOCK = "the app configuration"
 _DEFAULTS = frozenset({"limits", "bounds"})  # the second is what they were called before
 _AGENT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 _.-]{0,99}")
 log = get_logger()
@@ -87,6 +94,11 @@ class ConfigurationFiles:
         self._app = Caller(workspace=APP, user="", role="operator")
         self._busy = asyncio.Lock()
         self._seen: tuple[Any, ...] = ()
+        self._process = str(Worker.of_this_process())
+        self._lock = SharedLock(runtime.store.usage, runtime.store.clock)
+        self._described: frozenset[str] = frozenset()  # slugs
+        self._described_at = 0.0
+        self._has_all = False  # every file could be read
         self._has_defaults = False
         self.agents: tuple[FoundAgent, ...] = ()
         self.problems: tuple[ImportStep, ...] = ()
@@ -103,16 +115,28 @@ class ConfigurationFiles:
 
     async def watch(self) -> None:
         """Takes them over again whenever they change; for ever, where there are any."""
+        try:
+            await self._keep_watching()
+        except asyncio.CancelledError:
+            if self._described:
+                with suppress(DragomanError):
+                    await self._runtime.store.connectors.withdraw(self._process)
+            raise
+
+    async def _keep_watching(self) -> None:
         while self._files.are_given:
             await asyncio.sleep(LOOK_EVERY)
             if await asyncio.to_thread(self._files.marks) == self._seen:
+                if monotonic() - self._described_at > _DESCRIBE_EVERY:
+                    await self._look_after()
                 continue
             for connector in await self.sync():
                 self._runtime.tasks.start(self._discover(connector), f"first list of {connector.slug}")
 
     async def sync(self) -> list[Connector]:
         """What the files say, made true. The connectors that are new or changed, and may be discovered."""
-        async with self._busy:
+        async with self._busy, self._lock.turn(APP, _LOCK):
+            await self._runtime.changes.look()  # what another process has just done is not done again
             marks = await asyncio.to_thread(self._files.marks)
             await self._take_defaults()
             plans = await asyncio.to_thread(self._files.read)
@@ -125,7 +149,12 @@ class ConfigurationFiles:
             )
             for step in self.problems:
                 log.warning("configuration.problem", source=step.source, entry=step.name, reason=step.reason)
-            await self._remove_vanished(steps)
+            self._has_all = not any(step.kind == "file" for step in steps)
+            kept = frozenset(step.slug or slug_from(step.name) for step in steps)
+            self._described = kept if self._has_all else self._described | kept
+            described = await self._describe()
+            if self._has_all:
+                await self._remove_vanished(described)
             self._seen = marks  # not before all of it is done: a fault on the way is no end of it
         views = [step.view for step in steps if step.view is not None]
         return [
@@ -177,16 +206,39 @@ class ConfigurationFiles:
             self._runtime.directory.allow(limits)
             self._has_defaults = True
 
-    async def _remove_vanished(self, steps: Sequence[ImportStep]) -> None:
-        if any(step.kind == "file" for step in steps):
-            return
-        kept = {step.slug or slug_from(step.name) for step in steps}
-        for connector in self._runtime.registry.all():
-            is_kept = connector.workspace == APP and connector.slug in kept
-            if connector.origin == "files" and connector.kind != "native" and not is_kept:
-                log.info("configuration.removed", connector=connector.slug)
-                holder = replace(self._app, workspace=connector.workspace)
-                await Connectors(self._runtime, holder).remove(connector.id)
+    async def _describe(self) -> frozenset[str]:
+        """Says what the files here have; returns what those of all living processes have."""
+        store = self._runtime.store
+        await store.clock.read()
+        now = store.clock.now()
+        described = await store.connectors.describe(self._process, self._described, now + _DESCRIBED, now)
+        self._described_at = monotonic()
+        dead = dead_among(described)
+        return frozenset(
+            slug for process, slugs in described.items() if process not in dead for slug in slugs
+        )
+
+    async def _look_after(self) -> None:
+        """Goes on to say so, and removes what only files of processes had that are gone."""
+        described = await self._describe()
+        if self._has_all and self._vanished(described):
+            async with self._busy, self._lock.turn(APP, _LOCK):
+                await self._remove_vanished(await self._describe())
+
+    def _vanished(self, described: frozenset[str]) -> list[Connector]:
+        return [
+            connector
+            for connector in self._runtime.registry.all()
+            if connector.origin == "files"
+            and connector.kind != "native"
+            and not (connector.workspace == APP and connector.slug in described)
+        ]
+
+    async def _remove_vanished(self, described: frozenset[str]) -> None:
+        for connector in self._vanished(described):
+            log.info("configuration.removed", connector=connector.slug)
+            holder = replace(self._app, workspace=connector.workspace)
+            await Connectors(self._runtime, holder).remove(connector.id)
 
     async def _rewrite(self, agent: str, change: Callable[[list[Any]], list[Any]]) -> FoundAgent:
         async with self._busy:

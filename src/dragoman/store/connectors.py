@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from itertools import islice
@@ -28,6 +28,7 @@ _allowances = tables.allowances
 _tools = tables.tools
 _versions = tables.tool_versions
 _metrics = tables.connector_metrics
+_files = tables.app_files
 _flows = tables.authorization_flows
 _ROWS_PER_TURN = 200
 _TOOL_KEY = ("workspace", "connector_id", "identity", "name")
@@ -277,6 +278,19 @@ class SqlConnectors(SqlAggregate):
             if rows:
                 await connection.execute(self._database.upsert(_metrics), rows)
         return totals
+
+    async def describe(
+        self, process: str, slugs: Collection[str], until: datetime, now: datetime
+    ) -> Mapping[str, frozenset[str]]:
+        row = {"process": process, "slugs": sorted(slugs), "expires_at": until}
+        async with self._database.write() as connection:
+            await connection.execute(delete(_files).where(_files.c.expires_at <= now))
+            await connection.execute(self._database.upsert(_files), row)
+            found = await connection.execute(select(_files.c.process, _files.c.slugs))
+            return {one: frozenset(described) for one, described in found}
+
+    async def withdraw(self, process: str) -> None:
+        await self._database.execute(delete(_files).where(_files.c.process == process))
 
     async def put_flow(self, flow: AuthorizationFlow) -> None:
         async with self._database.write() as connection:

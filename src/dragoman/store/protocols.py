@@ -137,6 +137,17 @@ class ConnectorStore(Protocol):
     async def add_metrics(self, grown: Mapping[str, ConnectorCounters]) -> Mapping[str, ConnectorCounters]:
         """Adds what one process has counted; returns what all have. Of a connector that is gone, nothing."""
 
+    async def describe(
+        self, process: str, slugs: Collection[str], until: datetime, now: datetime
+    ) -> Mapping[str, frozenset[str]]:
+        """Notes which connectors the app files of a process describe; returns those of all, by process.
+
+        Nobody's whose time is over: they are deleted.
+        """
+
+    async def withdraw(self, process: str) -> None:
+        """The process ends: its files describe nothing any more."""
+
     async def put_flow(self, flow: AuthorizationFlow) -> None:
         """Also deletes those whose time is over."""
 

@@ -353,6 +353,14 @@ leases = Table(
     Column("expires_at", UtcDateTime, nullable=False),
 )
 
+app_files = Table(
+    "app_files",
+    metadata,
+    Column("process", Text, primary_key=True),
+    Column("slugs", Document, nullable=False),
+    Column("expires_at", UtcDateTime, nullable=False),
+)
+
 audit = Table(
     "audit",
     metadata,

@@ -68,6 +68,13 @@ CREATE TABLE api_keys (
 
 CREATE INDEX ix_api_keys_workspace_user ON api_keys (workspace, user);
 
+CREATE TABLE app_files (
+    process TEXT NOT NULL,
+    slugs JSON NOT NULL,
+    expires_at DATETIME NOT NULL,
+    CONSTRAINT pk_app_files PRIMARY KEY (process)
+);
+
 CREATE TABLE approvals (
     workspace TEXT NOT NULL,
     id TEXT NOT NULL,

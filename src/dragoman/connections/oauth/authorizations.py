@@ -13,12 +13,12 @@ from dragoman.connections.http_clients import HttpClients, Reach
 from dragoman.connections.oauth.clients import registration_name
 from dragoman.connections.oauth.grants import revoke
 from dragoman.connections.oauth.oauth_bearer import SECRET, Holder, OAuthBearer
-from dragoman.connections.oauth.renewal_lock import RenewalLock
 from dragoman.connections.oauth.tokens import OAuthTokens
 from dragoman.connections.wire_faults import WireFault
 from dragoman.connector import Connector
 from dragoman.scope import holder_of
 from dragoman.store import Store
+from dragoman.store.shared_lock import SharedLock
 from dragoman.vault import Vault
 
 Note = Callable[[Iterable[SecretStr]], None]
@@ -30,7 +30,7 @@ class Authorizations:
     """`note` is told every token before anybody can print it."""
 
     def __init__(self, vault: Vault, store: Store, clients: HttpClients, note: Note) -> None:
-        self.turns = RenewalLock(store.usage, store.clock)
+        self.turns = SharedLock(store.usage, store.clock)
         self._vault = vault
         self._clients = clients
         self._note = note

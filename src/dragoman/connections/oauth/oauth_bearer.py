@@ -15,11 +15,11 @@ from dragoman.connections.http_clients import Reach
 from dragoman.connections.missing_credentials import credential_hint
 from dragoman.connections.oauth.grants import granted_by_client, renewed_by_refresh
 from dragoman.connections.oauth.metadata import server_of
-from dragoman.connections.oauth.renewal_lock import RenewalLock
 from dragoman.connections.oauth.tokens import OAuthTokens, TokenRefused
 from dragoman.connections.wire_faults import WireFault
 from dragoman.connector import Connector
 from dragoman.errors import DragomanError
+from dragoman.store.shared_lock import SharedLock
 from dragoman.telemetry.logs import get_logger
 
 SECRET = "oauth"  # noqa: S105 - the name of a secret
@@ -33,7 +33,7 @@ class TokenStorage(Protocol):
     """Where tokens are kept."""
 
     @property
-    def turns(self) -> RenewalLock: ...
+    def turns(self) -> SharedLock: ...
 
     def reach(self, connector: Connector) -> Reach: ...
 

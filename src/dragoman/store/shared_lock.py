@@ -18,7 +18,7 @@ _LONGEST = 30.0
 _FIRST_LOOK, _SLOWEST_LOOK = 0.02, 0.25
 
 
-class RenewalLock:
+class SharedLock:
     def __init__(self, rows: UsageStore, clock: Clock) -> None:
         self._rows = rows
         self._clock = clock
@@ -48,4 +48,4 @@ class RenewalLock:
                     await asyncio.sleep(pause)
                     pause = min(pause * 2, _SLOWEST_LOOK)
         except TimeoutError:
-            raise StoreUnavailable("another process does not finish with the same credential") from None
+            raise StoreUnavailable(f"another process does not finish with {subject!r}") from None
