@@ -196,9 +196,10 @@ def error_facts() -> dict[str, str]:
     for kind in all_below(DragomanError):
         status, title = TABLE.get(kind.code, TABLE["error"])
         public = f" · in Python `{kind.__name__}`" if kind.__name__ in dragoman.__all__ else ""
-        again = "may be tried again" if kind.retryable else "trying again does not help by itself"
+        again = "retryable" if kind.retryable else "not retryable"
         number = as_rpc(kind("what happened")).code
-        made[kind.code] = f"*{title}.* HTTP {status} · JSON-RPC {number} · {again}{public}"
+        # What is below it may go by the same code; the first is the one that the code is named after.
+        made.setdefault(kind.code, f"*{title}.* HTTP {status} · JSON-RPC {number} · {again}{public}")
     return made
 
 

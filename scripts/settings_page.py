@@ -31,7 +31,7 @@ WHO = {
 }
 HEAD = """# Settings
 
-Made by `scripts/settings_page.py` from the descriptions that stand with the fields; a test keeps it so.
+<!-- Made by scripts/settings_page.py from descriptions that stand with the fields; a test keeps it so. -->
 
 A setting can be set by REST (`PATCH`), by the command, in the console, in a `dragoman.toml`, in an export
 and from Python. `null` in REST, `--unset NAME` (`--unset retry.tries`) and a cleared field of a form set it

@@ -77,15 +77,20 @@ def serve(address: str) -> None:
     listener.listen(64)
     threading.Thread(target=_end_with_stdin, daemon=True).start()
     print("ready", flush=True)
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     while True:
         line, _ = listener.accept()
-        # Two forks: the first waits for the second and for the end of its client.
-        if os.fork() == 0:
+        files = array.array("i")
+        _, parts, _, _ = line.recvmsg(1, socket.CMSG_SPACE(3 * files.itemsize))
+        files.frombytes(parts[0][2][: 3 * files.itemsize])
+        wish = json.loads(line.makefile().readline())
+        child = os.fork()
+        if child == 0:
+            line.close()
             listener.close()
-            _look_after(line)
-        line.close()
-        _reap()
+            os._exit(_perform(wish, list(files)))
+        for file in files:
+            os.close(file)
+        threading.Thread(target=_look_after, args=(line, child), daemon=True).start()
 
 
 def _warm_up() -> None:
@@ -109,37 +114,18 @@ def _end_with_stdin() -> None:
     os._exit(0)
 
 
-def _reap() -> None:
-    while True:
-        try:
-            if os.waitpid(-1, os.WNOHANG)[0] == 0:
-                return
-        except ChildProcessError:
-            return
-
-
-def _look_after(line: socket.socket) -> None:
-    files = array.array("i")
-    _, parts, _, _ = line.recvmsg(1, socket.CMSG_SPACE(3 * files.itemsize))
-    files.frombytes(parts[0][2][: 3 * files.itemsize])
-    wish = json.loads(line.makefile().readline())
-    child = os.fork()
-    if child == 0:
-        line.close()
-        os._exit(_perform(wish, list(files)))
-    for file in files:
-        os.close(file)
+def _look_after(line: socket.socket, child: int) -> None:
+    """Tells a client how its program ended."""
     threading.Thread(target=_stop_without_client, args=(line, child), daemon=True).start()
-    _, status = os.waitpid(child, 0)
-    code = os.waitstatus_to_exitcode(status)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     with suppress(OSError):
         line.sendall(b"%d\n" % (code if code >= 0 else 128 - code))
-    os._exit(0)
+        line.shutdown(socket.SHUT_RDWR)
 
 
 def _stop_without_client(line: socket.socket, child: int) -> None:
-    if not line.recv(1):
-        with suppress(ProcessLookupError):
+    with line, suppress(OSError):
+        if not line.recv(1):
             os.kill(child, signal.SIGTERM)
 
 
