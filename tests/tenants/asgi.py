@@ -22,7 +22,7 @@ async def request(
 ) -> tuple[int, bytes]:
     """Status, then headers with body. Bytes are sent as they are.
 
-    The client of a stream leaves when it has heard nothing for so many seconds.
+    The client of a stream leaves when it has heard nothing more for so many seconds.
     """
     raw = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
     url = urlsplit(path)
@@ -56,7 +56,6 @@ async def request(
         told.append(message)
         wait_for_more()
 
-    wait_for_more()
     async with deadline(60):
         await app(scope, receive, send)
     heads = b"\n".join(value for _, value in told[0].get("headers", ()))

@@ -40,9 +40,9 @@ _WORD = re.compile(f"{MARK.pattern}|{ID.pattern}")
 # Calls cost the most: a run, a result to keep, a question that nobody answers in time.
 _MCP = {"tools/list": 6, "resources/list": 3, "prompts/list": 3, "session": 6, "tools/call": 4}
 _CALLED = [*TOOLS, "mcp_own_whoami", "mcp_own_whoami", "mcp_team_whoami", "mcp_own_fail"]
-_QUIET = 0.1  # what a stream tells at once has been told
+_QUIET = 0.25  # what a stream tells at once has been told
 # What our own people did is told with the ids that they tried.
-_RECORDS = re.compile(r"/(api/)?(audit|calls|log|metrics)\b|event |stored")
+_RECORDS = re.compile(r"/(api/)?(audit|calls|log)\b|event ")
 _CALLS = re.compile(r"/(call|code|messages|query|query_mcp_connector|resolve|try)\b|^/chat")
 # A form of the console would end the session, the tenant or the key; or it reaches outside of this machine.
 _NO_FORMS = re.compile(r"sign-|/rotate|/transfer/offers|/remove$|/revoke$|^/keys|^/settings/workspace")
