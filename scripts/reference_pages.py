@@ -15,7 +15,6 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, Unpack, get_args, get_origin, get_type_hints
 
 import typer
-from prometheus_client.parser import text_string_to_metric_families
 from pydantic import BaseModel
 from typer.main import get_command
 
@@ -26,13 +25,10 @@ from dragoman.errors import DragomanError
 from dragoman.events import EventKind
 from dragoman.mcp_endpoint.methods import as_rpc
 from dragoman.run import RunEventKind
-from dragoman.telemetry.metrics import BOUNDS_MS, ConnectorMetrics
-from dragoman.telemetry.prometheus import ConnectorState, PrometheusExposition
 from dragoman.web.problems import TABLE
 
 ROOT = Path(__file__).parent.parent
-# Which fields events have is heard from a running service; a test keeps the file true.
-HEARD = ROOT / "tests" / "contract" / "snapshots" / "events.json"
+SNAPSHOTS = ROOT / "tests" / "contract" / "snapshots"
 
 
 def table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
@@ -189,6 +185,11 @@ def kind_of(schema: dict[str, Any]) -> str:
 # Errors, events, metrics
 
 
+def heard(name: str) -> dict[str, Any]:
+    """What a running service says of itself; tests/contract keeps the file true."""
+    return json.loads((SNAPSHOTS / f"{name}.json").read_text(encoding="utf-8"))
+
+
 @cache
 def error_facts() -> dict[str, str]:
     """One line for each code."""
@@ -210,28 +211,23 @@ def all_below(kind: type[DragomanError]) -> list[type[DragomanError]]:
 @cache
 def event_facts() -> dict[str, str]:
     """The fields of each kind; those that a kind of both sorts has stand in one line each."""
-    heard = json.loads(HEARD.read_text(encoding="utf-8"))
+    known = heard("events")
     sorts = {"of an installation": (EventKind, "Data"), "of a run": (RunEventKind, "Data in a run")}
     made: dict[str, str] = {}
     for sort, (kinds, title) in sorts.items():
         for kind in get_args(kinds):
-            found = [name for name in heard[sort].get(kind, ()) if name.startswith("data.")]
+            found = [name for name in known[sort].get(kind, ()) if name.startswith("data.")]
             words = ", ".join(f"`{name.removeprefix('data.')}`" for name in found) or "none"
             made[kind] = made.get(kind, "") + (f"{title}: {words}.\n" if found else "")
     return {kind: text.strip() for kind, text in made.items()}
 
 
 def metrics_table() -> str:
-    sample = ConnectorMetrics(workspace="w", slug="c", buckets=(0,) * (len(BOUNDS_MS) + 1))
-    state = ConnectorState("w", "c", "connected")
-    text = (
-        PrometheusExposition(lambda: [sample], lambda: [sample], lambda: [state], lambda: 0).text().decode()
-    )
     rows: list[list[str]] = []
-    for family in text_string_to_metric_families(text):
-        name = f"{family.name}_total" if family.type == "counter" else family.name
-        labels = sorted({label for one in family.samples for label in one.labels} - {"le"})
-        rows.append([f"`{name}`", family.type, ", ".join(f"`{one}`" for one in labels), family.documentation])
+    for family, facts in heard("metrics").items():
+        name = f"{family}_total" if facts["type"] == "counter" else family
+        labels = sorted({label for one in facts["samples"].values() for label in one} - {"le"})
+        rows.append([f"`{name}`", facts["type"], ", ".join(f"`{one}`" for one in labels), facts["help"]])
     return table(["metric", "type", "labels", "what it counts"], rows)
 
 
