@@ -146,8 +146,8 @@ def test_a_token_is_known_without_a_free_descriptor_for_as_long_as_its_file_is_t
 ) -> None:
     monkeypatch.setattr(service_token, "_LOOK_EVERY", 0.0)
     path = tmp_path / "token"
-    known, token = ServiceToken(Settings(home=tmp_path)), get_or_make_token(path).encode()
-    assert known.is_token(token)
+    token = get_or_make_token(path).encode()
+    known = ServiceToken(Settings(home=tmp_path))
     with no_descriptors():
         assert known.is_token(token)
     path.write_text("drg_another")

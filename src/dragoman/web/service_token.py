@@ -36,6 +36,7 @@ class ServiceToken:
         self._state: tuple[int, ...] | None = None
         self._looked_at = 0.0
         if self._path is not None:
+            self._state = _state_of(self._path)  # of before it is read, here as below
             self._tokens = [get_or_make_token(self._path).encode()]
             self._looked_at = monotonic()
 
@@ -57,17 +58,17 @@ class ServiceToken:
             if state is not None and state == self._state:
                 return
             self._tokens = [get_or_make_token(path).encode()]
-            self._state = state  # of before it was read: a change in between is seen next time
+            self._state = state  # a change since then is seen next time
         except (KeyFault, OSError) as error:
             self._tokens, self._state = [], None  # until it can be read again nothing is taken for it
             get_logger().warning("service_token.unreadable", cause=type(error).__name__)
 
 
 def _state_of(path: Path) -> tuple[int, ...] | None:
-    """Another after every change of the file, of its rights too; None where there is none."""
+    """Another after every change of the file, of its rights too; None where it cannot be told."""
     try:
         facts = path.stat()
-    except FileNotFoundError:
+    except OSError:
         return None
     return (facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns)
 
