@@ -181,7 +181,9 @@ def _an_mcp_session_of_another(town: Town) -> Generator[None]:
         yield
 
 
+# In this order: what comes first needs credentials that requests of the others take away again.
 LEAKS: dict[str, Leak] = {
+    "a connection of another user": _a_connection_of_another_user,
     "a thread of anybody": _one_of_anybody(SqlThreads, "find"),
     "a kept result of anybody": _one_of_anybody(SqlCalls, "find_result"),
     "a run of anybody": _a_run_of_anybody,
@@ -192,7 +194,6 @@ LEAKS: dict[str, Leak] = {
     "the audit trail of every workspace": _the_audit_trail_of_everybody,
     "a list of tools of another user": _a_list_of_tools_of_another_user,
     "events of everybody": _events_of_everybody,
-    "a connection of another user": _a_connection_of_another_user,
     "a browser session of another": _a_browser_session_of_another,
     "a caller of another at /mcp": _a_caller_of_another_at_mcp,
     "an MCP session of another": _an_mcp_session_of_another,

@@ -67,7 +67,9 @@ class Town:
             workspace = (await self._operator("POST", "/api/workspaces", {"name": common}))["id"]
             for member in range(users):
                 await self._move_in(workspace, common, member)
-        await asyncio.gather(*(self.furnish(tenant) for tenant in self.tenants))
+        # Admins first: what they share is there when the others bring their credentials for it.
+        for role in ("admin", "member"):
+            await asyncio.gather(*(self.furnish(one) for one in self.tenants if one.role == role))
 
     async def _move_in(self, workspace: str, common: str, member: int) -> None:
         number = len(self.tenants)
