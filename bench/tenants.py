@@ -206,6 +206,9 @@ def _report(tally: Tally, wanted: int, processes: int) -> lab.Report:
         f"{tally.rounds} towns of 20 tenants, {processes} processes, {tally.seconds:,.0f} s,"
         f" {tally.total / max(tally.seconds, 1):.0f} requests a second;"
         f" {tally.events:,} events were looked at as well.",
+        "Done with an id of another workspace: the id stood in a query or a body, where a thread's name is"
+        " everybody's to choose and what is not there counts for nothing, or the answer was an empty list."
+        " An address with such an id that answers as if the thing were there is a leak.",
         *tally.leaks[:20],
         *tally.faults[:20],
     ]
