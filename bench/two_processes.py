@@ -76,7 +76,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="a hundredth of the steps")
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
     parser.add_argument("--steps", type=int, default=10_000, help="on each store")
-    parser.add_argument("--minutes", type=float, default=240.0, help="of all steps together, at most")
+    parser.add_argument("--minutes", type=float, default=20.0, help="of all steps together, at most")
     parser.add_argument("--folder", type=Path, help="where to keep the state, to go on another time")
     given = parser.parse_args()
     steps = given.steps // 100 if given.quick else given.steps

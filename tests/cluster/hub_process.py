@@ -57,7 +57,7 @@ class OtherHub:
             env=environment,
         )
         assert self._process.stdout is not None
-        async with asyncio.timeout(patient(30)):
+        async with asyncio.timeout(patient(60)):
             line = await self._process.stdout.readline()
         assert line.decode().strip() == _READY, line
 

@@ -5,8 +5,8 @@ twice, late or in another order does no harm. A process that was away for too lo
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
+from contextlib import contextmanager, suppress
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -55,38 +55,43 @@ class FollowedChanges:
         """For as long as the hub is open; a store that is away is asked again."""
         cluster, was_away = self._runtime.cluster, False
         self._runtime.store.changes.on_written(lambda: cluster.tell("changes"))
-        with cluster.listen("changes", lambda _: self._bell.set()):
+        with cluster.listen("changes", lambda _: self._bell.set()), self._glancing():
             while True:
-                await self._wait()
+                await self._bell.wait()
+                await asyncio.sleep(_GATHER)
+                self._bell.clear()
                 try:
                     await self.look()
                 except DragomanError as error:
                     if not was_away:
                         log.warning("changes.not_read", cause=error.message)
                     was_away = True
-                    await asyncio.sleep(self._runtime.store.changes.interval)
                 else:
                     was_away = False
 
-    async def _wait(self) -> None:
-        """Until there may be news: others say so, or it is time to look."""
-        usual = self._runtime.store.changes.interval
-        if self._runtime.cluster.is_connected:
-            usual = _TOLD
-        elif monotonic() - self._news_at < _LIVELY:
-            usual = min(usual, _SOON)
-        with suppress(TimeoutError):
-            async with asyncio.timeout(usual):
-                await self._bell.wait()
-            await asyncio.sleep(_GATHER)
-        self._bell.clear()
+    @contextmanager
+    def _glancing(self) -> Generator[None]:
+        """Rings when there may be news. A timer and no task: while nothing happens, it costs microseconds."""
+        loop, changes = asyncio.get_running_loop(), self._runtime.store.changes
+
+        def glance() -> None:
+            nonlocal timer
+            now = monotonic()
+            if changes.may_be_new() or now - self._asked_at > _AT_LEAST:
+                self._bell.set()
+            pause = _TOLD if self._runtime.cluster.is_connected else changes.interval
+            timer = loop.call_later(min(pause, _SOON) if now - self._news_at < _LIVELY else pause, glance)
+
+        timer = loop.call_soon(glance)
+        try:
+            yield
+        finally:
+            timer.cancel()
 
     async def look(self) -> None:
         """Tells what is new by now."""
-        changes, now = self._runtime.store.changes, monotonic()
-        if not changes.may_be_new() and now - self._asked_at < _AT_LEAST:
-            return
-        batch = await changes.after(self._position)
+        now = monotonic()
+        batch = await self._runtime.store.changes.after(self._position)
         self._asked_at = now
         if batch.changes is None:
             await self.reload()

@@ -10,7 +10,6 @@ one and of later ones are looked at again until it has ended. Those it knows alr
 import os
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from time import time
 from typing import Any, Literal
 
@@ -24,7 +23,7 @@ from dragoman.store.records import Change, ChangeBatch, ChangePosition
 KEPT = timedelta(hours=1)
 _rows = tables.changes
 _NOTED = insert(_rows).inline()
-_LOOK_AT_FILES, _ASK = 0.25, 0.8
+_LOOK_AT_FILE, _ASK = 0.25, 0.8
 _ROUNDING = 1.0  # seconds within which a file may be written twice and look the same
 
 
@@ -73,24 +72,26 @@ class SqlChanges(SqlAggregate):
     def __init__(self, database: Database) -> None:
         super().__init__(database)
         url = database.location.url.database
-        self._files = (Path(f"{url}-wal"), Path(f"{url}")) if database.location.is_sqlite else ()
-        self._written: tuple[int, ...] | None = None
-        self.interval = _LOOK_AT_FILES if self._files else _ASK
+        self._file = f"{url}-wal" if database.location.is_sqlite else None
+        self._written: tuple[int, int] | None = None
+        self.interval = _LOOK_AT_FILE if self._file else _ASK
 
     def on_written(self, told: Callable[[], None]) -> None:
         self._database.on_noted = told
 
     def may_be_new(self) -> bool:
-        """SQLite's files say whether anybody wrote; that costs no query."""
-        if not self._files:
+        """SQLite's write-ahead log says whether anybody wrote; that costs no query."""
+        if self._file is None:
             return True
-        stats = [_stat(file) for file in self._files]
-        written = tuple(number for one in stats if one for number in (one.st_mtime_ns, one.st_size))
-        newest = max((one.st_mtime for one in stats if one), default=0.0)
+        try:
+            found = os.stat(self._file)
+        except OSError:
+            return True
+        written = (found.st_mtime_ns, found.st_size)
         if written == self._written:
             return False
         # Not believed while it is so new that a later write could look the same.
-        self._written = written if time() - newest > _ROUNDING else None
+        self._written = written if time() - found.st_mtime > _ROUNDING else None
         return True
 
     async def end(self) -> ChangePosition:
@@ -129,13 +130,6 @@ class SqlChanges(SqlAggregate):
             return ChangeBatch(None, end)  # another database than before, or some may be trimmed
         new = (row for row in rows if row["number"] not in position.seen)
         return ChangeBatch(tuple(_change(row) for row in new if row["origin"] != self._database.origin), end)
-
-
-def _stat(file: Path) -> os.stat_result | None:
-    try:
-        return file.stat()
-    except OSError:
-        return None
 
 
 def _aware(time: datetime) -> datetime:
