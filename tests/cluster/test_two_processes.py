@@ -278,7 +278,7 @@ async def test_an_authorisation_that_is_removed_elsewhere_is_used_no_more(
         await scene.authorise()
         pair = Pair(OtherHub({}), second, 1.0 if database_url.startswith("sqlite") else 2.5, [])
         await pair.becomes("ok", "mcp_notes_echo", text="x")
-        assert second._runtime.authorizations._bearers
         await scene.hub.credentials.remove("notes")
-        await pair.sees(lambda: not second._runtime.authorizations._bearers)
         await pair.becomes("needs_auth", "mcp_notes_echo", text="x")
+        bearers = second._runtime.authorizations._bearers.values()
+        assert all(bearer._tokens is None for bearer in bearers)
