@@ -7,7 +7,7 @@ from run_values import LATER, a_child, a_message, a_run, a_step, accept, an_even
 from store_values import NOON
 
 from dragoman.errors import Conflict, NotFound
-from dragoman.run import RunLimits, RunUsage
+from dragoman.run import RunError, RunLimits, RunUsage
 from dragoman.store import Store
 from dragoman.store.records import JournalBatch, NewRun
 
@@ -18,7 +18,7 @@ FULL = a_run(
     message=1,
     status="failed",
     answer="half an answer",
-    error={"code": "limit_reached", "message": "enough"},
+    error=RunError(code="limit_reached", message="enough"),
     model="openai:gpt-test",
     exposure="code",
     arm="new",
