@@ -144,8 +144,9 @@ async def seconds_until_over(connections: list[Connection], within: float) -> tu
 # In a process of its own, which has nothing else to do: what it waits for is the service.
 ASKING = """
 import http.client, json, sys, time, select
-taken = []
-while not select.select([sys.stdin], [], [], 0.05)[0]:
+taken, is_over = [], False
+print("asking", flush=True)
+while not is_over:
     began = time.perf_counter()
     try:
         connection = http.client.HTTPConnection(sys.argv[1], int(sys.argv[2]), timeout=60)
@@ -155,6 +156,7 @@ while not select.select([sys.stdin], [], [], 0.05)[0]:
     except (OSError, http.client.HTTPException):
         is_well = False
     taken.append((time.perf_counter() - began) * 1000 if is_well else 1e9)
+    is_over = bool(select.select([sys.stdin], [], [], 0.05)[0])
 print(json.dumps(taken))
 """
 
@@ -164,6 +166,8 @@ def asking_health(service: Service, taken: list[float]) -> Generator[None]:
     """On a new connection each time, again and again; `taken` gets the milliseconds of each."""
     command = [sys.executable, "-S", "-c", ASKING, service.host, str(service.port)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
         try:
             yield
         finally:

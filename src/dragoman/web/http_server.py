@@ -90,6 +90,8 @@ class OpenConnections:
     def __init__(self, limits: ConnectionLimits) -> None:
         self._limits = limits
         self._now = asyncio.get_running_loop().time
+        # Not so many that who has just come makes room for them before it was heard.
+        self.accepted_at_once = max(1, min(_ACCEPTED_AT_ONCE, limits.most // 8))
         self._waiting: dict[Wait, dict[HttpConnection, float]] = {wait: {} for wait in get_args(Wait)}
         self.too_many = _as_bytes(Overloaded("there are too many connections", retry_after=1.0))
         self._too_slow = {
@@ -251,7 +253,7 @@ class Arrivals:
     def _accept(self, listener: socket.socket) -> None:
         if not (self._new or self._queue):
             self._loop.call_soon(self._begin)
-        for _ in range(_ACCEPTED_AT_ONCE):
+        for _ in range(self._open.accepted_at_once):
             try:
                 connection, _ = listener.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
@@ -271,7 +273,10 @@ class Arrivals:
         if self._open.has_room_for(len(self._begun) + len(self._new) + len(self._queue)):
             return
         if not self._open.make_room():
-            with self._queue.popleft() if self._queue else self._new.pop(0) as refused, suppress(OSError):
+            oldest = self._queue or self._new
+            refused = next((one for one in oldest if not _has_said_all(one)), oldest[0])
+            oldest.remove(refused)
+            with refused, suppress(OSError):
                 refused.send(self._open.too_many)
 
     def _begin(self) -> None:
