@@ -184,7 +184,7 @@ async def test_without_a_service_there_is_no_way_back(tmp_path: Path, sqlite_url
         await scene.add()
         with pytest.raises(InvalidConfig) as caught:
             await scene.hub.credentials.authorize("notes")
-        assert "dragoman serve" in (caught.value.hint or "")
+        assert "dragoman serve" in (caught.value.command_hint or "")
 
 
 async def test_one_users_authorisation_is_nobody_elses(tmp_path: Path, database_url: str) -> None:
