@@ -75,6 +75,14 @@ def test_an_export_without_secrets_names_them() -> None:
     assert plan.agents == (FoundAgent(name="m", connectors=("a",)),)
 
 
+@pytest.mark.parametrize("capabilities", [None, frozenset[str](), frozenset({"mcp_mail", "mcp_time"})])
+def test_an_agent_comes_back_with_what_it_may_use_also_when_that_is_nothing(
+    capabilities: frozenset[str] | None,
+) -> None:
+    agent = FoundAgent(name="m", connectors=("a",), capabilities=capabilities)
+    assert read(write_dragoman_file([], {}, [agent])).agents == (agent,)
+
+
 def test_an_export_with_secrets_gives_them_back() -> None:
     text = write_dragoman_file(
         [connector("a", command="uvx", secrets=["env:TOKEN"])], {"con_a": {"env:TOKEN": "v"}}

@@ -5,7 +5,7 @@ null says that there was one which the export does not hold.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from dragoman.agent import AgentProfile
@@ -66,11 +66,12 @@ def read_kept_agent(name: str, entry: Mapping[str, Any]) -> FoundAgent:
 
 def written_agent(agent: FoundAgent) -> dict[str, Any]:
     """What differs from the default; a file that leaves a list of connectors out means none."""
-    return {
-        one.name: one.words_of(value) if one.kind == "list" and value else value
-        for one in people_set(AgentProfile)
-        if one.is_chosen(value := one.of(agent))
-    }
+    chosen = ((one, one.of(agent)) for one in people_set(AgentProfile) if one.is_chosen(one.of(agent)))
+    return {one.name: _listed(value) if one.kind == "list" else value for one, value in chosen}
+
+
+def _listed(values: Collection[str]) -> list[str]:
+    return sorted(values) if isinstance(values, frozenset) else [*values]
 
 
 def write_dragoman_file(
