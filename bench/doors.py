@@ -141,8 +141,8 @@ async def seconds_until_over(connections: list[Connection], within: float) -> tu
     return time.perf_counter() - began, len(open_still)
 
 
-# In a process of its own, which has nothing else to do: what it waits for is the service. Where the crowd takes
-# every connection, one that has not spoken yet may be sent away: it comes again, and its time goes on.
+# In a process of its own, which has nothing else to do: what it waits for is the service. Where the crowd
+# takes every connection, one that has not spoken yet may be sent away: it comes again, and its time goes on.
 ASKING = """
 import http.client, json, sys, time, select
 taken, is_over = [], False
