@@ -111,6 +111,26 @@ class Console:
             self.complaints.append(f"outside: {request.url[:200]}")
 
 
+async def keep_texts(page: Page, selector: str) -> None:
+    """From now on the page keeps every text of this element, also one that is soon gone: see `kept_texts`."""
+    await page.evaluate(
+        """selector => {
+            window.keptTexts = [];
+            const keep = () => {
+                const text = document.querySelector(selector)?.textContent ?? "";
+                if (text !== keptTexts.at(-1)) keptTexts.push(text);
+            };
+            const changes = {subtree: true, childList: true, characterData: true};
+            new MutationObserver(keep).observe(document.body, changes);
+        }""",
+        selector,
+    )
+
+
+async def kept_texts(page: Page) -> list[str]:
+    return await page.evaluate("keptTexts")
+
+
 @asynccontextmanager
 async def opened(browser: Browser, home: Path, **settings: Any) -> AsyncGenerator[Console]:
     """Fails at its end when a browser complained."""

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import pytest
 from playwright.async_api import Page, expect
 
-from console.browsing import OpenConsole
+from console.browsing import OpenConsole, keep_texts, kept_texts
 from dragoman import Hub
 from servers.everything_server import picture
 from servers.hubs import quick
@@ -211,9 +211,10 @@ async def test_what_a_server_asks_is_answered_where_its_tool_is_tried(
         page = await console.page("/tools/mcp_faults_steps")
         await page.get_by_role("textbox", name="count", exact=True).fill("3")
         await page.get_by_role("textbox", name="seconds", exact=True).fill("0.4")
+        await keep_texts(page, "#tried")
         await page.get_by_role("button", name="Call it").click()
-        await expect(page.locator("#tried")).to_contain_text("2 of 3")
         await expect(page.locator("#tried")).to_contain_text("3 steps")
+        assert any("2 of 3" in text for text in await kept_texts(page))
 
 
 async def test_a_changed_tool_is_accepted_and_settings_are_kept(
