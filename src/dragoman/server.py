@@ -19,7 +19,7 @@ from starlette.types import Receive, Scope, Send
 
 from dragoman.api import Api
 from dragoman.console import Console, is_console_path
-from dragoman.errors import Conflict, DragomanError, InvalidConfig
+from dragoman.errors import Conflict, DragomanError, InvalidConfig, NotFound
 from dragoman.hub import Hub
 from dragoman.identity.authenticated import ALL_SCOPES
 from dragoman.identity.authenticator import AuthenticatedCaller
@@ -29,12 +29,15 @@ from dragoman.settings import Settings
 from dragoman.telemetry.redaction import Redactor
 from dragoman.web.guard import Guard
 from dragoman.web.http_server import ConnectionLimits, HttpServer, listening_socket
+from dragoman.web.problems import problem
 from dragoman.web.service_token import ServiceToken
 
 # Requests under way get this long to finish; the hub then has the rest of its ten seconds.
 LAST_REQUESTS = 3.0
 # A process that cannot work any more says so at `/ready` for so long: requests are sent elsewhere then.
 LAST_PROBES = 2.0
+# What a process answers whatever its roles are.
+PROBES = frozenset({"/health", "/ready", "/metrics"})
 
 
 class Doors:
@@ -65,7 +68,11 @@ class Doors:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope.get("path", "")
-        if path == "/mcp" or path.startswith("/mcp/"):
+        if "doors" not in self._hub.settings.roles and path not in PROBES:
+            door = problem(
+                NotFound("this process opens no doors", hint="ask one with `doors` in its DRAGOMAN_ROLES")
+            )
+        elif path == "/mcp" or path.startswith("/mcp/"):
             door = self._mcp
         else:
             door = self.console if is_console_path(path) else self._api

@@ -7,10 +7,11 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args, get_type_hints
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 from platformdirs import user_data_path
 
+from dragoman.cluster import ROLES, Role
 from dragoman.errors import InvalidConfig
 from dragoman.scope import LOCAL_WORKSPACE, Deferral
 from dragoman.setting import Setting
@@ -47,6 +48,14 @@ class Settings:
     cluster_prefix: Annotated[
         str, Setting("What the names of this installation begin with in NATS.", _SERVICE)
     ] = "dragoman"
+    roles: Annotated[
+        tuple[Role, ...],
+        Setting(
+            "What this process does: `doors` answers HTTP, `work` executes runs, `hold` may hold connections"
+            " with state.",
+            _SERVICE,
+        ),
+    ] = ROLES
     host: Annotated[str, Setting("Where the service listens.", _SERVICE)] = "127.0.0.1"
     port: Annotated[int, Setting("The port it listens on.", _SERVICE)] = 8765
     allowed_hosts: Annotated[
@@ -240,6 +249,10 @@ def _read(variable: str, value: str, kind: Any) -> Any:
         if value not in choices:
             raise InvalidConfig(f"{variable} must be one of {', '.join(choices)}, not {value!r}")
         return value
-    if kind == tuple[str, ...]:
-        return tuple(part.strip() for part in value.split(",") if part.strip())
+    if get_origin(kind) is tuple:
+        words = tuple(part.strip() for part in value.split(",") if part.strip())
+        known = get_args(get_args(kind)[0])
+        if known and (not words or not set(words) <= set(known)):
+            raise InvalidConfig(f"{variable} must be some of {', '.join(known)}, not {value!r}")
+        return tuple(one for one in known if one in words) if known else words
     return Path(value).expanduser() if "Path" in str(kind) else value

@@ -6,6 +6,7 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from dragoman.api.requests import PROBLEMS, TheHub
+from dragoman.cluster import Role
 from dragoman.web.encoding import json_response
 from dragoman.web.shape import Shape
 
@@ -20,6 +21,7 @@ class NodeShape(Shape):
     pid: int
     version: str
     started_at: datetime
+    roles: list[Role]
 
 
 class ClusterShape(Shape):

@@ -24,7 +24,7 @@ def status(as_json: AsJson = False) -> None:
 
 
 def _show(screen: Screen, answer: Any) -> None:
-    table = new_table("node", "host", "process", "version", "started")
+    table = new_table("node", "host", "process", "version", "roles", "started")
     for node in answer["nodes"]:
         mark = " (answers)" if node["id"] == answer["node"] else ""
         table.add_row(
@@ -32,6 +32,7 @@ def _show(screen: Screen, answer: Any) -> None:
             plain(node["host"]),
             str(node["pid"]),
             plain(node["version"]),
+            ", ".join(node["roles"]),
             ago(node["started_at"]),
         )
     screen.show(table)

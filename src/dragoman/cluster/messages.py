@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, cast
 
-from dragoman.cluster.protocol import TOPICS, Node, Topic
+from dragoman.cluster.protocol import ROLES, TOPICS, Node, Topic
 
 _VERSION = 1
 _READABLE = frozenset({1})
@@ -40,6 +40,7 @@ def dump_node(node: Node) -> bytes:
             "pid": node.pid,
             "version": node.version,
             "started_at": node.started_at.isoformat(),
+            "roles": node.roles,
         }
     )
 
@@ -53,6 +54,7 @@ def load_node(data: bytes) -> Node:
             pid=int(said["pid"]),
             version=str(said["version"]),
             started_at=datetime.fromisoformat(said["started_at"]),
+            roles=tuple(role for role in ROLES if role in said.get("roles", ROLES)),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise Unreadable(f"a node that is described wrongly: {error}") from None

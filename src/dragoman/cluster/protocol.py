@@ -12,6 +12,10 @@ thread; an approval or a question that somebody answered; a run that somebody wa
 
 TOPICS: tuple[Topic, ...] = get_args(Topic)
 Heard = Callable[[str], None]
+Role = Literal["doors", "work", "hold"]
+"""What a process does for the installation: answers HTTP, executes runs, holds connections with state."""
+
+ROLES: tuple[Role, ...] = get_args(Role)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +27,7 @@ class Node:
     pid: int
     version: str
     started_at: datetime
+    roles: tuple[Role, ...] = ROLES
 
 
 class Cluster(Protocol):

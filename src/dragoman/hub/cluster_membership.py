@@ -25,6 +25,7 @@ async def open_cluster(settings: Settings, store: Store, supervisor: Supervisor)
         pid=os.getpid(),
         version=version("dragoman"),
         started_at=datetime.now(UTC),
+        roles=settings.roles,
     )
     if not settings.cluster_url:
         yield Alone(node)
