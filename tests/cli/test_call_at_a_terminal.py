@@ -1,6 +1,7 @@
 """`dragoman call` where a person sits: what the server asks is asked there, and progress is shown."""
 
 import sys
+from pathlib import Path
 
 from command_line import Command, raw
 from terminal import at_terminal
@@ -40,9 +41,12 @@ def test_in_a_pipe_nobody_is_asked_and_that_is_said(dragoman: Command) -> None:
     assert (outcome.code, outcome.out.strip()) == (0, "None")
 
 
-def test_progress_is_a_line_at_the_terminal(dragoman: Command) -> None:
+def test_progress_is_a_line_at_the_terminal(dragoman: Command, tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    gate.write_text("xx")  # a step for each letter
     assert dragoman("connectors", "add", "a", *raw()).code == 0
-    with at_terminal("call", "mcp_a_steps", "count=3", "seconds=0.3") as call:
+    with at_terminal("call", "mcp_a_steps", "count=3", "seconds=60", f"gate={gate}") as call:
         call.until("2 of 3")
+        gate.write_text("xxx")
         call.until("3 steps")
         assert call.wait() == 0

@@ -1,9 +1,11 @@
 """`dragoman chat`: by lines of a pipe, and at a terminal as a person sees it."""
 
+import asyncio
 import os
 import signal
 import stat
 import subprocess
+import threading
 from pathlib import Path
 
 import pytest
@@ -138,7 +140,9 @@ def test_interrupted_twice_ask_leaves_the_run_as_it_is(dragoman: Command, tmp_pa
 def test_delegations_are_set_in_under_the_name_of_who_works(
     dragoman: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def script(turn: Turn) -> Reply:
+    seen_typing = threading.Event()
+
+    async def script(turn: Turn) -> Reply:
         if "query_mcp_connector" in turn.tools:
             if turn.number > 1:
                 return Reply(text="# All\n\nBoth **answered**:\n\n- mail\n- issues")
@@ -151,7 +155,8 @@ def test_delegations_are_set_in_under_the_name_of_who_works(
         tool = next(one for one in turn.tools if one.endswith(("read-emails", "list_issues")))
         if not turn.fresh:
             return Reply(tool_calls=(Call(tool, {}),))
-        return Reply(text=f"done by {tool}", delay=0.5)  # long enough to be seen typing
+        await asyncio.to_thread(seen_typing.wait, patient(60))
+        return Reply(text=f"done by {tool}")
 
     with scripted(script, monkeypatch), running_service():
         add_email(dragoman, tmp_path)
@@ -159,6 +164,8 @@ def test_delegations_are_set_in_under_the_name_of_who_works(
         with at_terminal("chat") as chat:
             assert "answers with openai-chat:gpt-5" in chat.until(PROMPT)
             chat.type("what is new?\n")
+            chat.until("assistant › email is typing")
+            seen_typing.set()
             chat.until(" tokens · $")
             chat.until(PROMPT)
             chat.type("@email @tracker and you?\n")
@@ -179,4 +186,3 @@ def test_delegations_are_set_in_under_the_name_of_who_works(
         ):
             assert line in seen, f"{line!r} is not in\n{seen}"
         assert seen.count("Both answered") == 1
-        assert "assistant › email is typing" in chat.shown

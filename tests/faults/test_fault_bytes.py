@@ -52,11 +52,14 @@ async def test_an_answer_of_the_wrong_shape_is_the_fault_of_that_call_alone(tmp_
     async with open_hub(tmp_path) as hub:
         await hub.connectors.add("a", **stdio("--era", era), **QUICK)
         first = await pid_of(hub, "a")
-        bystander = asyncio.ensure_future(hub.call("mcp_a_sleep", {"seconds": 0.3}))
+        gate = tmp_path / "gate"
+        bystander = asyncio.ensure_future(hub.call("mcp_a_sleep", {"seconds": 60, "gate": str(gate)}))
         output = await hub.call("mcp_a_wrong_shape", {})
         assert output.error is not None
         assert output.error.code == "protocol_fault"
         assert output.error.connector == "a"
+        assert not bystander.done()
+        gate.write_text("x")
         assert (await bystander).ok
         assert await pid_of(hub, "a") == first
 

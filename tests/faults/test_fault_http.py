@@ -60,7 +60,8 @@ async def test_each_fault_of_one_answer_stays_with_its_call(tmp_path: Path, era:
             await hub.connectors.add("a", url=server.url, **QUICK)
             for name, (kind, facts, codes) in zip(NAMES, FAULTS, strict=True):
                 sleeping = len(server.seen("tools/call"))
-                bystander = asyncio.ensure_future(hub.call("mcp_a_sleep", {"seconds": 0.3}))
+                gate = tmp_path / name
+                bystander = asyncio.ensure_future(hub.call("mcp_a_sleep", {"seconds": 60, "gate": str(gate)}))
                 await until(lambda before=sleeping: len(server.seen("tools/call")) > before)
 
                 server.plan(kind, tool="echo", **facts)
@@ -80,6 +81,8 @@ async def test_each_fault_of_one_answer_stays_with_its_call(tmp_path: Path, era:
                 assert output.error.code == "uncertain", (name, output.error)
                 assert journal(file).count(name) == (1 if facts.get("executed") else 0), name
 
+                assert not bystander.done(), name
+                gate.write_text("x")
                 output = await bystander
                 assert output.ok, (name, output.error)
                 assert output.metadata.attempts == 1, f"{name} reached a call that had nothing to do with it"
@@ -184,9 +187,11 @@ async def test_an_idle_restart_is_not_noticed_by_the_next_call(server: HttpProce
 async def test_a_restart_under_a_safe_call_is_survived(server: HttpProcess, tmp_path: Path) -> None:
     async with open_hub(tmp_path) as hub:
         await hub.connectors.add("a", url=server.url, **quick(retry={"tries": 5, "delay": 0.3}))
-        call = asyncio.ensure_future(hub.call("mcp_a_sleep", {"seconds": 0.5}))
+        gate = tmp_path / "gate"
+        call = asyncio.ensure_future(hub.call("mcp_a_sleep", {"seconds": 60, "gate": str(gate)}))
         await until(lambda: len(server.seen("tools/call")) == 1)
         await asyncio.to_thread(server.restart)
+        gate.write_text("x")
         output = await call
         assert output.ok, output.error
 

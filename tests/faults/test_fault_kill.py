@@ -78,12 +78,13 @@ async def test_death_and_return_are_told_as_events_with_their_cause(tmp_path: Pa
 
 @BOTH_ERAS
 async def test_a_safe_call_survives_the_death_of_its_server(tmp_path: Path, era: str) -> None:
-    log = tmp_path / "log"
+    log, gate = tmp_path / "log", tmp_path / "gate"
     async with open_hub(tmp_path) as hub:
         await hub.connectors.add("a", **stdio("--era", era, "--log", str(log)), **QUICK)
-        call = asyncio.ensure_future(hub.call("mcp_a_sleep", {"seconds": 0.4}))
+        call = asyncio.ensure_future(hub.call("mcp_a_sleep", {"seconds": 60, "gate": str(gate)}))
         await until(lambda: received(log, "sleep") == 1)
         os.kill(await pid_of(hub), signal.SIGKILL)
+        gate.write_text("x")
         output = await call
         assert output.ok, output.error
         assert output.metadata.attempts == 2
@@ -141,15 +142,18 @@ async def test_tries_are_bounded_when_a_safe_call_always_kills_its_server(tmp_pa
 
 @BOTH_ERAS
 async def test_a_kill_during_the_handshake_does_not_lose_the_call(tmp_path: Path, era: str) -> None:
-    log = tmp_path / "log"
+    log, gate = tmp_path / "log", tmp_path / "gate"
+    gate.write_text("x")
     async with open_hub(tmp_path) as hub:
-        words = stdio("--era", era, "--log", str(log), "--start-delay", "0.4")
+        words = stdio("--era", era, "--log", str(log), "--start-gate", str(gate))
         await hub.connectors.add("a", **words, **QUICK)
         await hub.connectors.disconnect("a")
+        gate.unlink()
         before = children()
         call = asyncio.ensure_future(hub.call("mcp_a_echo", {"text": "through"}))
         await until(lambda: len(children() - before) == 1)
         os.kill((children() - before).pop(), signal.SIGKILL)
+        gate.write_text("x")
         output = await call
         assert output.ok, output.error
 

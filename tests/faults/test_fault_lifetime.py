@@ -141,8 +141,9 @@ async def test_over_the_cap_a_new_connection_is_refused_when_all_are_busy(tmp_pa
         for slug in ("a", "b", "c"):
             await hub.connectors.add(slug, **stdio(), **QUICK)
         await hub.connectors.disconnect("c")
+        gate = tmp_path / "gate"
         busy = [
-            asyncio.ensure_future(hub.call(f"mcp_{slug}_sleep", {"seconds": patient(1)}))
+            asyncio.ensure_future(hub.call(f"mcp_{slug}_sleep", {"seconds": 60, "gate": str(gate)}))
             for slug in ("a", "b")
         ]
         await is_under_way(hub, "a")
@@ -153,6 +154,7 @@ async def test_over_the_cap_a_new_connection_is_refused_when_all_are_busy(tmp_pa
         assert output.error.hint
         assert output.error.retryable
         assert not any(call.done() for call in busy), "it waited for a place"
+        gate.write_text("x")
         assert all(output.ok for output in await asyncio.gather(*busy))
         assert (await hub.call("mcp_c_echo", {"text": "x"})).ok
 
@@ -175,12 +177,14 @@ async def test_no_more_calls_at_once_than_the_connector_allows(tmp_path: Path) -
 async def test_waiting_for_a_place_is_within_the_deadline(tmp_path: Path) -> None:
     async with open_hub(tmp_path) as hub:
         await hub.connectors.add("a", **stdio(), **QUICK, max_concurrency=1)
-        busy = asyncio.ensure_future(hub.call("mcp_a_sleep", {"seconds": patient(1.5)}))
+        gate = tmp_path / "gate"
+        busy = asyncio.ensure_future(hub.call("mcp_a_sleep", {"seconds": 60, "gate": str(gate)}))
         await is_under_way(hub, "a")
         output = await hub.call("mcp_a_send", {"text": "x"}, timeout=0.3)
         assert output.error is not None
         assert output.error.code in ("limit_reached", "timeout"), "it never left: nothing is uncertain"
         assert not busy.done(), "it waited longer than it may"
+        gate.write_text("x")
         assert (await busy).ok
 
 
@@ -201,48 +205,53 @@ async def test_a_cancelled_call_tells_the_server_and_leaves_the_connection(tmp_p
 
 
 async def test_a_caller_who_gives_up_during_connect_does_not_spoil_it_for_others(tmp_path: Path) -> None:
-    log = tmp_path / "log"
+    log, gate = tmp_path / "log", tmp_path / "gate"
+    gate.write_text("x")
     async with open_hub(tmp_path) as hub:
-        await hub.connectors.add("a", **stdio("--start-delay", "0.4", "--log", str(log)), **QUICK)
+        await hub.connectors.add("a", **stdio("--start-gate", str(gate), "--log", str(log)), **QUICK)
         await hub.connectors.disconnect("a")
+        gate.unlink()
         first = asyncio.ensure_future(hub.call("mcp_a_echo", {"text": "first"}))
         await is_under_way(hub, "a", 1)
         second = asyncio.ensure_future(hub.call("mcp_a_echo", {"text": "second"}))
         await is_under_way(hub, "a", 2)
         first.cancel()
+        gate.write_text("x")
         assert (await second).result == "second"
         assert starts(log) == 2
 
 
 async def test_an_update_lets_calls_under_way_finish(tmp_path: Path) -> None:
-    file = tmp_path / "journal"
+    file, gate = tmp_path / "journal", tmp_path / "gate"
     async with open_hub(tmp_path) as hub:
         await hub.connectors.add("a", **stdio("--journal", str(file)), **QUICK)
         before = await pid_of(hub)
-        call = asyncio.ensure_future(
-            hub.call("mcp_a_sleep_send", {"seconds": patient(0.8), "text": "through"})
-        )
+        words = {"seconds": 60, "text": "through", "gate": str(gate)}
+        call = asyncio.ensure_future(hub.call("mcp_a_sleep_send", words))
         await is_under_way(hub, "a")
         await hub.connectors.update("a", env={"COLOUR": "blue"})
         output = await hub.call("mcp_a_environment", {})
         assert output.result["env"]["COLOUR"] == "blue", "a new call met the old configuration"
+        gate.write_text("x")
         assert (await call).ok, "the update ended a call under way"
         assert journal(file) == ["through"]
         await until(lambda: not is_alive(before))
 
 
 async def test_removal_lets_calls_under_way_finish(tmp_path: Path) -> None:
-    file = tmp_path / "journal"
+    file, gate = tmp_path / "journal", tmp_path / "gate"
     async with open_hub(tmp_path) as hub:
         await hub.connectors.add("a", **stdio("--journal", str(file)), **QUICK)
         pid = await pid_of(hub)
-        call = asyncio.ensure_future(hub.call("mcp_a_sleep_send", {"seconds": patient(0.6), "text": "last"}))
+        words = {"seconds": 60, "text": "last", "gate": str(gate)}
+        call = asyncio.ensure_future(hub.call("mcp_a_sleep_send", words))
         await is_under_way(hub, "a")
         removal = asyncio.ensure_future(hub.connectors.remove("a"))
         await until(lambda: hub.tools.list() == [])
         output = await hub.call("mcp_a_echo", {"text": "too late"})
         assert output.error is not None
         assert output.error.code == "not_found"
+        gate.write_text("x")
         assert (await call).ok, "the removal ended a call under way"
         await removal
         await until(lambda: not is_alive(pid))

@@ -255,7 +255,8 @@ async def test_a_flooding_program_harms_nobody_and_can_be_switched_off(tmp_path:
 async def test_a_call_under_way_does_not_hold_up_who_disables_its_connector(tmp_path: Path) -> None:
     async with open_hub(tmp_path) as hub:
         await hub.connectors.add("slow", **stdio(), **quick(request_timeout=patient(10)))
-        call = asyncio.ensure_future(hub.call("mcp_slow_sleep", {"seconds": 2}))
+        gate = tmp_path / "gate"
+        call = asyncio.ensure_future(hub.call("mcp_slow_sleep", {"seconds": 60, "gate": str(gate)}))
 
         async def is_under_way() -> bool:
             return (await hub.connectors.get("slow")).status.in_flight == 1
@@ -264,4 +265,5 @@ async def test_a_call_under_way_does_not_hold_up_who_disables_its_connector(tmp_
         async with deadline(2):
             await hub.connectors.disable("slow")
         assert not call.done()
+        gate.write_text("x")
         assert (await call).ok, "it finishes in the background"

@@ -296,15 +296,19 @@ async def test_a_removed_user_lets_calls_under_way_finish_and_takes_all_along(
         caller = await caller_of(hub, key)
         await hub.acting_for(caller).connectors.add("own", **QUICK, **stdio())
         await hub.connectors.add("team", shared=True, **QUICK, **stdio())
+        gate = tmp_path / "gate"
         async with asyncio.TaskGroup() as tasks:
             calls = [
-                tasks.create_task(hub.acting_for(caller).call(f"mcp_{slug}_sleep", {"seconds": 0.6}))
+                tasks.create_task(
+                    hub.acting_for(caller).call(f"mcp_{slug}_sleep", {"seconds": 60, "gate": str(gate)})
+                )
                 for slug in ("own", "team")
             ]
             await until(lambda: sum(link.in_flight for link in hub.links()) == 2)
             await hub.people.remove_user("ada")
             await refused(hub, key)
             assert not any(call.done() for call in calls)
+            gate.write_text("x")
         assert [call.result().ok for call in calls] == [True, True]
         await until(lambda: not any(ada.id in link.identity for link in hub.links()))
         async with open_store(hub.settings.store_url) as store:

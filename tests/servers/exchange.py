@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import protocol
-from toolbox import Json, Log, Toolbox, text
+from toolbox import Json, Log, Toolbox, is_open, text
 
 Tell = Callable[[Json], Awaitable[None]]
 
@@ -59,8 +59,12 @@ class Exchange:
 
     async def _sleep(self, name: str, given: Json, session: str) -> Json:
         self._log.write("sleeps", tool=name)
+        gate: str | None = given.get("gate")
         try:
-            await asyncio.sleep(given["seconds"])
+            loop = asyncio.get_running_loop()
+            until = loop.time() + given["seconds"]
+            while (left := until - loop.time()) > 0 and not is_open(gate):
+                await asyncio.sleep(min(left, 0.01) if gate else left)
         except asyncio.CancelledError:
             self._log.write("cancelled", tool=name)
             raise

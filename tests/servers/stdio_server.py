@@ -15,7 +15,7 @@ import time
 from typing import Any
 
 import protocol
-from toolbox import CHANGES_LIST, Json, Log, Toolbox, spawn_grandchild, text
+from toolbox import CHANGES_LIST, Json, Log, Toolbox, is_open, spawn_grandchild, text
 
 SLOW = frozenset({"sleep", "sleep_send", "progress", "steps", "hang_process", "ask_client"})
 
@@ -33,6 +33,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--tools-file", help="JSON list of names of extra tools, read at start")
     parser.add_argument("--page", type=int, default=0, help="tools per page of the list")
     parser.add_argument("--start-delay", type=float, default=0)
+    parser.add_argument("--start-gate", help="it waits until this file has a letter")
     parser.add_argument("--list-delay", type=float, default=0, help="seconds before the list is answered")
     parser.add_argument("--never-initialise", action="store_true")
     parser.add_argument("--crash-on-initialize", action="store_true")
@@ -173,19 +174,25 @@ class Server:
                 self.send(protocol.list_changed(subscription))
         return None
 
-    def _wait(self, request_id: Any, seconds: float) -> bool:
-        """False when the client cancelled the request: then it gets no answer."""
-        if not self._cancelled[request_id].wait(seconds):
-            self._log.write("woke", id=request_id)
-            return True
-        self._log.write("cancelled", id=request_id)
-        return False
+    def _wait(self, request_id: Any, seconds: float, gate: str | None = None, letters: int = 1) -> bool:
+        """So many seconds, or until the gate is open; False when the client cancelled: it gets no answer."""
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0 and not is_open(gate, letters):
+            if self._cancelled[request_id].wait(min(left, 0.01) if gate else left):
+                self._log.write("cancelled", id=request_id)
+                return False
+        self._log.write("woke", id=request_id)
+        return True
 
-    def _tool_sleep(self, request_id: Any, params: Json, seconds: float) -> Json | None:
-        return text(f"slept {seconds}") if self._wait(request_id, seconds) else None
+    def _tool_sleep(
+        self, request_id: Any, params: Json, seconds: float, gate: str | None = None
+    ) -> Json | None:
+        return text(f"slept {seconds}") if self._wait(request_id, seconds, gate) else None
 
-    def _tool_sleep_send(self, request_id: Any, params: Json, seconds: float, text: str) -> Json | None:
-        return self._tools.run("send", {"text": text}) if self._wait(request_id, seconds) else None
+    def _tool_sleep_send(
+        self, request_id: Any, params: Json, seconds: float, text: str, gate: str | None = None
+    ) -> Json | None:
+        return self._tools.run("send", {"text": text}) if self._wait(request_id, seconds, gate) else None
 
     def _tool_progress(self, request_id: Any, params: Json, n: int) -> Json:
         token = (params.get("_meta") or {}).get("progressToken")
@@ -194,11 +201,13 @@ class Server:
                 self.send(protocol.progress(token, done + 1, n))
         return text(f"{n} steps, {'told' if token is not None else 'untold'}")
 
-    def _tool_steps(self, request_id: Any, params: Json, count: int, seconds: float) -> Json | None:
-        """So many steps of so many seconds, each told; without a token it is only slow."""
+    def _tool_steps(
+        self, request_id: Any, params: Json, count: int, seconds: float, gate: str | None = None
+    ) -> Json | None:
+        """So many steps, each told: of so many seconds, or one for each letter of the gate."""
         token = (params.get("_meta") or {}).get("progressToken")
         for done in range(count):
-            if not self._wait(request_id, seconds):
+            if not self._wait(request_id, seconds, gate, done + 1):
                 return None
             if token is not None:
                 self.send(protocol.progress(token, done + 1, count))
@@ -283,6 +292,8 @@ def main() -> None:
         Log(options.log).write("refused")
         os._exit(options.exit_at_start)
     time.sleep(options.start_delay)
+    while options.start_gate and not is_open(options.start_gate):
+        time.sleep(0.01)
     with contextlib.suppress(BrokenPipeError, OSError):
         Server(options).serve()
     while options.ignore_sigterm:

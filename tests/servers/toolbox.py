@@ -35,8 +35,8 @@ TOOLS: dict[str, tuple[Json, list[str], Json]] = {
     "send": ({"text": STRING}, ["text"], WRITES),
     "count": ({}, [], WRITES),
     "environment": ({}, [], READ_ONLY),
-    "sleep": ({"seconds": NUMBER}, ["seconds"], READ_ONLY),
-    "sleep_send": ({"seconds": NUMBER, "text": STRING}, ["seconds", "text"], WRITES),
+    "sleep": ({"seconds": NUMBER, "gate": STRING}, ["seconds"], READ_ONLY),
+    "sleep_send": ({"seconds": NUMBER, "text": STRING, "gate": STRING}, ["seconds", "text"], WRITES),
     "big": ({"bytes": INTEGER}, ["bytes"], READ_ONLY),
     "fail": ({"text": STRING}, ["text"], READ_ONLY),
     "die": ({}, [], WRITES),
@@ -60,7 +60,7 @@ TOOLS: dict[str, tuple[Json, list[str], Json]] = {
     "ask_client": ({}, [], READ_ONLY),
     "answer": ({"result": {"type": "object"}}, ["result"], READ_ONLY),
     "send_and_answer": ({"text": STRING, "result": {"type": "object"}}, ["text", "result"], WRITES),
-    "steps": ({"count": INTEGER, "seconds": NUMBER}, ["count", "seconds"], READ_ONLY),
+    "steps": ({"count": INTEGER, "seconds": NUMBER, "gate": STRING}, ["count", "seconds"], READ_ONLY),
 }
 MEASURES: Json = {
     "type": "object",
@@ -79,6 +79,17 @@ STRICT: Json = {
 
 GRANDCHILD = "import signal, time; {ignore}time.sleep(600)"
 IGNORE = "signal.signal(signal.SIGTERM, signal.SIG_IGN); "
+
+
+def is_open(gate: str | None, letters: int = 1) -> bool:
+    """Whether a test has opened this gate: a file that has at least so many letters.
+
+    What waits at a gate is under way for as long as the test wants, however busy the machine is.
+    """
+    try:
+        return gate is not None and os.path.getsize(gate) >= letters
+    except OSError:
+        return False
 
 
 def spawn_grandchild(ignore_sigterm: bool, detached: bool = False) -> int:
