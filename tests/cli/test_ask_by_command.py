@@ -44,6 +44,8 @@ def test_an_answer_goes_to_stdout_and_what_was_done_to_stderr(dragoman: Command,
 
 def test_a_service_answers_the_same_and_its_runs_can_be_looked_at(dragoman: Command, tmp_path: Path) -> None:
     with running_service():
+        none = dragoman("runs", "show")
+        assert (none.code, "hint: begin one: dragoman ask" in none.err) == (1, True)
         add_email(dragoman, tmp_path)
         run = dragoman("ask", "check my 2 latest emails", "--json").value
         again = dragoman("ask", "and the latest email?", "--thread", run["thread"], "--json").value
@@ -70,6 +72,7 @@ def test_a_service_answers_the_same_and_its_runs_can_be_looked_at(dragoman: Comm
         assert "✓ Read e-mails" in followed.err
         over = dragoman("runs", "cancel", run["id"])
         assert (over.code, "has ended already" in over.err, "hint: " in over.err) == (1, True, True)
+        assert dragoman("runs", "show", "--json").value["run"]["id"] == again["id"]
         missing = dragoman("runs", "show", "run_nothing")
         assert (missing.code, "there is no run" in missing.err) == (1, True)
 

@@ -50,3 +50,24 @@ def test_progress_is_a_line_at_the_terminal(dragoman: Command, tmp_path: Path) -
         gate.write_text("xxx")
         call.until("3 steps")
         assert call.wait() == 0
+
+
+def test_a_person_is_asked_before_a_connector_is_removed(dragoman: Command) -> None:
+    assert dragoman("connectors", "add", "a", *raw()).code == 0
+    with at_terminal("connectors", "remove", "a") as removing:
+        removing.until("Remove a with its")
+        removing.type("n\n")
+        assert removing.wait() == 130
+    assert dragoman("connectors", "show", "a").code == 0
+    with at_terminal("connectors", "remove", "a", "--yes") as removing:
+        removing.until("a is removed")
+        assert removing.wait() == 0
+    assert dragoman("connectors", "show", "a").code == 1
+
+
+def test_whoever_waits_for_a_new_server_sees_for_how_long_and_what_it_says(dragoman: Command) -> None:
+    program = "import sys, time; print('resolving packages', file=sys.stderr, flush=True); time.sleep(600)"
+    command = ["--", sys.executable, "-c", program]
+    with at_terminal("connectors", "add", "slow", *command) as adding:
+        adding.until("connecting to slow …")
+        adding.until("1 s: resolving packages")

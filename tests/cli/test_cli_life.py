@@ -120,8 +120,10 @@ def test_bad_connectors_are_refused_and_leave_nothing(dragoman: Command, home: P
 
 def test_an_unreachable_server_is_kept_and_its_cause_shown(dragoman: Command, home: Path) -> None:
     added = dragoman("connectors", "add", "far", "--url", "http://127.0.0.1:9/mcp")
-    assert added.code == 0
+    assert added.code == 1
     assert "does not work yet" in added.err
+    assert "is the server running?" in added.err
+    assert dragoman("connectors", "update", "far", "--description", "gone").code == 1
     assert dragoman("connectors", "connect", "far").code == 1
     outcome = dragoman("doctor")
     assert outcome.code == 1

@@ -26,6 +26,29 @@ def test_threads_from_creation_to_removal_by_command(dragoman: Command) -> None:
     assert dragoman("threads", "show", thread).code == 1
 
 
+def test_a_call_in_a_thread_reaches_what_is_active_there(dragoman: Command) -> None:
+    assert dragoman("connectors", "add", "alpha", *raw()).code == 0
+    assert dragoman("threads", "create", "--id", "work").code == 0
+    assert dragoman("call", "alpha__echo", "text=hello", "--thread", "work").out == "hello\n"
+    assert dragoman("threads", "disable", "work", "alpha").code == 0
+    refused = dragoman("call", "alpha__echo", "text=hello", "--thread", "work")
+    assert (refused.code, refused.out) == (1, "")
+    assert "hint: dragoman threads add work alpha" in refused.err
+    assert dragoman("call", "alpha__echo", "text=hello").code == 0
+
+
+def test_tools_are_loaded_into_a_thread_and_unloaded(dragoman: Command) -> None:
+    assert dragoman("connectors", "add", "alpha", *raw()).code == 0
+    loaded = dragoman("tools", "load", "alpha__echo", "mcp_alpha_count", "--thread", "work")
+    assert (loaded.code, loaded.out.split()) == (0, ["mcp_alpha_echo", "mcp_alpha_count"])
+    assert "2 loaded; work has 2 loaded now" in loaded.err
+    assert dragoman("tools", "load", "alpha__nothing", "--thread", "work").code == 1
+    one = dragoman("tools", "unload", "alpha__echo", "--thread", "work", "--json").value
+    assert one == {"thread": "work", "changed": ["mcp_alpha_echo"], "loaded": ["mcp_alpha_count"]}
+    assert "1 unloaded; work has 0 loaded now" in dragoman("tools", "unload", "--thread", "work").err
+    assert dragoman("tools", "load", "alpha__echo").code == 2
+
+
 def test_preferences_by_command(dragoman: Command) -> None:
     assert "all that you see" in dragoman("preferences", "show").out
     changed = dragoman("preferences", "set", "--connector", "native", "--calls-per-hour", "5", "--json").value

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dragoman.cli.agent_tables import agent_card, agents_table
+from dragoman.cli.completion import names_of
 from dragoman.cli.door import path_of
 from dragoman.cli.screen import Screen
 from dragoman.cli.session import AsJson, session
@@ -19,8 +20,18 @@ app = typer.Typer(
     help="Agents: workers of your own, one for each connector, and the assistant.",
 )
 
-Name = Annotated[str, typer.Argument(help="The agent, with or without @.", show_default=False)]
-Connectors = Annotated[list[str], typer.Argument(metavar="CONNECTOR...", help="By name.", show_default=False)]
+Name = Annotated[
+    str,
+    typer.Argument(
+        help="The agent, with or without @.", show_default=False, autocompletion=names_of("agents")
+    ),
+]
+Connectors = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="CONNECTOR...", help="By name.", show_default=False, autocompletion=names_of("connectors")
+    ),
+]
 
 
 def _settings() -> "tuple[Described, ...]":

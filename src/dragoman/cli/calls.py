@@ -9,6 +9,7 @@ from typing import Annotated, Any, cast
 import typer
 
 from dragoman.cli.arguments import split_words, typed
+from dragoman.cli.completion import names_of
 from dragoman.cli.door import Door, HttpDoor, find_service, path_of
 from dragoman.cli.prompts import Prompter, Stdin
 from dragoman.cli.screen import Screen, cleaned, milliseconds
@@ -22,7 +23,9 @@ calls = typer.Typer(no_args_is_help=True, help="Look at what was called.")
 
 
 def call(
-    name: Annotated[str, typer.Argument(help="The tool.", show_default=False)],
+    name: Annotated[
+        str, typer.Argument(help="The tool.", show_default=False, autocompletion=names_of("tools"))
+    ],
     words: Annotated[
         list[str] | None,
         typer.Argument(metavar="[KEY=VALUE]...", help="Arguments; or - to read JSON from stdin."),
@@ -30,6 +33,14 @@ def call(
     arg: Annotated[list[str] | None, typer.Option("--arg", metavar="K=V", help="The same.")] = None,
     json_args: Annotated[str | None, typer.Option(metavar="JSON", help="All arguments as an object.")] = None,
     timeout: Annotated[float | None, typer.Option(help="Seconds; shortens the connector's own.")] = None,
+    thread: Annotated[
+        str | None,
+        typer.Option(
+            help="In this thread: only what is active there can be called.",
+            show_default=False,
+            autocompletion=names_of("threads"),
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Call a tool. Values are read as the tool's schema wants them; a repeated key is a list.
@@ -39,6 +50,7 @@ def call(
     dragoman call time__convert_time --json-args '{"source_timezone": "Asia/Tokyo", "time": "09:00"}'
     dragoman call email__send-email to=ada@example.com to=alan@example.com subject=Tea
     echo '{"limit": 2}' | dragoman call email__read-emails -
+    dragoman call email__read-emails limit=2 --thread thr_4f…
 
     The result goes to stdout; with --json all that is known of the call. Ends with 1 when the call failed.
     What the server asks in the middle is asked at the terminal, and declined where there is none.
@@ -46,7 +58,8 @@ def call(
     given = _given_arguments(words or [], arg or [], json_args)
     with session(as_json) as (door, screen):
         with screen.busy(f"calling {name} …"):
-            body = {"tool": name, "arguments": _typed_arguments(door, name, given), "timeout": timeout}
+            arguments = _typed_arguments(door, name, given)
+        body = {"tool": name, "arguments": arguments, "timeout": timeout, "thread": thread}
         output = _called(door, screen, body)
         if as_json:
             screen.data(output)

@@ -5,11 +5,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dragoman.cli.completion import names_of
 from dragoman.cli.discovery import RegistryChoice, add_from_registry
 from dragoman.cli.door import Door, Refused, path_of
 from dragoman.cli.input_values import Inputs
 from dragoman.cli.screen import Screen
-from dragoman.cli.session import AsJson, card, note, request, session
+from dragoman.cli.session import AsJson, Yes, card, confirm, is_asked, request, session
 from dragoman.cli.setting_options import Unset, pairs, with_settings, without
 from dragoman.cli.tables import connector_card, connectors_table
 from dragoman.errors import DragomanError
@@ -17,7 +18,10 @@ from dragoman.errors import DragomanError
 if TYPE_CHECKING:
     from dragoman.setting import Described
 
-Name = Annotated[str, typer.Argument(help="The connector's name.", show_default=False)]
+Name = Annotated[
+    str,
+    typer.Argument(help="The connector's name.", show_default=False, autocompletion=names_of("connectors")),
+]
 Command = Annotated[
     list[str] | None, typer.Argument(help="After --: the program that is the server.", show_default=False)
 ]
@@ -61,7 +65,7 @@ dragoman connectors add mail --secret-env PASSWORD=… -- python mail_server.py
 dragoman connectors add shop --openapi http://127.0.0.1:8000
 dragoman connectors add --from-registry io.github.owner/server
 
-A server that cannot be reached now is kept, with its cause, and tried again.
+A server that cannot be reached now is kept, with its cause, and tried again; the command ends with 1.
 """
 
 
@@ -143,10 +147,16 @@ def show(name: Name, as_json: AsJson = False) -> None:
 
 
 @app.command("remove")
-def remove(name: Name, as_json: AsJson = False) -> None:
+def remove(name: Name, yes: Yes = False, as_json: AsJson = False) -> None:
     """Remove a connector with its tools, secrets and numbers. Calls under way finish."""
-    show, path = note(f"{name} is removed"), path_of("connectors", name)
-    request(as_json, show, "DELETE", path, busy=f"removing {name} …", data={"removed": name})
+    path = path_of("connectors", name)
+    with session(as_json) as (door, screen):
+        if is_asked(yes, as_json):
+            found = door.ask("GET", path)
+            confirm(f"Remove {found['slug']} with its {found['tools']} tools, secrets and numbers?")
+        with screen.busy(f"removing {name} …"):
+            door.ask("DELETE", path)
+        screen.data({"removed": name}) if as_json else screen.note(f"{name} is removed")
 
 
 @app.command("enable")
@@ -220,15 +230,23 @@ def _show_added(screen: Screen, connector: dict[str, Any]) -> None:
     for notice in connector["notices"]:
         screen.warn(notice)
     status = connector["status"]
-    if status["state"] == "error" and status["next_attempt"] is None:
-        screen.warn(f"it is kept, and not tried again until something changes: {status['cause']}")
+    if status["state"] in ("error", "needs_auth", "reconnecting"):
+        is_tried = status["state"] != "error" or status["next_attempt"] is not None
+        words = "but does not work yet" if is_tried else "and not tried again until something changes"
+        screen.warn(f"it is kept, {words}: {status['cause']}")
         if status["hint"]:
             screen.note(status["hint"])
-        raise typer.Exit(1)
-    if status["state"] in ("error", "needs_auth", "reconnecting"):
-        screen.warn(f"it is kept, but does not work yet: {status['cause']}")
+        if not _waits_for_its_users(connector):
+            raise typer.Exit(1)
     elif not screen.as_json and connector["tools"]:
         screen.note(f"see what it can do: dragoman tools list {connector['slug']}")
+
+
+def _waits_for_its_users(connector: dict[str, Any]) -> bool:
+    """Whether all that it lacks is what each user brings: then adding it has worked."""
+    auth = connector["configuration"]["auth"]
+    asks = connector["configuration"]["personal"] or (auth["kind"], auth["flow"]) == ("oauth", "code")
+    return connector["status"]["state"] == "needs_auth" and bool(asks)
 
 
 def _show_changes(screen: Screen, changes: dict[str, Any]) -> None:

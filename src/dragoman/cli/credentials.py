@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dragoman.cli.connectors import Name
 from dragoman.cli.door import Door, Refused, path_of
 from dragoman.cli.screen import Screen, ago, plain
 from dragoman.cli.session import AsJson, note, request, rows, session
@@ -19,7 +20,6 @@ app = typer.Typer(
     no_args_is_help=True, help="Your secrets for connectors: set, authorise, remove, rotate the key."
 )
 
-Name = Annotated[str, typer.Argument(help="The connector's name.", show_default=False)]
 _COLOURS = {"ready": "green", "missing": "magenta", "expired": "yellow", "refused": "red"}
 _POLL = 0.5
 

@@ -99,16 +99,15 @@ def open_door(settings: Settings) -> Generator[Door]:
 
 def find_service(settings: Settings, environment: Mapping[str, str] = os.environ) -> RunningService | None:
     """The service that DRAGOMAN_URL names, or the one that runs for this home."""
-    if url := environment.get("DRAGOMAN_URL"):
-        service = RunningService(url.rstrip("/"), _token(settings, environment))
-        if not is_alive(service):
+    limit = time.monotonic() + _START_LIMIT
+    while (service := announced_service(settings, environment)) is None:
+        if url := environment.get("DRAGOMAN_URL"):
             raise Unreachable(
-                f"no service answers at {service.url}",
+                f"no service answers at {url.rstrip('/')}",
                 hint="check DRAGOMAN_URL, or unset it to use this home",
             )
-        return service
-    limit = time.monotonic() + _START_LIMIT
-    while (service := _announced(settings, environment)) is None and _holds_home(settings):
+        if not _holds_home(settings):
+            return None
         # It has the home, but does not answer yet, or does no more: beside it nobody may write.
         if time.monotonic() > limit:
             raise Unreachable(
@@ -116,6 +115,16 @@ def find_service(settings: Settings, environment: Mapping[str, str] = os.environ
             )
         time.sleep(0.05)
     return service
+
+
+def announced_service(
+    settings: Settings, environment: Mapping[str, str] = os.environ
+) -> RunningService | None:
+    """The service that can be asked right now; nobody waits for one that is about to be there."""
+    if url := environment.get("DRAGOMAN_URL"):
+        service = RunningService(url.rstrip("/"), _token(settings, environment))
+        return service if is_alive(service) else None
+    return _announced(settings, environment)
 
 
 def _announced(settings: Settings, environment: Mapping[str, str]) -> RunningService | None:
@@ -149,10 +158,16 @@ def is_alive(service: RunningService) -> bool:
 
 
 class HttpDoor:
-    def __init__(self, service: RunningService) -> None:
+    """`limit` is how many seconds a request waits for its answer.
+
+    Without it there is none: the deadline of a call is the connector's, and Ctrl-C ends the wait.
+    """
+
+    def __init__(self, service: RunningService, limit: float | None = None) -> None:
         self.service: RunningService | None = service
         self._url = service.url
         self._made = service
+        self._limit = limit
 
     def ask(self, method: str, path: str, body: Any = None, **query: Any) -> Any:
         return accepted(self._exchange(method, path, body, query)).value
@@ -180,8 +195,7 @@ class HttpDoor:
 
     def _exchange(self, method: str, path: str, body: Any, query: Mapping[str, Any]) -> DoorResponse:
         data = None if body is None else json.dumps(body).encode()
-        # No limit of its own: the deadline of a call is the connector's, and Ctrl-C ends the wait.
-        with closing(_connection(self._made, None)) as connection, self._explained():
+        with closing(_connection(self._made, self._limit)) as connection, self._explained():
             connection.request(method, with_query(path, query), data, _headers(self._made))
             response = connection.getresponse()
             return DoorResponse(response.status, response.headers.get("Content-Type", ""), response.read())

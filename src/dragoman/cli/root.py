@@ -60,7 +60,6 @@ app = typer.Typer(
     name="dragoman",
     cls=_Ordered,
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
     help="""Connects AI agents to every tool server.

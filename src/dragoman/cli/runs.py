@@ -1,22 +1,34 @@
 """`dragoman runs …`: what agents worked on, how it went, and stopping it."""
 
-import sys
 import time
 from typing import Annotated, Any
 
 import typer
 
+from dragoman.cli.completion import names_of
 from dragoman.cli.door import Door, path_of
 from dragoman.cli.run_endings import IsQuiet, Waits, open_watching, shown_to_its_end
 from dragoman.cli.screen import Screen
-from dragoman.cli.session import AsJson, card, request, session
+from dragoman.cli.session import AsJson, Yes, confirm, is_asked, request, session
 from dragoman.cli.timeline import runs_table, timeline_table
+from dragoman.errors import NotFound
 from dragoman.run import FINISHED
 
 app = typer.Typer(no_args_is_help=True, help="What agents worked on: look, follow, stop.")
 
 _PATIENCE = 5.0
-Id = Annotated[str, typer.Argument(help="As `runs list` shows it.", show_default=False)]
+Id = Annotated[
+    str,
+    typer.Argument(help="As `runs list` shows it.", show_default=False, autocompletion=names_of("runs")),
+]
+IdOrLatest = Annotated[
+    str | None,
+    typer.Argument(
+        help="As `runs list` shows it; your latest if left out.",
+        show_default=False,
+        autocompletion=names_of("runs"),
+    ),
+]
 
 
 @app.command("list")
@@ -56,38 +68,46 @@ def list_runs(
 
 
 @app.command("show")
-def show(run: Id, as_json: AsJson = False) -> None:
-    """Show what happened in a run, step by step.
+def show(run: IdOrLatest = None, as_json: AsJson = False) -> None:
+    """Show what happened in a run, step by step: the latest, or the one that you name.
+
+    \b
+    dragoman runs show
+    dragoman runs show run_4f…
 
     What was offered, what the model chose and with which values, what was sent and came back (previews
     without secrets), tokens, cost and times; what it handed on is set in.
     """
-    request(as_json, card(timeline_table), "GET", path_of("runs", run, "timeline"))
+    with session(as_json) as (door, screen):
+        answer = door.ask("GET", path_of("runs", run or _latest(door), "timeline"))
+        screen.data(answer) if as_json else screen.show(timeline_table(answer))
 
 
 @app.command("follow")
-def follow(run: Id, waits: Waits = False, quiet: IsQuiet = False, as_json: AsJson = False) -> None:
+def follow(
+    run: IdOrLatest = None, waits: Waits = False, quiet: IsQuiet = False, as_json: AsJson = False
+) -> None:
     """Watch a run from its beginning to its end; answer what it asks. Ctrl-C stops it, twice leaves it.
 
     \b
     It ends as ask does: 0 answered, 1 failed, 3 a person is waited for, 130 stopped.
     """
     with session(as_json) as (door, screen), open_watching(door, screen, quiet, waits) as watching:
-        root = door.ask("GET", path_of("runs", run))["run"]["root"]
+        root = door.ask("GET", path_of("runs", run or _latest(door)))["run"]["root"]
         raise typer.Exit(shown_to_its_end(door, screen, watching, root, quiet))
 
 
 @app.command("cancel")
 def cancel(
     run: Id,
-    yes: Annotated[bool, typer.Option("--yes", help="Without asking.")] = False,
+    yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
     """Stop a run with all that is under it. Calls under way are cancelled at their servers."""
     with session(as_json) as (door, screen):
-        if not yes and sys.stdin.isatty() and not as_json:
+        if is_asked(yes, as_json):
             found = door.ask("GET", path_of("runs", run))["run"]
-            typer.confirm(f"Stop the run of {found['agent'] or 'several agents'}?", abort=True, err=True)
+            confirm(f"Stop the run of {found['agent'] or 'several agents'}?")
         asked = door.ask("POST", path_of("runs", run, "cancel"))
         with screen.busy("stopping …"):
             after = _ended(door, asked)
@@ -95,6 +115,14 @@ def cancel(
             return screen.data(after)
         stopped = "is stopped" if after["status"] in FINISHED else "stops as soon as it is taken up again"
         return screen.note(f"{after['id']} {stopped}")
+
+
+def _latest(door: Door) -> str:
+    """The run that began last."""
+    runs = door.ask("GET", path_of("runs"), limit=1)["runs"]
+    if not runs:
+        raise NotFound("there is no run yet", hint='begin one: dragoman ask "…"')
+    return runs[0]["id"]
 
 
 def _ended(door: Door, run: dict[str, Any]) -> dict[str, Any]:

@@ -1,8 +1,9 @@
-"""What every command has: a screen, a door, and one place where its failures end.
+"""What every command has: a screen, a door, a question before it is too late, and one place for failures.
 
 Most commands are one request and how its answer is shown: `request` is all that they do.
 """
 
+import sys
 from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager
 from typing import Annotated, Any
@@ -15,6 +16,7 @@ from dragoman.errors import DragomanError
 from dragoman.settings import Settings
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Without asking.")]
 Show = Callable[[Screen, Any], None]
 
 
@@ -57,6 +59,16 @@ def request(
             answer = door.ask(method, path, body, **query)
         screen.data(answer if data is None else data) if as_json else show(screen, answer)
         return answer
+
+
+def is_asked(yes: bool, as_json: bool) -> bool:
+    """Whether a person is there who has not said yes yet. A program that removes something means it."""
+    return not yes and not as_json and sys.stdin.isatty()
+
+
+def confirm(question: str) -> None:
+    """Goes on with a yes; else the command ends here."""
+    typer.confirm(question, abort=True, err=True)
 
 
 def rows(make: Callable[[Any], Any], name: str, none: str = "", after: str = "") -> Show:

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dragoman.cli.agents import Connectors
+from dragoman.cli.completion import names_of
 from dragoman.cli.door import path_of
 from dragoman.cli.screen import Screen, ago, plain
 from dragoman.cli.session import AsJson, note, request, rows
@@ -15,8 +17,10 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True, help="Conversations and the connectors that are active in them.")
 
-Id = Annotated[str, typer.Argument(metavar="ID", help="The thread.", show_default=False)]
-Names = Annotated[list[str], typer.Argument(metavar="CONNECTOR...", help="By name.", show_default=False)]
+Id = Annotated[
+    str,
+    typer.Argument(metavar="ID", help="The thread.", show_default=False, autocompletion=names_of("threads")),
+]
 
 
 @app.command("list")
@@ -82,13 +86,13 @@ def set_connectors(
 
 
 @app.command("add")
-def add(thread: Id, connectors: Names, as_json: AsJson = False) -> None:
+def add(thread: Id, connectors: Connectors, as_json: AsJson = False) -> None:
     """Make these connectors active too. Effective for the next call."""
     request(as_json, _show, "POST", path_of("threads", thread, "add"), {"connectors": connectors})
 
 
 @app.command("disable")
-def disable(thread: Id, connectors: Names, as_json: AsJson = False) -> None:
+def disable(thread: Id, connectors: Connectors, as_json: AsJson = False) -> None:
     """Make these connectors inactive here. Effective for the next call."""
     request(as_json, _show, "POST", path_of("threads", thread, "disable"), {"connectors": connectors})
 

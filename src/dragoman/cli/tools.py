@@ -5,15 +5,22 @@ from typing import Annotated, Any
 
 import typer
 
+from dragoman.cli.completion import names_of
 from dragoman.cli.door import path_of
-from dragoman.cli.screen import Screen, ago
-from dragoman.cli.session import AsJson, request, rows
+from dragoman.cli.screen import Screen, ago, plain
+from dragoman.cli.session import AsJson, Show, request, rows
 from dragoman.cli.tables import arguments_table, footprint_table, tool_card, tools_table
 
 app = typer.Typer(no_args_is_help=True, help="See, switch, set and accept the tools of all connectors.")
 _NO_TOOL = "there is no tool yet: dragoman connectors list shows what is connected"
-Name = Annotated[
-    str, typer.Argument(help="As mcp_<connector>_<tool> or <connector>__<tool>.", show_default=False)
+_SPELLED = "As mcp_<connector>_<tool> or <connector>__<tool>."
+Name = Annotated[str, typer.Argument(help=_SPELLED, show_default=False, autocompletion=names_of("tools"))]
+Names = Annotated[
+    list[str],
+    typer.Argument(metavar="NAME", help=_SPELLED, show_default=False, autocompletion=names_of("tools")),
+]
+Thread = Annotated[
+    str, typer.Option(help="The thread.", show_default=False, autocompletion=names_of("threads"))
 ]
 
 
@@ -86,6 +93,52 @@ def resolve(
 
     wanted = {"prompt": " ".join(words), "thread": thread, "max_tools": max_tools, "cost_limit": cost_limit}
     request(as_json, show, "POST", path_of("tools", "resolve"), wanted, busy="searching …")
+
+
+@app.command("load")
+def load(names: Names, thread: Thread, as_json: AsJson = False) -> None:
+    """Bring tools into the view of a thread's agents: all of them, or none where one cannot be.
+
+    \b
+    dragoman tools load mail__search mail__send --thread thr_4f…
+    """
+    wanted = {"thread": thread, "tools": names}
+    request(as_json, _show_loaded("loaded"), "POST", path_of("tools", "load"), wanted)
+
+
+@app.command("unload")
+def unload(
+    thread: Thread,
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="NAME",
+            help="All that are loaded if left out.",
+            show_default=False,
+            autocompletion=names_of("tools"),
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Take tools out of the view of a thread's agents; search still finds them.
+
+    \b
+    dragoman tools unload mail__send --thread thr_4f…
+    dragoman tools unload --thread thr_4f…
+    """
+    wanted = {"thread": thread, "tools": names or None}
+    request(as_json, _show_loaded("unloaded"), "POST", path_of("tools", "unload"), wanted)
+
+
+def _show_loaded(what: str) -> Show:
+    def show(screen: Screen, answer: Mapping[str, Any]) -> None:
+        for name in answer["changed"]:
+            screen.show(plain(name))
+        screen.note(
+            f"{len(answer['changed'])} {what}; {answer['thread']} has {len(answer['loaded'])} loaded now"
+        )
+
+    return show
 
 
 @app.command("footprint")
