@@ -1,7 +1,6 @@
 """Two nodes on one PostgreSQL, joined by NATS: what happens on one is known on the other without looking."""
 
 import asyncio
-from base64 import b64encode
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -10,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from cluster.nats_server import NatsServer
+from cluster.nodes import open_hubs
 from dragoman import Annotations, Hub
 from dragoman.errors import ClusterFault, InvalidConfig
 from dragoman.scope import LOCAL_CALLER
@@ -31,21 +31,12 @@ def nobody_looks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @asynccontextmanager
-async def two_nodes(folder: Path, database_url: str) -> AsyncGenerator[tuple[Hub, Hub]]:
-    async with NatsServer(folder / "nats") as nats:
-
-        def settings(name: str) -> Settings:
-            return Settings(
-                home=folder / name,
-                key=b64encode(b"k" * 32).decode(),
-                approval_wait=120,
-                database_url=database_url,
-                cluster_url=(nats.url,),
-                model=MODEL,
-            )
-
-        async with Hub(settings("a")) as a, Hub(settings("b")) as b:
-            yield a, b
+async def two_nodes(folder: Path, database_url: str) -> AsyncGenerator[list[Hub]]:
+    async with (
+        NatsServer(folder / "nats") as nats,
+        open_hubs(folder, database_url, nats, approval_wait=120, model=MODEL) as hubs,
+    ):
+        yield hubs
 
 
 async def test_words_of_a_run_are_followed_and_its_end_is_wished_on_another_node(

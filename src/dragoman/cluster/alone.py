@@ -5,6 +5,7 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 
 from dragoman.cluster.protocol import Heard, Node, Topic
+from dragoman.cluster.streams import NoStreams
 
 
 class Listeners:
@@ -33,6 +34,7 @@ class Alone:
 
     def __init__(self, node: Node) -> None:
         self.node = node
+        self.streams = NoStreams()
         self._listeners = Listeners()
         self.tell = self._listeners.tell
         self.listen = self._listeners.listen

@@ -5,10 +5,13 @@ A node reads the messages of the version before its own, so that nodes can be re
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, cast
 
 from dragoman.cluster.protocol import ROLES, TOPICS, Node, Topic
+from dragoman.cluster.streams import LARGEST
+from dragoman.run import RunEvent
 
 _VERSION = 1
 _READABLE = frozenset({1})
@@ -71,12 +74,60 @@ def load_agreed(data: bytes) -> dict[str, str]:
     return {str(name): str(value) for name, value in cast("dict[Any, Any]", agreed).items()}
 
 
+@dataclass(frozen=True, slots=True)
+class EventBatch:
+    """Events of one root run in their order, with the number of the last one `after` which they come.
+
+    Numbers have gaps: words that follow each other are joined before they are kept.
+    """
+
+    workspace: str
+    root: str
+    after: int
+    events: list[RunEvent]
+
+
+def dump_events(batch: EventBatch) -> bytes:
+    """What is too large to be pushed is left out: whoever follows sees the gap."""
+    told = [
+        [one.run, one.kind, one.number, one.agent, dict(one.data), one.time.isoformat()]
+        for one in batch.events
+    ]
+    facts: dict[str, Any] = {"workspace": batch.workspace, "root": batch.root, "after": batch.after}
+    message = _dump({**facts, "events": told})
+    if len(message) <= LARGEST:
+        return message
+    return _dump({**facts, "after": batch.events[-1].number, "events": []})
+
+
+def load_events(data: bytes) -> EventBatch:
+    said = _load(data, LARGEST)
+    try:
+        workspace, root = str(said["workspace"]), str(said["root"])
+        events = [
+            RunEvent(
+                workspace=workspace,
+                root=root,
+                run=str(run),
+                kind=kind,
+                number=int(number),
+                agent=str(agent),
+                data=cast("dict[str, Any]", content),
+                time=datetime.fromisoformat(time),
+            )
+            for run, kind, number, agent, content, time in said["events"]
+        ]
+        return EventBatch(workspace, root, int(said["after"]), events)
+    except (KeyError, TypeError, ValueError) as error:
+        raise Unreadable(f"events that are described wrongly: {error}") from None
+
+
 def _dump(message: Mapping[str, Any]) -> bytes:
     return json.dumps({"v": _VERSION, **message}, separators=(",", ":")).encode()
 
 
-def _load(data: bytes) -> dict[str, Any]:
-    if len(data) > _MOST:
+def _load(data: bytes, most: int = _MOST) -> dict[str, Any]:
+    if len(data) > most:
         raise Unreadable(f"{len(data):,} bytes")
     try:
         said: Any = json.loads(data)

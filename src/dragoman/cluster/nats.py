@@ -5,7 +5,7 @@ prefix of the installation, so that several can share a server.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -32,6 +32,7 @@ from dragoman.cluster.messages import (
     load_notice,
 )
 from dragoman.cluster.protocol import TOPICS, Heard, Node, Topic
+from dragoman.cluster.streams import NatsStreams
 from dragoman.errors import ClusterFault
 from dragoman.telemetry.logs import get_logger
 
@@ -62,7 +63,7 @@ async def open_nats(
     """
     client = Client()
     cluster = NatsCluster(client, address.prefix, node, agreed)
-    await _connect(client, address, cluster.reconnected)
+    await _connect(client, address, cluster)
     try:
         await cluster.join()
         try:
@@ -88,7 +89,9 @@ class NatsCluster:
         self._agreed = agreed
         self._listeners = Listeners()
         self._unsent: dict[tuple[Topic, str], None] = {}
+        self._pushed: list[tuple[str, bytes]] = []
         self._has_unsent = asyncio.Event()
+        self.streams = NatsStreams(client, prefix, self._push, (Error, OSError, TimeoutError))
         self._others: dict[str, tuple[Node, float]] = {}  # with when they were last heard of
 
     @property
@@ -99,6 +102,10 @@ class NatsCluster:
         self._listeners.tell(topic, key)
         # What is said twice before it was sent is sent once.
         self._unsent[topic, key] = None
+        self._has_unsent.set()
+
+    def _push(self, subject: str, message: bytes) -> None:
+        self._pushed.append((subject, message))
         self._has_unsent.set()
 
     @contextmanager
@@ -144,6 +151,10 @@ class NatsCluster:
             await self._publish("hello", b"")
         except (ClusterFault, Error, TimeoutError) as error:
             get_logger().error("cluster.not_joined", cause=str(error))
+        await self.may_have_missed()
+
+    async def may_have_missed(self) -> None:
+        """Also when the connection is lost: whoever waits to be told looks from now on by itself."""
         for topic in TOPICS:
             self._listeners.tell(topic, "")
 
@@ -158,8 +169,11 @@ class NatsCluster:
             await self._has_unsent.wait()
             self._has_unsent.clear()
             unsent, self._unsent = self._unsent, {}
+            pushed, self._pushed = self._pushed, []
             # While NATS is away nothing is kept: whoever comes back looks at everything.
             with suppress(Error, OSError):
+                for subject, message in pushed:
+                    await self._client.publish(subject, message)
                 for topic, key in unsent:
                     await self._publish("notice", dump_notice(self.node.id, topic, key))
 
@@ -199,7 +213,7 @@ def _passed_over() -> Generator[None]:
         get_logger().warning("cluster.unreadable", cause=str(fault))
 
 
-async def _connect(client: Client, address: NatsAddress, reconnected: Callable[[], Awaitable[None]]) -> None:
+async def _connect(client: Client, address: NatsAddress, cluster: NatsCluster) -> None:
     """Waits a moment for the first server that answers; later, for as long as it takes."""
     where = ", ".join(map(_shown, address.servers))
     refused = False
@@ -219,7 +233,8 @@ async def _connect(client: Client, address: NatsAddress, reconnected: Callable[[
                 max_reconnect_attempts=-1,
                 user_credentials=address.credentials or None,
                 error_cb=noted,
-                reconnected_cb=reconnected,
+                reconnected_cb=cluster.reconnected,
+                disconnected_cb=cluster.may_have_missed,
                 ping_interval=2,
                 max_outstanding_pings=2,
             )

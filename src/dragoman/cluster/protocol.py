@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, Protocol, get_args
 
-Topic = Literal["changes", "queued", "run", "thread", "answered", "cancelled"]
-"""What a message is about: the feed of changes; a run that waits to be executed; events of a root run or of a
-thread; an approval or a question that somebody answered; a run that somebody wants cancelled."""
+from dragoman.cluster.streams import Streams
+
+Topic = Literal["changes", "queued", "thread", "answered", "cancelled"]
+"""What a message is about: the feed of changes; a run that waits to be executed; a new root run of a thread;
+an approval or a question that somebody answered; a run that somebody wants cancelled."""
 
 TOPICS: tuple[Topic, ...] = get_args(Topic)
 Heard = Callable[[str], None]
@@ -52,6 +54,11 @@ class Cluster(Protocol):
 
         The key is "" when messages may have been lost: then all of the topic may be new.
         """
+        ...
+
+    @property
+    def streams(self) -> Streams:
+        """What one node pushes to those that follow."""
         ...
 
     async def nodes(self) -> Sequence[Node]:

@@ -147,7 +147,9 @@ class Runs(BoundService):
         after = await self.get(found.id)
         if after.status == "cancelled" and after.started_at is None:  # nobody has begun it: nobody else tells
             number = await self._runtime.store.runs.last_event(after.workspace, after.id) + 1
-            await self._runtime.store.runs.write(JournalBatch(events=[never_began(after, number)]))
+            ending = never_began(after, number)
+            await self._runtime.store.runs.write(JournalBatch(events=[ending]))
+            self._runtime.engine.streams.publish([ending])
             self._runtime.engine.streams.end(after)
         await self._runtime.auditor.done(self._caller, "run.cancelled", found.id)
         return await self.get(found.id)
