@@ -27,7 +27,7 @@ def nobody_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("dragoman.cluster.awaited", "dragoman.runs.streams"):
         monkeypatch.setattr(f"{module}._LOOK_WHEN_TOLD", 3600.0)
     monkeypatch.setattr("dragoman.runs.dispatch._HEAR_EVERY", 3600.0)
-    monkeypatch.setattr("dragoman.runs.dispatch._CLAIM_EVERY", 3600.0)
+    monkeypatch.setattr("dragoman.cluster.work.LOOK_EVERY", 3600.0)
 
 
 @asynccontextmanager

@@ -235,7 +235,7 @@ async def test_a_worker_process_takes_over_what_a_killed_one_left(tmp_path: Path
             for number in range(12):
                 await store.runs.accept([NewRun(_of_nobody(f"r{number}", f"work {number}"))])
             await until(lambda: _all_begun(tmp_path), within=30)
-            holder = next(iter(await store.runs.workers()))
+            holder = next(iter(await store.runs.holders()))
             leases = {run.id: run.lease_until for run in await store.runs.list("local")}
             victim = Worker.find(holder)
             assert victim is not None

@@ -130,9 +130,9 @@ async def test_what_a_dead_worker_held_is_taken_over_at_once(store: Store) -> No
         await accept(store, a_run(run))
     assert await _claimed(store, "w1", limit=1) == ["run_1"]
     assert await _claimed(store, "w2") == ["run_2"]
-    assert await store.runs.workers() == {"w1", "w2"}
+    assert (await store.runs.holders()).keys() == {"w1", "w2"}
     assert await _claimed(store, "w3", dead=["w1"]) == ["run_1"]
-    assert await store.runs.workers() == {"w2", "w3"}
+    assert await store.runs.holders() == {"w2": LATER, "w3": LATER}
 
 
 async def test_renewing_lengthens_what_is_held_and_says_what_it_is(store: Store) -> None:
@@ -153,7 +153,7 @@ async def test_what_is_released_may_be_taken_at_once(store: Store) -> None:
     await store.runs.release("w2")
     assert await _claimed(store, "w2") == []
     await store.runs.release("w1")
-    assert await store.runs.workers() == frozenset()
+    assert await store.runs.holders() == {}
     assert await _claimed(store, "w2") == ["run_1"]
 
 

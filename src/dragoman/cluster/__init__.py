@@ -7,5 +7,18 @@ that is lost costs time, never a fact. `alone` is for one process, `nats` for ma
 from dragoman.cluster.alone import Alone
 from dragoman.cluster.protocol import ROLES, TOPICS, Cluster, Heard, Node, Role, Topic
 from dragoman.cluster.streams import Streams
+from dragoman.cluster.work import RunKey, Work
 
-__all__ = ["ROLES", "TOPICS", "Alone", "Cluster", "Heard", "Node", "Role", "Streams", "Topic"]
+__all__ = [
+    "ROLES",
+    "TOPICS",
+    "Alone",
+    "Cluster",
+    "Heard",
+    "Node",
+    "Role",
+    "RunKey",
+    "Streams",
+    "Topic",
+    "Work",
+]

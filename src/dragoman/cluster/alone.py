@@ -6,6 +6,7 @@ from contextlib import contextmanager
 
 from dragoman.cluster.protocol import Heard, Node, Topic
 from dragoman.cluster.streams import NoStreams
+from dragoman.cluster.work import SoughtWork
 
 
 class Listeners:
@@ -35,9 +36,13 @@ class Alone:
     def __init__(self, node: Node) -> None:
         self.node = node
         self.streams = NoStreams()
+        self.work = SoughtWork()
         self._listeners = Listeners()
         self.tell = self._listeners.tell
         self.listen = self._listeners.listen
 
     async def nodes(self) -> Sequence[Node]:
         return [self.node]
+
+    def may_live(self, node: str) -> bool:
+        return True

@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from dragoman.cluster.protocol import ROLES, TOPICS, Node, Topic
 from dragoman.cluster.streams import LARGEST
+from dragoman.cluster.work import RunKey
 from dragoman.run import RunEvent
 
 _VERSION = 1
@@ -61,6 +62,18 @@ def load_node(data: bytes) -> Node:
         )
     except (KeyError, TypeError, ValueError) as error:
         raise Unreadable(f"a node that is described wrongly: {error}") from None
+
+
+def dump_run(run: RunKey) -> bytes:
+    return _dump({"workspace": run[0], "run": run[1]})
+
+
+def load_run(data: bytes) -> RunKey:
+    said = _load(data)
+    workspace, run = said.get("workspace"), said.get("run")
+    if not isinstance(workspace, str) or not isinstance(run, str):
+        raise Unreadable("a run without workspace or id")
+    return workspace, run
 
 
 def dump_agreed(agreed: Mapping[str, str]) -> bytes:

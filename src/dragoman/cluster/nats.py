@@ -31,6 +31,7 @@ from dragoman.cluster.messages import (
     load_node,
     load_notice,
 )
+from dragoman.cluster.nats_work import NatsWork
 from dragoman.cluster.protocol import TOPICS, Heard, Node, Topic
 from dragoman.cluster.streams import NatsStreams
 from dragoman.errors import ClusterFault
@@ -38,6 +39,7 @@ from dragoman.telemetry.logs import get_logger
 
 _BEAT = 0.5  # seconds between two signs of life
 _LIFE = 2.0  # after so many without one a node is gone
+_DEAF = 1.5  # after so many seconds without its own a node is not sure to hear the others'
 _FIRST = 8  # seconds for the first connection
 _AGAIN: Any = 0.2  # seconds between two attempts; declared as whole ones
 _OLDEST = (2, 10)  # of the server
@@ -93,6 +95,9 @@ class NatsCluster:
         self._has_unsent = asyncio.Event()
         self.streams = NatsStreams(client, prefix, self._push, (Error, OSError, TimeoutError))
         self._others: dict[str, tuple[Node, float]] = {}  # with when they were last heard of
+        self._heard_itself = 0.0  # when it was last heard here that this node lives
+        self._hears_since = 0.0
+        self.work = NatsWork(client, prefix, self._push)
 
     @property
     def is_connected(self) -> bool:
@@ -118,10 +123,18 @@ class NatsCluster:
         others = [node for node, heard in self._others.values() if heard > since]
         return sorted([self.node, *others], key=lambda one: (one.started_at, one.id))
 
+    def may_live(self, node: str) -> bool:
+        now = asyncio.get_running_loop().time()
+        if now - self._heard_itself > _DEAF:
+            return True  # cut off, or just awake again: nobody's silence says anything
+        _, heard = self._others.get(node, (None, 0.0))
+        return node == self.node.id or max(heard, self._hears_since) > now - _LIFE
+
     async def join(self) -> None:
         """Once, when the process starts."""
         try:
             await self._agree()
+            await self.work.open()
         except (ServiceUnavailableError, NotFoundError, TimeoutError) as error:
             raise ClusterFault(
                 "NATS has no JetStream", hint="start nats-server with --jetstream, or enable it in its file"
@@ -148,34 +161,43 @@ class NatsCluster:
         """Messages were lost meanwhile: everybody looks once at everything."""
         try:
             await self._agree()
+            await self.work.open()
             await self._publish("hello", b"")
         except (ClusterFault, Error, TimeoutError) as error:
             get_logger().error("cluster.not_joined", cause=str(error))
-        await self.may_have_missed()
+        self._may_have_missed()
 
-    async def may_have_missed(self) -> None:
-        """Also when the connection is lost: whoever waits to be told looks from now on by itself."""
+    async def disconnected(self) -> None:
+        """Whoever waits to be told looks from now on by itself."""
+        self.work.is_made = False
+        self._may_have_missed()
+
+    def _may_have_missed(self) -> None:
         for topic in TOPICS:
             self._listeners.tell(topic, "")
 
     async def leave(self) -> None:
         """The others hear at once that this node is gone."""
         with suppress(Error, OSError, TimeoutError):
+            await self._send_unsent()
             await self._publish("gone", dump_node(self.node))
             await self._client.flush(timeout=1)
 
     async def send(self) -> None:
         while True:
             await self._has_unsent.wait()
-            self._has_unsent.clear()
-            unsent, self._unsent = self._unsent, {}
-            pushed, self._pushed = self._pushed, []
-            # While NATS is away nothing is kept: whoever comes back looks at everything.
-            with suppress(Error, OSError):
-                for subject, message in pushed:
-                    await self._client.publish(subject, message)
-                for topic, key in unsent:
-                    await self._publish("notice", dump_notice(self.node.id, topic, key))
+            await self._send_unsent()
+
+    async def _send_unsent(self) -> None:
+        self._has_unsent.clear()
+        unsent, self._unsent = self._unsent, {}
+        pushed, self._pushed = self._pushed, []
+        # While NATS is away nothing is kept: whoever comes back looks at everything.
+        with suppress(Error, OSError):
+            for subject, message in pushed:
+                await self._client.publish(subject, message)
+            for topic, key in unsent:
+                await self._publish("notice", dump_notice(self.node.id, topic, key))
 
     async def beat(self) -> None:
         while True:
@@ -195,10 +217,14 @@ class NatsCluster:
     async def _received_node(self, message: Any) -> None:
         with _passed_over():
             node = load_node(message.data)
+            now = asyncio.get_running_loop().time()
             if message.subject.endswith(".gone"):
                 self._others.pop(node.id, None)
             elif node.id != self.node.id:
-                self._others[node.id] = (node, asyncio.get_running_loop().time())
+                self._others[node.id] = (node, now)
+            else:
+                self._hears_since = now if now - self._heard_itself > _DEAF else self._hears_since
+                self._heard_itself = now
 
     async def _received_hello(self, _: Any) -> None:
         await self._publish("alive", dump_node(self.node))
@@ -234,7 +260,7 @@ async def _connect(client: Client, address: NatsAddress, cluster: NatsCluster) -
                 user_credentials=address.credentials or None,
                 error_cb=noted,
                 reconnected_cb=cluster.reconnected,
-                disconnected_cb=cluster.may_have_missed,
+                disconnected_cb=cluster.disconnected,
                 ping_interval=2,
                 max_outstanding_pings=2,
             )

@@ -7,10 +7,11 @@ from datetime import datetime
 from typing import Literal, Protocol, get_args
 
 from dragoman.cluster.streams import Streams
+from dragoman.cluster.work import Work
 
-Topic = Literal["changes", "queued", "thread", "answered", "cancelled"]
-"""What a message is about: the feed of changes; a run that waits to be executed; a new root run of a thread;
-an approval or a question that somebody answered; a run that somebody wants cancelled."""
+Topic = Literal["changes", "thread", "answered", "cancelled"]
+"""What a message is about: the feed of changes; a new root run of a thread; an approval or a question that
+somebody answered; a run that somebody wants cancelled."""
 
 TOPICS: tuple[Topic, ...] = get_args(Topic)
 Heard = Callable[[str], None]
@@ -45,6 +46,11 @@ class Cluster(Protocol):
         """Whether the others hear of it now. While they do not, each looks into the store."""
         ...
 
+    @property
+    def work(self) -> Work:
+        """Runs that wait for a node."""
+        ...
+
     def tell(self, topic: Topic, key: str = "") -> None:
         """Says to every node, this one too, that there is something new about `key`. Never waits."""
         ...
@@ -63,4 +69,8 @@ class Cluster(Protocol):
 
     async def nodes(self) -> Sequence[Node]:
         """Those that live, this one too, the oldest first."""
+        ...
+
+    def may_live(self, node: str) -> bool:
+        """False only where this process would have heard of the node if it lived."""
         ...

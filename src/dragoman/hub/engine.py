@@ -17,7 +17,7 @@ from dragoman.agents.management_offers import ManagementOffers
 from dragoman.agents.offers import Offers
 from dragoman.agents.plan_offers import PlanOffers
 from dragoman.background_tasks import BackgroundTasks
-from dragoman.errors import DragomanError, NotFound
+from dragoman.errors import DragomanError, InvalidConfig, NotFound
 from dragoman.events import Event
 from dragoman.hub.agents import Agents
 from dragoman.hub.management import HubManagement
@@ -28,6 +28,7 @@ from dragoman.runs.previews import Previews
 from dragoman.runs.questions import RunQuestions
 from dragoman.runs.run_endings import queued
 from dragoman.runs.streams import RunStreams
+from dragoman.runs.workers import Worker
 from dragoman.store.records import AcceptedRun, NewRun
 from dragoman.telemetry.logs import get_logger
 
@@ -54,6 +55,7 @@ class RunEngine:
         self.agents_of = partial(Agents, runtime)
         self.limits = RunLimits()
         self.dispatch: RunDispatcher | None = None
+        self._executes = "work" in runtime.settings.roles
         self._stack = AsyncExitStack()
         self._opening = asyncio.Lock()
         self._tasks = BackgroundTasks()
@@ -62,10 +64,9 @@ class RunEngine:
         rows, cluster = self._runtime.store.runs, self._runtime.cluster
         self._stack.enter_context(self.streams.listening())
         self._stack.enter_context(cluster.listen("answered", self.questions.awaited.heard))
-        self._stack.enter_context(cluster.listen("queued", self._heard_of_work))
         self._stack.enter_context(cluster.listen("cancelled", self._heard_of_cancelling))
         self._journal = await self._stack.enter_async_context(
-            open_journal(rows, self.streams.publish, self._supervisor)
+            open_journal(rows, self.streams.publish, self._worker(), self._supervisor)
         )
         self._tasks = await self._stack.enter_async_context(BackgroundTasks())
         self._tasks.start(self._end_streams(), "end streams when runs are executed no longer")
@@ -75,9 +76,10 @@ class RunEngine:
         self.streams.close()
         await self._stack.aclose()
 
-    def _heard_of_work(self, _: str) -> None:
-        if self.dispatch is not None:
-            self.dispatch.wake()
+    def _worker(self) -> Worker:
+        """This process as the holder of runs; the other nodes of a cluster hear that it lives."""
+        node = self._runtime.cluster.node.id if self._runtime.settings.cluster_url else None
+        return Worker.of_this_process(node)
 
     def _heard_of_cancelling(self, root: str) -> None:
         if self.dispatch is not None:
@@ -86,6 +88,10 @@ class RunEngine:
 
     async def open(self) -> "RunDispatcher":
         """What executes; opened by the first who needs it."""
+        if not self._executes:
+            raise InvalidConfig(
+                "this process executes no runs", hint="put `work` into its DRAGOMAN_ROLES, or leave that away"
+            )
         if self.dispatch is None:
             async with self._opening:
                 if self.dispatch is None:
@@ -103,8 +109,11 @@ class RunEngine:
             accepted = await self.dispatch.accept(run, message)
         else:
             (accepted,) = await self._runtime.store.runs.accept([NewRun(run, message, [queued(run)])])
-            # What executes takes seconds to load; it finds the run by itself.
-            self._tasks.start(self._opened(), "open what executes runs")
+            self._runtime.cluster.work.put([(accepted.run.workspace, accepted.run.id)])
+            self.streams.ring_thread(accepted.run)
+            if self._executes:
+                # What executes takes seconds to load; it finds the run by itself.
+                self._tasks.start(self._opened(), "open what executes runs")
         if accepted.message is not None:
             self.tell_message(accepted.message)
         return accepted
@@ -127,10 +136,12 @@ class RunEngine:
 
     async def resume_left(self) -> None:
         """Whatever was under way when the last process ended goes on, and what another one leaves later."""
-        while self.dispatch is None:
+        # A node is handed runs at any time.
+        is_handed_work = bool(self._runtime.settings.cluster_url)
+        while self._executes and self.dispatch is None:
             try:
                 await self._runtime.store.clock.read()
-                has_open = await self._runtime.store.runs.has_open()
+                has_open = is_handed_work or await self._runtime.store.runs.has_open()
             except DragomanError as error:
                 get_logger().warning("runs cannot be looked for", error=str(error))
                 has_open = False
@@ -164,6 +175,7 @@ class RunEngine:
         needed = RunDependencies(
             runs=runtime.store.runs,
             clock=runtime.store.clock,
+            cluster=runtime.cluster,
             threads=runtime.store.threads,
             journal=self._journal,
             streams=self.streams,

@@ -2,22 +2,24 @@
 
 A claim is a lease in the store, by the store's clock. While it is renewed nobody else touches the run; a
 process that died, or that could not renew, loses it to whoever looks next, and stops by itself before that.
-The same on SQLite and PostgreSQL.
+The same on SQLite and PostgreSQL. Who looks, and when, is the cluster's to say (`cluster.work`): one process
+looks by itself, nodes are handed what waits.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Generator, Sequence
+from collections.abc import AsyncGenerator, Collection, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from dragoman.background_tasks import BackgroundTasks, Supervisor
-from dragoman.errors import DragomanError
+from dragoman.cluster import Cluster, Node, RunKey
+from dragoman.errors import DragomanError, ShuttingDown
 from dragoman.run import Message, Run
 from dragoman.runs.execution import RunDependencies, RunExecution
 from dragoman.runs.run_endings import queued
 from dragoman.runs.run_family import RunFamily
-from dragoman.runs.workers import dead_among
+from dragoman.runs.workers import Worker, dead_among
 from dragoman.store.protocols import RunStore
 from dragoman.store.records import AcceptedRun, NewRun
 from dragoman.telemetry.logs import get_logger
@@ -77,16 +79,22 @@ class RunAcceptance:
                 told.set_result(accepted)
 
 
-# From the last renewal until another process may take a run of one that died where nobody can see it. Three
+# From the last renewal until another process may take a run of one that died where nobody can see it. Several
 # renewals in a row must fail first.
 LEASE = timedelta(seconds=10)
-_RENEW_EVERY = 2.5
+_RENEW_EVERY = 1.5
+# The same of a node that gives no sign of life: two renewals must fail.
+_SILENCE = timedelta(seconds=3)
 _LET_GO = LEASE.total_seconds() - 1.0  # seconds after the last renewal in which what is held here is stopped
 _HEAR_EVERY = 0.4  # seconds until a wish to stop that was said in another process is heard
-_CLAIM_EVERY = 1.0
+_AFTER_FAILURE = 2.5  # seconds in which nothing is claimed: who holds runs renews them first
+_SWEEP_EVERY = 5.0  # seconds until what waits and nobody was handed is found
+_SWEEP_SOON = 0.5  # the same for a while after nodes went, or NATS came back
 _MOST = 200  # runs at work in one process; those that wait for a person do not count
 _AT_ONCE = 50
+_SWEPT = 500
 _COURTESY = 0.5
+_LAST_CALL = 0.02  # seconds between two looks whether a last call has ended
 
 
 class RunDispatcher:
@@ -97,13 +105,17 @@ class RunDispatcher:
         self._parts = parts
         self._tasks = tasks
         self._most = most
+        self._cluster = parts.cluster
+        self._work = parts.cluster.work
         self._families: dict[str, tuple[RunFamily, asyncio.Task[None]]] = {}
         self._look = asyncio.Event()
         self._clock = parts.clock
         self._renewed = self._now()
         self._letting_go = asyncio.get_running_loop().call_later(_LET_GO, self._let_go)
-        self._next_claim = 0.0
+        self._claims_from = 0.0
         self._left = False  # a run was accepted here that must wait for its turn
+        self._is_leaving = False
+        self._sweeps = _SweepTimes(parts.cluster)
         self._acceptances = RunAcceptance(parts.runs, tasks)
         self._accepting = 0
         self._may_start = asyncio.Event()
@@ -117,11 +129,15 @@ class RunDispatcher:
             new = replace(new, worker=self.worker, until=self._clock.now() + LEASE)
         asked_at = self._now()
         accepted = await self._acceptances.accept(new)
-        if accepted.run.worker == self.worker:
+        if accepted.run.worker == self.worker and self._is_leaving:
+            await self._give_back([accepted.run.id])
+        elif accepted.run.worker == self.worker:
             self._parts.streams.begin(accepted.run, len(new.events))
             self._start(accepted.run, asked_at)
         else:
             self._left = True
+            if self._work.is_handed_out:
+                self._work.put([_key(accepted.run)])
         self._parts.streams.ring_thread(accepted.run)
         return accepted
 
@@ -158,42 +174,81 @@ class RunDispatcher:
         """How many of them do not wait for a person."""
         return sum(not family.clock.is_waiting for family, _ in self._families.values())
 
-    def leave(self) -> None:
-        """The process stops: whoever takes the runs up finds them as they are now."""
-        self._letting_go.cancel()
-        for family, _ in self._families.values():
+    async def hand_over(self, patience: float) -> None:
+        """The process stops: nothing more begins here, and what is under way is given back, to be taken up
+        elsewhere as its journal has it. A call that must not be made twice may end first, for `patience`
+        seconds.
+        """
+        self._is_leaving = True
+        left, stopped = dict(self._families), set[str]()
+        for family, _ in left.values():
             family.left = True
+        ends_at = self._now() + patience
+        while left:
+            for root, (family, task) in left.items():
+                if root not in stopped and (not family.unrepeatable or self._now() >= ends_at):
+                    stopped.add(root)
+                    task.cancel()
+            tasks = [task for _, task in left.values()]
+            await asyncio.wait(tasks, timeout=_LAST_CALL, return_when=asyncio.FIRST_COMPLETED)
+            if ended := [root for root, (_, task) in left.items() if task.done()]:
+                left = {root: held for root, held in left.items() if root not in ended}
+                await self._give_back(ended)
+        await self._give_back(None)
+
+    async def _give_back(self, runs: Collection[str] | None) -> None:
+        """These, or all that the store says are held here."""
+        await self._parts.journal.settle()
+        with suppress(DragomanError):
+            self._work.put(await self._parts.runs.release(self.worker, runs))
 
     def wake(self) -> None:
-        """There may be something to take, or a wish to hear."""
-        self._next_claim = 0.0
+        """There may be a wish to hear."""
         self._look.set()
 
     async def keep(self) -> None:
-        """Looks for work, renews what is held, hears of wishes to stop. Until it is cancelled."""
+        """Renews what is held, hears of wishes to stop, sees to it that what waits is handed out."""
         while True:
             try:
                 await self._round()
             except DragomanError as error:
-                get_logger().warning("runs cannot be looked for", error=error.message)
-                # Others come back at the same moment: who holds runs renews them before anybody takes them.
-                self._next_claim = self._now() + _RENEW_EVERY
+                self._store_is_away(error)
             with suppress(TimeoutError):
                 async with asyncio.timeout(_HEAR_EVERY):
                     await self._look.wait()
             self._look.clear()
 
+    async def take(self) -> None:
+        """Takes what waits while there is room. Until the process leaves."""
+        while not self._is_leaving:
+            if (room := self._room()) <= 0:
+                await asyncio.sleep(_HEAR_EVERY)
+                continue
+            try:
+                async with self._work.take(min(room, _AT_ONCE)) as runs:
+                    await asyncio.sleep(max(0.0, self._claims_from - self._now()))
+                    await self._claim(runs, min(room, _AT_ONCE))
+            except DragomanError as error:
+                self._store_is_away(error)
+
+    def _store_is_away(self, error: DragomanError) -> None:
+        get_logger().warning("runs cannot be looked for", error=error.message)
+        # Others come back at the same moment: who holds runs renews them before anybody takes them.
+        self._claims_from = self._now() + _AFTER_FAILURE
+
     async def _round(self) -> None:
         if self._families:
-            await self._renew()
-            for root in await self._parts.runs.cancels(self.worker):
-                self.cancel(root)
-        if self._now() >= self._next_claim:
-            await self._claim()
+            is_renewed = await self._renew()
+            # Where wishes are told, a look now and then is enough.
+            if is_renewed or not self._cluster.is_connected:
+                for root in await self._parts.runs.cancels(self.worker):
+                    self.cancel(root)
+        if self._sweeps.is_due(await self._cluster.nodes(), self._now()):
+            await self._offer(limit=_SWEPT)
 
-    async def _renew(self) -> None:
+    async def _renew(self) -> bool:
         if self._now() - self._renewed < _RENEW_EVERY:
-            return
+            return False
         wanted, asked_at = self.held, self._now()
         await self._clock.read()
         # One that was left here for a fault is not renewed: whoever looks when its lease is over takes it.
@@ -201,25 +256,46 @@ class RunDispatcher:
         self._are_renewed(asked_at)
         for root in wanted - held:
             self._abandon(root)
+        return True
 
-    async def _claim(self) -> None:
-        room = self._room()
-        if room <= 0:
+    async def _claim(self, wanted: Sequence[RunKey] | None, most: int) -> None:
+        """These, or whatever may be claimed."""
+        if self._is_leaving:
+            raise ShuttingDown("this process takes no more runs")
+        if wanted is not None and not wanted:
             return
         await self._clock.read()
         now, asked_at = self._clock.now(), self._now()
-        most = min(room, _AT_ONCE)
         self._left = False
-        dead = dead_among(await self._parts.runs.workers())
-        found = await self._parts.runs.claim(self.worker, now + LEASE, now, dead=dead, limit=most)
+        dead = await self._dead(now)
+        found = await self._parts.runs.claim(
+            self.worker, now + LEASE, now, dead=dead, limit=most, only=wanted
+        )
+        if self._is_leaving:
+            await self._give_back([run.id for run in found])
+            return
         for run in found:
             self._start(run, asked_at)
         if found:
             self._left = True
-        if len(found) == most:
-            self._look.set()  # there is more where this came from
-        else:
-            self._next_claim = self._now() + _CLAIM_EVERY
+        if wanted is None and len(found) == most:
+            self._work.put()  # there is more where this came from
+
+    async def _offer(self, limit: int, thread: tuple[str, str, str] | None = None) -> None:
+        """Puts what waits into the queue: NATS forgot it, who executed it is gone, or its turn has come."""
+        await self._clock.read()
+        now = self._clock.now()
+        dead = await self._dead(now)
+        self._work.put(await self._parts.runs.claimable(now, dead=dead, limit=limit, thread=thread))
+
+    async def _dead(self, now: datetime) -> Sequence[str]:
+        """Workers whose runs may be taken before their leases are over."""
+        holders = await self._parts.runs.holders()
+        silent = [worker for worker, until in holders.items() if until < now + LEASE - _SILENCE]
+        return [*dead_among(holders), *(one for one in silent if self._is_gone(Worker.find(one)))]
+
+    def _is_gone(self, worker: Worker | None) -> bool:
+        return worker is not None and worker.node is not None and not self._cluster.may_live(worker.node)
 
     def _start(self, run: Run, leased_at: float) -> None:
         if run.id in self._families:
@@ -239,6 +315,8 @@ class RunDispatcher:
             await family.prepare(parts.runs)
             parts.streams.begin(run, family.number)
             await RunExecution(run, family, parts).execute()
+            if run.thread and self._work.is_handed_out:
+                await self._offer(1, (run.workspace, run.user, run.thread))
         except DragomanError as error:
             # The store is away: the lease will be over, and whoever looks then takes the run on.
             get_logger().warning("a run was left", run=run.id, error=error.message)
@@ -251,8 +329,8 @@ class RunDispatcher:
         finally:
             parts.streams.end(family.root)
             self._families.pop(run.id, None)
-            if self._left:
-                self.wake()
+            if self._left and not self._work.is_handed_out:
+                self._work.put()
 
     def _lose(self, runs: frozenset[str]) -> None:
         """Nothing is written of these: another process has them, or they were removed."""
@@ -278,27 +356,54 @@ class RunDispatcher:
             self._abandon(root)
 
     def _room(self) -> int:
-        return self._most - self.at_work
+        return 0 if self._is_leaving else self._most - self.at_work
 
     @staticmethod
     def _now() -> float:
         return asyncio.get_running_loop().time()
 
 
+class _SweepTimes:
+    """When this node is to look for what waits and nobody was handed: one node does, often after a change."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._known: frozenset[str] = frozenset()
+        self._was_handed_out = False
+        self._soon_until = 0.0
+        self._next = 0.0
+
+    def is_due(self, nodes: Sequence[Node], now: float) -> bool:
+        """To be asked several times a second."""
+        living = frozenset(node.id for node in nodes)
+        is_handed_out = self._cluster.work.is_handed_out
+        if self._known - living or (is_handed_out and not self._was_handed_out):
+            self._soon_until = now + LEASE.total_seconds()
+            self._next = 0.0
+        self._known, self._was_handed_out = living, is_handed_out
+        eldest = next((node for node in nodes if "work" in node.roles), None)
+        if not is_handed_out or eldest != self._cluster.node or now < self._next:
+            return False
+        self._next = now + (_SWEEP_SOON if now < self._soon_until else _SWEEP_EVERY)
+        return True
+
+
+def _key(run: Run) -> RunKey:
+    return run.workspace, run.id
+
+
 @asynccontextmanager
 async def open_dispatch(
     parts: RunDependencies, supervisor: Supervisor, most: int = _MOST
 ) -> AsyncGenerator[RunDispatcher]:
-    """Executes while the block runs. At its end runs under way are left to whoever starts next."""
-    try:
-        async with BackgroundTasks() as tasks:
-            dispatch = RunDispatcher(parts, tasks, most)
-            async with supervisor.keeping(dispatch.keep, "execute runs", is_vital=True):
-                try:
-                    yield dispatch
-                finally:
-                    dispatch.leave()
-    finally:
-        await parts.journal.settle()
-        with suppress(DragomanError):
-            await parts.runs.release(parts.journal.worker)
+    """Executes while the block runs. At its end runs under way are left to whoever takes them up."""
+    async with BackgroundTasks() as tasks:
+        dispatch = RunDispatcher(parts, tasks, most)
+        async with (
+            supervisor.keeping(dispatch.keep, "keep runs", is_vital=True),
+            supervisor.keeping(dispatch.take, "execute runs", is_vital=True),
+        ):
+            try:
+                yield dispatch
+            finally:
+                await dispatch.hand_over(0)

@@ -17,6 +17,7 @@ from dragoman.agents.offers import OfferCall
 from dragoman.agents.provider_errors import explained
 from dragoman.agents.rollout import RolloutRecorder
 from dragoman.agents.work_context import AgentsOf, DelegationResult, Toolbox, WorkContext, caller_of
+from dragoman.cluster import Cluster
 from dragoman.errors import DragomanError, LimitReached, NotFound, ShuttingDown, StoreUnavailable
 from dragoman.events import Event, Events
 from dragoman.hints import speaking
@@ -53,6 +54,7 @@ class RunDependencies:
 
     runs: RunStore
     clock: Clock
+    cluster: Cluster
     threads: ThreadStore
     journal: Journal
     streams: RunStreams

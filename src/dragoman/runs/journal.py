@@ -45,8 +45,8 @@ class _Noted:
 class Journal:
     """`worker` is this process as the holder of runs; `lost` hears which runs it holds no longer."""
 
-    def __init__(self, rows: RunStore, tell: Callable[[Sequence[RunEvent]], None]) -> None:
-        self.worker = str(Worker.of_this_process())
+    def __init__(self, rows: RunStore, tell: Callable[[Sequence[RunEvent]], None], worker: Worker) -> None:
+        self.worker = str(worker)
         self.lost: Callable[[frozenset[str]], None] = lambda _: None
         self._rows = rows
         self._tell = tell
@@ -197,10 +197,10 @@ def _batch(noted: Iterable[_Noted]) -> JournalBatch:
 
 @asynccontextmanager
 async def open_journal(
-    rows: RunStore, tell: Callable[[Sequence[RunEvent]], None], supervisor: Supervisor
+    rows: RunStore, tell: Callable[[Sequence[RunEvent]], None], worker: Worker, supervisor: Supervisor
 ) -> AsyncGenerator[Journal]:
     """Writes while the block runs, and writes the rest within a time limit at its end."""
-    journal = Journal(rows, tell)
+    journal = Journal(rows, tell, worker)
     async with supervisor.keeping(journal.keep, "write the journal of runs", is_vital=True) as writer:
         try:
             yield journal

@@ -173,6 +173,7 @@ class JournaledTools(AbstractToolset[WorkContext]):
         )
         if key in self._record.departed:
             await self._journal.write(step, event)  # what is known must not become uncertain
+            self._family.unrepeatable.discard(f"{self._run.id} {key}")
         else:
             self._journal.note(step, event)
         return told
@@ -182,8 +183,10 @@ class JournaledTools(AbstractToolset[WorkContext]):
         return self._family.cancelled
 
     async def departs(self, key: str) -> None:
-        if self._family.cancelled:
+        family, call = self._family, f"{self._run.id} {key}"
+        if family.cancelled or (family.left and call not in family.unrepeatable):
             raise asyncio.CancelledError  # between the wish to stop and its arrival nothing more leaves
+        family.unrepeatable.add(call)
         await self._journal.write(self._step("call.departed", key))
         self._record.departed.add(key)
 

@@ -63,13 +63,14 @@ class WorkClock:
 class RunFamily:
     """`cancelled`: a person wants its end. `lost`: another process has it. `left`: this process stops.
 
-    `begun`: calls so far.
+    `begun`: calls so far. `unrepeatable`: calls under way that must not be made twice.
     """
 
     root: Run
     number: int = 0
     usage: RunUsage = field(default_factory=RunUsage)
     begun: int = 0
+    unrepeatable: set[str] = field(default_factory=set[str])
     cancelled: bool = False
     lost: bool = False
     left: bool = False

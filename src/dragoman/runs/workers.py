@@ -14,12 +14,14 @@ from secrets import token_hex
 from typing import Self
 
 _UNKNOWN = "-"
+_NODE = "node-"
 
 
 @dataclass(frozen=True, slots=True)
 class Worker:
     """`place` is where its process id means something: host name, boot, pid namespace; `began` is in the
-    kernel's count since that boot. `word` tells hubs of one process apart.
+    kernel's count since that boot. `word` tells hubs of one process apart; that of a node of a cluster names
+    the node.
     """
 
     place: str
@@ -28,8 +30,10 @@ class Worker:
     word: str
 
     @classmethod
-    def of_this_process(cls) -> Self:
-        return cls(_place(), os.getpid(), _began(os.getpid()) or _UNKNOWN, token_hex(4))
+    def of_this_process(cls, node: str | None = None) -> Self:
+        """`node` is its id where it is one of a cluster, whose other nodes hear that it lives."""
+        word = token_hex(4) if node is None else f"{_NODE}{node}"
+        return cls(_place(), os.getpid(), _began(os.getpid()) or _UNKNOWN, word)
 
     @classmethod
     def find(cls, text: str) -> Self | None:
@@ -41,6 +45,11 @@ class Worker:
 
     def __str__(self) -> str:
         return f"{self.place}:{self.pid}:{self.began}:{self.word}"
+
+    @property
+    def node(self) -> str | None:
+        """The id of its node."""
+        return self.word.removeprefix(_NODE) if self.word.startswith(_NODE) else None
 
     @property
     def is_dead(self) -> bool:

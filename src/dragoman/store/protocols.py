@@ -274,24 +274,47 @@ class RunStore(Protocol):
         """The same of families that the worker holds. Returns the ids of the runs it wrote nothing of."""
 
     async def claim(
-        self, worker: str, until: datetime, now: datetime, *, dead: Sequence[str] = (), limit: int = 100
+        self,
+        worker: str,
+        until: datetime,
+        now: datetime,
+        *,
+        dead: Sequence[str] = (),
+        limit: int = 100,
+        only: Sequence[tuple[str, str]] | None = None,
     ) -> Sequence[Run]:
         """Takes unfinished root runs that nobody holds: never claimed, lease over, or of a `dead` worker.
 
         Of each thread only the oldest unfinished one is taken, and only while none of it is held; runs
-        without a thread at once. Two processes never get the same. Oldest first.
+        without a thread at once. Two processes never get the same. Oldest first. `only` these, where given,
+        by workspace and id.
         """
+
+    async def claimable(
+        self,
+        now: datetime,
+        *,
+        dead: Sequence[str] = (),
+        limit: int = 100,
+        thread: tuple[str, str, str] | None = None,
+    ) -> Sequence[tuple[str, str]]:
+        """What `claim` would take, by workspace and id; of a thread alone, by workspace, user and id."""
+
+    async def backlog(self, now: datetime) -> tuple[int, datetime | None]:
+        """How many runs `claim` would take, and since when the first of them waits."""
 
     async def renew(
         self, worker: str, until: datetime, runs: Collection[str] | None = None
     ) -> frozenset[str]:
         """Lengthens the leases of unfinished runs that the worker holds, or of these; returns their ids."""
 
-    async def release(self, worker: str, runs: Collection[str] | None = None) -> None:
-        """Gives back what the worker holds, or these of it: another may take it at once."""
+    async def release(self, worker: str, runs: Collection[str] | None = None) -> Sequence[tuple[str, str]]:
+        """Gives back what the worker holds, or these of it: another may take it at once. Returns what it was,
+        by workspace and id.
+        """
 
-    async def workers(self) -> frozenset[str]:
-        """Those who hold an unfinished run."""
+    async def holders(self) -> Mapping[str, datetime]:
+        """The workers that hold an unfinished run, each with the last end of its leases."""
 
     async def has_open(self) -> bool:
         """Whether any root run of any workspace is unfinished."""

@@ -3,8 +3,8 @@
 A claim never waits: a row that another process holds at this moment is the other's.
 """
 
-from collections.abc import Collection, Sequence
-from datetime import datetime
+from collections.abc import Collection, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import (
@@ -12,6 +12,7 @@ from sqlalchemy import (
     ColumnElement,
     FromClause,
     Select,
+    Text,
     Tuple,
     and_,
     bindparam,
@@ -35,6 +36,7 @@ _runs = tables.runs
 _other = _runs.alias("other")
 _UNFINISHED = ("queued", "running", "waiting")
 _is_unfinished = _runs.c.status.in_(_UNFINISHED)
+_LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
 _AFTER_ALL = 2**31 - 1  # a run without a message comes after those with one
 
 
@@ -42,11 +44,40 @@ class SqlRunClaims(SqlAggregate):
     """The part of `RunStore` that says who executes a run."""
 
     async def claim(
-        self, worker: str, until: datetime, now: datetime, *, dead: Sequence[str] = (), limit: int = 100
+        self,
+        worker: str,
+        until: datetime,
+        now: datetime,
+        *,
+        dead: Sequence[str] = (),
+        limit: int = 100,
+        only: Sequence[Key] | None = None,
     ) -> Sequence[Run]:
+        facts: dict[str, Any] = {"now": now, "dead": [*dead], "gone": [*dead], "most": limit}
+        wanted = _CLAIMED
+        if only is not None:
+            wanted, facts = _CLAIMED_OF_THESE, {**facts, "only": [*only]}
         async with self._database.write() as connection:
-            facts = {"now": now, "dead": [*dead], "gone": [*dead], "most": limit}
-            return await _take(connection, _CLAIMABLE, facts, worker, until)
+            return await _take(connection, wanted, facts, worker, until)
+
+    async def claimable(
+        self,
+        now: datetime,
+        *,
+        dead: Sequence[str] = (),
+        limit: int = 100,
+        thread: tuple[str, str, str] | None = None,
+    ) -> Sequence[Key]:
+        facts: dict[str, Any] = {"now": now, "dead": [*dead], "gone": [*dead], "most": limit}
+        query = _FOUND
+        if thread is not None:
+            query, facts = _FOUND_IN_THREAD, {**facts, **dict(zip(_OF_THREAD, thread, strict=True))}
+        return [(row["workspace"], row["id"]) for row in await self._database.rows(query, facts)]
+
+    async def backlog(self, now: datetime) -> tuple[int, datetime | None]:
+        facts: dict[str, Any] = {"now": now, "dead": [], "gone": []}
+        (row,) = await self._database.rows(_BACKLOG, facts)
+        return row["count"], row["since"]
 
     async def renew(
         self, worker: str, until: datetime, runs: Collection[str] | None = None
@@ -61,15 +92,20 @@ class SqlRunClaims(SqlAggregate):
         query = select(_runs.c.id).where(_is_unfinished, is_root).limit(1)
         return await self._database.row(query) is not None
 
-    async def workers(self) -> frozenset[str]:
-        query = select(_runs.c.worker).where(_is_unfinished, _runs.c.worker.is_not(None)).distinct()
-        return frozenset(await self._database.scalars(query))
+    async def holders(self) -> Mapping[str, datetime]:
+        until = func.coalesce(func.max(_runs.c.lease_until), _LONG_AGO, type_=_runs.c.lease_until.type)
+        is_held = _is_unfinished & _runs.c.worker.is_not(None)
+        query = select(_runs.c.worker, until.label("until")).where(is_held).group_by(_runs.c.worker)
+        return {row["worker"]: row["until"] for row in await self._database.rows(query)}
 
-    async def release(self, worker: str, runs: Collection[str] | None = None) -> None:
+    async def release(self, worker: str, runs: Collection[str] | None = None) -> Sequence[Key]:
         async with self._database.write() as connection:
             if held := await _lock_held(connection, worker, runs):
-                given_back = update(_runs).where(run_key.in_(held)).values(worker=None, lease_until=None)
+                # When it began to wait for another.
+                now = self._database.clock.now()
+                given_back = update(_runs).where(run_key.in_(held)).values(worker=None, lease_until=now)
                 await connection.execute(given_back)
+        return held
 
     async def ask_cancel(self, workspace: str, run: str) -> bool:
         await self._database.clock.read()
@@ -127,13 +163,24 @@ _now = bindparam("now", type_=_runs.c.lease_until.type)
 # The same workers twice: of one parameter the database would be told only how it is used last.
 _dead: BindParameter[Any] = bindparam("dead", expanding=True)
 _gone: BindParameter[Any] = bindparam("gone", expanding=True)
-_free = (
-    select(_runs.c.workspace, _runs.c.id)
-    .where(_is_free(_now, _dead), _is_its_turn(_now, _gone))
-    .with_for_update(key_share=True, skip_locked=True)
-)
+_may_be_claimed = and_(_is_free(_now, _dead), _is_its_turn(_now, _gone))
 # Made once: to put them together costs more than to execute them.
-_CLAIMABLE = _free.order_by(_runs.c.created_at, _runs.c.id).limit(bindparam("most"))
+_FOUND = (
+    select(_runs.c.workspace, _runs.c.id)
+    .where(_may_be_claimed)
+    .order_by(_runs.c.created_at, _runs.c.id)
+    .limit(bindparam("most"))
+)
+_OF_THREAD = ("of_workspace", "of_user", "of_thread")
+_FOUND_IN_THREAD = _FOUND.where(
+    *(_runs.c[name.removeprefix("of_")] == bindparam(name, type_=Text) for name in _OF_THREAD)
+)
+_CLAIMED = _FOUND.with_for_update(key_share=True, skip_locked=True)
+_CLAIMED_OF_THESE = _CLAIMED.where(run_key.in_(bindparam("only", expanding=True)))
+_BACKLOG = select(
+    func.count().label("count"),
+    func.min(func.coalesce(_runs.c.lease_until, _runs.c.created_at)).label("since"),
+).where(_may_be_claimed)
 _BUSY_THREADS = (
     select(_runs.c.workspace, _runs.c.user, _runs.c.thread)
     .where(
