@@ -193,9 +193,7 @@ async def profile(calls: int) -> str:
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="a tenth of the work, to see that it runs")
-    parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
+    parser = lab.parser(__doc__)
     parser.add_argument("--profile", action="store_true", help="where the time of the library goes")
     parser.add_argument("--transport", choices=TRANSPORTS, help="this one only: a third of the time")
     parser.add_argument("--calls", type=int, default=300, help="calls per contender and round")

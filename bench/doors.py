@@ -243,9 +243,7 @@ async def measure(given: argparse.Namespace) -> lab.Report:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="a tenth of the connections, and short limits")
-    parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
+    parser = lab.parser(__doc__, quick="a tenth of the connections, and short limits")
     parser.add_argument("--halves", type=int, default=5000)
     parser.add_argument("--streams", type=int, default=2000)
     parser.add_argument("--files", type=int, default=0, help="descriptors that the service may have")

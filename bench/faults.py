@@ -7,7 +7,6 @@ has a minute to come to its end; homes take turns, three on SQLite and one on Po
 it goes on where it was stopped, and keeps what a round left behind in which something went wrong.
 """
 
-import argparse
 import asyncio
 import shutil
 import signal
@@ -138,11 +137,7 @@ def _report(tally: Any, wanted: int) -> lab.Report:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--quick", action="store_true", help="200 faults")
-    parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
+    parser = lab.parser(__doc__, quick="200 faults")
     parser.add_argument("--faults", type=int, default=10_000)
     parser.add_argument(
         "--seconds", type=float, default=7200, help="most seconds of this start (default 7200)"

@@ -6,7 +6,6 @@ another call, one that must not be repeated and was under way is told as uncerta
 and used once.
 """
 
-import argparse
 import itertools
 import sys
 import tempfile
@@ -49,9 +48,7 @@ def measure(kills: int) -> lab.Report:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="a tenth of the kills")
-    parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
+    parser = lab.parser(__doc__, quick="a tenth of the kills")
     parser.add_argument("--kills", type=int, default=200)
     given = parser.parse_args()
     report = measure(given.kills // 10 if given.quick else given.kills)

@@ -74,14 +74,24 @@ class Report:
             print(f"[{'met' if verdict['met'] else 'NOT MET'}] {verdict['aim']}: {verdict['found']}")
 
 
+def parser(
+    description: str | None, quick: str = "a tenth of the work, to see that it runs"
+) -> argparse.ArgumentParser:
+    """With the options that every benchmark has: `--quick` and `--json`."""
+    made = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    made.add_argument("--quick", action="store_true", help=quick)
+    made.add_argument("--json", action="store_true", help="one JSON object on stdout")
+    return made
+
+
 def options(description: str, **numbers: tuple[int, str]) -> argparse.Namespace:
     """`--quick`, `--json`, and the given numbers with their defaults."""
-    parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--quick", action="store_true", help="a tenth of the work, to see that it runs")
-    parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
+    made = parser(description)
     for name, (default, text) in numbers.items():
-        parser.add_argument(f"--{name}", type=int, default=default, help=f"{text} (default {default})")
-    return parser.parse_args()
+        made.add_argument(f"--{name}", type=int, default=default, help=f"{text} (default {default})")
+    return made.parse_args()
 
 
 async def drive(call: Callable[[], Awaitable[None]], callers: int, calls: int) -> list[float]:

@@ -295,9 +295,7 @@ async def measure(calls: int, rounds: int, documents: int) -> lab.Report:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="a tenth of the work, to see that it runs")
-    parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
+    parser = lab.parser(__doc__)
     parser.add_argument("--calls", type=int, default=500, help="calls per contender and round")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--documents", type=int, default=100)

@@ -6,7 +6,6 @@ answers, events and rows are searched for words that only others may see. In the
 one, and each must be found. With `--state FILE` it goes on where it was stopped.
 """
 
-import argparse
 import asyncio
 import gc
 import json
@@ -229,11 +228,7 @@ def _values(tally: Tally, position: int) -> Iterable[Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--quick", action="store_true", help="20,000 requests")
-    parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
+    parser = lab.parser(__doc__, quick="20,000 requests")
     parser.add_argument("--requests", type=int, default=1_000_000)
     parser.add_argument(
         "--seconds", type=float, default=7200, help="begin no round after so many (default 7200)"

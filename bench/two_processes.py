@@ -4,7 +4,6 @@ After each step both must say the same, in time; no change may be lost and nothi
 back. With `--folder` it goes on where it was left, and it ends after `--minutes` at the latest.
 """
 
-import argparse
 import asyncio
 import json
 import sys
@@ -72,9 +71,7 @@ def measure(steps: int, minutes: float, folder: Path) -> lab.Report:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="a hundredth of the steps")
-    parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
+    parser = lab.parser(__doc__, quick="a hundredth of the steps")
     parser.add_argument("--steps", type=int, default=10_000, help="on each store")
     parser.add_argument("--minutes", type=float, default=20.0, help="of all steps together, at most")
     parser.add_argument("--folder", type=Path, help="where to keep the state, to go on another time")
