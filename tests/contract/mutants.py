@@ -1,7 +1,7 @@
-"""Twelve faults, planted one at a time: the suite must notice each of them.
+"""Faults, planted one at a time: the suite must notice each of them.
 
     .venv/bin/python tests/contract/mutants.py            all of them, a few minutes
-    .venv/bin/python tests/contract/mutants.py approval   those whose name has this word
+    .venv/bin/python tests/contract/mutants.py approval   those whose name has one of these words
 
 Not part of the suite. The tree is copied to a temporary folder; the checkout is never changed. Where a text
 stands is looked up in the whole of src/, and where a test is in the whole of tests/, so that files can be
@@ -124,11 +124,54 @@ MUTANTS = (
             "test_what_was_done_before_the_death_is_not_done_again",
         ),
     ),
+    Mutant(
+        "one user takes the streams of all",
+        "if [*self._streams.values()].count(holder) >= share:",
+        "if [*self._streams.values()].count(holder) >= share * MOST_STREAMS:",
+        ("test_one_user_cannot_take_the_streams_of_all",),
+    ),
+    Mutant(
+        "the answer of a model may be of any size",
+        "if size > _LARGEST:",
+        "if size > 4 * _LARGEST:",
+        ("test_an_answer_without_end_is_cut",),
+    ),
+    Mutant(
+        "a file that is exported stays open to others",
+        "os.fchmod(file.fileno(), FILE_MODE)",
+        "pass",
+        ("test_what_was_exported_is_imported_again",),
+    ),
+    Mutant(
+        "servers are asked for any compression",
+        '"Accept-Encoding": "gzip, deflate"',
+        '"Accept-Encoding": "gzip, deflate, br"',
+        ("test_a_compression_that_nobody_asked_for_is_refused_with_its_name",),
+    ),
+    Mutant(
+        "a shell reads the command of a connector",
+        "            [program, *args],\n            stdin=subprocess.PIPE,",
+        '            " ".join((program, *args)), shell=True,\n            stdin=subprocess.PIPE,',
+        ("test_no_shell_reads_a_command",),
+    ),
+    Mutant(
+        "a page may run what stands in it (CSP)",
+        "script-src 'self'; style-src",
+        "script-src 'self' 'unsafe-inline'; style-src",
+        ("test_no_page_of_the_console_runs_what_is_not_its_own",),
+    ),
+    Mutant(
+        "a service that was told nothing listens to every machine",
+        'Setting("Where the service listens.", _SERVICE)] = "127.0.0.1"',
+        'Setting("Where the service listens.", _SERVICE)] = "0.0.0.0"',
+        ("test_only_this_machine_reaches_a_service_that_was_told_nothing",),
+    ),
 )
 
 
 def main() -> int:
-    wanted = [one for one in MUTANTS if len(sys.argv) < 2 or sys.argv[1] in one.name]
+    words = sys.argv[1:]
+    wanted = [one for one in MUTANTS if not words or any(word in one.name for word in words)]
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         tree = Path(folder)
         for name in COPIED:
