@@ -79,7 +79,7 @@ users update NAME --role admin | hub.people.update_user(NAME, role="admin") | PA
 workspaces list | hub.people.workspaces() | GET /api/workspaces | /settings | the list of workspaces
 workspaces add NAME | hub.people.add_workspace(NAME) | POST /api/workspaces {"name": "NAME"} | /settings | add a workspace
 whoami | hub.people.me() | GET /api/me | /settings | your account
-preferences set --max-connectors-per-thread | hub.preferences.update(limits={"max_connectors_per_thread": …}) | PATCH /api/preferences {"limits": {"max_connectors_per_thread": …}} | /settings | change how many connectors a thread may have
+preferences set --limit max_connectors_per_thread=… | hub.preferences.update(limits={"max_connectors_per_thread": …}) | PATCH /api/preferences {"limits": {"max_connectors_per_thread": …}} | /settings | change how many connectors a thread may have
 models | hub.models.list() | GET /api/models | /settings | the list of models
 usage show | hub.usage.show() | GET /api/usage | /settings | the report of usage
 discover WORD | hub.discovery.search(WORD) | GET /api/discover?search=WORD | /transfer | a search of the registry

@@ -115,7 +115,7 @@ class Preferences:
 
     connectors: Annotated[
         Annotated[tuple[Annotated[str, Field(max_length=200)], ...], Field(max_length=1000)] | None,
-        Setting("The connectors of a new thread; unset: all.", "New threads", "owner"),
+        Setting("The connectors of a new thread; unset: all.", "New threads", "owner", flag="--connector"),
     ] = None
     auto_load: Annotated[
         bool, Setting("Whether a new thread starts with them, or with none.", "New threads", "owner")

@@ -51,11 +51,13 @@ def test_tools_are_loaded_into_a_thread_and_unloaded(dragoman: Command) -> None:
 
 def test_preferences_by_command(dragoman: Command) -> None:
     assert "all that you see" in dragoman("preferences", "show").out
-    changed = dragoman("preferences", "set", "--connector", "native", "--calls-per-hour", "5", "--json").value
+    changed = dragoman(
+        "preferences", "set", "--connector", "native", "--limit", "calls_per_hour=5", "--json"
+    ).value
     assert (changed["connectors"], changed["in_force"]["calls_per_hour"]) == (["native"], 5)
-    changed = dragoman("preferences", "set", "--all-connectors", "--calls-per-hour", "none", "--json").value
+    changed = dragoman("preferences", "set", "--unset", "connectors,limits.calls_per_hour", "--json").value
     assert (changed["connectors"], changed["in_force"]["calls_per_hour"]) == (None, None)
     assert dragoman("preferences", "set").code == 2
-    assert dragoman("preferences", "set", "--calls-per-hour", "many").code == 2
-    refused = dragoman("preferences", "set", "--calls-per-hour", "-1")
+    assert dragoman("preferences", "set", "--limit", "calls_per_hour=many").code == 2
+    refused = dragoman("preferences", "set", "--limit", "calls_per_hour=-1")
     assert (refused.code, "0 or more" in refused.err) == (1, True)

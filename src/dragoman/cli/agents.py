@@ -1,7 +1,7 @@
 """`dragoman agents …`: who works here, and with what."""
 
 import sys
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -9,11 +9,8 @@ from dragoman.cli.agent_tables import agent_card, agents_table
 from dragoman.cli.completion import names_of
 from dragoman.cli.door import path_of
 from dragoman.cli.screen import Screen
-from dragoman.cli.session import AsJson, session
-from dragoman.cli.setting_options import Unset, with_settings, without
-
-if TYPE_CHECKING:
-    from dragoman.setting import Described
+from dragoman.cli.session import AsJson, Show, card, request, rows, session
+from dragoman.cli.setting_options import any_of, settings_of, with_changes, with_settings
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -34,29 +31,22 @@ Connectors = Annotated[
 ]
 
 
-def _settings() -> "tuple[Described, ...]":
-    from dragoman.agent import Agent
-    from dragoman.setting import people_set
-
-    return people_set(Agent)
+_SETTINGS = settings_of("agent", "Agent")
 
 
 @app.command("list")
 def list_agents(as_json: AsJson = False) -> None:
     """List the agents: the assistant, workers, and one for each connector."""
-    with session(as_json) as (door, screen):
-        answer = door.ask("GET", path_of("agents"))
-        screen.data(answer) if as_json else screen.show(agents_table(answer["agents"]))
+    request(as_json, rows(agents_table, "agents"), "GET", path_of("agents"))
 
 
 @app.command("show")
 def show(name: Name, as_json: AsJson = False) -> None:
     """Show an agent: its instructions, model, connectors, and what it has done."""
-    with session(as_json) as (door, screen):
-        _show(screen, door.ask("GET", _path(name)))
+    request(as_json, card(agent_card), "GET", _path(name))
 
 
-@with_settings(app, "create", _settings)
+@with_settings(app, "create", _SETTINGS)
 def create(
     name: Annotated[str, typer.Argument(help="As people mention it: @name.", show_default=False)],
     connectors: Annotated[
@@ -76,15 +66,16 @@ def create(
     body = {"name": name, "shared": shared, **_facts(given)}
     if connectors is not None:
         body["connectors"] = connectors
-    with session(as_json) as (door, screen):
-        agent = door.ask("POST", path_of("agents"), body)
-        _show(screen, agent)
-        if not as_json:
-            screen.note(f'talk to it: dragoman ask "@{agent["name"]} …"')
+
+    def show(screen: Screen, agent: Any) -> None:
+        screen.show(agent_card(agent))
+        screen.note(f'talk to it: dragoman ask "@{agent["name"]} …"')
+
+    request(as_json, show, "POST", path_of("agents"), body)
 
 
-@with_settings(app, "update", _settings)
-def update(name: Name, unset: Unset = None, as_json: AsJson = False, *, given: dict[str, Any]) -> None:
+@with_changes(app, "update", _SETTINGS)
+def update(name: Name, as_json: AsJson = False, *, given: dict[str, Any]) -> None:
     """Change an agent. Effective from its next step, in the middle of a conversation too.
 
     \b
@@ -92,25 +83,19 @@ def update(name: Name, unset: Unset = None, as_json: AsJson = False, *, given: d
     dragoman agents update assistant --instructions "Answer in Italian."
     dragoman agents update mailer --unset model,fallbacks
     """
-    changes = without(_facts(given), unset, _settings())
-    if not changes:
-        raise typer.BadParameter("say what to change", param_hint="--description, --model …")
-    with session(as_json) as (door, screen):
-        _show(screen, door.ask("PATCH", _path(name), changes))
+    request(as_json, card(agent_card), "PATCH", _path(name), any_of(_facts(given)))
 
 
 @app.command("start")
 def start(name: Name, as_json: AsJson = False) -> None:
     """Have an agent take messages again."""
-    with session(as_json) as (door, screen):
-        _done(screen, door.ask("POST", _path(name, "start")), "is at work")
+    request(as_json, _said("is at work"), "POST", _path(name, "start"))
 
 
 @app.command("stop")
 def stop(name: Name, as_json: AsJson = False) -> None:
     """Have an agent take no new message. It keeps all it has, and finishes what it works on."""
-    with session(as_json) as (door, screen):
-        _done(screen, door.ask("POST", _path(name, "stop")), "is stopped")
+    request(as_json, _said("is stopped"), "POST", _path(name, "stop"))
 
 
 @app.command("remove")
@@ -138,17 +123,20 @@ def assign(name: Name, connectors: Connectors, as_json: AsJson = False) -> None:
     \b
     dragoman agents assign mailer email
     """
-    with session(as_json) as (door, screen):
-        changed = [door.ask("PUT", _path(name, "connectors", connector)) for connector in connectors]
-        _done(screen, changed[-1], "has now: " + _names(changed[-1]))
+    _change_connectors("PUT", name, connectors, as_json)
 
 
 @app.command("unassign")
 def unassign(name: Name, connectors: Connectors, as_json: AsJson = False) -> None:
     """Take connectors from a worker. Effective at once."""
+    _change_connectors("DELETE", name, connectors, as_json)
+
+
+def _change_connectors(method: str, name: str, connectors: list[str], as_json: bool) -> None:
     with session(as_json) as (door, screen):
-        changed = [door.ask("DELETE", _path(name, "connectors", connector)) for connector in connectors]
-        _done(screen, changed[-1], "has now: " + _names(changed[-1]))
+        *_, agent = [door.ask(method, _path(name, "connectors", connector)) for connector in connectors]
+        names = ", ".join(agent["connectors"] or ()) or "no connector"
+        screen.data(agent) if as_json else screen.note(f"{agent['name']} has now: {names}")
 
 
 def _facts(given: dict[str, Any]) -> dict[str, Any]:
@@ -172,13 +160,5 @@ def _path(name: str, *parts: str) -> str:
     return path_of("agents", name.removeprefix("@"), *parts)
 
 
-def _names(agent: dict[str, Any]) -> str:
-    return ", ".join(agent["connectors"] or ()) or "no connector"
-
-
-def _show(screen: Screen, agent: dict[str, Any]) -> None:
-    screen.data(agent) if screen.as_json else screen.show(agent_card(agent))
-
-
-def _done(screen: Screen, agent: dict[str, Any], what: str) -> None:
-    screen.data(agent) if screen.as_json else screen.note(f"{agent['name']} {what}")
+def _said(what: str) -> Show:
+    return lambda screen, agent: screen.note(f"{agent['name']} {what}")

@@ -11,7 +11,7 @@ from dragoman.cli.door import Door, Refused, path_of
 from dragoman.cli.input_values import Inputs
 from dragoman.cli.screen import Screen
 from dragoman.cli.session import AsJson, Yes, card, confirm, is_asked, request, session
-from dragoman.cli.setting_options import Unset, pairs, with_settings, without
+from dragoman.cli.setting_options import pairs, with_changes, with_settings
 from dragoman.cli.tables import connector_card, connectors_table
 from dragoman.errors import DragomanError
 
@@ -105,12 +105,11 @@ def add(
         return _show_added(screen, connector)
 
 
-@with_settings(app, "update", _settings)
+@with_changes(app, "update", _settings)
 def update(
     name: Name,
     command: Command = None,
     description: Description = None,
-    unset: Unset = None,
     oauth: OAuth = False,
     oauth_client_credentials: OAuthClientCredentials = False,
     connect: Connect = True,
@@ -127,7 +126,6 @@ def update(
     dragoman connectors update tickets --bearer-env NEW_TOKEN
     """
     facts = _facts(given, command, oauth, oauth_client_credentials, description, connect)
-    facts = without(facts, unset, _settings())
     with session(as_json) as (door, screen):
         with screen.busy(f"updating {name} …", _last_words(door, name)):
             connector = door.ask("PATCH", path_of("connectors", name), facts)
@@ -278,7 +276,7 @@ def _facts(
         facts |= {"command": command[0], "args": command[1:]}
     if oauth or by_client:
         flow = {"flow": "client_credentials"} if by_client else {}
-        facts["auth"] = {"kind": "oauth", **flow, **facts.get("auth", {})}
+        facts["auth"] = {"kind": "oauth", **flow, **(facts.get("auth") or {})}
     return facts if description is None else {**facts, "description": description}
 
 

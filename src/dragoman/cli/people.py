@@ -1,7 +1,7 @@
 """`dragoman workspaces …`, `dragoman users …`, `dragoman keys …`, `dragoman whoami`."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -9,10 +9,7 @@ from dragoman.cli.door import path_of
 from dragoman.cli.people_tables import keys_table, me_card, users_table, workspaces_table
 from dragoman.cli.screen import Screen
 from dragoman.cli.session import AsJson, Show, card, note, request, rows
-from dragoman.cli.setting_options import Unset, with_settings, without
-
-if TYPE_CHECKING:
-    from dragoman.setting import Described
+from dragoman.cli.setting_options import any_of, settings_of, with_changes, with_settings
 
 workspaces = typer.Typer(no_args_is_help=True, help="Tenants: nothing crosses their border.")
 users = typer.Typer(no_args_is_help=True, help="People and services inside a workspace.")
@@ -26,19 +23,7 @@ Where = Annotated[
 ]
 
 
-def _settings_of(noun: str) -> "Callable[[], tuple[Described, ...]]":
-    """Of a class in `dragoman.people`, once they are needed."""
-
-    def described() -> "tuple[Described, ...]":
-        from dragoman import people
-        from dragoman.setting import people_set
-
-        return people_set(getattr(people, noun))
-
-    return described
-
-
-_OF_WORKSPACE, _OF_USER, _OF_KEY = map(_settings_of, ("Workspace", "User", "ApiKey"))
+_OF_WORKSPACE, _OF_USER, _OF_KEY = (settings_of("people", noun) for noun in ("Workspace", "User", "ApiKey"))
 
 
 def whoami(as_json: AsJson = False) -> None:
@@ -85,11 +70,10 @@ def show_workspace(workspace: Workspace, as_json: AsJson = False) -> None:
     request(as_json, _one(workspaces_table), "GET", path_of("workspaces", workspace))
 
 
-@with_settings(workspaces, "update", _OF_WORKSPACE)
+@with_changes(workspaces, "update", _OF_WORKSPACE)
 def update_workspace(
     workspace: Workspace,
     name: Annotated[str | None, typer.Option(help="A new name.")] = None,
-    unset: Unset = None,
     as_json: AsJson = False,
     *,
     given: dict[str, Any],
@@ -100,7 +84,7 @@ def update_workspace(
     dragoman workspaces update acme --approval always
     dragoman workspaces update acme --limit calls_per_hour=500 --limit cost_per_day=2.5
     """
-    changes = without({**_given(name=name), **given}, unset, _OF_WORKSPACE())
+    changes = {**_given(name=name), **given}
     request(as_json, _one(workspaces_table), "PATCH", path_of("workspaces", workspace), changes)
 
 
@@ -149,14 +133,9 @@ def show_user(user: User, workspace: Where = None, as_json: AsJson = False) -> N
     request(as_json, _one(users_table), "GET", path_of("users", user), workspace=workspace)
 
 
-@with_settings(users, "update", _OF_USER)
+@with_changes(users, "update", _OF_USER)
 def update_user(
-    user: User,
-    unset: Unset = None,
-    workspace: Where = None,
-    as_json: AsJson = False,
-    *,
-    given: dict[str, Any],
+    user: User, workspace: Where = None, as_json: AsJson = False, *, given: dict[str, Any]
 ) -> None:
     """Change a user; effective at once. --capability replaces all that they had.
 
@@ -164,8 +143,7 @@ def update_user(
     dragoman users update ada --role admin
     dragoman users update bot --inactive
     """
-    changes = without(given, unset, _OF_USER())
-    request(as_json, _one(users_table), "PATCH", path_of("users", user), changes, workspace=workspace)
+    request(as_json, _one(users_table), "PATCH", path_of("users", user), given, workspace=workspace)
 
 
 @users.command("remove")
@@ -220,33 +198,19 @@ def add_key(
     request(as_json, show, "POST", path_of("keys"), new)
 
 
-@with_settings(keys, "update", _OF_KEY)
-def update_key(
-    key: Key,
-    unset: Unset = None,
-    workspace: Where = None,
-    as_json: AsJson = False,
-    *,
-    given: dict[str, Any],
-) -> None:
+@with_changes(keys, "update", _OF_KEY)
+def update_key(key: Key, workspace: Where = None, as_json: AsJson = False, *, given: dict[str, Any]) -> None:
     """Change a key; effective at once. It never gets more than the one has that you use yourself.
 
     \b
     dragoman keys update key_1f… --scope read --expires 30d
     dragoman keys update key_1f… --unset capabilities
     """
-    changes = without(given, unset, _OF_KEY())
-    if not changes:
-        raise typer.BadParameter("say what to change", param_hint="--scope, --capability …")
-    request(as_json, _one(keys_table), "PATCH", path_of("keys", key), changes, workspace=workspace)
+    request(as_json, _one(keys_table), "PATCH", path_of("keys", key), any_of(given), workspace=workspace)
 
 
 @keys.command("revoke")
-def revoke_key(
-    key: Key,
-    workspace: Where = None,
-    as_json: AsJson = False,
-) -> None:
+def revoke_key(key: Key, workspace: Where = None, as_json: AsJson = False) -> None:
     """End a key: nobody comes in with it from now on."""
     request(as_json, _one(keys_table), "DELETE", path_of("keys", key), workspace=workspace)
 

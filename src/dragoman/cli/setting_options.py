@@ -8,6 +8,7 @@ import inspect
 import os
 from collections.abc import Callable
 from functools import wraps
+from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -24,19 +25,45 @@ _TYPES: dict[str, Any] = {
     "list": list[str],
     "table": list[str],
 }
-Unset = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--unset", metavar="NAME", help="Set it back to its default: retry.tries, or several with commas."
-    ),
-]
+_UNSET = inspect.Parameter(
+    "unset",
+    inspect.Parameter.KEYWORD_ONLY,
+    default=None,
+    annotation=Annotated[
+        list[str] | None,
+        typer.Option(
+            "--unset", metavar="NAME", help="Set it back to its default: retry.tries, or several with commas."
+        ),
+    ],
+)
+Settings = Callable[[], "tuple[Described, ...]"]
+Register = Callable[[Callable[..., None]], Callable[..., None]]
 
 
-def with_settings(
-    app: typer.Typer, name: str, described: "Callable[[], tuple[Described, ...]]", help: str | None = None
-) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def settings_of(module: str, noun: str) -> Settings:
+    """What people set of a class in this module of `dragoman`, once it is needed."""
+
+    def described() -> "tuple[Described, ...]":
+        from dragoman.setting import people_set
+
+        return people_set(getattr(import_module(f"dragoman.{module}"), noun))
+
+    return described
+
+
+def with_settings(app: typer.Typer, name: str, described: Settings, help: str | None = None) -> Register:
     """Registers a command whose parameter `given` takes what was set, in the form that REST has it."""
+    return _registering(app, name, described, help, [])
 
+
+def with_changes(app: typer.Typer, name: str, described: Settings) -> Register:
+    """The same with `--unset`: what it names is None in `given`."""
+    return _registering(app, name, described, None, [_UNSET])
+
+
+def _registering(
+    app: typer.Typer, name: str, described: Settings, help: str | None, more: list[inspect.Parameter]
+) -> Register:
     def register(function: Callable[..., None]) -> Callable[..., None]:
         own = inspect.signature(function)
         parameters = [one for one in own.parameters.values() if one.name != "given"]
@@ -48,7 +75,7 @@ def with_settings(
                 if not self.is_complete:
                     self.is_complete = True
                     single = typer.Typer(add_completion=False)
-                    single.command(name)(_complete(function, parameters, described()))
+                    single.command(name)(_complete(function, [*more, *parameters], described()))
                     whole = get_command(single)
                     self.params, self.callback = whole.params, whole.callback
                 return super().get_params(ctx)
@@ -84,6 +111,7 @@ def _complete(
         for one, name, value in said:
             if value is not None:
                 _put(facts, one, name, value)
+        _unset(facts, values.pop("unset", None), described)
         function(**values, given=facts)
 
     own = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in own]
@@ -163,10 +191,8 @@ def _put(facts: dict[str, Any], one: "Described", name: str, value: Any) -> None
     holder[one.path[-1]] = value
 
 
-def without(
-    facts: dict[str, Any], names: list[str] | None, described: "tuple[Described, ...]"
-) -> dict[str, Any]:
-    """The facts, with null for each setting that goes back to its default."""
+def _unset(facts: dict[str, Any], names: list[str] | None, described: "tuple[Described, ...]") -> None:
+    """None for each setting that goes back to its default."""
     from dragoman.names import did_you_mean
 
     described = tuple(one for one in described if one.setting.meaning)
@@ -180,7 +206,13 @@ def without(
         for part in path[:-1]:
             holder = holder.setdefault(part, {})
         holder[path[-1]] = None
-    return facts
+
+
+def any_of(changes: dict[str, Any]) -> dict[str, Any]:
+    """The same; a command that would change nothing was not meant so."""
+    if not changes:
+        raise typer.BadParameter("say what to change")
+    return changes
 
 
 def _moment(option: str, text: str) -> str:

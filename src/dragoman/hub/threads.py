@@ -155,7 +155,9 @@ class Threads(BoundService):
         limit = person.limits.max_connectors_per_thread
         if limit is not None and len(slugs) > limit:
             is_own = person.user.preferences.limits.max_connectors_per_thread == limit
-            change = "dragoman preferences set --max-connectors-per-thread" if is_own else "ask an admin"
+            change = (
+                "dragoman preferences set --limit max_connectors_per_thread=…" if is_own else "ask an admin"
+            )
             raise LimitReached(
                 f"a thread may have at most {limit} connectors, not {len(slugs)}",
                 hint=f"leave some out, or have the limit raised: {change}",
