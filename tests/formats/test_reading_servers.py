@@ -265,3 +265,42 @@ def test_what_fits_nothing_names_what_was_expected() -> None:
         read('{"a": 1}')
     assert "mcpServers" in str(caught.value.hint)
     assert "action_servers" in str(caught.value.hint)
+
+
+def test_codex_words_mean_what_they_mean_elsewhere() -> None:
+    text = """
+    [mcp_servers.figma]
+    url = "https://mcp.figma.example/mcp"
+    bearer_token_env_var = "FIGMA_TOKEN"
+    http_headers = { X-Region = "north" }
+    env_http_headers = { X-Team = "TEAM" }
+    startup_timeout_sec = 20
+    tool_timeout_sec = 45
+    enabled = false
+    [mcp_servers.local]
+    command = "docs"
+    env_vars = ["HOME"]
+    env = { MODE = "fast" }
+    """
+    figma, local = read(text, "config.toml").connectors
+    assert figma.facts == {
+        "url": "https://mcp.figma.example/mcp",
+        "headers": {"X-Region": "north", "X-Team": "${TEAM}", "Authorization": "Bearer ${FIGMA_TOKEN}"},
+        "connect_timeout": 20,
+        "request_timeout": 45.0,
+    }
+    assert not figma.enabled
+    assert local.facts == {"command": "docs", "env": {"HOME": "${HOME}", "MODE": "fast"}}
+    assert not any("not taken over" in warning for warning in (*figma.warnings, *local.warnings))
+
+
+def test_dragoman_is_no_server_of_itself() -> None:
+    servers = {
+        "dragoman": {"command": "/opt/bin/dragoman", "args": ["stdio"]},
+        "mine": {"command": "python", "args": ["-m", "dragoman", "stdio", "--view", "search"]},
+        "Dragoman": {"url": "http://127.0.0.1:8765/mcp"},
+        "other": {"url": "http://127.0.0.1:8765/mcp"},
+        "dragoman-notes": {"command": "notes", "args": ["stdio"]},
+    }
+    found = read(json.dumps({"mcpServers": servers})).connectors
+    assert [one.name for one in found if one.is_dragoman] == ["dragoman", "mine", "Dragoman"]

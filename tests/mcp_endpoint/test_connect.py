@@ -70,7 +70,15 @@ def test_codex_gets_a_table_of_its_own(home: Path) -> None:
     assert run("codex", "--write").exit_code == 0
     assert file.read_text().startswith('# mine\nmodel = "x"\n')
     assert tomllib.loads(file.read_text())["mcp_servers"]["dragoman"]["args"][-1] == "stdio"
-    assert run("codex", "--write").exit_code == 1
+    after = file.read_text()
+    assert run("codex", "--write").exit_code == 0
+    assert file.read_text() == after
+    assert run("codex", "--write", "--view", "search").exit_code == 0
+    assert tomllib.loads(file.read_text())["mcp_servers"]["dragoman"]["args"][-1] == "search"
+    assert file.read_text().count("mcp_servers") == 1
+    file.write_text('mcp_servers = { dragoman = { command = "x" } }')
+    refused = run("codex", "--write")
+    assert (refused.exit_code, "by hand" in refused.output) == (1, True)
 
 
 @pytest.mark.parametrize("text", ["{broken", "[]", '{"mcpServers": []}', '{\n // mine\n "a": 1}'])

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from dragoman.cli import client_files
-from dragoman.cli.door import Door, Refused, RunningService, find_service, open_door
+from dragoman.cli.door import RunningService, find_service, open_door, path_of
 from dragoman.cli.mcp_clients import ClientProgram, clients
 from dragoman.cli.screen import Screen
 from dragoman.cli.session import AsJson, failures_on
@@ -61,18 +61,22 @@ def connect(
                 hint="--write puts it into the client's file; --show prints it",
             )
         service = find_service(settings)
-        token = _token(settings, service, chosen) if needs_key else None
+        token = new_key(settings, chosen) if needs_key else None
         if http:
             entry = chosen.address(_url(settings, service) + path, token or "")
         else:
-            entry = _program(settings, chosen, view, connector, token)
+            entry = program_entry(settings, chosen, view, connector, token)
         _tell(screen, chosen, entry, write=write, shows=show or token is None)
         if http and service is None:
             screen.warn("no service is running; start it: dragoman serve")
 
 
-def _program(
-    settings: Settings, client: ClientProgram, view: str | None, connector: str | None, token: str | None
+def program_entry(
+    settings: Settings,
+    client: ClientProgram,
+    view: str | None = None,
+    connector: str | None = None,
+    token: str | None = None,
 ) -> dict[str, Any]:
     """The command by its full path: a client on the desktop does not know the shell's."""
     words = ["stdio", *(["--view", view] if view else []), *(["--connector", connector] if connector else [])]
@@ -95,22 +99,11 @@ def _url(settings: Settings, service: RunningService | None) -> str:
     return service.url if service else f"http://{settings.host}:{settings.port}"
 
 
-def _token(settings: Settings, service: RunningService | None, client: ClientProgram) -> str:
-    """A key of its own for the client."""
-    with open_door(settings) as door:
-        try:
-            return _made_key(door, client)
-        except Refused as refused:
-            if refused.problem.get("code") != "not_found":
-                raise
-    from dragoman.web.service_token import ServiceToken
-
-    return service.token if service else ServiceToken(settings).current
-
-
-def _made_key(door: Door, client: ClientProgram) -> str:
+def new_key(settings: Settings, client: ClientProgram) -> str:
+    """A key of its own for the client; it may read and call."""
     wish = {"name": f"{client.title} (dragoman connect)", "scopes": ["read", "call"], "way": "mcp"}
-    return str(door.ask("POST", "/api/keys", wish)["key"])
+    with open_door(settings) as door:
+        return str(door.ask("POST", path_of("keys"), wish)["key"])
 
 
 def _tell(screen: Screen, client: ClientProgram, entry: dict[str, Any], *, write: bool, shows: bool) -> None:

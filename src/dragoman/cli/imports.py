@@ -48,9 +48,9 @@ def import_files(
     dragoman import .vscode/mcp.json --input github_token=…
     dragoman import action_servers.json agent_configs/ --dry-run
 
-    Reads mcpServers (Claude, Cursor, Windsurf), servers (VS Code), action_servers.json, agent_configs,
-    dragoman.toml and what dragoman export wrote. Secrets in them are encrypted. Ends with 1 when something
-    was left out.
+    Reads mcpServers (Claude, Cursor, Windsurf), servers (VS Code), Codex's config.toml, action_servers.json,
+    agent_configs, dragoman.toml and what dragoman export wrote. Secrets in them are encrypted. Ends with 1
+    when something was left out.
     """
     request = {
         "dry_run": dry_run,
@@ -59,12 +59,12 @@ def import_files(
         "inputs": pairs("--input", inputs or []),
     }
     with session(as_json) as (door, screen):
-        texts, unread = _loaded(files)
-        steps = [*unread, *(_imported(door, screen, {**request, "files": texts}) if texts else [])]
+        texts, unread = loaded(files)
+        steps = [*unread, *(imported(door, screen, {**request, "files": texts}) if texts else [])]
         if as_json:
             screen.data({"steps": steps})
         else:
-            _show(screen, steps, dry_run)
+            show_steps(screen, steps, dry_run)
         if any(step["action"] in _LEFT_OUT for step in steps):
             raise typer.Exit(1)
 
@@ -96,7 +96,7 @@ def export(
         screen.note(f"written to {output}")
 
 
-def _loaded(paths: Iterable[Path]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def loaded(paths: Iterable[Path]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """The texts as the door wants them, and a step for each file that cannot be read."""
     from dragoman.errors import DragomanError
     from dragoman.formats.import_files import files_in, load
@@ -120,7 +120,7 @@ def _loaded(paths: Iterable[Path]) -> tuple[list[dict[str, Any]], list[dict[str,
     return texts, unread
 
 
-def _imported(door: Door, screen: Screen, request: dict[str, Any]) -> list[dict[str, Any]]:
+def imported(door: Door, screen: Screen, request: dict[str, Any]) -> list[dict[str, Any]]:
     """Asks a person for what the files ask for, before anything is written."""
     needs = [need for step in _asked_door(door, screen, {**request, "dry_run": True}) for need in _open(step)]
     if needs:
@@ -137,7 +137,7 @@ def _open(step: Mapping[str, Any]) -> list[dict[str, Any]]:
     return step["needs"] if step["action"] == "needs_input" else []
 
 
-def _show(screen: Screen, steps: list[dict[str, Any]], is_dry: bool) -> None:
+def show_steps(screen: Screen, steps: list[dict[str, Any]], is_dry: bool) -> None:
     for step in steps:
         mark, style = _MARKS[step["action"]]
         name = step.get("slug") or step["name"]

@@ -21,9 +21,11 @@ from dragoman.cli import (
     connectors,
     console,
     credentials,
+    demo,
     discovery,
     doctor,
     imports,
+    init,
     models,
     people,
     preferences,
@@ -41,7 +43,7 @@ from dragoman.cli.screen import Screen
 from dragoman.cli.session import AsJson
 
 _ORDER = (
-    *("chat", "ask", "agents", "runs", "questions", "models"),
+    *("init", "demo", "chat", "ask", "agents", "runs", "questions", "models"),
     *("connectors", "import", "export", "discover", "tools", "call", "code", "results", "calls", "events"),
     *("approvals", "credentials", "threads", "preferences", "usage", "audit", "rollout", "cluster"),
     *("workspaces", "users", "keys", "whoami"),
@@ -72,6 +74,8 @@ app = typer.Typer(
     dragoman serve
     """,
 )
+app.command("init")(init.init)
+app.command("demo")(demo.demo)
 app.command("chat")(chat.chat)
 app.command("ask")(ask.ask)
 app.add_typer(agents.app, name="agents")

@@ -11,7 +11,7 @@ from pathlib import Path
 from dragoman.errors import DragomanError, InvalidConfig
 from dragoman.formats.import_plan import FoundConnector, ImportPlan, ImportProblem
 from dragoman.formats.parsing import MAX_TEXT
-from dragoman.formats.recognition import UNNAMED, read
+from dragoman.formats.recognition import UNNAMED, read, servers_only
 from dragoman.formats.variables import BaseFolders
 
 # Folders in which an editor keeps its files: the project is the folder around them.
@@ -59,7 +59,7 @@ def files_in(path: Path) -> list[Path]:
 
 def load(path: Path) -> ImportText:
     """The file with all that belongs to it; `InvalidConfig` when it cannot be read."""
-    text = _text(path)
+    text = servers_only(_text(path), str(path))
     around = path.absolute().parent
     folder = around.parent if around.name in _EDITOR_FOLDERS else around
     places = BaseFolders(folder=str(folder), home=str(Path.home()))

@@ -28,6 +28,7 @@ class FoundConnector:
     """One entry. `facts` are what `hub.connectors.add` takes; they may hold secrets, so they have no repr.
 
     `missing` names secrets that the entry had when it was written and that the file does not hold.
+    `is_dragoman`: a client uses Dragoman by this entry.
     """
 
     name: str
@@ -40,6 +41,7 @@ class FoundConnector:
     missing: tuple[str, ...] = ()
     env_file: str | None = None
     warnings: tuple[str, ...] = ()
+    is_dragoman: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

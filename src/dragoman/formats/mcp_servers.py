@@ -1,4 +1,4 @@
-"""`mcpServers` of Claude Desktop, Claude Code, Cursor and Windsurf, and `servers` of VS Code.
+"""`mcpServers` of Claude Desktop, Claude Code, Cursor and Windsurf, `servers` of VS Code, Codex's tables.
 
 Read, and written for every client that reads them.
 """
@@ -27,6 +27,10 @@ _TRANSPORTS = {
 }
 _ADDRESSES = ("url", "serverUrl", "httpUrl")
 _REACH = ("type", "transport", "command", "args", "env", "envFile", "cwd", "headers", *_ADDRESSES)
+_CODEX = (
+    *("http_headers", "env_http_headers", "bearer_token_env_var", "env_vars"),
+    *("startup_timeout_sec", "tool_timeout_sec"),
+)
 _BESIDE = ("disabled", "enabled", "timeout", "description", "name", "auto_discover", "autoDiscover")
 
 
@@ -48,6 +52,7 @@ def read_server(name: str, entry: Any, variables: Variables) -> FoundConnector:
     if not isinstance(entry, Mapping):
         raise InvalidConfig("it must be a table with a command or a url")
     facts = _flat(table(entry))
+    facts = {**facts, **_of_codex(facts)}
     slug, aliases = named(name)
     warnings: list[str] = []
     url = next((facts[key] for key in _ADDRESSES if facts.get(key)), None)
@@ -62,9 +67,10 @@ def read_server(name: str, entry: Any, variables: Variables) -> FoundConnector:
         # A command speaks stdio and nothing else: saying so again would make equal connectors differ.
         "transport": None if transport == "stdio" else transport,
         "request_timeout": _seconds(facts.get("timeout"), warnings),
+        "connect_timeout": facts.get("startup_timeout_sec"),
     }
     _check_one_way(found, transport)
-    ignored = sorted(facts.keys() - {*_REACH, *_BESIDE})
+    ignored = sorted(facts.keys() - {*_REACH, *_BESIDE, *_CODEX})
     if ignored:
         warnings.append(f"not taken over: {', '.join(word[:40] for word in ignored[:8])}")
     given = {field: _translated(value, field, variables) for field, value in found.items() if value}
@@ -77,6 +83,7 @@ def read_server(name: str, entry: Any, variables: Variables) -> FoundConnector:
         enabled=_is_enabled(facts),
         facts=given,
         env_file=env_file and variables.translated(env_file, "envFile"),
+        is_dragoman=_is_dragoman(slug, given),
         needs=tuple(variables.needs.values()),
         warnings=tuple(warnings),
     )
@@ -110,6 +117,29 @@ def _flat(facts: dict[str, Any]) -> dict[str, Any]:
     """Some people write `transport` as a table that holds type, url and headers."""
     inner = facts.get("transport")
     return {**facts, "transport": None, **table(inner)} if isinstance(inner, Mapping) else facts
+
+
+def _of_codex(facts: dict[str, Any]) -> dict[str, Any]:
+    """What Codex writes in words of its own, in the words of all others."""
+    headers = pairs(facts.get("http_headers"), "http_headers")
+    for name, variable in pairs(facts.get("env_http_headers"), "env_http_headers").items():
+        headers[name] = f"${{{variable}}}"
+    if variable := text_of(facts.get("bearer_token_env_var"), "bearer_token_env_var"):
+        headers["Authorization"] = f"Bearer ${{{variable}}}"
+    handed_on = {name: f"${{{name}}}" for name in words(facts.get("env_vars"), "env_vars")}
+    found: dict[str, Any] = {"timeout": facts.get("tool_timeout_sec")} if "tool_timeout_sec" in facts else {}
+    if headers:
+        found["headers"] = {**pairs(facts.get("headers"), "headers"), **headers}
+    if handed_on:
+        found["env"] = {**handed_on, **pairs(facts.get("env"), "env")}
+    return found
+
+
+def _is_dragoman(slug: str, facts: Mapping[str, Any]) -> bool:
+    """Whether it is what `dragoman connect` writes: taken over, Dragoman would be a server of itself."""
+    command, args = str(facts.get("command", "")), tuple(facts.get("args", ()))
+    is_program = command.rpartition("/")[2] == "dragoman" or args[:2] == ("-m", "dragoman")
+    return (is_program and "stdio" in args) or (slug == "dragoman" and "/mcp" in str(facts.get("url", "")))
 
 
 def _transport(facts: Mapping[str, Any], is_http: bool) -> str | None:

@@ -1,5 +1,6 @@
 """From a text to what it says: told apart by its content, by its name only where two formats agree."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import PurePath
@@ -33,6 +34,23 @@ def read(text: str, name: str = UNNAMED, places: BaseFolders = BaseFolders()) ->
     if not isinstance(document, Mapping):
         raise InvalidConfig(f"{name} holds no table", hint=EXPECTED)
     return replace(_understood(table(document), file, places), source=name)
+
+
+def servers_only(text: str, name: str) -> str:
+    """Claude Code keeps histories and accounts beside its servers: only the servers are handed on."""
+    try:
+        document = read_document(text, name)
+    except InvalidConfig:
+        return text  # told when it is read in earnest
+    if not isinstance(document, Mapping) or "projects" not in document:
+        return text
+    found = table(document)
+    projects = {
+        folder: {"mcpServers": table(project)["mcpServers"]}
+        for folder, project in table(found["projects"]).items()
+        if table(project).get("mcpServers")
+    }
+    return json.dumps({"mcpServers": found.get("mcpServers") or {}, "projects": projects})
 
 
 def _understood(document: dict[str, Any], file: PurePath, places: BaseFolders) -> ImportPlan:

@@ -148,6 +148,8 @@ class Imports(BoundService):
             missing=found.missing,
             warnings=found.warnings,
         )
+        if found.is_dragoman:
+            return _Intent(replace(step, action="unchanged", reason="it is Dragoman itself"))
         if any(need.is_required for need in open_needs):
             asked = ", ".join(need.name for need in open_needs)
             return _Intent(replace(step, action="needs_input", reason=f"it asks for {asked}"))
