@@ -32,6 +32,7 @@ TOGETHER = (
     "tests/contract/",
     "tests/docs/",
     "tests/mcp_endpoint/test_real_clients.py",
+    "tests/packages/",
     "tests/real/",
     "tests/test_readme.py",
 )

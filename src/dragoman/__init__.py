@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from dragoman.errors import NeedsAuth as NeedsAuth
     from dragoman.errors import NobodyAnswered as NobodyAnswered
     from dragoman.errors import NotFound as NotFound
+    from dragoman.errors import NotInstalled as NotInstalled
     from dragoman.errors import NotOpen as NotOpen
     from dragoman.errors import Outdated as Outdated
     from dragoman.errors import OwnFault as OwnFault
@@ -219,9 +220,9 @@ _HOMES = {
             "Denied DragomanError Forbidden InputRequired Internal InvalidArguments InvalidConfig "
             "InvalidName KeyFault LimitReached ModelFault ModelGarbage ModelNotFound "
             "ModelQuotaSpent ModelRateLimited ModelRefused ModelRefusedKey ModelTimeout "
-            "ModelUnavailable NeedsAuth NobodyAnswered NotFound NotOpen Outdated OwnFault ProtocolFault "
-            "RateLimited ServerError ServerFault ShuttingDown StoreFull StoreUnavailable Timeout "
-            "ToolChanged ToolDisabled ToolFailed ToolFault Unauthenticated Uncertain Unreachable"
+            "ModelUnavailable NeedsAuth NobodyAnswered NotFound NotInstalled NotOpen Outdated OwnFault "
+            "ProtocolFault RateLimited ServerError ServerFault ShuttingDown StoreFull StoreUnavailable "
+            "Timeout ToolChanged ToolDisabled ToolFailed ToolFault Unauthenticated Uncertain Unreachable"
         ),
         "dragoman.events": "Event",
         "dragoman.formats.import_files": "ImportText",

@@ -44,6 +44,7 @@
         ├── StoreUnavailable   store_unavailable
         │   └── StoreFull      store_full       nothing was written; reading still works
         ├── KeyFault           key_fault        the master key is missing, wrong or of the wrong length
+        ├── NotInstalled       not_installed    it needs an extra that is not installed
         ├── ShuttingDown       shutting_down
         └── Internal           internal
 
@@ -344,6 +345,12 @@ class KeyFault(OwnFault):
     """The master key is missing, wrong or of the wrong length."""
 
     code = "key_fault"
+
+
+class NotInstalled(OwnFault):
+    """It needs an extra of Dragoman that is not installed."""
+
+    code = "not_installed"
 
 
 class ClusterFault(OwnFault):

@@ -11,6 +11,8 @@ from functools import cache
 from importlib import import_module
 from typing import Literal
 
+from dragoman import extras
+
 Counter = Literal["o200k", "estimate"]
 
 _PIECE = re.compile(
@@ -48,7 +50,6 @@ def _counted(body: bytes) -> int:
 
 @cache
 def _o200k() -> Callable[[str], int] | None:
-    try:
-        return import_module("rs_bpe.bpe").openai.o200k_base().count
-    except ImportError:
+    if not extras.is_installed("tokens"):
         return None
+    return import_module("rs_bpe.bpe").openai.o200k_base().count

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Self
 
 import anyio.to_thread
 
+from dragoman import extras
 from dragoman.agents import preload
 from dragoman.agents.model_clients import ModelClients, unknown_model
 from dragoman.agents.providers import (
@@ -23,7 +24,7 @@ from dragoman.agents.providers import (
     find_provider,
     ollama_url,
 )
-from dragoman.errors import InvalidConfig, InvalidName
+from dragoman.errors import InvalidConfig, InvalidName, NotInstalled
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
@@ -145,7 +146,10 @@ class Models:
             await anyio.to_thread.run_sync(self.check, names)
 
     async def list(self) -> Sequence[FoundModel]:
-        """All that was looked at, in the order of choice, with the reason for each."""
+        """All that was looked at, in the order of choice, with the reason for each.
+
+        Without the extra none can be used, and each says so.
+        """
         default = (await self.choose()).name
         # In a thread: the first look at a model string imports pydantic-ai.
         lines = [
@@ -156,6 +160,9 @@ class Models:
         ]
         why = "plain matching, no language model"
         lines.append(FoundModel(provider="built in", model=OFFLINE, is_usable=True, why=why))
+        if missing := extras.find_missing("agents"):
+            why = f"{missing.message}: {missing.command_hint}"
+            return [replace(line, is_usable=False, why=why) for line in lines]
         first = next((at for at, line in enumerate(lines) if line.model == default), None)
         return [replace(line, is_default=at == first) for at, line in enumerate(lines)]
 
@@ -182,7 +189,7 @@ class Models:
             )
             try:
                 self.check(name)
-            except InvalidConfig as flaw:
+            except (InvalidConfig, NotInstalled) as flaw:
                 line = replace(line, is_usable=False, why=f"configured, but {flaw.message}")
             lines.append(line)
         return lines

@@ -8,12 +8,15 @@ import os
 import threading
 from importlib import import_module
 
+from dragoman import extras
+
 _loading = threading.Lock()
 _PARTS = ("pydantic_ai", "pydantic_ai.models", "pydantic_ai.providers", "pydantic_ai.toolsets")
 
 
 def load() -> None:
-    """Costs nothing once it is loaded."""
+    """Costs nothing once it is loaded. `NotInstalled` where the extra is missing."""
+    extras.require("agents")
     with _loading:
         os.environ.setdefault("PYDANTIC_AI_NO_BANNER", "1")
         for name in _PARTS:

@@ -16,6 +16,7 @@ from markupsafe import Markup, escape
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
+from dragoman import extras
 from dragoman.console.sessions import BrowserSession
 from dragoman.hints import first_page, worded
 from dragoman.hub import BoundHub
@@ -123,7 +124,12 @@ class Pages:
             lstrip_blocks=True,
         )
         self._environment.globals.update(
-            {"places": PLACES, "static": _StaticNames(), "version": version("dragoman")}  # type: ignore[dict-item]
+            {  # type: ignore[dict-item]
+                "find_missing": extras.find_missing,
+                "places": PLACES,
+                "static": _StaticNames(),
+                "version": version("dragoman"),
+            }
         )
         self._environment.filters |= {
             "ago": ago,

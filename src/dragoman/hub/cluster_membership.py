@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from secrets import token_hex
 
+from dragoman import extras
 from dragoman.background_tasks import Supervisor
 from dragoman.cluster import Alone, Cluster, Node
 from dragoman.errors import InvalidConfig
@@ -30,17 +31,14 @@ async def open_cluster(settings: Settings, store: Store, supervisor: Supervisor)
     if not settings.cluster_url:
         yield Alone(node)
         return
+    extras.require("cluster")
     if settings.store_url.startswith("sqlite"):
         raise InvalidConfig(
             "a cluster needs PostgreSQL, and this process keeps its facts in SQLite",
             hint="set DRAGOMAN_DATABASE_URL=postgresql://…, or leave DRAGOMAN_CLUSTER_URL away",
         )
-    try:
-        from dragoman.cluster.nats import NatsAddress, open_nats
-    except ImportError as error:
-        raise InvalidConfig(
-            f"a cluster needs the package {error.name}", hint="pip install 'dragoman[cluster]'"
-        ) from None
+    from dragoman.cluster.nats import NatsAddress, open_nats
+
     address = NatsAddress(servers=settings.cluster_url, prefix=settings.cluster_prefix)
     agreed = {"database": await _database(store)}
     async with open_nats(address, node, agreed, supervisor) as cluster:

@@ -25,7 +25,7 @@ class Code(BoundService):
         return self._runtime.sandbox.limits
 
     async def run(self, code: str, *, observer: CallObserver | None = None) -> CodeOutput:
-        """Runs Python that calls tools. Whatever goes wrong is in the output; nothing is raised for it.
+        """Runs Python that calls tools. Whatever goes wrong in it is in the output; nothing is raised for it.
 
         A call that a person must allow waits as long as any other; that time is not the code's.
         """

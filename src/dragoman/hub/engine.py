@@ -10,6 +10,7 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Self
 
+from dragoman import extras
 from dragoman.agent import AgentKind
 from dragoman.agents import preload
 from dragoman.agents.delegation_offers import AgentOffers, ConnectorOffers
@@ -105,6 +106,7 @@ class RunEngine:
     async def accept(self, run: Run, message: Message | None) -> AcceptedRun:
         """Once this returns the run is on disk and will be executed, whatever happens."""
         self._supervisor.check()
+        extras.require("agents")
         if self.dispatch is not None:
             accepted = await self.dispatch.accept(run, message)
         else:
@@ -145,7 +147,7 @@ class RunEngine:
             except DragomanError as error:
                 get_logger().warning("runs cannot be looked for", error=str(error))
                 has_open = False
-            if has_open:
+            if has_open and extras.is_installed("agents"):
                 await self._opened()
             else:
                 await asyncio.sleep(_LOOK_EVERY)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+from dragoman import extras
 from dragoman.access.approvals import is_person
 from dragoman.agent import ASSISTANT
 from dragoman.agents.exposure import checked_exposure
@@ -63,6 +64,7 @@ class Messages(BoundService):
         options: Mapping[str, Any],
         limits: RunLimits | None,
     ) -> AcceptedRun:
+        extras.require("agents")  # before a thread is begun for it
         caller = self._caller
         if thread is not None:
             await Threads(self._runtime, caller).get(thread)

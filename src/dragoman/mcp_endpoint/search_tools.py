@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
+from dragoman import extras
 from dragoman.errors import DragomanError, InvalidArguments
 from dragoman.hub import BoundHub
 from dragoman.mcp_endpoint import queries
@@ -48,20 +49,21 @@ def search_tools(hub: BoundHub, tools: Sequence[Tool]) -> list[dict[str, Any]]:
             },
         },
     ]
-    if any(tool.slug != _NATIVE for tool in tools):
+    if extras.is_installed("agents") and any(tool.slug != _NATIVE for tool in tools):
         entries.append(dict(queries.ENTRY))
-    entries.append(
-        {
-            "name": "run_code",
-            "description": hub.code.description(),
-            "inputSchema": {
-                "type": "object",
-                "properties": {"code": _TEXT},
-                "required": ["code"],
-                "additionalProperties": False,
-            },
-        }
-    )
+    if extras.is_installed("code"):
+        entries.append(
+            {
+                "name": "run_code",
+                "description": hub.code.description(),
+                "inputSchema": {
+                    "type": "object",
+                    "properties": {"code": _TEXT},
+                    "required": ["code"],
+                    "additionalProperties": False,
+                },
+            }
+        )
     return entries
 
 

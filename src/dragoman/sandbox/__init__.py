@@ -1,8 +1,8 @@
-"""Code that a model wrote, run where it can reach nothing but tools. The only home of pydantic_monty."""
+"""Code that a model wrote, run where it can reach nothing but tools. The only home of pydantic_monty, which
+`pool` and what it imports need; the rest does without."""
 
-from dragoman.sandbox.code_run import CodeServices
 from dragoman.sandbox.namespace import callable_from_code
-from dragoman.sandbox.outcome import CodeError, CodeLimits, CodeOutput, CountTokens
+from dragoman.sandbox.outcome import CodeError, CodeLimits, CodeOutput, CodeServices, CountTokens
 from dragoman.sandbox.sandbox import CodeSandbox, guide
 
 __all__ = (

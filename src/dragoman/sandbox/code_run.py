@@ -7,7 +7,6 @@ the event loop. Calls are tasks of the sandbox's library, which cancels none of 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from secrets import token_hex
 from typing import Any
 
@@ -17,22 +16,13 @@ from dragoman.errors import DragomanError
 from dragoman.hints import worded
 from dragoman.sandbox.faults import too_many_calls, too_much_output
 from dragoman.sandbox.namespace import Namespace
-from dragoman.sandbox.outcome import CodeError, CodeLimits, CountTokens
+from dragoman.sandbox.outcome import CodeError, CodeLimits, CodeServices, CountTokens
 from dragoman.sandbox.plain_json import NotPlain, ValueTooLarge, plain
 from dragoman.sandbox.signature import arguments_of, stub
 from dragoman.scope import Caller
 from dragoman.tool import CallObserver, Json, Tool, ToolOutput, json_bytes
 
 _ARGUMENTS_HINT = "give dicts, lists, text and numbers"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CodeServices:
-    """How a run reaches what is outside: the road, search, and the whole of a result that was cut."""
-
-    call: Callable[[str, Mapping[str, Any], Caller, CallObserver], Awaitable[ToolOutput]]
-    search: Callable[[str, int, Caller], Awaitable[list[Tool]]]
-    whole: Callable[[str, Caller], Awaitable[tuple[bytes, str]]]
 
 
 class CodeRun:

@@ -1,10 +1,11 @@
-"""How much a run of code may use, and what came of it: frozen values that travel."""
+"""How much a run of code may use, what it reaches, and what came of it: frozen values that travel."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
-from dragoman.tool import Json
+from dragoman.scope import Caller
+from dragoman.tool import CallObserver, Json, Tool, ToolOutput
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +26,15 @@ class CodeLimits:
     result: int = 16 * 1024 * 1024
     processes: int = 8
     per_user: int = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CodeServices:
+    """How a run reaches what is outside: the road, search, and the whole of a result that was cut."""
+
+    call: Callable[[str, Mapping[str, Any], Caller, CallObserver], Awaitable[ToolOutput]]
+    search: Callable[[str, int, Caller], Awaitable[list[Tool]]]
+    whole: Callable[[str, Caller], Awaitable[tuple[bytes, str]]]
 
 
 CodeFault = Literal[

@@ -8,6 +8,7 @@ from pathlib import Path
 from sqlalchemy import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
+from dragoman import extras
 from dragoman.errors import InvalidConfig
 from dragoman.private_files import make_private_directory, open_private
 
@@ -41,6 +42,7 @@ class DatabaseLocation:
             raise InvalidConfig(
                 "the database URL has more than one @", hint="in a password, write @ as %40, / as %2F"
             )
+        extras.require("postgres")
         shown = _CREDENTIALS.sub("", text).partition("?")[0]
         url = url.set(drivername="postgresql+psycopg")
         if "connect_timeout" not in url.query:

@@ -65,6 +65,7 @@ TABLE: dict[str, tuple[int, str]] = {
     "store_unavailable": (503, "The store does not answer"),
     "store_full": (507, "There is no room left to write"),
     "key_fault": (500, "The master key does not fit"),
+    "not_installed": (501, "This part of Dragoman is not installed"),
     "cluster_fault": (500, "This process cannot be a node of the cluster"),
     "overloaded": (503, "Dragoman has too many connections"),
     "shutting_down": (503, "Dragoman is stopping"),

@@ -1,0 +1,43 @@
+"""The table of extras, the package's metadata and the page for people say the same."""
+
+import re
+import tomllib
+from importlib.metadata import packages_distributions, requires
+from pathlib import Path
+
+import pytest
+
+from dragoman.extras import EXTRAS, ExtraName
+
+ROOT = Path(__file__).parents[2]
+DECLARED: dict[str, list[str]] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
+    "optional-dependencies"
+]
+
+
+def names(requirements: list[str]) -> set[str]:
+    return {re.split(r"[\[<>=! ;]", one)[0].lower().replace("_", "-") for one in requirements}
+
+
+def test_every_extra_of_the_package_is_in_the_table() -> None:
+    assert DECLARED.keys() - {"all"} == EXTRAS.keys()
+
+
+def test_all_has_every_extra_that_has_wheels_everywhere() -> None:
+    (everything,) = DECLARED["all"]
+    assert set(re.findall(r"\w+", everything)) - {"dragoman"} == EXTRAS.keys() - {"tokens"}
+
+
+@pytest.mark.parametrize("name", [name for name in EXTRAS if name != "tokens"])
+def test_the_modules_of_an_extra_come_from_its_requirements(name: ExtraName) -> None:
+    brought = names(DECLARED[name])
+    for one in [*brought]:
+        brought |= names([needed for needed in requires(one) or () if "extra ==" not in needed])
+    found = packages_distributions()
+    for module in EXTRAS[name].modules:
+        assert {one.lower().replace("_", "-") for one in found[module]} & brought, module
+
+
+def test_people_can_read_of_every_extra() -> None:
+    page = (ROOT / "docs" / "guides" / "install.md").read_text()
+    assert [name for name in DECLARED if f"| `{name}` |" not in page] == []
