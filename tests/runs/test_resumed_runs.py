@@ -27,7 +27,7 @@ from dragoman.store.records import JournalBatch, NewRun
 from dragoman.tool import Annotations
 from patience import deadline, patient
 from runs.scripted import by_request, model_of, open_scripted
-from servers.hubs import QUICK, quick, until
+from servers.hubs import QUICK, open_hub, quick, until
 from servers.processes import HttpProcess, journal, stdio
 
 pytestmark = pytest.mark.anyio
@@ -138,6 +138,17 @@ async def test_a_question_has_a_time(database_url: str) -> None:
         async with deadline(2):
             with pytest.raises(NobodyAnswered):
                 await questions.answered(question)
+
+
+async def test_a_question_that_nobody_answered_in_time_waits_for_nobody(tmp_path: Path) -> None:
+    async with open_hub(tmp_path) as hub:
+        async with open_store(hub.settings.store_url) as store:
+            run = Run(id="r", root="r", workspace="local", user="owner", thread="t", agent="a", request="?")
+            questions = RunQuestions(store.runs, alone(), lasts=timedelta(seconds=-1))
+            question = await questions.ask(run, "f1:c", "Which?", None)
+        await hub._runtime.tidy()
+        assert (await hub.runs.question(question.id)).status == "expired"
+        assert await hub.runs.questions() == []
 
 
 async def test_a_thread_has_one_run_at_a_time_in_order_and_its_own_answer_is_no_new_one(

@@ -344,6 +344,7 @@ class Runtime:
         await self.store.calls.forget(now - timedelta(days=settings.keep_calls_days))
         await self.loaded.tidy(now - timedelta(days=settings.keep_calls_days))
         await self.store.approvals.expire(now)
+        await self.store.runs.expire_questions(now)
         await self.budgets.tidy()
         await self.rollout.tidy()
         await self.store.changes.trim(now)

@@ -23,27 +23,16 @@ _numbers = tables.agent_numbers
 _runs = tables.runs
 _USED = frozenset({"last_used_at"})  # written by `used_keys` alone, which tells nobody
 _used = update(_keys).where(_keys.c.id == bindparam("of_id")).values(last_used_at=bindparam("at"))
-# What carries a user's name without a foreign key to it, with the column that holds the name.
-_OF_USER: tuple[tuple[Table, str], ...] = (
-    (tables.threads, "user"),
-    (tables.loaded_tools, "user"),
-    (tables.approvals, "user"),
-    (tables.allowances, "user"),
-    (tables.authorization_flows, "user"),
-    (tables.secrets, "user"),
-    (tables.connectors, "owner"),
-    (tables.results, "user"),
-    (tables.calls, "user"),
-    (tables.agents, "owner"),
-    (tables.messages, "user"),
-    (tables.questions, "user"),
-    (tables.rollout_samples, "user"),
+# What stays when whose it was is gone: the trail, and what other processes have yet to read.
+_KEPT: tuple[Table, ...] = (tables.audit, tables.audit_heads, tables.changes)
+# All the rest that says whose it is, those first that refer to others. A new table is among them by itself.
+_OF_WORKSPACE: tuple[Table, ...] = tuple(
+    table
+    for table in reversed(tables.metadata.sorted_tables)
+    if "workspace" in table.c and table not in _KEPT
 )
-_OF_WORKSPACE: tuple[Table, ...] = (
-    *(table for table, _ in _OF_USER),
-    tables.usage,
-    tables.leases,
-    tables.agent_numbers,
+_OF_USER: tuple[tuple[Table, str], ...] = tuple(
+    (table, column) for table in _OF_WORKSPACE for column in ("user", "owner") if column in table.c
 )
 
 
