@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from descriptors import no_descriptors
-from dragoman.connections.package_cache import remove_half_installed
 from dragoman.connections.process import spawn
 from dragoman.connections.start_failures import ErrorLines, diagnosed, missing_variable
+from dragoman.connections.stdio import remove_half_installed
 from dragoman.errors import InvalidConfig, Unreachable
 from servers.hubs import open_hub, until
 

@@ -1,15 +1,16 @@
 """MCP over the standard streams of a child process."""
 
 import asyncio
+import shutil
 import time
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 from mcp_types import RequestId
 
 from dragoman.connections.inbound_rate import WireLimits
-from dragoman.connections.package_cache import remove_half_installed
 from dragoman.connections.process import ServerProcess, spawn
 from dragoman.connections.start_failures import diagnosed
 from dragoman.connections.wire import DuplexWire, Message, encode
@@ -143,3 +144,32 @@ async def _within(seconds: float, event: asyncio.Event) -> None:
             await event.wait()
     except TimeoutError:
         return
+
+
+def remove_half_installed(env: Mapping[str, str], since: float) -> None:
+    """Removes each folder of npx that was written to since then and has not come to its end: with half a
+    package it would fail for ever. uv and pip rename when all is there; npx installs in place.
+
+    npm writes its own lock file into `node_modules` when everything else is there.
+    """
+    home = env.get("HOME")
+    cache = env.get("npm_config_cache") or env.get("NPM_CONFIG_CACHE") or (home and f"{home}/.npm")
+    if not cache:
+        return
+    for folder in _folders(Path(cache) / "_npx"):
+        with suppress(OSError):
+            is_whole = (folder / "node_modules" / ".package-lock.json").exists()
+            if not is_whole and _last_written(folder) >= since:
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+def _folders(path: Path) -> list[Path]:
+    try:
+        return [entry for entry in path.iterdir() if entry.is_dir() and not entry.is_symlink()]
+    except OSError:
+        return []
+
+
+def _last_written(folder: Path) -> float:
+    inside = (folder, folder / "node_modules")
+    return max(one.stat().st_mtime for one in inside if one.exists())

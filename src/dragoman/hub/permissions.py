@@ -11,11 +11,11 @@ from pydantic import SecretStr
 
 from dragoman.access.approvals import is_person
 from dragoman.connections.environment import has_reference
+from dragoman.connections.oauth.clients import GIVEN_SECRET, is_made_here
 from dragoman.connections.openapi.document_reader import is_address
 from dragoman.connector import Configuration, Connector, Origin, Policy
 from dragoman.errors import Denied, InvalidConfig, LimitReached
 from dragoman.scope import Caller
-from dragoman.secret_recognition import PREFIX
 from dragoman.setting import Described, Noun, settings_of
 from dragoman.tool import Tool
 
@@ -72,7 +72,12 @@ def leads_elsewhere(before: Kept, after: Kept) -> bool:
 
 
 def _leading(secrets: Mapping[str, SecretStr]) -> dict[str, SecretStr]:
-    return {name: value for name, value in secrets.items() if name.startswith(("env:", "header:", PREFIX))}
+    """All but those that are nothing else than a credential."""
+    return {
+        name: value
+        for name, value in secrets.items()
+        if name not in ("auth", GIVEN_SECRET) and not is_made_here(name)
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,8 +244,8 @@ def _texts(value: Any) -> Iterator[str]:
     elif isinstance(value, Mapping):
         for name, one in cast("Mapping[str, Any]", value).items():
             yield from (*_texts(name), *_texts(one))
-    elif isinstance(value, tuple):
-        for one in cast("tuple[Any, ...]", value):
+    elif isinstance(value, Iterable):
+        for one in cast("Iterable[Any]", value):
             yield from _texts(one)
 
 

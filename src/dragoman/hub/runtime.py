@@ -21,7 +21,7 @@ from dragoman.cluster import Cluster
 from dragoman.connections.http_clients import HttpClients
 from dragoman.connections.native import NativeSource, NativeTools
 from dragoman.connections.oauth import AuthorizationFlows, Authorizations
-from dragoman.connections.openapi.source import OpenApiServices
+from dragoman.connections.openapi.service import OpenApiServices
 from dragoman.connections.pool import Connections
 from dragoman.connections.source import Sources
 from dragoman.discovery import McpRegistry

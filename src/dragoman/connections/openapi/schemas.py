@@ -194,7 +194,6 @@ def _cut(text: str) -> str:
 Direction = Literal["input", "output"]
 _MOST_NESTED = 120
 _HIDDEN: dict[Direction, str] = {"input": "readOnly", "output": "writeOnly"}
-_NOTES = frozenset({"description", "title", "default", "deprecated"})
 
 
 class SchemaReference(dict[str, str]):

@@ -1,10 +1,11 @@
-"""One OpenAPI service for one identity: its calls, its document, its state. The source owns its task.
+"""OpenAPI services: for one identity its calls, its document, its state; and the source, which owns its task.
 
 Calls go straight to the service, whatever became of the document: their plans are in the catalog.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
@@ -12,6 +13,7 @@ from dragoman.connections.brought_secrets import brought_values, watched
 from dragoman.connections.environment import expanded
 from dragoman.connections.http_clients import HttpClients
 from dragoman.connections.leases import ConnectionLeases
+from dragoman.connections.link_pool import Key, LinkPool
 from dragoman.connections.missing_credentials import check_secrets, credential_hint
 from dragoman.connections.openapi.converter import Converter
 from dragoman.connections.openapi.document_reader import address, is_address
@@ -445,3 +447,24 @@ class OpenApiService:
 
     def _tell_state(self) -> None:
         self._parts.observer.state_changed(self.connector, self.status())
+
+
+class OpenApiServices(LinkPool[OpenApiService]):
+    """All OpenAPI services: the source of what documents describe. Owns the converter that they share."""
+
+    calls_need_owner = False
+
+    def __init__(self, secrets: Secrets, observer: ConnectionObserver, clients: HttpClients) -> None:
+        super().__init__(observer)
+        self._secrets = secrets
+        self._clients = clients
+
+    async def enter_parts(self, stack: AsyncExitStack) -> None:
+        converter = await stack.enter_async_context(Converter())
+        self._parts = ServiceResources(self._clients, converter, self._secrets, self._observer)
+
+    def make_link(self, key: Key, connector: Connector, can_ask: bool) -> OpenApiService:
+        return OpenApiService(connector, key[1], self._parts)
+
+    def listed(self, link: OpenApiService, *, must_be_new: bool) -> Awaitable[Listing]:
+        return link.listing(must_be_new=must_be_new)
