@@ -12,7 +12,7 @@ from dragoman.errors import Unreachable
 from dragoman.scope import LOCAL_CALLER, Caller
 from dragoman.store.protocols import CallStore
 from dragoman.telemetry.redaction import Redactor
-from dragoman.tool import RawResult, ToolCall
+from dragoman.tool import Annotations, RawResult, ToolCall
 from patience import patient
 
 pytestmark = pytest.mark.anyio
@@ -99,13 +99,17 @@ async def test_what_the_source_raises_is_an_output_without_any_secret(sqlite_url
     async with World(sqlite_url, redactor=redactor) as world:
         await world.offer("fault", raise_fault)
         await world.offer("crash", crash)
+        await world.offer("peek", crash, annotations=Annotations(read_only=True))
         fault, crashed = await world.call("mcp_shop_fault"), await world.call("mcp_shop_crash")
+        peeked = await world.call("mcp_shop_peek")
     assert fault.error is not None
     assert crashed.error is not None
     assert (fault.error.code, fault.error.retryable, fault.error.retry_after) == ("unreachable", True, 3.0)
     assert fault.error.message == "refused with [hidden]"
-    assert (crashed.error.code, crashed.error.cause) == ("internal", "RuntimeError")
-    assert "hunter2" not in repr(crashed)
+    assert peeked.error is not None
+    assert (peeked.error.code, peeked.error.cause) == ("internal", "RuntimeError")
+    assert (crashed.error.code, crashed.error.cause) == ("uncertain", "RuntimeError"), "it may have happened"
+    assert "hunter2" not in repr(crashed) + repr(peeked)
 
 
 async def test_a_cancelled_call_is_cancelled_recorded_and_gives_its_place_back(sqlite_url: str) -> None:

@@ -21,6 +21,8 @@ NO_RESULTS: list[dict[str, Any]] = [
     {"content": [{"text": "no type"}]},
     {"structuredContent": None},
     {"resultType": "complete"},
+    {"resultType": "input_required", "inputRequests": 5},
+    {"resultType": "input_required", "inputRequests": ["name"]},
 ]
 RESULTS: list[dict[str, Any]] = [
     {"content": []},
@@ -47,6 +49,17 @@ async def test_what_is_no_result_is_never_a_success(tmp_path: Path, era: str) ->
             output = await hub.call("mcp_a_answer", {"result": result})
             assert output.ok, (result, output.error)
             assert output.result == result.get("structuredContent")
+
+
+async def test_what_does_not_say_no_to_failure_is_a_failure(tmp_path: Path) -> None:
+    async with open_hub(tmp_path) as hub:
+        await hub.connectors.add("a", **stdio(), **quick())
+        for word in (True, "true", 1, "false", {}, [0]):
+            output = await hub.call("mcp_a_answer", {"result": {"content": [], "isError": word}})
+            assert output.error is not None, word
+            assert output.error.code == "tool_failed", word
+        for word in (False, None):
+            assert (await hub.call("mcp_a_answer", {"result": {"content": [], "isError": word}})).ok, word
 
 
 async def test_an_answer_that_can_be_read_is_not_asked_for_again(tmp_path: Path) -> None:

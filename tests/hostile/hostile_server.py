@@ -160,6 +160,27 @@ class EndlessContinue(Server):
         return 0, {}, endless(b"HTTP/1.1 100 Continue\r\n\r\n" * 1000)
 
 
+class EndlessChunk(Server):
+    """The name of a chunk that never comes."""
+
+    def called(self, request_id: Any, text: str) -> Answer:
+        head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n5;"
+        return 0, {}, stretched(head, b"x" * MEGABYTE, 1024)
+
+
+class CostlySchemas(Server):
+    """What it takes and gives is described in a million million ways; what it gives fits none of them."""
+
+    def listed(self) -> list[Message]:
+        steps = {f"r{rung}": {"allOf": [{"$ref": f"#/$defs/r{rung + 1}"}] * 2} for rung in range(40)}
+        schema = {"type": "object", "$ref": "#/$defs/r0", "$defs": {**steps, "r40": {"type": "object"}}}
+        return [{**tool("echo"), "inputSchema": schema, "outputSchema": {**schema, "required": ["none"]}}]
+
+    def called(self, request_id: Any, text: str) -> Answer:
+        given = {**result(text), "structuredContent": {"text": text}}
+        return 200, _JSON, whole(_encoded(request_id, result=given))
+
+
 class ManyTools(Server):
     tools = 100_000
 
@@ -253,6 +274,8 @@ KINDS: dict[str, Callable[[], Server]] = {
     "brotli-bomb": BrotliBomb,
     "header-flood": HeaderFlood,
     "endless-continue": EndlessContinue,
+    "endless-chunk": EndlessChunk,
+    "costly-schemas": CostlySchemas,
     "many-tools": ManyTools,
     "notification-storm": NotificationStorm,
     "request-storm": RequestStorm,

@@ -31,6 +31,8 @@ KINDS: dict[str, tuple[set[str], dict[str, Any]]] = {
     "brotli-bomb": ({"protocol_fault"}, {}),
     "header-flood": ({"protocol_fault", "unreachable"}, {}),
     "endless-continue": ({"unreachable"}, {}),
+    "endless-chunk": ({"unreachable"}, {}),
+    "costly-schemas": (set(), {}),
     "many-tools": (set(), {"max_tools": 500, "max_message_bytes": 64 * MEGABYTE}),
     "notification-storm": (set(), {}),
     "request-storm": (set(), {}),

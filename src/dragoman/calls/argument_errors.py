@@ -3,17 +3,16 @@
 A value is never repeated: it may be a secret. Only its type, its place and what was expected are named.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import islice
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import orjson
 from jsonschema_rs import ValidationError
 from jsonschema_rs import ValidationErrorKind as Kind
 
+from dragoman.catalog.schemas import MOST_ERRORS, SchemaValidator
 from dragoman.names import did_you_mean
 
-_MOST = 5
 _WORDS = {
     "string": "text",
     "integer": "a whole number",
@@ -25,11 +24,13 @@ _WORDS = {
 }
 
 
-def complaint(errors: Iterable[ValidationError], noun: str = "argument") -> str:
-    """One sentence for the first few errors. `noun` is what one of the values is called."""
-    found = list(islice(errors, _MOST + 1))
-    text = "; ".join(_sentence(error, noun) for error in found[:_MOST])
-    return f"{text}; and more" if len(found) > _MOST else text
+def complaint(validator: SchemaValidator, value: Any, noun: str = "argument") -> str:
+    """One sentence for the first few errors of a value. `noun` is what one of its parts is called."""
+    found = validator.errors(value)
+    text = "; ".join(_sentence(error, noun) for error in found[:MOST_ERRORS])
+    if not text:
+        return f"there are too many {noun}s to say which"
+    return f"{text}; and more" if len(found) > MOST_ERRORS else text
 
 
 def hint_for(arguments: Mapping[str, Any], schema: Mapping[str, Any], tool: str) -> str:

@@ -9,10 +9,9 @@ from math import isfinite
 from typing import Any, cast
 
 import orjson
-from jsonschema_rs import Validator
 
 from dragoman.calls.argument_errors import complaint, hint_for, known_names
-from dragoman.catalog.schemas import compiled
+from dragoman.catalog.schemas import SchemaValidator, TooMuchWork, compiled
 from dragoman.errors import InvalidArguments, ProtocolFault
 from dragoman.names import did_you_mean
 from dragoman.tool import Tool
@@ -33,7 +32,7 @@ class _Rules:
     a tool, may be in it. `outside` is the address that the schema points to, when it leaves itself.
     """
 
-    validator: Validator | None
+    validator: SchemaValidator | None
     known: frozenset[str] | None
     warnings: tuple[str, ...] = ()
     outside: str | None = None
@@ -57,13 +56,17 @@ class ArgumentValidator:
                 " such references are never followed, so its arguments cannot be checked",
                 hint="the tool's server must mend its schema",
             )
-        if rules.validator is not None and not rules.validator.is_valid(plain):
-            raise InvalidArguments(
-                complaint(rules.validator.iter_errors(plain)), hint=hint_for(plain, schema, tool.name)
-            )
+        warnings = rules.warnings
+        try:
+            if rules.validator is not None and not rules.validator.is_valid(plain):
+                raise InvalidArguments(
+                    complaint(rules.validator, plain), hint=hint_for(plain, schema, tool.name)
+                )
+        except TooMuchWork as why:
+            warnings = (*warnings, f"the arguments were not checked: {why}")
         if rules.known is None or rules.known.issuperset(plain):
-            return plain, rules.warnings
-        return plain, (*rules.warnings, *_unknown(plain, rules.known))
+            return plain, warnings
+        return plain, (*warnings, *_unknown(plain, rules.known))
 
     def _check_json(self, arguments: dict[str, Any]) -> None:
         for value in arguments.values():

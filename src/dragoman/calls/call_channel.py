@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from dragoman.calls.argument_errors import complaint
-from dragoman.catalog.schemas import compiled
+from dragoman.catalog.schemas import TooMuchWork, compiled
 from dragoman.connections.deadline import Deadline
 from dragoman.connector import Connector
 from dragoman.errors import InputRequired
@@ -120,6 +120,9 @@ def _flaw(answer: Json, params: Json) -> str | None:
         return None
     validator = compiled(cast("Json", schema)).validator
     content: Any = answer.get("content") or {}
-    if validator is None or validator.is_valid(content):
-        return None
-    return f"the answer does not fit: {complaint(validator.iter_errors(content), 'value')}"
+    try:
+        if validator is None or validator.is_valid(content):
+            return None
+    except TooMuchWork as why:
+        return f"the answer cannot be checked: {why}"
+    return f"the answer does not fit: {complaint(validator, content, 'value')}"

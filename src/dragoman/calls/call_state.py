@@ -10,7 +10,7 @@ from dragoman.calls.outputs import ShapedResult
 from dragoman.calls.records import FinishedCall
 from dragoman.connections.deadline import Deadline
 from dragoman.connector import Connector
-from dragoman.errors import DragomanError, Internal, ToolFailed
+from dragoman.errors import DragomanError, Internal, ToolFailed, Uncertain
 from dragoman.scope import Caller
 from dragoman.telemetry.logs import get_logger
 from dragoman.telemetry.redaction import Redactor
@@ -107,7 +107,8 @@ class CallState:
     def broken(self, error: Exception, redactor: Redactor) -> ToolOutput:
         """Something that nobody foresaw. The log has the whole of it; the caller gets its kind only."""
         get_logger().error("call.internal", tool=self.tool_name, exc_info=error)
-        fault = Internal(
+        is_safe = self.tool is not None and self.tool.definition.annotations.is_safe_to_repeat
+        fault = (Uncertain if self.was_sent and not is_safe else Internal)(
             "Dragoman failed while it made this call",
             hint="the log of the process has the details; please report it",
             cause=type(error).__name__,

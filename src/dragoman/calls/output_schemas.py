@@ -4,7 +4,7 @@ A schema is compiled once per version of a tool; one that cannot be used checks 
 """
 
 from dragoman.calls.argument_errors import complaint
-from dragoman.catalog.schemas import CompiledSchema, compiled
+from dragoman.catalog.schemas import CompiledSchema, TooMuchWork, compiled
 from dragoman.connections.wire_faults import WireFault
 from dragoman.connector import Connector
 from dragoman.tool import RawResult, Tool
@@ -42,9 +42,12 @@ class OutputValidator:
         schema = self._schemas.get(tool.fingerprint) or self._compile(tool)
         if schema.validator is None:
             return f"the result was not checked: the tool's output schema is unusable: {schema.reason}"
-        if schema.validator.is_valid(raw.structured):
-            return None
-        told = complaint(schema.validator.iter_errors(raw.structured), "field")
+        try:
+            if schema.validator.is_valid(raw.structured):
+                return None
+        except TooMuchWork as why:
+            return f"the result was not checked: {why}"
+        told = complaint(schema.validator, raw.structured, "field")
         return f"the result does not fit the tool's output schema: {told}"
 
     def _compile(self, tool: Tool) -> CompiledSchema:

@@ -1,21 +1,81 @@
 """Whether a tool's schema can be used, and its compiled form.
 
-A schema is written by a stranger: compiling one never opens a connection or a file, and a pattern
-in it may not backtrack for long. Knows no tool and no argument.
+A schema is written by a stranger: compiling one never opens a connection or a file, and neither that nor a
+check of a value may take long. Knows no tool and no argument.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
 from typing import Any, Literal, NoReturn, cast
 
 import jsonschema_rs
 import orjson
 
+from dragoman.catalog.schema_effort import (
+    MOST_BACKTRACKS,
+    MOST_STEPS,
+    SchemaEffort,
+    has_costly_patterns,
+    has_nested_choices,
+)
+
 MAX_SCHEMA_BYTES = 512 * 1024
+MOST_ERRORS = 5
+"""Of a value that does not fit, so many are told."""
+_FEW_WAYS = 4000  # an error takes a thousand times as long as a step
 # Backtracking is only used for look-around and back-references; the rest runs in linear time.
-_PATTERNS = jsonschema_rs.FancyRegexOptions(backtrack_limit=20_000)
+_PATTERNS = jsonschema_rs.FancyRegexOptions(backtrack_limit=MOST_BACKTRACKS)
 
 Fault = Literal["invalid", "external", "unusable"]
+
+
+class TooMuchWork(ValueError):
+    """Checking this value by this schema could hold up everybody else."""
+
+    def __init__(self) -> None:
+        super().__init__("it is too large for a schema that is so complicated")
+
+
+class SchemaValidator:
+    """Checks values by one schema, each within a time that nobody notices."""
+
+    def __init__(self, schema: Mapping[str, Any], validator: jsonschema_rs.Validator) -> None:
+        self._schema = schema
+        self._validator = validator
+
+    def is_valid(self, value: Any) -> bool:
+        """`TooMuchWork` where nobody can say in time."""
+        if not self._effort.is_small and _steps(self._effort, value) > MOST_STEPS:
+            raise TooMuchWork
+        return self._validator.is_valid(value)
+
+    def errors(self, value: Any) -> Sequence[jsonschema_rs.ValidationError]:
+        """The first few of a value that is not valid; none where looking for them could take long.
+
+        The library finds all before it tells one, and for each choice those of all its options.
+        """
+        if _steps(self._ways_to_fail, value) <= _FEW_WAYS:
+            return [*islice(self._validator.iter_errors(value), MOST_ERRORS + 1)]
+        if not self._has_nested_choices:
+            try:
+                self._validator.validate(value)
+            except jsonschema_rs.ValidationError as error:
+                return [error]
+        return []
+
+    @cached_property
+    def _effort(self) -> SchemaEffort:
+        return SchemaEffort(self._schema)
+
+    @cached_property
+    def _ways_to_fail(self) -> SchemaEffort:
+        return SchemaEffort(self._schema, backtracks=0)  # a pattern fails once, however long it tries
+
+    @cached_property
+    def _has_nested_choices(self) -> bool:
+        return has_nested_choices(self._schema)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,15 +86,18 @@ class CompiledSchema:
     that our validator cannot use, such as one with a reference to a part that is not there.
     """
 
-    validator: jsonschema_rs.Validator | None
+    validator: SchemaValidator | None
     fault: Fault | None = None
     reason: str = ""
 
 
 def compiled(schema: Mapping[str, Any]) -> CompiledSchema:
     """Draft 2020-12 unless `$schema` names another known draft; formats are checked."""
+    plain = dict(schema)
+    if has_costly_patterns(plain):
+        return CompiledSchema(None, "unusable", "its patterns repeat too much")
     try:
-        return CompiledSchema(_validator(dict(schema)))
+        return CompiledSchema(SchemaValidator(plain, _validator(plain)))
     except jsonschema_rs.ValidationError as error:
         if not isinstance(error.kind, jsonschema_rs.ValidationErrorKind.Referencing):
             return CompiledSchema(None, "invalid", _reason(error))
@@ -78,6 +141,13 @@ def _validator(schema: dict[str, Any]) -> jsonschema_rs.Validator:
         return jsonschema_rs.Draft202012Validator(
             schema, validate_formats=True, retriever=_refuse, pattern_options=_PATTERNS
         )
+
+
+def _steps(effort: SchemaEffort, value: Any) -> int:
+    try:
+        return effort.steps(value, len(orjson.dumps(value)))
+    except TypeError:  # no JSON: nobody can say how large it is
+        return MOST_STEPS + 1
 
 
 def _refuse(uri: str) -> NoReturn:

@@ -13,7 +13,8 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import CLIENT_CAPABILITIES_META_KEY, ElicitRequestParams, ElicitResult, ErrorData, RequestId
 
 from dragoman.connections.source import SourceChannel
-from dragoman.connections.wire import Wire
+from dragoman.connections.wire import Wire, is_object
+from dragoman.connections.wire_faults import WireFault
 from dragoman.errors import InputRequired
 
 Json = dict[str, Any]
@@ -47,7 +48,9 @@ async def converse(send: Send, params: Json, channel: SourceChannel) -> Json:
 
 
 async def _answers(result: Mapping[str, Any], channel: SourceChannel) -> Json:
-    requests = cast("dict[str, Any]", result.get("inputRequests") or {})
+    requests: Any = result.get("inputRequests") or {}
+    if not is_object(requests):
+        raise WireFault("no_result", "the server asks for input without saying for which")
     answers: Json = {}
     for name, request in requests.items():
         facts = cast("Json", request) if isinstance(request, dict) else {}

@@ -7,8 +7,6 @@ stream for what the server sends by itself, and ends the session on closing.
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager, suppress
-from email.utils import parsedate_to_datetime
-from time import time
 from typing import Any, NoReturn
 
 import aiohttp
@@ -31,7 +29,7 @@ from dragoman.connections.wire import (
     request_message,
     result_of,
 )
-from dragoman.connections.wire_faults import FaultKind, WireFault, plain, too_large
+from dragoman.connections.wire_faults import FaultKind, WireFault, plain, retry_after, too_large
 from dragoman.remote_data import BodyTooLarge, read_body
 
 _SESSION = "Mcp-Session-Id"
@@ -174,8 +172,15 @@ class HttpWire(Wire):
 
     def _follow(self, response: aiohttp.ClientResponse) -> None:
         """Takes over a redirect on the same origin; credentials never follow to another host."""
-        target = self._url.join(URL(response.headers.get("Location", "")))
-        if target.origin() != self._url.origin():
+        location = response.headers.get("Location", "")
+        try:
+            target = self._url.join(URL(location))
+            is_elsewhere = target.origin() != self._url.origin()
+        except ValueError:
+            raise WireFault(
+                "refused", f"the server redirects to {location[:200]!r}, which is no address", sent=False
+            ) from None
+        if is_elsewhere:
             raise WireFault(
                 "refused", f"the server redirects to {target}; use that address if it is meant", sent=False
             )
@@ -249,10 +254,11 @@ class HttpWire(Wire):
             fault = WireFault("session_unknown", "the server does not know our session any more", sent=False)
             self.lose(fault)
             raise fault
+        wait = retry_after(response.headers)
         if kind := _STATUS_FAULTS.get(status):
-            raise WireFault(kind, _said(status, error, body), sent=False, retry_after=_retry_after(response))
+            raise WireFault(kind, _said(status, error, body), sent=False, retry_after=wait)
         if status >= 500 and error is None:
-            raise WireFault("server_error", _said(status, None, body), retry_after=_retry_after(response))
+            raise WireFault("server_error", _said(status, None, body), retry_after=wait)
         if error is not None:
             raise_error(error)
         if status in (202, 204) and request_id is None:
@@ -366,15 +372,6 @@ def _raise_status(status: int, body: bytes, location: str | None) -> NoReturn:
     if status >= 400:
         raise MCPError(code=INVALID_REQUEST, message=_said(status, None, body), data={"status": status})
     raise WireFault("garbled", f"the server answered a request with status {status}")
-
-
-def _retry_after(response: aiohttp.ClientResponse) -> float | None:
-    value = response.headers.get("Retry-After", "").strip()
-    if value.isdigit():
-        return float(value)
-    with suppress(ValueError, TypeError):
-        return max(0.0, parsedate_to_datetime(value).timestamp() - time())
-    return None
 
 
 def _said(status: int, error: Any, body: bytes) -> str:

@@ -22,6 +22,7 @@ from dragoman.remote_data import PIECE
 _LARGEST_HEAD = 512 * 1024
 _MOST_INTERIM = 16  # answers before the one that counts
 _HEAD_PIECE = 4096
+_MOST_PER_BYTE = 16  # of a body: who sends it byte by byte sends five bytes besides
 
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
@@ -173,15 +174,17 @@ class HttpClients:
 class _OutgoingProtocol(ResponseHandler):
     """What aiohttp leaves open.
 
-    An answer must begin at some point: interim answers and headers are counted until its body does. And who
-    still reads a body when the connection is closed under it is told so.
+    An answer must begin at some point: interim answers and headers are counted until its body does. In the
+    body, so is what is none of it: lengths and names of chunks, and trailers. And who still reads a body when
+    the connection is closed under it is told so.
     """
 
     _size = 0
     _answers = 0
+    _received = 0
 
     def set_response_params(self, **facts: Any) -> None:
-        self._size = self._answers = 0
+        self._size = self._answers = self._received = 0
         super().set_response_params(**facts)
 
     def close(self) -> None:
@@ -195,19 +198,31 @@ class _OutgoingProtocol(ResponseHandler):
         super().feed_data(data, size)
 
     def data_received(self, data: bytes) -> None:
+        self._received += len(data)
         start = 0
         while start < len(data) and (self._payload is None or self._payload.is_eof()):
             piece = data[start : start + _HEAD_PIECE]
             start += _HEAD_PIECE
             self._size += len(piece)
             if self._size > _LARGEST_HEAD or self._answers > _MOST_INTERIM:
-                self.set_exception(aiohttp.ServerDisconnectedError("the server sent headers without end"))
-                if self.transport is not None:
-                    self.transport.abort()
+                self._refuse("headers")
                 return
             super().data_received(piece)
         if start < len(data) or not data:
             super().data_received(data[start:])
+        if self._payload is not None and not self._payload.is_eof():
+            body = self._payload.total_raw_bytes
+            if self._received - body > 2 * _LARGEST_HEAD + _MOST_PER_BYTE * body:
+                self._refuse("chunks")
+
+    def _refuse(self, what: str) -> None:
+        why = aiohttp.ServerDisconnectedError(f"the server sent {what} without end")
+        self.set_exception(why)
+        if self._payload is not None:
+            self._payload.set_exception(why)
+            self._payload = None  # else the end of the connection would be given as the reason
+        if self.transport is not None:
+            self.transport.abort()
 
 
 def _client(connector: aiohttp.TCPConnector) -> aiohttp.ClientSession:

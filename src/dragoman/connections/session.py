@@ -177,6 +177,8 @@ class McpSession:
                 else:
                     skipped.append(definition)
             cursor = page.get("nextCursor")
+            if cursor is not None and not isinstance(cursor, str):
+                raise WireFault("garbled", "the server's list of tools goes on at no place that can be named")
             if not cursor or cursor in seen or len(found) > most:
                 break
             seen.add(cursor)
@@ -385,7 +387,7 @@ def _read_result(raw: Message, tool: Tool) -> RawResult:
     """A result of the right shape, or the fault of a server that does not speak MCP."""
     name = tool.original_name
     content, structured = _complete(raw, name).get("content"), raw.get("structuredContent")
-    is_error = raw.get("isError") is True
+    is_error = raw.get("isError") not in (None, False)  # what is neither yes nor no is no success
     if content is None and (structured is not None or is_error):
         content = []
     if content is None:

@@ -71,7 +71,7 @@ def request_message(request_id: RequestId, method: str, params: Mapping[str, Any
 
 def result_of(reply: Message, method: str) -> dict[str, Any]:
     """The result in an answer; raises the error that stands in its place."""
-    if "error" in reply:
+    if reply.get("error") is not None:
         raise_error(reply["error"])
     result = reply.get("result")
     if not is_object(result):
@@ -262,6 +262,9 @@ class Wire:
             return
         params = message.get("params")
         if "id" in message:
+            if not isinstance(message["id"], int | str):  # no answer could name it
+                self.garbage += 1
+                return
             if self._answering >= _MOST_REQUESTS:
                 self._flooded(f"the server sent more than {_MOST_REQUESTS} requests at once")
             self._answering += 1

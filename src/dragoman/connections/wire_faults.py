@@ -5,7 +5,10 @@ each fault means for a tool that is safe to repeat and for one that is not.
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from email.utils import parsedate_to_datetime
+from time import time
 from typing import Literal, cast
 
 import aiohttp
@@ -24,6 +27,9 @@ from dragoman.errors import (
     Uncertain,
     Unreachable,
 )
+
+
+_LONGEST_WAIT = 365 * 86_400.0
 
 
 def plain(error: BaseException) -> str:
@@ -89,6 +95,16 @@ _HINTS: dict[FaultKind, str] = {
     "too_large": "ask for less, or raise max_message_bytes",
     "flooded": "raise max_messages_per_second or max_bytes_per_second if the server is meant to send so much",
 }
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """The seconds that a server asks to wait, where it says so in a way that can be read."""
+    value = headers.get("Retry-After", "").strip()
+    with suppress(ValueError, TypeError, OverflowError):
+        if value.isdecimal():
+            return min(float(value), _LONGEST_WAIT)
+        return min(max(0.0, parsedate_to_datetime(value).timestamp() - time()), _LONGEST_WAIT)
+    return None
 
 
 def too_large(what: str) -> "WireFault":

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from dragoman.access.approvals import is_person
 from dragoman.agents import preload
-from dragoman.catalog.schemas import compiled
+from dragoman.catalog.schemas import TooMuchWork, compiled
 from dragoman.errors import Conflict, Denied, InvalidArguments, NotFound
 from dragoman.events import Event
 from dragoman.hints import told
@@ -290,8 +290,11 @@ def _check_fields(answer: Any, question: Question) -> None:
         names = ", ".join(question.fields.get("properties", {}))
         raise InvalidArguments("the answer must be an object", hint=f"with the fields: {names}")
     validator = compiled(question.fields).validator
-    if validator is None:
-        return
-    flaws = [error.message[:300] for error in validator.iter_errors(answer)]
-    if flaws:
-        raise InvalidArguments("; ".join(flaws[:5]), hint="answer with what the question's fields describe")
+    hint = "answer with what the question's fields describe"
+    try:
+        if validator is None or validator.is_valid(answer):
+            return
+    except TooMuchWork as why:
+        raise InvalidArguments(f"the answer cannot be checked: {why}", hint=hint) from None
+    flaws = [error.message[:300] for error in validator.errors(answer)]
+    raise InvalidArguments("; ".join(flaws[:5]) or "the answer does not fit", hint=hint)

@@ -1,16 +1,11 @@
 """One request to a service and its answer: redirects on the same host, sizes, faults. No retries here."""
 
-from collections.abc import Mapping
-from contextlib import suppress
-from email.utils import parsedate_to_datetime
-from time import time
-
 import aiohttp
 from yarl import URL
 
 from dragoman.connections.openapi.requests import ServiceRequest
 from dragoman.connections.openapi.responses import ServiceResponse, said
-from dragoman.connections.wire_faults import WireFault, plain
+from dragoman.connections.wire_faults import WireFault, plain, retry_after
 from dragoman.errors import ProtocolFault
 from dragoman.remote_data import BodyTooLarge, read_body
 
@@ -80,12 +75,12 @@ class Exchange:
         if response.status == 401:
             raise WireFault("unauthorized", f"the service answered {said(answer)}", sent=False)
         if response.status == 429:
-            wait = _retry_after(response.headers)
+            wait = retry_after(response.headers)
             raise WireFault(
                 "rate_limited", f"the service answered {said(answer)}", sent=False, retry_after=wait
             )
         if response.status >= 500:
-            wait = _retry_after(response.headers)
+            wait = retry_after(response.headers)
             raise WireFault("server_error", f"the service answered {said(answer)}", retry_after=wait)
         return answer
 
@@ -110,12 +105,3 @@ def _redirect(here: URL, response: aiohttp.ClientResponse) -> URL | None:
         return target if target.origin() == here.origin() else None
     except ValueError:
         return None
-
-
-def _retry_after(headers: Mapping[str, str]) -> float | None:
-    value = headers.get("Retry-After", "").strip()
-    if value.isdigit():
-        return float(value)
-    with suppress(ValueError, TypeError):
-        return max(0.0, parsedate_to_datetime(value).timestamp() - time())
-    return None

@@ -2,6 +2,7 @@
 
 import re
 from base64 import b64encode
+from codecs import lookup
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,11 @@ from dragoman.tool import RawResult
 _LARGEST_STRUCTURE = 8 * 1024 * 1024  # parsing more would hold up the others for too long
 _EXCERPT = 3000
 _CHARSET = re.compile(r"""charset\s*=\s*["']?([\w.:-]+)""", re.IGNORECASE)
+_NO_CHARSETS = (
+    "idna",
+    "punycode",
+    "undefined",
+)  # encodings of Python that no text is written in; two are slow
 _SAYING = (
     "detail",
     "message",
@@ -136,8 +142,9 @@ def _is_text(kind: str, body: bytes) -> bool:
 def _text(answer: ServiceResponse) -> str:
     charset = _CHARSET.search(answer.headers.get("Content-Type", ""))
     try:
-        return answer.body.decode(charset[1] if charset else "utf-8", "replace")
-    except LookupError:
+        name = lookup(charset[1]).name if charset else "utf-8"
+        return answer.body.decode("utf-8" if name in _NO_CHARSETS else name, "replace")
+    except (LookupError, UnicodeError):
         return answer.body.decode("utf-8", "replace")
 
 
