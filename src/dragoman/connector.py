@@ -835,7 +835,7 @@ def split_secrets(configuration: Configuration, marked: frozenset[str] = frozens
         rest: dict[str, str] = {}
         for name, value in values.items():
             is_named = f"{prefix}:{name}" in marked or is_secret_name(name)
-            if is_reference(value) or not (is_named or holds_secret(value)):
+            if is_reference(value) or not (is_named or holds_secret(value, name)):
                 rest[name] = value
                 continue
             secrets[f"{prefix}:{name}"] = SecretStr(value)

@@ -7,6 +7,7 @@ the process or the request is made.
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from urllib.parse import unquote
 
 from pydantic import SecretStr
 
@@ -23,33 +24,55 @@ SECRET_NAME = re.compile(
 )
 # Names of options and parameters: the word is the last one, so that `--token-url` is none.
 _TELLING = re.compile(
-    r"(?:token|secret|passw(?:or)?d|passphrase"
-    r"|(?:^|_)(?:key|pwd|pass|pat|jwt|sig|signature|credentials?|authorization|cookie|bearer)"
-    r"|(?:api|access|auth|secret|private|service|account|subscription|license)key)$"
+    r"(?:tokens?|secrets?|passw(?:or)?ds?|passphrase|mnemonic|seed_phrase"
+    r"|(?:^|_)(?:key|pwd|pw|pass|pat|jwt|sig|signature|credentials?|authorization|cookie|bearer)"
+    r"|(?:api|access|auth|secret|private|service|account|subscription|license)_?keys?)$"
 )
+# Names that tell nothing by themselves: what follows must look like nothing that a person would choose.
+_VAGUE = re.compile(r"(?:^|_)(?:p|pin|auth|otp|sas|hmac|session|sid|code)$")
+_CHOSEN_BY_NONE = re.compile(
+    r"(?=\S*[a-z])(?=\S*[A-Z])(?=\S*\d)[A-Za-z0-9_+=-]{20,}$|(?=\w*\d)[0-9a-f]{32,}$|(?=\w*\d)[0-9A-F]{32,}$"
+)
+_RANDOM = re.compile(r"(?=\S*[a-z])(?=\S*[A-Z])(?=\S*\d)[\w.~+/=-]{10,}$|(?=\w*\d)(?=\w*[a-z])\w{20,}$")
 _NAMELESS_KEY = re.compile(r"(?:^|_)key$")
 _OF_A_KEY = re.compile(r"(?:api|access|auth|secret|private|service|account|subscription|license)_?key$")
 # What follows such a name and is none: a switch, a column, a file.
 _NO_SECRET = re.compile(r"(?:true|false|yes|no|none|null|auto|env|stdin|on|off|\d{1,6}|-)$", re.IGNORECASE)
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _WORD = re.compile(r"[A-Za-z]+(?:[_.-][A-Za-z]+)*$")
 _FILE = re.compile(r"[^\s=&]*\.(?:pem|key|crt|cer|json|p12|pfx|txt|env|ya?ml|toml|pub)$")
 
 _SCHEME = re.compile(r"(?:Bearer|Basic|Token|ApiKey)\s+", re.IGNORECASE)
-_ASSIGNMENT = re.compile(r"-{0,2}([A-Za-z0-9_.-]+?)(?:=|:\s*(?!//))")
+_ASSIGNMENT = re.compile(r"(?:-{0,2}|/)([A-Za-z0-9_.-]+?)(?:=|:\s*(?!//))")
 _PAIR = re.compile(
-    r"""(?:^|(?<=[\s;?&#,{"'(]))-{0,2}([A-Za-z0-9_.-]+)["']?\s*[=:]\s*"""
-    r"""(?:"([^"]+)"|'([^']+)'|(?!//)((?:\$\{[^}]*\}|[^\s;&#"',})])+))"""
+    r"""(?:^|(?<=[\s;?&#,{"'(]))-{0,2}([A-Za-z0-9_.%\[\]-]+)\\?["']?\s*[=:]\s*"""
+    r"""(?:\\?"([^"\\]+)\\?"|'([^']+)'|(?!//)((?:\$\{[^}]*\}|[^\s;&#"',})])+))"""
 )
-_OPTION = re.compile(r"""(?:^|(?<=\s))--?([A-Za-z0-9_-]+)\s+([^\s'"-][^\s'"]*)""")
+_OPTION = re.compile(r"""(?:^|(?<=\s))--?([A-Za-z0-9_-]+)\s+(?:"([^"]+)"|'([^']+)'|([^\s'"-][^\s'"]*))""")
 # The legal form first; a password with a slash, a question mark or a hash inside is found by the second.
 _PASSWORD = re.compile(r"://[^/?#\s:@]*:(?!\d+(?:[/?#]|$))([^/?#\s]+|\S+)@")
 _USER = re.compile(r"://(?=[^/?#\s:@]*\d)([^/?#\s:@]{16,})(?::[^/?#\s@]*)?@")
-_USER_AND_PASSWORD = re.compile(r"-{1,2}(?:u|user|auth|basic|basic-auth|proxy-user)$")
+_BARE_PASSWORD = re.compile(
+    r"(?:^|(?<=\s))(?:[a-z]+:)?(?://)?[\w.-]+:([^\s:/@]{6,})@(?!sha\d)[\w.-]+(?:[:/]|$)"
+)
+_ORACLE_PASSWORD = re.compile(r"jdbc:oracle:[a-z]+:[^/\s@]+/([^\s@]+)@")
+_USER_OPTION = r"-{1,2}(?:u|user|auth|basic|basic-auth|proxy-user)"
+_TAKES_USER = re.compile(_USER_OPTION + "$")
+_USER_AND_PASSWORD = re.compile(
+    r"""(?:^|(?<=\s))(?:-u|"""
+    + _USER_OPTION
+    + r"""[=\s])\s*["']?(?!\S*://)[^\s:="']+:(?!\d+(?:\s|$))([^\s"']+)"""
+)
+_SHORT_OPTION = re.compile(r"(?:^|(?<=\s))-[pP](?=\S{10})(\S+)")
 _KNOWN_SHAPE = re.compile(
     r"(?<![A-Za-z0-9])(?:[sr]k[-_][A-Za-z0-9_-]{16,}|gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}"
     r"|xox[abeprs]-[\w-]{10,}|xapp-[\w-]{10,}|A[KS]IA[0-9A-Z]{16}|AIza[\w-]{30,}|ya29\.[\w-]{20,}"
     r"|glpat-[\w-]{16,}|hf_[A-Za-z0-9]{20,}|npm_[A-Za-z0-9]{20,}|dop_v1_[0-9a-f]{32,}|ntn_[A-Za-z0-9]{20,}"
-    r"|SG\.[\w-]{16,}\.[\w-]{16,}|lin_api_[A-Za-z0-9]{20,}|eyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]+)"
+    r"|SG\.[\w-]{16,}\.[\w-]{16,}|lin_api_[A-Za-z0-9]{20,}|eyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]+"
+    r"|\d{8,10}:AA[\w-]{30,}"  # of a bot of Telegram
+    r"|-----BEGIN[A-Z ]* PRIVATE KEY-----[^-]+(?:-----END[A-Z ]* PRIVATE KEY-----)?"
+    r"|(?<=hooks\.slack\.com/services/)[\w/]{20,}|(?<=/api/webhooks/)\d+/[\w-]{20,}"
+    r"|(?<=Bearer )(?=\S*\d)[\w.~+/-]{8,}=*)"
 )
 
 
@@ -65,9 +88,14 @@ def is_secret_name(name: str) -> bool:
     return SECRET_NAME.search(name) is not None or _tells(name)
 
 
-def holds_secret(text: str) -> bool:
-    """Whether a text holds a password in an address, a telling parameter, or a token of a known shape."""
-    return bool(_found_in(text))
+def holds_secret(text: str, name: str = "") -> bool:
+    """Whether a text holds a password in an address, a telling parameter, or a token of a known shape.
+
+    With the name of a variable or header: also where nobody would choose such a value.
+    """
+    if _found_in(text):
+        return True
+    return bool(name) and (_is_secret(name, text) or _CHOSEN_BY_NONE.match(text) is not None)
 
 
 def is_reference(text: str) -> bool:
@@ -149,13 +177,15 @@ def with_placeholders(text: str, words: Mapping[str, str]) -> str:
 def _found_in_argument(words: Sequence[str], index: int) -> Sequence[_Found]:
     word, option = _blanked(words[index]), words[index - 1] if index else ""
     if option.startswith("-") and "=" not in option and not word.startswith("-"):
-        if _tells(option) and _is_value(option, word):
+        if _is_secret(option, word):
             return [_without_scheme(word, 0, option.lstrip("-"))]
-        if _USER_AND_PASSWORD.match(option) and ":" in word and "://" not in word:
-            return _kept(word, [_Found(word.index(":") + 1, len(word), "password")])
+        if _TAKES_USER.match(option) and (match := _USER_AND_PASSWORD.match(f"-u {word}")):
+            return _kept(word, [_Found(match.start(1) - 3, len(word), "password")])
+    elif _tells(option) and _RANDOM.match(word) and _is_written(word):  # a name and its value, each a word
+        return [_Found(0, len(word), option)]
     at = 0
     while match := _ASSIGNMENT.match(word, at):
-        if _tells(match[1]) and _is_value(match[1], word[match.end() :]):
+        if _is_secret(match[1], word[match.end() :]):
             return [_without_scheme(word, match.end(), match[1])]
         at = match.end()
     return _found_in(words[index])
@@ -174,13 +204,19 @@ def _candidates(text: str) -> Iterator[_Found]:
             yield _Found(*match.span(1), "password")
         for match in _USER.finditer(text):
             yield _Found(*match.span(1), "token")
-    for match in _PAIR.finditer(text):
-        group = next(number for number in (2, 3, 4) if match[number] is not None)
-        if _tells(match[1]) and _is_value(match[1], match[group]):
-            yield _without_scheme(text, match.start(group), match[1], match.end(group))
-    for match in _OPTION.finditer(text):
-        if _tells(match[1]) and _is_value(match[1], match[2]):
-            yield _Found(*match.span(2), match[1])
+    if "@" in text:
+        for pattern in (_BARE_PASSWORD, _ORACLE_PASSWORD):
+            yield from (_Found(*match.span(1), "password") for match in pattern.finditer(text))
+    for pattern in (_PAIR, _OPTION):
+        for match in pattern.finditer(text):
+            group = next(number for number in (2, 3, 4) if match[number] is not None)
+            if _is_secret(match[1], match[group]):
+                yield _without_scheme(text, match.start(group), match[1], match.end(group))
+    if "-" in text:
+        yield from (_Found(*match.span(1), "password") for match in _USER_AND_PASSWORD.finditer(text))
+        for match in _SHORT_OPTION.finditer(text):
+            if _RANDOM.match(match[1]):
+                yield _Found(*match.span(1), "password")
     for match in _KNOWN_SHAPE.finditer(text):
         yield _Found(*match.span(), "token")
 
@@ -216,8 +252,15 @@ def _tells(name: str) -> bool:
 
 
 def _plain(name: str) -> str:
-    """`apiKey`, `--api-key` and `API_KEY` alike."""
-    return re.sub(r"[-.]+", "_", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()).strip("_")
+    """`apiKey`, `--api-key`, `API_KEY` and `auth[api%5Fkey]` alike."""
+    return re.sub(r"[-.:\[\]]+", "_", _CAMEL.sub("_", unquote(name)).lower()).strip("_")
+
+
+def _is_secret(name: str, value: str) -> bool:
+    """Whether what stands after this name is one."""
+    if _tells(name):
+        return _is_value(name, value)
+    return bool(_VAGUE.search(_plain(name)) and _RANDOM.match(value)) and _is_written(value)
 
 
 def _is_value(name: str, value: str) -> bool:

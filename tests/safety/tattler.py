@@ -52,6 +52,7 @@ class Tattler:
             json.dumps(secret),
             request.rel_url.raw_query_string,
         ]
+        words += [word.encode().hex() for word in secret] + [word.encode().hex().upper() for word in secret]
         for word in [*secret, secret[0].partition(" ")[2]]:
             for before in ("", "x", "xx"):
                 whole = f"{before}{word}{before}".encode()

@@ -29,6 +29,29 @@ _HELD = [
     f"host=db password={SECRET} dbname=x",
     f"node server.js --token {SECRET} --port 80",
     "sk_live_51HabcdefABCDEF0123456789",
+    f"--user=root:{SECRET}",
+    f"-uroot:{SECRET}",
+    f"curl -u root:{SECRET} https://a.example",
+    f"tool --password '{SECRET}' --verbose",
+    f'tool --password "{SECRET}" --verbose',
+    f'{{\\"apiKey\\":\\"{SECRET}\\"}}',
+    f"https://api.example/mcp?auth[token]={SECRET}",
+    f"https://api.example/mcp?auth%5Btoken%5D={SECRET}",
+    f"https://api.example/mcp?to%6Ben={SECRET}",
+    f"jdbc:oracle:thin:scott/{SECRET}@//db:1521/x",
+    f"//root:{SECRET}@db/x",
+    f"root:{SECRET}@db/x",
+    f"/password:{SECRET}",
+    f"--api-keys={SECRET}",
+    f"--tokens={SECRET}",
+    f"--pw={SECRET}",
+    f"X-Auth: R4nd0m{SECRET}",
+    f"https://api.example/mcp?code=R4nd0m{SECRET}",
+    f"mysql -pR4nd0m{SECRET} x",
+    f"Bearer {SECRET}",
+    "https://hooks.slack.com/services/T0AAAAAAA/B0AAAAAAA/abcdefABCDEF012345678901",
+    "123456789:AAabcdefghijklmnopqrstuvwxyz0123456",
+    "-----BEGIN PRIVATE KEY-----\nMIIabc\n-----END PRIVATE KEY-----",
     "git+https://ghp_abcdefghijklmnopqrstuvwxyz0123456789@github.example/x",
 ]
 _OPEN = [
@@ -48,6 +71,14 @@ _OPEN = [
     "https://api.example/mcp?page=2&sort=key",
     "C:\\keys\\here",
     "${secret:token}",
+    "--user=1000:1000",
+    "--auth=oauth2",
+    "--code=main.py",
+    "--session=my-session-1",
+    "-print0",
+    "image:v1.2@sha256:0123456789abcdef",
+    "git@github.example:owner/Repo1.git",
+    "https://api.example/mcp?code=200",
 ]
 
 
@@ -72,7 +103,16 @@ def test_what_is_no_secret_stays_in_the_open(word: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [["--api-key", SECRET], ["-H", f"Authorization: Basic {SECRET}"], ["--user", f"root:{SECRET}"]]
+    "words",
+    [
+        ["--api-key", SECRET],
+        ["-H", f"Authorization: Basic {SECRET}"],
+        ["--user", f"root:{SECRET}"],
+        ["-p", f"R4nd0m{SECRET}"],
+        ["--auth", f"R4nd0m{SECRET}"],
+        ["--header", "X-Api-Key", f"R4nd0m{SECRET}"],
+        ["--api-key", f"-R4nd0m{SECRET}"],
+    ],
 )
 def test_the_word_after_a_telling_option_is_one(words: list[str]) -> None:
     masking = Masking()
@@ -81,9 +121,39 @@ def test_the_word_after_a_telling_option_is_one(words: list[str]) -> None:
     assert [unmasked(word, masking.secrets) for word in shown] == ["run", *words, "--verbose"]
 
 
-@pytest.mark.parametrize("words", [["--token", "--verbose"], ["--api-key", "${KEY}"], ["--sort-key", "name"]])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--token", "--verbose"],
+        ["--api-key", "${KEY}"],
+        ["--sort-key", "name"],
+        ["-p", "8080:80"],
+        ["-p", "@scope/package"],
+        ["-u", "1000:1000"],
+        ["token", "list"],
+    ],
+)
 def test_what_follows_a_telling_option_need_not_be_one(words: list[str]) -> None:
     assert Masking().words(words) == tuple(words)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "is_secret"),
+    [
+        ("X-Auth", f"R4nd0m{SECRET}", True),
+        ("LICENCE", "aB3dE6gH9jK2mN5pQ8sT", True),
+        ("TENANT", "0123456789abcdef0123456789abcdef", True),
+        ("REGION", "eu-central-1", False),
+        ("HOME_DIR", "/Users/Ann/Work2024/projects", False),
+        ("MODEL", "claude-sonnet-4-20250514", False),
+        ("PROJECT", "3f2504e0-4f89-11d3-9a0c-0305e82c3301", False),
+        ("X-Session", "morning", False),
+    ],
+)
+def test_a_value_that_nobody_would_choose_is_one_in_a_variable_or_header(
+    name: str, value: str, is_secret: bool
+) -> None:
+    assert holds_secret(value, name) == is_secret
 
 
 @given(st.lists(st.text(max_size=30) | st.sampled_from(_HELD + _OPEN), max_size=6))

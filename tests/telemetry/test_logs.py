@@ -78,6 +78,13 @@ def test_a_longer_secret_is_hidden_before_one_that_is_part_of_it() -> None:
     assert redactor.clean("x secret-1-and-more y") == f"x {HIDDEN} y"
 
 
+def test_a_secret_of_digits_is_hidden_where_it_comes_back_as_a_number() -> None:
+    redactor = Redactor()
+    redactor.register(["918273645546", "8.1234567"])
+    said = {"a": 918273645546, "b": [5, 918273645546, {"c": -918273645546}, 8.1234567], "d": True}
+    assert redactor.clean_message(said) == {"a": HIDDEN, "b": [5, HIDDEN, {"c": HIDDEN}, HIDDEN], "d": True}
+
+
 def test_what_is_nested_too_deep_is_cleaned_as_text() -> None:
     redactor = Redactor()
     redactor.register(["hunter2-hunter2"])

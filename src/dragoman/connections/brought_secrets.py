@@ -1,5 +1,6 @@
 """What Dragoman brings to a server that nobody else may see: the values, and a redactor that knows them."""
 
+from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from urllib.parse import quote, unquote
@@ -89,6 +90,7 @@ def _telling_parts(connector: Connector, name: str, value: str) -> Iterable[str]
         yield from (part.get_secret_value() for part in masking.secrets.values())
     if name == "auth" and connector.configuration.auth.kind == "basic":
         yield value.partition(":")[2]
+        yield b64encode(value.encode()).decode()  # as it is sent: a server may encode that once more
     if name == GIVEN_SECRET:  # as a token endpoint is told of it, in base64
         yield f"{quote(connector.configuration.auth.client_id or '', safe='')}:{quote(value, safe='')}"
 

@@ -176,9 +176,9 @@ class McpSession:
                     found.append(definition)
                 else:
                     skipped.append(definition)
-            cursor = page.get("nextCursor")
-            if cursor is not None and not isinstance(cursor, str):
+            if not isinstance(following := page.get("nextCursor"), str | None):
                 raise WireFault("garbled", "the server's list of tools goes on at no place that can be named")
+            cursor = following
             if not cursor or cursor in seen or len(found) > most:
                 break
             seen.add(cursor)

@@ -28,7 +28,6 @@ from dragoman.errors import (
     Unreachable,
 )
 
-
 _LONGEST_WAIT = 365 * 86_400.0
 
 

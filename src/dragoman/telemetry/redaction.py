@@ -121,7 +121,7 @@ class Redactor:
         return self.clean(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
 
     def clean_message(self, message: Any) -> Any:
-        """A message just parsed, changed in its place: every string in it, the names of fields too."""
+        """A message just parsed, changed in its place: every string and number in it, and names of fields."""
         if not self._values or not self._may_hold_secret(message):
             return message
         if isinstance(message, str):
@@ -147,19 +147,26 @@ class Redactor:
 
     def _clean_table(self, table: dict[str, Any], open_nodes: list[Any]) -> None:
         for name, value in [*table.items()]:
-            if isinstance(value, str):
-                table[name] = self.clean(value)
-            elif isinstance(value, dict | list):
+            if isinstance(value, dict | list):
                 open_nodes.append(value)
+            else:
+                table[name] = self._clean_leaf(value)
             if (clean_name := self.clean(name)) != name:
                 table[clean_name] = table.pop(name)
 
     def _clean_list(self, items: list[Any], open_nodes: list[Any]) -> None:
         for index, value in enumerate(items):
-            if isinstance(value, str):
-                items[index] = self.clean(value)
-            elif isinstance(value, dict | list):
+            if isinstance(value, dict | list):
                 open_nodes.append(value)
+            else:
+                items[index] = self._clean_leaf(value)
+
+    def _clean_leaf(self, value: Any) -> Any:
+        """A secret of digits may come back as a number."""
+        if isinstance(value, str):
+            return self.clean(value)
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        return HIDDEN if is_number and self.clean(str(value)) != str(value) else value
 
     def _compile(self) -> None:
         self._words = tuple(sorted(self._values, key=len, reverse=True))
@@ -198,12 +205,15 @@ def _is_telling(key: object) -> bool:
 
 
 def _spellings(value: str) -> Iterable[str]:
-    """How a value is written: as it is, quoted for JSON or for an address (twice, too), or in base64.
+    """How a value is written: as it is, quoted for JSON or for an address (twice, too), in base64 or in hex.
 
     Words and no patterns: what is searched comes from servers, and none may make the search slow.
     """
     escaped = json.dumps(value)[1:-1]
     plain = {value, escaped, json.dumps(value, ensure_ascii=False)[1:-1], json.dumps(escaped)[1:-1]}
+    digits = value.encode("utf-8", "surrogatepass").hex()
+    yield digits
+    yield digits.upper()
     for word in {*plain, *_encoded(value)}:
         yield word
         for quoted in (
