@@ -119,11 +119,12 @@ async def serve(
         def announced(url: str) -> None:
             ready(url, f"{url}/sign-in?code={doors.sign_in_code()}")
 
-        server = _Server(build_app(hub, doors), settings, doors, _Announcement(settings, listener, announced))
+        announcement = _Announcement(settings, listener, announced)
+        server = _Server(build_app(hub, doors), hub, doors, announcement)
         with server.stopped_by_signals():
             async with hub:
                 _settle_memory()
-                await server.serve_while_it_works(hub, listener)
+                await server.serve_while_it_works(listener)
 
 
 class _Announcement:
@@ -146,15 +147,18 @@ class _Announcement:
 
 
 class _Server(HttpServer):
-    """Ends the streams of events before it waits for connections, and leaves the signals to `serve`.
+    """Drains before it ends, and leaves the signals to `serve`: readiness off, runs handed over, streams of
+    events ended, connections waited for. Whoever opened the hub closes it, with the servers it holds, last.
 
     uvicorn raises a signal again once it is done: that would end the process while the hub still closes.
     """
 
-    def __init__(self, app: Guard, settings: Settings, doors: Doors, announcement: _Announcement) -> None:
-        super().__init__(app, ConnectionLimits.of(settings), LAST_REQUESTS)
+    def __init__(self, app: Guard, hub: Hub, doors: Doors, announcement: _Announcement) -> None:
+        super().__init__(app, ConnectionLimits.of(hub.settings), LAST_REQUESTS)
+        self._hub = hub
         self._doors = doors
         self._announcement = announcement
+        self._draining: asyncio.Future[None] | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
@@ -180,9 +184,9 @@ class _Server(HttpServer):
             for number in (signal.SIGTERM, signal.SIGINT):
                 loop.remove_signal_handler(number)
 
-    async def serve_while_it_works(self, hub: Hub, listener: socket.socket) -> None:
+    async def serve_while_it_works(self, listener: socket.socket) -> None:
         """Ends by itself, and raises why, when the process cannot do its work any more."""
-        failing = asyncio.ensure_future(hub.failure())
+        failing = asyncio.ensure_future(self._hub.failure())
         failing.add_done_callback(self._stop_soon)
         try:
             await self.serve(sockets=[listener])
@@ -190,13 +194,25 @@ class _Server(HttpServer):
                 raise failing.result()
         finally:
             failing.cancel()
+            if self._draining is not None:
+                await asyncio.wait([self._draining], timeout=0 if self.force_exit else LAST_REQUESTS)
 
     def _stop_soon(self, failing: "asyncio.Future[DragomanError]") -> None:
         if not failing.cancelled():
             asyncio.get_running_loop().call_later(LAST_PROBES, self._stop)
 
     def _stop(self) -> None:
-        self.force_exit = self.should_exit
+        """Told once it drains; told again it ends at once."""
+        if self._draining is None:
+            settings = self._hub.settings
+            self._draining = asyncio.ensure_future(self._hub.drain(LAST_REQUESTS))
+            wait = settings.drain_wait if settings.cluster_url else 0.0
+            asyncio.get_running_loop().call_later(wait, self._exit)
+        else:
+            self.force_exit = True
+            self._exit()
+
+    def _exit(self) -> None:
         self.should_exit = True
 
 

@@ -56,6 +56,14 @@ class Settings:
             _SERVICE,
         ),
     ] = ROLES
+    drain_wait: Annotated[
+        float,
+        Setting(
+            "Seconds that a node of a cluster which was told to stop still answers, while `/ready` says no:"
+            " balancers send requests elsewhere meanwhile.",
+            _SERVICE,
+        ),
+    ] = 5.0
     host: Annotated[str, Setting("Where the service listens.", _SERVICE)] = "127.0.0.1"
     port: Annotated[int, Setting("The port it listens on.", _SERVICE)] = 8765
     allowed_hosts: Annotated[

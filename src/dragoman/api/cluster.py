@@ -25,12 +25,19 @@ class NodeShape(Shape):
 
 
 class ClusterShape(Shape):
-    """`node` is the one that answers. Not `is_connected`: nodes find what others wrote by looking."""
+    """`node` is the one that answers. Not `is_connected`: nodes find what others wrote by looking.
+
+    `runs_waiting` could begin and wait for a node, the first of them for `longest_wait` seconds; null while
+    the database does not answer. `runs_at_work` are those of the node that answers.
+    """
 
     is_clustered: bool
     is_connected: bool
     node: str
     nodes: list[NodeShape]
+    runs_waiting: int | None
+    longest_wait: float | None
+    runs_at_work: int
 
 
 @routes.get("/cluster", responses={200: {"model": ClusterShape}})

@@ -1,6 +1,7 @@
 """Call records, kept results, the event stream, health and readiness."""
 
 import asyncio
+from collections.abc import Iterator
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
@@ -10,7 +11,8 @@ from dragoman.api.events import event_stream, hub_frames
 from dragoman.api.requests import PROBLEMS, TheHub
 from dragoman.api.shapes import CallsShape, HealthShape, call_view
 from dragoman.errors import DragomanError, NotFound, StoreUnavailable
-from dragoman.telemetry.prometheus import CONTENT_TYPE, ConnectorState, PrometheusExposition
+from dragoman.hub.cluster import ClusterStatus
+from dragoman.telemetry.prometheus import CONTENT_TYPE, ConnectorState, Gauge, PrometheusExposition
 from dragoman.web.encoding import json_response
 from dragoman.web.problems import WrongRange, problem
 
@@ -64,8 +66,41 @@ async def get_metrics(hub: TheHub) -> Response:
         lambda: of_all,
         lambda: [ConnectorState(hub.workspace_of(link), link.slug, link.state) for link in hub.links()],
         lambda: hub.dropped_records,
+        _cluster_gauges(await hub.cluster.status()),
     )
     return Response(exposition.text(), headers={"Content-Type": CONTENT_TYPE})
+
+
+def _cluster_gauges(status: ClusterStatus) -> Iterator[Gauge]:
+    (node,) = (one for one in status.nodes if one.id == status.node)
+    yield Gauge(
+        name="node_info",
+        text="This process: its version and roles",
+        value=1,
+        labels={"node": node.id, "version": node.version, "roles": ",".join(node.roles)},
+    )
+    yield Gauge(
+        name="cluster_nodes",
+        text="Processes that this one knows to live, with itself",
+        value=len(status.nodes),
+    )
+    yield Gauge(
+        name="cluster_connected",
+        text="Whether this process is connected to NATS; 1 where no cluster is set",
+        value=status.is_connected or not status.is_clustered,
+    )
+    yield Gauge(name="runs_at_work", text="Runs that this process executes", value=status.runs_at_work)
+    if status.runs_waiting is not None and status.longest_wait is not None:
+        yield Gauge(
+            name="installation_runs_waiting",
+            text="Runs that could begin and wait for a process; the same at every process",
+            value=status.runs_waiting,
+        )
+        yield Gauge(
+            name="installation_runs_waiting_seconds",
+            text="How long the first of them has waited; the same at every process",
+            value=status.longest_wait,
+        )
 
 
 @probes.get("/health", responses={200: {"model": HealthShape}})

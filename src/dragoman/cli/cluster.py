@@ -36,6 +36,14 @@ def _show(screen: Screen, answer: Any) -> None:
             ago(node["started_at"]),
         )
     screen.show(table)
+    waiting, longest = answer["runs_waiting"], answer["longest_wait"]
+    if waiting is None:
+        screen.note("the database does not answer: how many runs wait is not known")
+    else:
+        since = f", the first for {longest:.1f} s" if waiting else ""
+        screen.note(
+            f"{waiting} runs wait for a process{since}; {answer['runs_at_work']} are at work in this one"
+        )
     if not answer["is_clustered"]:
         screen.note("one process alone; many share a PostgreSQL with DRAGOMAN_CLUSTER_URL=nats://…")
     elif not answer["is_connected"]:

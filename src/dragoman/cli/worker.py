@@ -1,5 +1,6 @@
 """`dragoman worker`: a process that executes runs and serves nobody, until it is told to stop."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dragoman.cli.screen import Screen
@@ -8,6 +9,8 @@ from dragoman.settings import Settings
 
 if TYPE_CHECKING:
     from dragoman.telemetry.redaction import Redactor
+
+_LAST_CALLS = 3.0  # seconds that calls of runs which must not be made twice may take to end
 
 
 def worker(
@@ -29,6 +32,7 @@ def worker(
     screen = Screen(as_json)
     with failures_on(screen):
         settings = Settings.load()
+        settings = replace(settings, roles=tuple(role for role in settings.roles if role != "doors"))
         redactor = Redactor()
         configure_logging(settings.log_level, settings.log_json, redactor)
         asyncio.run(_work(settings, redactor, screen))
@@ -59,3 +63,4 @@ async def _work(settings: Settings, redactor: "Redactor", screen: Screen) -> Non
         if not screen.as_json:
             held = len(dispatch.held)
             screen.note(f"stopping; {held} runs are left to the next worker" if held else "stopping")
+        await hub.drain(_LAST_CALLS)

@@ -99,6 +99,12 @@ class RunEngine:
                     self.dispatch = await self._open_dispatch()
         return self.dispatch
 
+    async def drain(self, patience: float) -> None:
+        """Nothing more begins here; runs under way are given back (see `RunDispatcher.hand_over`)."""
+        self._executes = False
+        if self.dispatch is not None:
+            await self.dispatch.hand_over(patience)
+
     def holding_starts(self) -> AbstractContextManager[None]:
         """While a message is accepted: runs that are about to start wait until it is."""
         return nullcontext() if self.dispatch is None else self.dispatch.holding_starts()

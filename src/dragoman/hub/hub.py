@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 from dragoman.agents.models import Models
 from dragoman.connections.native import NativeTool
 from dragoman.connections.source import ConnectionStatus
-from dragoman.errors import Denied, DragomanError
+from dragoman.errors import Denied, DragomanError, ShuttingDown
 from dragoman.events import Event
 from dragoman.hub.agents import Agents
 from dragoman.hub.approvals import Approvals
@@ -315,8 +315,12 @@ class BoundHub:
         return self._runtime.recorder.dropped
 
     async def check(self) -> None:
-        """`StoreUnavailable` when the installation cannot work, `Internal` when this process cannot."""
+        """`StoreUnavailable` when the installation cannot work, `Internal` when this process cannot,
+        `ShuttingDown` when it is about to stop.
+        """
         self._runtime.supervisor.check()
+        if self._runtime.is_draining:
+            raise ShuttingDown("this process is about to stop", hint="ask another")
         await self._runtime.store.ping()
 
 
@@ -353,6 +357,14 @@ class Hub(BoundHub):
     async def open_engine(self) -> "RunDispatcher":
         """Has what executes runs opened now, and not by the first of them."""
         return await self._runtime.engine.open()
+
+    async def drain(self, patience: float) -> None:
+        """This process stops soon: `check` says so from now on, and its runs go on elsewhere, or when it is
+        started again. A call of theirs that must not be made twice may end first, for `patience` seconds.
+        """
+        self._runtime.is_draining = True
+        if self._runtime.is_open:
+            await self._runtime.engine.drain(patience)
 
     async def failure(self) -> DragomanError:
         """Waits until this process cannot work any more, and says why; `check` raises it from then on."""

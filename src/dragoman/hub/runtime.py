@@ -117,6 +117,7 @@ class Runtime:
         self.redactor = redactor
         self._given_store = store
         self._has_people = False
+        self.is_draining = False
         self.on_elicitation: OnElicitation | None = None
         self.native = NativeTools()
         self.native_connector = native_connector()

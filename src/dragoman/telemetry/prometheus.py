@@ -1,7 +1,7 @@
 """The numbers as Prometheus reads them. A private registry: nothing global is touched."""
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
@@ -22,6 +22,16 @@ class ConnectorState:
     state: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gauge:
+    """One number with its name, without `dragoman_`."""
+
+    name: str
+    text: str
+    value: float
+    labels: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
 class PrometheusExposition:
     """Asks for the numbers anew each time it is read. They are this process's since it started, to be summed
     over processes, but for those whose name says `installation`.
@@ -33,9 +43,10 @@ class PrometheusExposition:
         installation: Callable[[], Iterable[ConnectorMetrics]],
         states: Callable[[], Iterable[ConnectorState]],
         dropped_records: Callable[[], int],
+        gauges: Iterable[Gauge] = (),
     ) -> None:
         self._registry = CollectorRegistry(auto_describe=False)
-        self._registry.register(_Numbers(metrics, installation, states, dropped_records))
+        self._registry.register(_Numbers(metrics, installation, states, dropped_records, gauges))
 
     def text(self) -> bytes:
         return generate_latest(self._registry)
@@ -48,11 +59,13 @@ class _Numbers(Collector):
         installation: Callable[[], Iterable[ConnectorMetrics]],
         states: Callable[[], Iterable[ConnectorState]],
         dropped_records: Callable[[], int],
+        gauges: Iterable[Gauge] = (),
     ) -> None:
         self._metrics = metrics
         self._installation = installation
         self._states = states
         self._dropped_records = dropped_records
+        self._gauges = gauges
 
     def describe(self) -> Iterable[Metric]:
         return ()
@@ -78,6 +91,10 @@ class _Numbers(Collector):
             " processes",
             self._installation(),
         )
+        for gauge in self._gauges:
+            shown = GaugeMetricFamily(f"dragoman_{gauge.name}", gauge.text, labels=[*gauge.labels])
+            shown.add_metric([*gauge.labels.values()], gauge.value)
+            yield shown
 
     def _state(self) -> GaugeMetricFamily:
         """A connector may have several connections, one per identity: how many are in each state."""

@@ -19,6 +19,8 @@ _EVENTS = b"text/event-stream"
 _EVENTS_AS_TEXT = b"text/event-stream; charset=utf-8"
 """For readers that take text for Latin-1 unless told; some MCP clients know only the plain type."""
 _LISTENING = b": listening\n\n"
+_COME_BACK = b"retry: 1000\n\n"
+"""To readers of a service that stops: who answers in a second goes on after the mark that they heard last."""
 Work = Callable[[], Coroutine[Any, Any, None]]
 
 
@@ -106,7 +108,7 @@ class EventStream(Response):
             self._stopping.wait(),
             *([self._beside()] if self._beside is not None else ()),
         )
-        await writer.finish()
+        await writer.finish(_COME_BACK if self._stopping.is_set() else b"")
 
     async def _tell(self, writer: EventWriter) -> None:
         async with aclosing(self._frames) as frames:
