@@ -7,6 +7,7 @@ record with the version that first says it; a record is never changed.
 import json
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,7 +29,7 @@ HELLO = RunEvent(
     data={"delta": "Hello", "turn": 1},
     time=AT,
 )
-MEANT = {
+MEANT: dict[str, Any] = {
     "agreed": {"database": "the one of 2026-11-17T01:00:00+00:00"},
     "events": EventBatch("local", "run_1", 3, [HELLO]),
     "node": Node(id="6b1f0e", host="one", pid=7, version="0.1.0", started_at=AT, roles=("doors", "work")),

@@ -13,8 +13,7 @@ from dragoman.runs.dispatch import LEASE
 from patience import patient, until
 
 pytestmark = [pytest.mark.anyio, pytest.mark.fault, pytest.mark.slow, pytest.mark.timeout(300)]
-KILLS = [(1, "before"), (1, "after"), (2, "before"), (3, "after"), (4, "before")]
-KILLS += [(5, "after"), (6, "before"), (7, "after"), (8, "before"), (9, "after")]
+KILLS = [(number, moment) for number in range(1, 10, 2) for moment in ("before", "after")]
 FREEZES = [(2, "after"), (5, "before"), (8, "after")]
 AT_ONCE = 4
 
