@@ -179,6 +179,19 @@ async def test_who_does_not_read_the_answer_loses_it() -> None:
         await until(lambda: not server.server_state.connections)
 
 
+async def test_what_was_asked_ahead_and_who_does_not_read_delay_no_end() -> None:
+    async with serving() as (server, app, connect):
+        for _ in range(3):
+            _, writer = await connect()
+            writer.transport.pause_reading()
+            writer.write(GET.replace(b"/ ", b"/large ") * 20)
+        await until(lambda: len(server.server_state.tasks) == 3)
+        server.should_exit = True
+        await until(lambda: not server.server_state.connections)
+        await until(lambda: not server.server_state.tasks)
+        assert app.ended == ["/large"] * 3
+
+
 async def test_a_head_without_end_is_refused() -> None:
     async with serving() as (_, _, connect):
         reader, writer = await connect(b"GET / HTTP/1.1\r\nHost: x\r\n")

@@ -6,11 +6,14 @@ Whoever opens the hub closes it; `stop` ends the streams of events.
 import asyncio
 from functools import cache
 from importlib.metadata import version
+from threading import Lock
 from typing import Any
 
+import orjson
 from fastapi import FastAPI
 from fastapi.encoders import jsonable_encoder
 from starlette.requests import Request
+from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from dragoman.api import (
@@ -103,6 +106,9 @@ class Api:
         await send({"type": "http.response.body", "body": answer})
 
 
+_WRITING = Lock()  # who comes while it is written waits for it, and does not write another
+
+
 @cache
 def _operations() -> FastAPI:
     """The same for every hub, which comes with the request: describing every operation takes a while."""
@@ -111,7 +117,7 @@ def _operations() -> FastAPI:
         title="Dragoman",
         version=version("dragoman"),
         description=_TEXT,
-        openapi_url="/api/openapi.json",
+        openapi_url=None,
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
@@ -125,8 +131,24 @@ def _operations() -> FastAPI:
     for part in (messages, runs, questions, agents, queries, models, rollout, cluster):
         app.include_router(part.routes)
     app.include_router(agents.aliases)
+    app.add_route("/api/openapi.json", _document, include_in_schema=False)
     add_problems(app)
     return app
+
+
+async def _document(request: Request) -> Response:
+    """Written once, and not while everybody waits: it takes a second."""
+    return Response(await asyncio.to_thread(_written_document), media_type="application/json")
+
+
+def _written_document() -> bytes:
+    with _WRITING:
+        return _document_bytes()
+
+
+@cache
+def _document_bytes() -> bytes:
+    return orjson.dumps(_operations().openapi())
 
 
 def _wants_events(scope: Scope) -> bool:

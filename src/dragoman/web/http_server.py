@@ -136,6 +136,13 @@ class HttpConnection(HttpToolsProtocol):
         self._wait: Wait | None = None
         self._is_in_head = False
         self._bytes_of_head = 0
+        self._is_ending = False
+
+    def shutdown(self) -> None:
+        """The answer under way is the last: what else was asked is not begun any more."""
+        self._is_ending = True
+        self.pipeline.clear()
+        super().shutdown()
 
     def drop(self, answer: bytes) -> None:
         """Whatever it waits for. `answer` is for who has begun a request and had none."""
@@ -181,6 +188,8 @@ class HttpConnection(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
+        if self._is_ending:
+            self.transport.close()
         if self.transport.is_closing():
             self._open.begin("reader", self)  # closed once the rest is read
         elif self._wait is None and not self.pipeline and self.cycle.response_complete:
@@ -347,6 +356,8 @@ class HttpServer(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._arrivals.close()
         await super().shutdown(sockets)
+        for connection in [*self.server_state.connections]:
+            connection.transport.abort()  # whoever still does not read
 
     async def on_tick(self, counter: int) -> bool:
         self._open.close_late()
