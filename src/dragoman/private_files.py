@@ -1,4 +1,4 @@
-"""Files and directories for their owner alone: everything that Dragoman makes in its home is made here."""
+"""Files that are written whole, and for their owner alone: everything that Dragoman makes in its home."""
 
 import os
 import stat
@@ -19,13 +19,19 @@ def open_private(path: Path, flags: int = os.O_RDWR) -> int:
     return os.open(path, flags | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
 
 
-def write_private(path: Path, data: bytes) -> None:
+def write_whole(path: Path, data: bytes, mode: int = FILE_MODE) -> None:
     """A reader sees the old content or the new one; a crash leaves one of them."""
     fresh = write_draft(path, data)
     try:
+        fresh.chmod(mode)
         fresh.replace(path)
     finally:
         fresh.unlink(missing_ok=True)
+
+
+def mode_of(path: Path) -> int:
+    """Of a file that is there; a new one is for its owner alone."""
+    return stat.S_IMODE(path.stat().st_mode) if path.exists() else FILE_MODE
 
 
 def write_draft(path: Path, data: bytes) -> Path:

@@ -24,7 +24,7 @@ from dragoman.hub import Hub
 from dragoman.identity.authenticated import ALL_SCOPES
 from dragoman.identity.authenticator import AuthenticatedCaller
 from dragoman.mcp_endpoint import McpEndpoint
-from dragoman.private_files import make_private_directory, open_private, write_private
+from dragoman.private_files import make_private_directory, open_private, write_whole
 from dragoman.settings import Settings
 from dragoman.telemetry.redaction import Redactor
 from dragoman.web.guard import Guard
@@ -139,7 +139,7 @@ class _Announcement:
 
     def publish(self) -> None:
         facts = {"url": self._url, "pid": os.getpid()}
-        write_private(self._file, f"{json.dumps(facts)}\n".encode())
+        write_whole(self._file, f"{json.dumps(facts)}\n".encode())
         self._ready(self._url)
 
     def withdraw(self) -> None:

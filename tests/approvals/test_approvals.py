@@ -29,7 +29,7 @@ from sqlalchemy import update
 from dragoman import Caller, Hub
 from dragoman.errors import Conflict, Denied, InvalidArguments, NotFound
 from dragoman.events import Event
-from dragoman.store import open_store, tables
+from dragoman.store import tables
 from dragoman.store.database import open_database
 from dragoman.store.location import DatabaseLocation
 from patience import deadline
@@ -235,11 +235,7 @@ async def test_the_policy_of_the_workspace_holds_where_nothing_nearer_does(
     tmp_path: Path, database_url: str
 ) -> None:
     async with open_asking(tmp_path, database_url, wait=0.01) as hub:
-        async with open_store(hub.settings.store_url) as store:
-            workspace = await store.people.find_workspace("local")
-            assert workspace is not None
-            await store.people.put_workspace(replace(workspace, approval="always"))
-        hub._runtime.directory.forget("local")
+        await hub.people.update_workspace("local", approval="always")
         assert code(await hub.acting_for(ANNA).call(READS, {"text": "z"})) == "approval_pending"
         await hub.connectors.update("raw", approval="never")
         assert (await hub.acting_for(AGENT).call(DESTROYS, {"text": "z"})).ok

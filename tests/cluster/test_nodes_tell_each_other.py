@@ -88,7 +88,7 @@ async def _is(hub: Hub, run: str, status: str) -> bool:
 
 
 async def _knows(hub: Hub, count: int) -> bool:
-    return len(await hub._runtime.cluster.nodes()) == count
+    return len((await hub.cluster.status()).nodes) == count
 
 
 async def test_what_cannot_be_a_cluster_is_said_when_it_starts(tmp_path: Path, sqlite_url: str) -> None:

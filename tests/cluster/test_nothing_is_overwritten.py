@@ -55,7 +55,8 @@ async def test_a_process_that_learns_from_a_server_keeps_what_people_set_elsewhe
     async with open_two(tmp_path, database_url) as two:
         await two.hub.connectors.update("box", request_timeout=7.0, description="ours", connect=False)
         await two.stale.connectors.refresh("box")
-        kept = await two.stale._runtime.store.connectors.list()
+        async with open_store(two.stale.settings.store_url) as store:
+            kept = await store.connectors.list()
         (box,) = [one for one in kept if one.slug == "box"]
         assert (box.configuration.request_timeout, box.description) == (7.0, "ours")
         assert box == (await two.hub.connectors.get("box")).connector

@@ -223,6 +223,10 @@ async def rollout(pair: Pair) -> None:
     await pair.hears("rollout.changed", what="set")
 
 
+async def _is_connected(pair: Pair) -> bool:
+    return (await pair.hub.cluster.status()).is_connected
+
+
 async def _equals(found: Awaitable[object], wanted: object) -> bool:
     return await found == wanted
 
@@ -264,7 +268,7 @@ async def test_where_nodes_tell_each_other_a_change_is_seen_before_anybody_would
         NatsServer(tmp_path) as server,
         open_pair(tmp_path / "home", postgres_url, cluster_url=(server.url,)) as pair,
     ):
-        await until(lambda: pair.hub._runtime.cluster.is_connected)
+        await until(lambda: _is_connected(pair))
         await connectors(pair)
         await keys(pair)
 

@@ -15,7 +15,7 @@ from patience import wait_until
 
 SOURCE = Path(__file__).parents[2] / "src" / "dragoman"
 # Files that people name, or that a tool writes for them: not of the home.
-ELSEWHERE = {"cli/client_files.py", "cli/imports.py", "connections/native/confined_directory.py"}
+ELSEWHERE = {"cli/imports.py", "connections/native/confined_directory.py"}
 MAKES = re.compile(r"\.mkdir\(|\.touch\(|\.write_text\(|\.write_bytes\(|O_CREAT|open\([^)]*\"[wax]")
 
 
@@ -48,4 +48,4 @@ def test_only_one_module_makes_files_of_the_home() -> None:
         for path in SOURCE.rglob("*.py")
         if MAKES.search(path.read_text("utf-8"))
     }
-    assert makers - {"private_files.py"} - ELSEWHERE == {"hub/configuration_files.py"}
+    assert makers - {"private_files.py"} - ELSEWHERE == set()

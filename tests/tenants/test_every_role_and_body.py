@@ -66,8 +66,8 @@ class Place:
 
     async def rows(self) -> set[Row]:
         """With what is written a moment later."""
-        await self.town.live.hub._runtime.recorder.flush()
-        await self.town.live.hub._runtime.auditor.flush()
+        await self.town.live.hub.calls(1)
+        await self.town.live.hub.audit.list(limit=1)
         with closing(sqlite3.connect(self._file)) as database:
             database.row_factory = sqlite3.Row
             names = [name for (name,) in database.execute(TABLES)]

@@ -2,8 +2,6 @@
 
 import difflib
 import json
-import os
-import tempfile
 import tomllib
 from collections.abc import Collection
 from itertools import chain, count
@@ -12,6 +10,7 @@ from typing import Any, cast
 
 from dragoman.cli.mcp_clients import NAME, ClientProgram
 from dragoman.errors import Conflict, InvalidConfig
+from dragoman.private_files import make_private_directory, mode_of, write_whole
 
 
 def fragment(client: ClientProgram, entry: dict[str, Any]) -> str:
@@ -64,16 +63,15 @@ def read(file: Path) -> str:
 def write(file: Path, before: str, after: str) -> Path | None:
     """Atomic. Returns where the old text is kept, beside those of other times; None when there was none."""
     target = file.resolve()  # a link stays a link
-    target.parent.mkdir(parents=True, exist_ok=True)
+    make_private_directory(target.parent)
     backup = None
-    mode = 0o600  # it may hold a key
+    mode = mode_of(target)  # it may hold a key
     if target.exists():
-        mode = target.stat().st_mode & 0o777
         if read(target) != before:
             raise Conflict(f"{file} changed while this command looked at it", hint="run it again")
         backup = _free(target.with_name(f"{target.name}.before-dragoman"))
-        _replace(backup, before, mode)
-    _replace(target, after, mode)
+        write_whole(backup, before.encode(), mode)
+    write_whole(target, after.encode(), mode)
     return backup
 
 
@@ -81,20 +79,6 @@ def _free(file: Path) -> Path:
     """The file, or the first with a number behind its name that is not there yet."""
     numbered = (file.with_name(f"{file.name}-{number}") for number in count(2))
     return next(one for one in chain([file], numbered) if not one.exists())
-
-
-def _replace(file: Path, text: str, mode: int) -> None:
-    handle, fresh = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as out:
-            out.write(text)
-            out.flush()
-            os.fsync(out.fileno())
-        os.chmod(fresh, mode)
-        os.replace(fresh, file)
-    except BaseException:
-        os.unlink(fresh)
-        raise
 
 
 def _read_json(client: ClientProgram, text: str) -> dict[str, Any]:

@@ -6,14 +6,12 @@ while a file cannot be read, nothing is. Assignments are written back to the age
 """
 
 import asyncio
-import os
 import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
-from secrets import token_hex
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +26,7 @@ from dragoman.hub.connectors import Connectors
 from dragoman.hub.imports import Imports, ImportStep
 from dragoman.names import slug_from
 from dragoman.people import UserLimits
+from dragoman.private_files import make_private_directory, mode_of, write_whole
 from dragoman.runs.workers import Worker, dead_among
 from dragoman.scope import APP, Caller
 from dragoman.setting import changed
@@ -251,7 +250,10 @@ class ConfigurationFiles:
         before = assigned_entries(document)
         after = change(before)
         if after != before:
-            write_whole(path, with_list(text, list_key(document) or "action_servers", after, str(path)))
+            written = with_list(text, list_key(document) or "action_servers", after, str(path))
+            target = path.resolve()  # a link stays a link
+            make_private_directory(target.parent)
+            write_whole(target, written.encode(), mode_of(target))
         if path.exists() and (agents := read_file(path).agents):
             return agents[0]
         return FoundAgent(name=agent)
@@ -288,22 +290,3 @@ def read_default_limits(path: Path) -> UserLimits | None:
     if unknown := sorted(defaults.keys() - _DEFAULTS):
         raise InvalidConfig(f"defaults has no {unknown[0][:60]!r}", hint="it has a table defaults.limits")
     return changed(UserLimits(), table(defaults.get("limits", defaults.get("bounds"))))
-
-
-def write_whole(path: Path, text: str) -> None:
-    """A reader sees the old text or the new one; a crash leaves one of them. The file's mode is kept."""
-    target = path.resolve()
-    fresh = target.with_name(f".{target.name}.{token_hex(4)}")
-    mode = target.stat().st_mode & 0o777 if target.exists() else 0o600
-    target.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        with os.fdopen(
-            os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w", encoding="utf-8"
-        ) as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        fresh.chmod(mode)
-        fresh.replace(target)
-    finally:
-        fresh.unlink(missing_ok=True)
