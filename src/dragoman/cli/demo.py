@@ -22,6 +22,7 @@ from dragoman.cli.screen import Screen
 from dragoman.cli.session import failures_on
 from dragoman.errors import Unreachable
 from dragoman.examples import examples
+from dragoman.private_files import make_private_directory, open_private
 from dragoman.settings import Settings
 
 # Of the variables that speak to Dragoman, those that a demonstration heeds: its home is its own.
@@ -65,7 +66,7 @@ def demo(
     screen = Screen(False)
     with failures_on(screen), ExitStack() as stack:
         place = folder or Path(stack.enter_context(TemporaryDirectory(prefix="dragoman-demo-")))
-        place.mkdir(parents=True, exist_ok=True)
+        make_private_directory(place)
         try:
             _show(screen, stack, place.absolute(), once)
         except KeyboardInterrupt:
@@ -128,7 +129,7 @@ def _started(
 ) -> Generator[subprocess.Popen[str]]:
     """A process that ends with the block. Ctrl-C is not for it: who started it stops it."""
     with ExitStack() as stack:
-        errors = stack.enter_context((logs / "tasks.log").open("w")) if logs else None
+        errors = stack.enter_context(os.fdopen(_log(logs), "wb")) if logs else None
         process = subprocess.Popen(  # noqa: S603 - our own programs
             words,
             env=dict(environment),
@@ -237,3 +238,7 @@ def _title(screen: Screen, text: str) -> None:
 
 def _end(number: int, frame: object) -> None:
     raise KeyboardInterrupt
+
+
+def _log(folder: Path) -> int:
+    return open_private(folder / "tasks.log", os.O_WRONLY | os.O_TRUNC)
