@@ -1,7 +1,10 @@
 """Files that are written whole, and for their owner alone: everything that Dragoman makes in its home."""
 
+import fcntl
 import os
 import stat
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from secrets import token_hex
 
@@ -17,6 +20,17 @@ def make_private_directory(path: Path) -> None:
 def open_private(path: Path, flags: int = os.O_RDWR) -> int:
     """A descriptor of a file that is made where there is none."""
     return os.open(path, flags | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
+
+
+@contextmanager
+def locked(path: Path) -> Generator[None]:
+    """A lock that the kernel holds for this process: it ends with it. `OSError` when another has it."""
+    file = open_private(path)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(file)
 
 
 def write_whole(path: Path, data: bytes, mode: int = FILE_MODE) -> None:

@@ -5,14 +5,13 @@ One home has one service: a lock tells a second one so, and `server.json` tells 
 
 import asyncio
 import errno
-import fcntl
 import gc
 import json
 import os
 import signal
 import socket
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from urllib.parse import urlsplit
 
 from starlette.types import Receive, Scope, Send
@@ -24,7 +23,7 @@ from dragoman.hub import Hub
 from dragoman.identity.authenticated import ALL_SCOPES
 from dragoman.identity.authenticator import AuthenticatedCaller
 from dragoman.mcp_endpoint import McpEndpoint
-from dragoman.private_files import make_private_directory, open_private, write_whole
+from dragoman.private_files import locked, make_private_directory, write_whole
 from dragoman.settings import Settings
 from dragoman.telemetry.redaction import Redactor
 from dragoman.web.guard import Guard
@@ -220,10 +219,9 @@ class _Server(HttpServer):
 def _only_one(settings: Settings) -> Generator[None]:
     """Held by the kernel for this process: a service that was killed leaves no lock behind."""
     make_private_directory(settings.home)
-    file = open_private(settings.server_lock)
-    try:
+    with ExitStack() as stack:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            stack.enter_context(locked(settings.server_lock))
         except OSError:
             raise Conflict(
                 f"a service runs for {settings.home} already",
@@ -231,8 +229,6 @@ def _only_one(settings: Settings) -> Generator[None]:
             ) from None
         settings.server_file.unlink(missing_ok=True)
         yield
-    finally:
-        os.close(file)
 
 
 def _settle_memory() -> None:

@@ -13,6 +13,7 @@ from dragoman.cli import (
     approvals,
     ask,
     audit,
+    backups,
     calls,
     chat,
     cluster,
@@ -47,7 +48,7 @@ _ORDER = (
     *("connectors", "import", "export", "discover", "tools", "call", "code", "results", "calls", "events"),
     *("approvals", "credentials", "threads", "preferences", "usage", "audit", "rollout", "cluster"),
     *("workspaces", "users", "keys", "whoami"),
-    *("connect", "stdio", "serve", "worker", "console", "token", "doctor", "version"),
+    *("connect", "stdio", "serve", "worker", "console", "token", "backup", "restore", "doctor", "version"),
 )
 
 
@@ -110,6 +111,8 @@ app.command("serve")(serve.serve)
 app.command("worker")(worker.worker)
 app.command("console")(console.console)
 app.command("token")(serve.token)
+app.command("backup")(backups.backup)
+app.command("restore")(backups.restore)
 app.command("doctor")(doctor.doctor)
 
 

@@ -22,7 +22,7 @@ from dragoman.store.location import DatabaseLocation
 HEAD = "0009"
 VERSION_TABLE = "dragoman_schema"
 _MIGRATIONS = Path(__file__).parent / "migrations"
-_ADVISORY_LOCK = 7236_8301
+ADVISORY_LOCK = 7236_8301
 # Alembic keeps the migration under way in module state: one per process at a time.
 _ALEMBIC = threading.Lock()
 
@@ -59,21 +59,21 @@ def migrate(location: DatabaseLocation, busy_timeout: float, target: str = HEAD)
         engine = create_engine(location.blocking_url, connect_args=arguments, hide_parameters=True)
         try:
             if location.is_sqlite:
-                _turn_on_wal(engine, busy_timeout)
-                event.listen(engine, "begin", _take_write_lock)
+                turn_on_wal(engine, busy_timeout)
+                event.listen(engine, "begin", take_write_lock)
             with engine.begin() as connection:
                 if not location.is_sqlite:
-                    connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _ADVISORY_LOCK})
-                _upgrade(connection, location, target)
+                    connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": ADVISORY_LOCK})
+                upgrade(connection, location, target)
         finally:
             engine.dispose()
 
 
-def _take_write_lock(connection: Connection) -> None:
+def take_write_lock(connection: Connection) -> None:
     connection.exec_driver_sql("BEGIN IMMEDIATE")
 
 
-def _turn_on_wal(engine: Engine, patience: float) -> None:
+def turn_on_wal(engine: Engine, patience: float) -> None:
     """SQLite does not wait here by itself when another process does the same."""
     give_up = time.monotonic() + patience
     while True:
@@ -88,7 +88,8 @@ def _turn_on_wal(engine: Engine, patience: float) -> None:
         time.sleep(0.02)
 
 
-def _upgrade(connection: Connection, location: DatabaseLocation, target: str) -> None:
+def upgrade(connection: Connection, location: DatabaseLocation, target: str) -> None:
+    """Brings the tables to a schema, in the transaction of the connection."""
     from alembic import command
     from alembic.config import Config
     from alembic.script import ScriptDirectory
@@ -96,7 +97,7 @@ def _upgrade(connection: Connection, location: DatabaseLocation, target: str) ->
     config = Config()
     config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
     config.attributes["connection"] = connection
-    found = _found(connection)
+    found = found_version(connection)
     known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
     if found is not None and found not in known:
         raise StoreUnavailable(
@@ -107,7 +108,8 @@ def _upgrade(connection: Connection, location: DatabaseLocation, target: str) ->
     command.upgrade(config, target)
 
 
-def _found(connection: Connection) -> str | None:
+def found_version(connection: Connection) -> str | None:
+    """The schema of a database; None where there is no Dragoman in it."""
     if not inspect(connection).has_table(VERSION_TABLE):
         return None
     return connection.scalar(text(f"SELECT version_num FROM {VERSION_TABLE}"))  # noqa: S608
