@@ -216,8 +216,9 @@ _HOMES = {
         "dragoman.discovery.registry": "RegistryPage",
         "dragoman.discovery.servers": "InstallMethod RegistryServer",
         "dragoman.errors": (
-            "ApprovalPending ApprovalRefused CallerFault ClusterFault Conflict ConnectTimeout ContextTooLong "
-            "Denied DragomanError Forbidden InputRequired Internal InvalidArguments InvalidConfig "
+            "ApprovalPending ApprovalRefused CallerFault ClusterFault ClusterUnavailable Conflict "
+            "ConnectTimeout ContextTooLong Denied DragomanError Forbidden InputRequired Internal "
+            "InvalidArguments InvalidConfig "
             "InvalidName KeyFault LimitReached ModelFault ModelGarbage ModelNotFound "
             "ModelQuotaSpent ModelRateLimited ModelRefused ModelRefusedKey ModelTimeout "
             "ModelUnavailable NeedsAuth NobodyAnswered NotFound NotInstalled NotOpen Outdated OwnFault "

@@ -45,6 +45,8 @@
         │   └── StoreFull      store_full       nothing was written; reading still works
         ├── KeyFault           key_fault        the master key is missing, wrong or of the wrong length
         ├── NotInstalled       not_installed    it needs an extra that is not installed
+        ├── ClusterFault       cluster_fault    this process cannot be a node of the cluster
+        ├── ClusterUnavailable cluster_unavailable  no node is known that holds the connection
         ├── ShuttingDown       shutting_down
         └── Internal           internal
 
@@ -357,6 +359,13 @@ class ClusterFault(OwnFault):
     """This process cannot be a node of the cluster."""
 
     code = "cluster_fault"
+
+
+class ClusterUnavailable(OwnFault):
+    """It is not known which node holds the connection; the call was not made."""
+
+    code = "cluster_unavailable"
+    retryable = True
 
 
 class ShuttingDown(OwnFault):

@@ -104,6 +104,13 @@ def holder_of(identity: str) -> tuple[str, str]:
     return (workspace, rest[0]) if kind == "user" else (workspace, "")
 
 
+def holder_caller(identity: str) -> Caller:
+    """Somebody with this identity and with no right at all: to hold a connection needs none."""
+    _, workspace, *rest = (_unescaped(word) for word in identity.split(":"))
+    user, *thread = rest or [""]
+    return Caller(workspace=workspace, user=user, thread=thread[1] if thread else None, grants=(frozenset(),))
+
+
 def _escaped(word: str) -> str:
     return word.replace("%", "%25").replace(":", "%3A")
 

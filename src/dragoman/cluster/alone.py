@@ -32,6 +32,7 @@ class Alone:
     """Fills `Cluster` for one process."""
 
     is_connected = False
+    places = None
 
     def __init__(self, node: Node) -> None:
         self.node = node

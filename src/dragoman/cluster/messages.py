@@ -4,15 +4,18 @@ A node reads the messages of the version before its own, so that nodes can be re
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, cast
 
+from dragoman.cluster.places import Place
 from dragoman.cluster.protocol import ROLES, TOPICS, Node, Topic
 from dragoman.cluster.streams import LARGEST
 from dragoman.cluster.work import RunKey
 from dragoman.run import RunEvent
+from dragoman.telemetry.logs import get_logger
 
 _VERSION = 1
 _READABLE = frozenset({1})
@@ -21,6 +24,15 @@ _MOST = 64 * 1024
 
 class Unreadable(Exception):
     """No message of ours, or one of a version that this process does not know."""
+
+
+@contextmanager
+def passed_over() -> Generator[None]:
+    """A message that cannot be read is logged and costs nothing more."""
+    try:
+        yield
+    except Unreadable as fault:
+        get_logger().warning("cluster.unreadable", cause=str(fault))
 
 
 def dump_notice(node: str, topic: Topic, key: str) -> bytes:
@@ -133,6 +145,46 @@ def load_events(data: bytes) -> EventBatch:
         return EventBatch(workspace, root, int(said["after"]), events)
     except (KeyError, TypeError, ValueError) as error:
         raise Unreadable(f"events that are described wrongly: {error}") from None
+
+
+def dump_lease(lease: str) -> bytes:
+    """Empty says that the node holds nothing by it any more."""
+    return _dump({"lease": lease})
+
+
+def load_lease(data: bytes) -> str:
+    lease = _load(data).get("lease")
+    if not isinstance(lease, str):
+        raise Unreadable("a lease without an id")
+    return lease
+
+
+def dump_place(place: Place) -> bytes:
+    return _dump(
+        {
+            "connector": place.connector,
+            "identity": place.identity,
+            "node": place.node,
+            "lease": place.lease,
+            "is_pinned": place.is_pinned,
+        }
+    )
+
+
+def load_place(data: bytes) -> Place:
+    """Its revision is what the bucket says."""
+    said = _load(data)
+    words = [said.get(name) for name in ("connector", "identity", "node", "lease")]
+    if not all(isinstance(word, str) for word in words):
+        raise Unreadable("a place without connector, identity, node or lease")
+    connector, identity, node, lease = map(str, words)
+    return Place(
+        connector=connector,
+        identity=identity,
+        node=node,
+        lease=lease,
+        is_pinned=said.get("is_pinned") is True,
+    )
 
 
 def _dump(message: Mapping[str, Any]) -> bytes:

@@ -23,15 +23,16 @@ from nats.js.errors import (
 from dragoman.background_tasks import Supervisor
 from dragoman.cluster.alone import Listeners
 from dragoman.cluster.messages import (
-    Unreadable,
     dump_agreed,
     dump_node,
     dump_notice,
     load_agreed,
     load_node,
     load_notice,
+    passed_over,
 )
 from dragoman.cluster.nats_work import NatsWork
+from dragoman.cluster.places_nats import NatsPlaces, open_places
 from dragoman.cluster.protocol import TOPICS, Heard, Node, Topic
 from dragoman.cluster.streams import NatsStreams
 from dragoman.errors import ClusterFault
@@ -70,6 +71,7 @@ async def open_nats(
         await cluster.join()
         try:
             async with (
+                open_places(client, address.prefix, node, cluster.nodes, supervisor) as cluster.places,
                 supervisor.keeping(cluster.send, "tell other nodes"),
                 supervisor.keeping(cluster.beat, "say that this node lives"),
             ):
@@ -89,6 +91,7 @@ class NatsCluster:
         self._client = client
         self._prefix = prefix
         self._agreed = agreed
+        self.places: NatsPlaces | None = None
         self._listeners = Listeners()
         self._unsent: dict[tuple[Topic, str], None] = {}
         self._pushed: list[tuple[str, bytes]] = []
@@ -165,6 +168,8 @@ class NatsCluster:
             await self._publish("hello", b"")
         except (ClusterFault, Error, TimeoutError) as error:
             get_logger().error("cluster.not_joined", cause=str(error))
+        if self.places is not None:
+            await self.places.reconnected()
         self._may_have_missed()
 
     async def disconnected(self) -> None:
@@ -209,13 +214,13 @@ class NatsCluster:
         await self._client.publish(f"{self._prefix}.{subject}", message)
 
     async def _received_notice(self, message: Any) -> None:
-        with _passed_over():
+        with passed_over():
             node, topic, key = load_notice(message.data)
             if node != self.node.id:
                 self._listeners.tell(topic, key)
 
     async def _received_node(self, message: Any) -> None:
-        with _passed_over():
+        with passed_over():
             node = load_node(message.data)
             now = asyncio.get_running_loop().time()
             if message.subject.endswith(".gone"):
@@ -228,15 +233,6 @@ class NatsCluster:
 
     async def _received_hello(self, _: Any) -> None:
         await self._publish("alive", dump_node(self.node))
-
-
-@contextmanager
-def _passed_over() -> Generator[None]:
-    """A message that cannot be read is logged and costs nothing more."""
-    try:
-        yield
-    except Unreadable as fault:
-        get_logger().warning("cluster.unreadable", cause=str(fault))
 
 
 async def _connect(client: Client, address: NatsAddress, cluster: NatsCluster) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, Protocol, get_args
 
+from dragoman.cluster.places import Places
 from dragoman.cluster.streams import Streams
 from dragoman.cluster.work import Work
 
@@ -39,6 +40,11 @@ class Cluster(Protocol):
     @property
     def node(self) -> Node:
         """This process."""
+        ...
+
+    @property
+    def places(self) -> Places | None:
+        """Which node holds which connection; None for one process, which holds all."""
         ...
 
     @property

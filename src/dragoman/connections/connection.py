@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from mcp.shared.exceptions import MCPError
 
+from dragoman.cluster.places import NotHeld
 from dragoman.connections.leases import ConnectionLeases
 from dragoman.connections.missing_credentials import credential_hint
 from dragoman.connections.retry import RetrySchedule, backoff
@@ -82,10 +83,13 @@ class Connection:
         watching: ResourceSubscriptions,
         *,
         can_ask: bool,
+        is_held: Callable[[], bool] = lambda: True,
     ) -> None:
+        """`is_held`: whether this node may use it. Where several could, one does."""
         self.connector = connector
         self.identity = identity
         self._can_ask = can_ask
+        self._is_held = is_held
         self.usage = ConnectionLeases()
         self.on_notice: Callable[[Connection, ServerNotice], None] = lambda link, notice: None
         self._opener = opener
@@ -144,6 +148,12 @@ class Connection:
         self.usage.close()
         self._wish.set()
 
+    def cut(self) -> None:
+        """Ends it now, with its server and whatever is under way: another node may hold it."""
+        self.close()
+        if self._wire is not None:
+            self._wire.cut()
+
     # What callers do
 
     async def call(self, call: SourceCall) -> RawResult:
@@ -165,16 +175,22 @@ class Connection:
                     tries.count += 1
                     try:
                         session = self._session or await self.ready()
+                        self._check_held()
                         has_left = True
                         result = await session.call_tool(call)
+                        if not self._is_held():
+                            raise WireFault("lost", "this node does not hold the connection any more")
                         self.usage.answered()
                         return result if tries.count == 1 else replace(result, attempts=tries.count)
                     except WireFault as fault:
                         self._notice(fault)
                         has_left = has_left and not fault.never_ran
+                        if safe or not has_left:
+                            self._check_held()
                         if (pause := tries.pause_after(fault, safe, call.deadline.left)) is None:
                             raise self._told(fault, subject, safe) from None
                     except (Unreachable, ConnectTimeout):
+                        self._check_held()
                         if (pause := tries.pause(call.deadline.left)) is None:
                             raise
                     await asyncio.sleep(pause)
@@ -189,11 +205,15 @@ class Connection:
         try:
             async with question.deadline.enforced():
                 session = self._session or await self.ready()
-                return await session.ask(question)
+                self._check_held()
+                result = await session.ask(question)
+                self._check_held()
+                return result
         except TimeoutError:
             raise Timeout(f"{subject} was not answered in time", hint="raise request_timeout") from None
         except WireFault as fault:
             self._notice(fault)
+            self._check_held()
             raise fault.as_error(subject, safe=True) from None
         except MCPError as error:
             raise _refused(subject, error) from None
@@ -206,11 +226,14 @@ class Connection:
         try:
             async with asyncio.timeout_at(deadline):
                 session = self._session or await self.ready()
-                return await session.list_tools(self.connector.configuration.max_tools)
+                listing = await session.list_tools(self.connector.configuration.max_tools)
+                self._check_held()
+                return listing
         except TimeoutError:
             raise Timeout(f"{subject} did not come in time", hint="raise request_timeout") from None
         except WireFault as fault:
             self._notice(fault)
+            self._check_held()
             raise self._told(fault, subject, safe=True) from None
         except MCPError as error:
             raise _refused(subject, error) from None
@@ -226,6 +249,11 @@ class Connection:
             raise ProtocolFault(cause, hint=hint, cause="flooded", retry_after=left)
         self._wish.set()
         return await asyncio.shield(self._ready)
+
+    def _check_held(self) -> None:
+        """Nothing is sent, and no answer counts, once another node may hold it."""
+        if not self._is_held():
+            raise NotHeld
 
     def _notice(self, fault: WireFault) -> None:
         fault.message = self._clean(fault.message)

@@ -36,6 +36,20 @@ class Deadline:
                 self._timeout = None
 
     @property
+    def facts(self) -> tuple[float, float, float]:
+        """Seconds until then, by how many progress moves it on, and until where at most."""
+        now = self._clock()
+        return self.at - now, self._seconds, self._latest - now
+
+    @classmethod
+    def of(cls, left: float, seconds: float, longest: float) -> "Deadline":
+        """The same somewhere else."""
+        made = cls(seconds, longest)
+        made.at = made._clock() + left
+        made._latest = max(made._latest, made.at)
+        return made
+
+    @property
     def left(self) -> float:
         """Seconds until then."""
         return self.at - self._clock()

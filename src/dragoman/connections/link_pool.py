@@ -141,7 +141,7 @@ class LinkPool(ABC, Generic[AnyLink]):
         key = key_of(connector, caller)
         self._disconnected.add(key)
         if link := self._links.get(key):
-            await self._close_link(link)
+            await self.close_link(link)
         return self.status(connector, caller)
 
     async def retire(self, connector: Connector) -> None:
@@ -165,6 +165,9 @@ class LinkPool(ABC, Generic[AnyLink]):
             state="disconnected" if connector.enabled else "disabled",
             era=connector.era,
         )
+
+    def has_link(self, key: Key) -> bool:
+        return key in self._links
 
     def statuses(self) -> list[ConnectionStatus]:
         """Every link there is, for `doctor` and for the metrics."""
@@ -228,6 +231,7 @@ class LinkPool(ABC, Generic[AnyLink]):
         if connector.revision <= self._retired.get(connector.id, 0):
             # A call that outlived its connection: nobody would ever close what it opened now.
             raise Unreachable(f"{connector.slug} was changed or removed meanwhile", hint="call again")
+        self.check_held(key, connector)
         if old := self._links.pop(key, None):
             old.close()
         link = self._links[key] = self.make_link(key, connector, can_ask)
@@ -245,11 +249,14 @@ class LinkPool(ABC, Generic[AnyLink]):
     def forgotten(self, key: Key) -> None:
         """There is no link of this key any more."""
 
+    def check_held(self, key: Key, connector: Connector) -> None:
+        """`NotHeld` where another node has the link of this key."""
+
     async def _close_links(self, are_meant: Callable[[Key], bool]) -> None:
         links = [link for key, link in self._links.items() if are_meant(key)]
-        await asyncio.gather(*(self._close_link(link) for link in links))
+        await asyncio.gather(*(self.close_link(link) for link in links))
 
-    async def _close_link(self, link: AnyLink) -> None:
+    async def close_link(self, link: AnyLink) -> None:
         """Closed on return, unless calls under way need its owner: then that leaves with the last of them.
 
         A server that takes its time to end does so in the background.

@@ -5,8 +5,10 @@ goes first.
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
+from functools import partial
 from typing import Any
 
+from dragoman.cluster.places import NotHeld
 from dragoman.connections.connection import Connection
 from dragoman.connections.http_clients import HttpClients
 from dragoman.connections.link_pool import Key, LinkPool, key_of
@@ -27,6 +29,7 @@ from dragoman.scope import Caller
 
 _SLOW_START = 5.0
 _SOON_ASKED = 5.0
+_TIME_TO_CUT = 2.0
 
 NoticeListener = Callable[[Connector, str, ServerNotice], None]
 """Told which connector, for which identity it is connected, and what its server said."""
@@ -56,6 +59,9 @@ class Connections(LinkPool[Connection]):
         self._spawns = asyncio.Semaphore(max_spawns)
         self._watching: dict[Key, ResourceSubscriptions] = {}
         self._listeners: set[NoticeListener] = set()
+        # Where several nodes hold connections: whether this one holds, and who is told that it needs not.
+        self.holds: Callable[[Connector, Key], bool] = lambda connector, key: True
+        self.on_forgotten: Callable[[Key], None] = lambda key: None
 
     async def ask(self, question: ServerRequest) -> Mapping[str, Any]:
         """What else a server of MCP can be asked. Its own no is on the line as well."""
@@ -100,8 +106,11 @@ class Connections(LinkPool[Connection]):
         return end
 
     def _take_notice(self, link: Connection, notice: ServerNotice) -> None:
+        self.tell_notice(link.connector, link.identity, notice)
+
+    def tell_notice(self, connector: Connector, identity: str, notice: ServerNotice) -> None:
         for listener in [*self._listeners]:
-            listener(link.connector, link.identity, notice)
+            listener(connector, identity, notice)
 
     # Links
 
@@ -112,7 +121,15 @@ class Connections(LinkPool[Connection]):
 
     def make_link(self, key: Key, connector: Connector, can_ask: bool) -> Connection:
         watching = self._watching.setdefault(key, ResourceSubscriptions())
-        link = Connection(connector, key[1], self._opener(key), self._observer, watching, can_ask=can_ask)
+        link = Connection(
+            connector,
+            key[1],
+            self._opener(key),
+            self._observer,
+            watching,
+            can_ask=can_ask,
+            is_held=partial(self.holds, connector, key),
+        )
         link.on_notice = self._take_notice
         return link
 
@@ -125,6 +142,45 @@ class Connections(LinkPool[Connection]):
     def forgotten(self, key: Key) -> None:
         if not self._watching[key].uris:
             del self._watching[key]
+        self.on_forgotten(key)
+
+    def check_held(self, key: Key, connector: Connector) -> None:
+        if not self.holds(connector, key):
+            raise NotHeld
+
+    def is_wanted(self, key: Key) -> bool:
+        """Whether there is a reason to keep its place: a link, a watched resource, or that it was closed on
+        purpose.
+        """
+        watching = self._watching.get(key)
+        return key in self._links or key in self._disconnected or bool(watching and watching.uris)
+
+    async def cut(self, are_meant: Callable[[Connector], bool]) -> None:
+        """Ends links at once, with what is under way; on return nothing of them is left, or soon."""
+        links = [link for link in self._owners if are_meant(link.connector)]
+        owners = [self._owners[link] for link in links]
+        for link in links:
+            link.cut()
+        for owner in owners:
+            owner.cancel()
+        if owners:
+            await asyncio.wait(owners, timeout=_TIME_TO_CUT)
+
+    def idle_links(self) -> dict[Key, float]:
+        """Links that nobody uses, with the seconds since somebody did."""
+        now = asyncio.get_running_loop().time()
+        return {
+            key: now - link.usage.last_used for key, link in self._links.items() if link.usage.leases == 0
+        }
+
+    async def close_idle(self, key: Key) -> bool:
+        """Closes the link of this key; False when it is in use."""
+        link = self._links.get(key)
+        if link is not None and link.usage.leases:
+            return False
+        if link is not None:
+            await self.close_link(link)
+        return True
 
     def _make_room(self, key: Key, connector: Connector) -> None:
         """Closes the least recently used idle link where a cap is reached; refuses when all are busy."""

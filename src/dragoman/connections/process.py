@@ -132,6 +132,10 @@ class ServerProcess:
             finally:  # also when whoever closes it is cancelled twice
                 self._release()
 
+    def kill(self) -> None:
+        """SIGKILL to all of its group, now. It must be closed all the same."""
+        self._signal_group(signal.SIGKILL)
+
     def _signal_group(self, number: signal.Signals) -> None:
         # The group outlives its leader while a grandchild is in it; an empty group is no error.
         with suppress(ProcessLookupError, PermissionError):

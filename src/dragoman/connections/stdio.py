@@ -65,6 +65,10 @@ class StdioWire(DuplexWire):
         super().lose(fault)
         self._process.stop_reading()
 
+    def cut(self) -> None:
+        super().cut()
+        self._process.kill()
+
     def _take_line(self, line: bytes) -> None:
         with suppress(WireFault):  # by then the wire is lost, and whoever waited knows why
             if line.strip():

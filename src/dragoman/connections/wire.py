@@ -153,6 +153,10 @@ class Wire:
             self._fault = fault
             self.on_lost()
 
+    def cut(self) -> None:
+        """Nothing more goes out or comes in, from this moment."""
+        self.lose(WireFault("lost", "this node does not hold the connection any more"))
+
     # The Dispatcher seam of the SDK
 
     async def send_raw_request(

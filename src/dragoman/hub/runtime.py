@@ -22,6 +22,7 @@ from dragoman.connections.http_clients import HttpClients
 from dragoman.connections.native import NativeSource, NativeTools
 from dragoman.connections.oauth import AuthorizationFlows, Authorizations
 from dragoman.connections.openapi.service import OpenApiServices
+from dragoman.connections.placed import AnnouncingObserver, PlacedConnections
 from dragoman.connections.pool import Connections
 from dragoman.connections.source import Sources
 from dragoman.discovery import McpRegistry
@@ -88,7 +89,7 @@ class Runtime:
     authorizations: Authorizations
     flows: AuthorizationFlows
     services: OpenApiServices
-    servers: Connections
+    servers: Connections | PlacedConnections
     sources: Sources
     agent_records: AgentRecords
     connector_agents: ConnectorAgents
@@ -195,15 +196,31 @@ class Runtime:
         )
         secrets = RedactedSecrets(self.vault, self.redactor, self.authorizations, self.clients)
         self.services = await stack.enter_async_context(OpenApiServices(secrets, self.watcher, self.clients))
-        self.servers = await stack.enter_async_context(
+        places = self.cluster.places
+        servers = await stack.enter_async_context(
             Connections(
                 secrets,
-                self.watcher,
+                self.watcher if places is None else AnnouncingObserver(self.watcher, places),
                 self.clients,
                 max_servers=settings.max_servers,
                 max_spawns=settings.max_spawns,
                 request_timeout=settings.request_timeout,
                 has_people=self._has_people,
+            )
+        )
+        self.limits = ConcurrencyLimits()
+        self.servers = (
+            servers
+            if places is None
+            else await stack.enter_async_context(
+                PlacedConnections(
+                    servers,
+                    places,
+                    self.watcher,
+                    self.registry.find_by_id,
+                    self.limits.gate,
+                    settings.request_timeout,
+                ).opened()
             )
         )
         native = NativeSource(self.native)
@@ -239,7 +256,6 @@ class Runtime:
             self.settings.approval_wait,
         )
         stack.enter_context(self.cluster.listen("answered", self.approvals.awaited.heard))
-        self.limits = ConcurrencyLimits()
         clock = self.store.clock
         self.budgets = Budgets(self.store.usage, self.directory, lambda: clock.now().timestamp())
         self.road = Road(

@@ -67,6 +67,7 @@ TABLE: dict[str, tuple[int, str]] = {
     "key_fault": (500, "The master key does not fit"),
     "not_installed": (501, "This part of Dragoman is not installed"),
     "cluster_fault": (500, "This process cannot be a node of the cluster"),
+    "cluster_unavailable": (503, "It is not known which node holds the connection"),
     "overloaded": (503, "Dragoman has too many connections"),
     "shutting_down": (503, "Dragoman is stopping"),
     "own_fault": (500, "Dragoman failed"),

@@ -1,0 +1,350 @@
+"""Leases and places in NATS: two buckets, written by compare-and-set alone. Fills `Places`.
+
+Nothing here is a fact: whoever finds NATS empty, or comes back to it, waits until every lease that may have
+been forgotten is surely over, and begins anew.
+"""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
+from hashlib import sha256
+from secrets import token_hex
+from typing import Any
+
+from nats.errors import Error
+from nats.js.api import KeyValueConfig
+from nats.js.errors import KeyNotFoundError, KeyWrongLastSequenceError
+
+from dragoman.background_tasks import Supervisor
+from dragoman.cluster.messages import Unreadable, dump_lease, dump_place, load_lease, load_place
+from dragoman.cluster.places import (
+    OVER_AFTER,
+    RENEW_EVERY,
+    NodeLease,
+    Place,
+    PlaceKey,
+    preferred,
+)
+from dragoman.cluster.protocol import Node
+from dragoman.cluster.requests import Exchange
+from dragoman.errors import ClusterUnavailable
+from dragoman.telemetry.logs import get_logger
+
+_PATIENCE = 10.0  # seconds that somebody who needs a place waits for NATS
+_LOOK_EVERY = 0.1  # seconds between two looks at a lease that may be over
+_FORGET_LEASES = 24 * 3600.0
+_ANSWER = 1.0  # seconds for one answer of JetStream
+_AWAY = (Error, OSError, TimeoutError)
+
+log = get_logger()
+Nodes = Callable[[], Awaitable[Sequence[Node]]]
+
+
+@asynccontextmanager
+async def open_places(
+    client: Any, prefix: str, node: Node, nodes: Nodes, supervisor: Supervisor
+) -> AsyncGenerator["NatsPlaces"]:
+    """This node holds places while the block runs; at its end it says that it holds none any more."""
+    places = NatsPlaces(client, prefix, node, nodes)
+    await places.join()
+    try:
+        async with (
+            supervisor.keeping(places.keep, "renew the lease on places", is_vital=True),
+            supervisor.keeping(places.send_words, "tell other nodes of connections"),
+        ):
+            yield places
+    finally:
+        await places.leave()
+
+
+class NatsPlaces(Exchange):
+    def __init__(self, client: Any, prefix: str, node: Node, nodes: Nodes) -> None:
+        super().__init__(client, prefix, node.id)
+        self.lease = NodeLease()
+        self._may_hold = "hold" in node.roles
+        self._nodes = nodes
+        self._jetstream: Any = client.jetstream(timeout=_ANSWER)
+        self._leases: Any = None
+        self._places: Any = None
+        self._revision = 0  # of this node's lease
+        self._known: dict[PlaceKey, Place] = {}  # also those of others, as last heard
+        self._released: dict[PlaceKey, int] = {}  # revisions that count no more, whatever is read
+        self._locks: defaultdict[PlaceKey, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._ending: dict[tuple[str, str], asyncio.Future[bool]] = {}
+        self._came_at = 0.0
+        self._close: Callable[[], Awaitable[None]] | None = None
+        self._is_leaving = False
+
+    def on_lost(self, close: Callable[[], Awaitable[None]]) -> None:
+        self._close = close
+
+    # The lease of this node
+
+    async def join(self) -> None:
+        await self.open()
+        await self._begin()
+
+    async def reconnected(self) -> None:
+        """NATS may have forgotten what it had: nothing is taken until every lease is over."""
+        self._came_at = asyncio.get_running_loop().time()
+        with suppress(*_AWAY):
+            await self._make_buckets()
+
+    async def _make_buckets(self) -> None:
+        self._came_at = asyncio.get_running_loop().time()
+        self._leases = await self._jetstream.create_key_value(
+            KeyValueConfig(f"{self._prefix}_leases", ttl=_FORGET_LEASES)
+        )
+        self._places = await self._jetstream.create_key_value(KeyValueConfig(f"{self._prefix}_places"))
+
+    async def _begin(self) -> None:
+        """A new lease, in place of one that was lost or never was."""
+        await self._make_buckets()
+        lease = token_hex(6)
+        sent_at = self.lease.now()
+        self._revision = await self._leases.put(self.node, dump_lease(lease))
+        self.lease.begin(lease, sent_at)
+
+    async def keep(self) -> None:
+        """Renews it for as long as the node lives. Whoever is late loses it and begins anew."""
+        while True:
+            try:
+                if self.lease.is_held:
+                    await self._renew()
+                else:
+                    await self._lose()
+                    await self._begin()
+            except _AWAY as error:
+                log.debug("places.not_renewed", cause=str(error))
+            # A timer of its own: the lease ends in time, whatever NATS does.
+            await asyncio.sleep(RENEW_EVERY if self.lease.left > RENEW_EVERY else max(self.lease.left, 0.05))
+
+    async def _renew(self) -> None:
+        sent_at = self.lease.now()
+        written = dump_lease(self.lease.id)
+        try:
+            async with asyncio.timeout(max(0.05, min(_ANSWER, self.lease.left))):
+                self._revision = await self._leases.update(self.node, written, last=self._revision)
+        except KeyWrongLastSequenceError:
+            # Ended by somebody, or a renewal was written whose answer was lost.
+            entry = await self._leases.get(self.node)
+            if load_lease(entry.value) != self.lease.id:
+                self.lease.end()
+            self._revision = entry.revision
+            return
+        self.lease.renew(sent_at)
+
+    async def _lose(self) -> None:
+        """Nothing that was held by the old lease is open when the next begins."""
+        self.lease.end()
+        for key in [key for key, place in self._known.items() if place.node == self.node]:
+            del self._known[key]
+        if self._close is not None and self.lease.id:
+            log.warning("places.lost", node=self.node)
+            await self._close()
+        self.lease.id = ""
+
+    async def leave(self) -> None:
+        """What it held is closed: others may take it at once."""
+        self._is_leaving = True
+        was_held = self.lease.is_held
+        self.lease.end()
+        with suppress(*_AWAY):
+            if was_held:
+                await self._leases.update(self.node, dump_lease(""), last=self._revision)
+
+    # Where a connection is
+
+    def holds(self, key: PlaceKey) -> bool:
+        place = self._known.get(key)
+        return place is not None and self._is_mine(place)
+
+    def is_pinned(self, key: PlaceKey) -> bool:
+        place = self._known.get(key)
+        return place is not None and place.is_pinned
+
+    def _is_mine(self, place: Place) -> bool:
+        return place.node == self.node and place.lease == self.lease.id and self.lease.is_held
+
+    async def may_hold(self, key: PlaceKey) -> bool:
+        if self.holds(key):
+            return True
+        with suppress(*_AWAY):
+            place = await self._read(key)
+            if place is not None and self._is_mine(place):
+                self._known[key] = place
+                return True
+        return False
+
+    async def locate(self, key: PlaceKey, doubted: Place | None = None) -> Place:
+        known = self._known.get(key)
+        if known is not None and known != doubted and (known.node != self.node or self._is_mine(known)):
+            return known
+        give_up = asyncio.get_running_loop().time() + _PATIENCE
+        while True:
+            try:
+                async with self._locks[key]:
+                    place = await self._located(key, doubted)
+                    self._known[key] = place
+                    return place
+            except _NobodyThere as error:
+                cause = str(error)
+            except _AWAY as error:
+                cause = f"NATS does not answer: {str(error) or type(error).__name__}"
+                if self._client.is_connected:
+                    with suppress(*_AWAY):
+                        await self._make_buckets()
+            if asyncio.get_running_loop().time() >= give_up:
+                raise ClusterUnavailable(
+                    f"it cannot be found out which node holds this connection: {cause}",
+                    hint="call again when NATS is back: dragoman cluster status",
+                    retry_after=2.0,
+                )
+            await asyncio.sleep(_LOOK_EVERY)
+
+    async def _located(self, key: PlaceKey, doubted: Place | None) -> Place:
+        known = self._known.get(key)
+        if known is not None and known != doubted and (known.node != self.node or self._is_mine(known)):
+            return known  # somebody else looked meanwhile
+        while True:
+            place = await self._read(key)
+            if place is not None and await self._counts(place, is_doubted=place == doubted):
+                return place
+            await self._wait_for_old_leases()
+            taken = await self._take(key, place)
+            if taken is not None:
+                return taken
+
+    async def _read(self, key: PlaceKey) -> Place | None:
+        try:
+            entry = await self._places.get(_word(key))
+            place = replace(load_place(entry.value), revision=entry.revision)
+        except KeyNotFoundError:
+            return None
+        except Unreadable as fault:
+            log.warning("cluster.unreadable", cause=str(fault))
+            return None
+        if place.key != key or place.revision <= self._released.get(key, 0):
+            return None
+        return place
+
+    async def _counts(self, place: Place, *, is_doubted: bool) -> bool:
+        """Whether its node still has the lease. One in doubt is watched until it is renewed, or ended."""
+        if place.node == self.node:
+            return self._is_mine(place)
+        lease, _ = await self._lease_of(place.node)
+        if lease != place.lease:
+            return False
+        if not is_doubted:
+            return True
+        watched = (place.node, place.lease)
+        if (ending := self._ending.get(watched)) is None:
+            ending = self._ending[watched] = asyncio.ensure_future(self._ended(*watched))
+            ending.add_done_callback(lambda _: self._ending.pop(watched, None))
+        return not await asyncio.shield(ending)
+
+    async def _ended(self, node: str, lease: str) -> bool:
+        """Waits until the node renews its lease (False), or ends a lease that it does not renew (True)."""
+        loop = asyncio.get_running_loop()
+        since, seen = loop.time(), 0
+        while True:
+            found, revision = await self._lease_of(node)
+            if found != lease:
+                return True
+            if seen and revision != seen:
+                return False
+            seen = revision
+            if loop.time() - since >= OVER_AFTER:
+                try:
+                    await self._leases.update(node, dump_lease(""), last=revision)
+                except KeyWrongLastSequenceError:
+                    return False
+                log.warning("places.node_gone", node=node)
+                return True
+            await asyncio.sleep(_LOOK_EVERY)
+
+    async def _lease_of(self, node: str) -> tuple[str, int]:
+        """Empty where it has none."""
+        try:
+            entry = await self._leases.get(node)
+            return load_lease(entry.value), entry.revision
+        except KeyNotFoundError:
+            return "", 0
+
+    async def _wait_for_old_leases(self) -> None:
+        """Leases that NATS may have forgotten are over."""
+        left = self._came_at + OVER_AFTER - asyncio.get_running_loop().time()
+        if left > 0:
+            await asyncio.sleep(left)
+
+    async def _take(self, key: PlaceKey, before: Place | None) -> Place | None:
+        """Where nobody holds it. None when somebody else was faster."""
+        for node in preferred(key, await self.living()):
+            lease = self.lease.id if node == self.node and self.lease.is_held else ""
+            if node != self.node:
+                lease, _ = await self._lease_of(node)
+            if lease:
+                return await self._write(
+                    key, Place(connector=key[0], identity=key[1], node=node, lease=lease), before
+                )
+        raise _NobodyThere("no node has the role hold")
+
+    async def _write(self, key: PlaceKey, place: Place, before: Place | None) -> Place | None:
+        try:
+            if before is None:
+                revision = await self._places.create(_word(key), dump_place(place))
+            else:
+                revision = await self._places.update(_word(key), dump_place(place), last=before.revision)
+        except KeyWrongLastSequenceError:
+            return None
+        return replace(place, revision=revision)
+
+    async def let_go(self, key: PlaceKey, to: str | None = None) -> None:
+        place = self._known.get(key)
+        if place is None or place.node != self.node:
+            return
+        del self._known[key]
+        self._released[key] = place.revision
+        self._forget_some()
+        lease = (await self._lease_of(to))[0] if to else ""
+        with suppress(KeyWrongLastSequenceError):
+            if to and lease:
+                await self._write(key, replace(place, node=to, lease=lease, is_pinned=True), place)
+            else:
+                await self._places.delete(_word(key), last=place.revision)
+
+    def _forget_some(self) -> None:
+        while len(self._released) > 10_000:
+            del self._released[next(iter(self._released))]
+        for key in [key for key, lock in self._locks.items() if not lock.locked()][:-10_000]:
+            del self._locks[key]
+
+    async def list(self) -> Sequence[Place]:
+        found: list[Place] = []
+        watcher = await self._places.watchall(ignore_deletes=True)
+        try:
+            while (entry := await watcher.updates(timeout=5)) is not None:
+                with suppress(Unreadable):
+                    found.append(replace(load_place(entry.value), revision=entry.revision))
+        finally:
+            await watcher.stop()
+        leases = {node: (await self._lease_of(node))[0] for node in {one.node for one in found}}
+        return [one for one in found if leases[one.node] == one.lease]
+
+    async def living(self) -> Sequence[str]:
+        others = [one.id for one in await self._nodes() if "hold" in one.roles and one.id != self.node]
+        return [*others, self.node] if self._may_hold and not self._is_leaving else others
+
+    async def present(self) -> Sequence[str]:
+        return [one.id for one in await self._nodes()]
+
+
+class _NobodyThere(Exception):
+    """There is no node that could hold it."""
+
+
+def _word(key: PlaceKey) -> str:
+    """A key of the bucket: any words, in the letters that NATS takes."""
+    return sha256("\0".join(key).encode()).hexdigest()[:40]
