@@ -49,9 +49,10 @@ class NatsServer:
             [PROGRAM, "-c", configuration], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
         async with deadline(15):
-            while not (found := [*ports.glob("*.ports")]):
+            # The file is there before its words are.
+            while not (written := "".join(one.read_text() for one in ports.glob("*.ports"))):
                 await asyncio.sleep(0.02)
-            self._port = int(json.loads(found[0].read_text())["nats"][0].rpartition(":")[2])
+            self._port = int(json.loads(written)["nats"][0].rpartition(":")[2])
 
     def kill(self) -> None:
         if self._process is not None:

@@ -54,11 +54,12 @@ _CLOCK: int = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 class NodeLease:
     """The right of this node to hold, by its own clock. A lease that was lost never comes back."""
 
-    __slots__ = ("_clock", "_until", "id")
+    __slots__ = ("_clock", "_tell", "_until", "id")
 
     def __init__(self, clock: Callable[[], float] = boot_clock) -> None:
         self._clock = clock
         self._until = 0.0
+        self._tell: Callable[[float], None] = lambda until: None
         self.id = ""
 
     @property
@@ -70,24 +71,28 @@ class NodeLease:
         """Seconds."""
         return self._until - self._clock()
 
-    @property
-    def until(self) -> float:
-        """On the clock of the machine."""
-        return self._until
+    def watch(self, tell: Callable[[float], None]) -> None:
+        """`tell` is called with the end of it, on the clock of the machine, now and whenever that moves."""
+        self._tell = tell
+        tell(self._until)
 
     def begin(self, lease: str, sent_at: float) -> None:
         self.id = lease
-        self._until = sent_at + HELD_FOR
+        self._move(sent_at + HELD_FOR)
 
     def renew(self, sent_at: float) -> bool:
         """The renewal that was sent then is written. One that comes too late does not revive it."""
         if not self.is_held:
             return False
-        self._until = max(self._until, sent_at + HELD_FOR)
+        self._move(max(self._until, sent_at + HELD_FOR))
         return True
 
     def end(self) -> None:
-        self._until = 0.0
+        self._move(0.0)
+
+    def _move(self, until: float) -> None:
+        self._until = until
+        self._tell(until)
 
     def now(self) -> float:
         return self._clock()

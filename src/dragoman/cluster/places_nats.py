@@ -52,16 +52,23 @@ async def open_places(
     try:
         async with (
             supervisor.keeping(places.keep, "renew the lease on places", is_vital=True),
-            supervisor.keeping(places.send_words, "tell other nodes of connections"),
+            supervisor.keeping(places.exchange.send_words, "tell other nodes of connections"),
         ):
             yield places
     finally:
         await places.leave()
 
 
-class NatsPlaces(Exchange):
+class NatsPlaces:
     def __init__(self, client: Any, prefix: str, node: Node, nodes: Nodes) -> None:
-        super().__init__(client, prefix, node.id)
+        self.node = node.id
+        self._client = client
+        self._prefix = prefix
+        self.exchange = Exchange(client, prefix, node.id)
+        self.ask = self.exchange.ask
+        self.answering = self.exchange.answering
+        self.hearing = self.exchange.hearing
+        self.say = self.exchange.say
         self.lease = NodeLease()
         self._may_hold = "hold" in node.roles
         self._nodes = nodes
@@ -83,7 +90,7 @@ class NatsPlaces(Exchange):
     # The lease of this node
 
     async def join(self) -> None:
-        await self.open()
+        await self.exchange.open()
         await self._begin()
 
     async def reconnected(self) -> None:

@@ -171,7 +171,8 @@ class Exchange:
     async def _told(self, message: Any) -> None:
         with passed_over():
             request, _, number = message.subject.removeprefix(self.back(self.node, "")).partition(".")
-            if not message.data and (message.headers or {}).get("Status") == "503":
+            headers: Any = message.headers or {}
+            if not message.data and headers.get("Status") == "503":
                 if sent := self._sent.get(request):
                     sent.told.put_nowait(Told("nobody", None, int(number)))
                 return

@@ -30,6 +30,7 @@ from dragoman.connections.placed_messages import (
     load_status,
 )
 from dragoman.connections.pool import Connections
+from dragoman.connections.server_guard import open_guard
 from dragoman.connections.source import (
     ConnectionObserver,
     ConnectionStatus,
@@ -52,7 +53,8 @@ from dragoman.errors import (
 from dragoman.scope import Caller
 from dragoman.tool import AdmittedCall, RawResult
 
-_POLL_EVERY = 0.5  # seconds of silence until who holds it is asked how a request is
+_FIRST_POLL, _LATER_POLLS = 0.25, 1.0  # seconds of silence until who holds it is asked how a request is
+_REPLY = 0.25  # seconds for the answer to that: then it is looked whether the node still has its lease
 _PAUSE = 0.05  # seconds before a request that was not made is sent again
 _SOON_ASKED = 5.0
 _BALANCE_EVERY = 5.0
@@ -140,10 +142,13 @@ class PlacedConnections:
 
     @asynccontextmanager
     async def opened(self) -> AsyncGenerator["PlacedConnections"]:
-        """While the block runs, this node holds what is placed here, and others can ask it."""
+        """Opens `Connections` as well. While the block runs, others can ask this node for what it holds."""
         inner, places = self._inner, self._places
         async with AsyncExitStack() as stack:
+            guard = await stack.enter_async_context(open_guard())
             await stack.enter_async_context(self._tasks)
+            places.lease.watch(guard.lease)
+            inner.on_server = guard.server
             inner.holds = self._holds
             inner.on_forgotten = self._forgotten
             places.on_lost(self._cut)
@@ -156,6 +161,8 @@ class PlacedConnections:
             ):
                 self._tasks.start(work, name)
             places.say("hello", None)
+            # Left first: while it closes, calls under way are answered and its places are let go.
+            await stack.enter_async_context(inner)
             yield self
 
     @property
@@ -264,7 +271,11 @@ class PlacedConnections:
         with suppress(TimeoutError):
             async with asyncio.timeout(_SOON_ASKED):
                 await asked.wait()
-        return lambda: watching.cancel() and None
+
+        def end() -> None:
+            watching.cancel()
+
+        return end
 
     async def _watch(self, connector: Connector, caller: Caller, uri: str, asked: asyncio.Event) -> None:
         """Whoever holds the connection, now and later, is asked to watch. What it missed is told as well."""
@@ -454,16 +465,16 @@ class _Asking(Generic[Result]):
         except ConnectionError:
             raise _NotMade from None
         self.has_left, sent_at = True, boot_clock()
-        silences = 0
+        silences, patience = 0, _FIRST_POLL
         while True:
-            told = await request.receive(_POLL_EVERY)
+            told = await request.receive(_REPLY if silences else patience)
             if told is not None and told.kind == "nobody" and told.number == first:
                 self.is_over = True
                 raise _NotMade(self._place)
             if told is not None and told.kind == "unknown" and not self._counts(sent_at):
                 raise _HolderGone
             if told is not None and told.kind != "nobody":
-                silences = 0
+                silences, patience = 0, _LATER_POLLS
                 if (found := await self._take(told, request)) is not None:
                     return found[0]
                 continue

@@ -62,6 +62,7 @@ class Connections(LinkPool[Connection]):
         # Where several nodes hold connections: whether this one holds, and who is told that it needs not.
         self.holds: Callable[[Connector, Key], bool] = lambda connector, key: True
         self.on_forgotten: Callable[[Key], None] = lambda key: None
+        self.on_server: Callable[[int], None] = lambda pid: None  # a process was started for a connection
 
     async def ask(self, question: ServerRequest) -> Mapping[str, Any]:
         """What else a server of MCP can be asked. Its own no is on the line as well."""
@@ -211,15 +212,19 @@ class Connections(LinkPool[Connection]):
             can_ask: bool,
         ) -> AsyncGenerator[McpSession]:
             self._make_room(key, connector)
+
+            def seen(wire: Wire) -> None:
+                if wire.pid is not None:
+                    self.on_server(wire.pid)
+                on_wire(wire)
+
             reach = self._clients.for_connector(connector)
             secrets = await self._secrets.reveal(connector, key[1])
             bearer = self._secrets.bearer(connector, key[1])
             async with (
                 self._turn_to_start(connector) as started,
                 asyncio.timeout(connector.connect_limit) as limit,
-                open_session(
-                    connector, secrets, reach, on_notice, on_wire, bearer, can_ask=can_ask
-                ) as session,
+                open_session(connector, secrets, reach, on_notice, seen, bearer, can_ask=can_ask) as session,
             ):
                 limit.reschedule(None)
                 started()

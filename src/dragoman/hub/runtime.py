@@ -197,32 +197,28 @@ class Runtime:
         secrets = RedactedSecrets(self.vault, self.redactor, self.authorizations, self.clients)
         self.services = await stack.enter_async_context(OpenApiServices(secrets, self.watcher, self.clients))
         places = self.cluster.places
-        servers = await stack.enter_async_context(
-            Connections(
-                secrets,
-                self.watcher if places is None else AnnouncingObserver(self.watcher, places),
-                self.clients,
-                max_servers=settings.max_servers,
-                max_spawns=settings.max_spawns,
-                request_timeout=settings.request_timeout,
-                has_people=self._has_people,
-            )
+        servers = Connections(
+            secrets,
+            self.watcher if places is None else AnnouncingObserver(self.watcher, places),
+            self.clients,
+            max_servers=settings.max_servers,
+            max_spawns=settings.max_spawns,
+            request_timeout=settings.request_timeout,
+            has_people=self._has_people,
         )
         self.limits = ConcurrencyLimits()
-        self.servers = (
-            servers
-            if places is None
-            else await stack.enter_async_context(
-                PlacedConnections(
-                    servers,
-                    places,
-                    self.watcher,
-                    self.registry.find_by_id,
-                    self.limits.gate,
-                    settings.request_timeout,
-                ).opened()
+        if places is None:
+            self.servers = await stack.enter_async_context(servers)
+        else:
+            placed = PlacedConnections(
+                servers,
+                places,
+                self.watcher,
+                self.registry.find_by_id,
+                self.limits.gate,
+                settings.request_timeout,
             )
-        )
+            self.servers = await stack.enter_async_context(placed.opened())
         native = NativeSource(self.native)
         self.sources = {"mcp": self.servers, "openapi": self.services, "native": native}
         self.agent_records = AgentRecords(self.store.agents, self.events)
