@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from dragoman.errors import ApprovalRefused as ApprovalRefused
     from dragoman.errors import CallerFault as CallerFault
     from dragoman.errors import ClusterFault as ClusterFault
+    from dragoman.errors import ClusterUnavailable as ClusterUnavailable
     from dragoman.errors import Conflict as Conflict
     from dragoman.errors import ConnectTimeout as ConnectTimeout
     from dragoman.errors import ContextTooLong as ContextTooLong
@@ -97,6 +98,7 @@ if TYPE_CHECKING:
     from dragoman.hub.audit import Audit as Audit
     from dragoman.hub.cluster import ClusterService as ClusterService
     from dragoman.hub.cluster import ClusterStatus as ClusterStatus
+    from dragoman.hub.cluster import HeldConnection as HeldConnection
     from dragoman.hub.code import Code as Code
     from dragoman.hub.configuration_files import ConfigurationFiles as ConfigurationFiles
     from dragoman.hub.connector_queries import AcceptedQuery as AcceptedQuery
@@ -232,7 +234,7 @@ _HOMES = {
         "dragoman.hub.agents": "AgentView Agents",
         "dragoman.hub.approvals": "ApprovalView Approvals",
         "dragoman.hub.audit": "Audit",
-        "dragoman.hub.cluster": "ClusterService ClusterStatus",
+        "dragoman.hub.cluster": "ClusterService ClusterStatus HeldConnection",
         "dragoman.hub.code": "Code",
         "dragoman.hub.configuration_files": "ConfigurationFiles",
         "dragoman.hub.connector_queries": "AcceptedQuery ConnectorQueries",

@@ -107,7 +107,8 @@ def _run(settings: dict[str, Any], address: str) -> None:
 
 
 async def _serve(settings: dict[str, Any], address: str) -> None:
-    given = Settings(**{**settings, "home": Path(settings["home"]), "key": KEY})
+    facts: dict[str, Any] = {**settings, "home": Path(settings["home"]), "key": KEY}
+    given = Settings(**facts)
     is_over = asyncio.Event()
     async with Hub(given) as hub:
 

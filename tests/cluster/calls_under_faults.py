@@ -24,7 +24,7 @@ from patience import patient, until
 from servers.hubs import quick
 from servers.processes import journal, stdio
 
-READ, WRITE = "mcp_box_echo", "mcp_box_send"
+READ, WRITE, WRITE_SLOWLY = "mcp_box_echo", "mcp_box_send", "mcp_box_sleep_send"
 _LATE = "0.1"  # most seconds from an effect to its answer: a kill finds calls that were made and not answered
 
 
@@ -124,7 +124,7 @@ class Trial:
 
     async def kill_holder(self) -> float:
         """Seconds until a call that began after the kill was answered."""
-        holder = await self._found_holder()
+        holder = await self.found_holder()
         await holder.kill()
         began = time.monotonic()
         await self._read(0)
@@ -134,7 +134,7 @@ class Trial:
 
     async def freeze_holder(self) -> float:
         """Frozen for longer than its lease, while others go on; then it goes on as well."""
-        holder = await self._found_holder()
+        holder = await self.found_holder()
         holder.freeze()
         began = time.monotonic()
         others = [one for one in self.nodes if one is not holder and one.lives]
@@ -151,7 +151,7 @@ class Trial:
         await asyncio.sleep(seconds)
         await self.nats.start()
 
-    async def _found_holder(self) -> CallNode:
+    async def found_holder(self) -> CallNode:
         found: CallNode | None = None
 
         async def is_found() -> bool:

@@ -1,5 +1,8 @@
 """Connections with state over several nodes in this process, joined by a real NATS server."""
 
+import asyncio
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -7,38 +10,194 @@ import pytest
 
 from cluster.nats_server import NatsServer
 from cluster.nodes import open_hubs
-from dragoman import Hub
-from patience import until
+from dragoman import Hub, Progress
+from dragoman.errors import NotFound
+from dragoman.tool import Elicitation
+from patience import deadline, patient, until
 from servers.hubs import quick
-from servers.processes import starts, stdio
+from servers.processes import HttpProcess, journal, read_log, starts, stdio
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(240)]
+
+
+class Nodes:
+    """The nodes of one installation. `holder` has the connection of a connector, `others` have not."""
+
+    def __init__(self, hubs: list[Hub], nats: NatsServer) -> None:
+        self.hubs = hubs
+        self.nats = nats
+
+    async def add(self, slug: str, **facts: Any) -> None:
+        await self.hubs[0].connectors.add(slug, approval="never", shared=True, **facts)
+        for hub in self.hubs:
+            await until(lambda hub=hub: any(tool.slug == slug for tool in hub.tools.list()))
+
+    async def find_holder(self, slug: str) -> Hub | None:
+        found = {one.connector: one.node for one in (await self.hubs[0].cluster.places())}
+        return next((hub for hub in self.hubs if id_of(hub) == found.get(slug)), None)
+
+    async def holder(self, slug: str) -> Hub:
+        found = await self.find_holder(slug)
+        assert found is not None
+        return found
+
+    async def other(self, slug: str) -> Hub:
+        """A node that does not hold it."""
+        holder = await self.holder(slug)
+        return next(hub for hub in self.hubs if hub is not holder)
+
+
+def id_of(hub: Hub) -> str:
+    return hub._runtime.cluster.node.id
 
 
 async def knows(hub: Hub, count: int) -> bool:
     return len(await hub._runtime.cluster.nodes()) == count
 
 
-async def add(hub: Hub, others: list[Hub], slug: str, **facts: Any) -> None:
-    await hub.connectors.add(slug, **facts)
-    for other in others:
-        await until(lambda other=other: has(other, slug))
-
-
-def has(hub: Hub, slug: str) -> bool:
-    return any(tool.slug == slug for tool in hub.tools.list())
+@asynccontextmanager
+async def open_nodes(folder: Path, database_url: str, count: int = 2) -> AsyncGenerator[Nodes]:
+    async with (
+        NatsServer(folder / "nats") as nats,
+        open_hubs(folder, database_url, nats, count=count) as hubs,
+    ):
+        for hub in hubs:
+            await until(lambda hub=hub: knows(hub, count))
+        yield Nodes(hubs, nats)
 
 
 async def test_one_server_serves_every_node(tmp_path: Path, postgres_url: str) -> None:
-    log = tmp_path / "log"
-    async with (
-        NatsServer(tmp_path / "nats") as nats,
-        open_hubs(tmp_path, postgres_url, nats, count=3) as hubs,
-    ):
-        for hub in hubs:
-            await until(lambda hub=hub: knows(hub, 3))
-        await add(hubs[0], hubs[1:], "box", **quick(**stdio("--log", str(log))))
-        counts = [(await hub.call("mcp_box_count", {})) for hub in hubs * 2]
-        print([(one.result, one.error) for one in counts])
-        assert all(one.ok for one in counts)
+    log, written, gate = tmp_path / "log", tmp_path / "written", tmp_path / "gate"
+    server = stdio("--log", str(log), "--journal", str(written))
+    async with open_nodes(tmp_path, postgres_url, count=3) as nodes:
+        await nodes.add("box", **quick(**server, max_concurrency=1, max_result_bytes=8_000_000))
+        counts = [await hub.call("mcp_box_count") for hub in nodes.hubs * 2]
+        assert [one.result["count"] for one in counts] == [1, 2, 3, 4, 5, 6]
         assert starts(log) == 1
+        other = await nodes.other("box")
+
+        large = await other.call("mcp_box_big", {"bytes": 3_000_000})
+        assert large.content[0]["text"] == "x" * 3_000_000, "in parts: NATS takes one megabyte"
+
+        refused = await other.call("mcp_box_fail", {"text": "no such letter"})
+        assert refused.error is not None
+        assert (refused.error.code, refused.error.message) == ("tool_failed", "no such letter")
+
+        steps: list[Progress] = []
+        assert (await other.call("mcp_box_progress", {"n": 3}, on_progress=steps.append)).ok
+        assert [one.progress for one in steps] == [1, 2, 3]
+
+        slow = asyncio.create_task(other.call("mcp_box_sleep", {"seconds": 60, "gate": str(gate)}))
+        await until(lambda: sleeping(log) == 1)
+        holder = await nodes.holder("box")
+        full = await holder.call("mcp_box_echo", {"text": "x"}, timeout=0.2)
+        assert full.error is not None
+        assert full.error.code == "limit_reached", "one call at once, over all nodes"
+        slow.cancel()
+        await until(lambda: any(one["event"] == "cancelled" for one in read_log(log)))
+        assert (await other.call("mcp_box_send", {"text": "once"})).ok
+        assert journal(written) == ["once"]
+
+
+def sleeping(log: Path) -> int:
+    return sum(one.get("tool") == "sleep" for one in read_log(log))
+
+
+async def test_a_server_asks_and_tells_who_is_at_another_node(tmp_path: Path, postgres_url: str) -> None:
+    with (
+        HttpProcess(tmp_path, program="asking_server.py") as asking,
+        HttpProcess(tmp_path, "2025", program="telling_server.py") as telling,
+    ):
+        async with open_nodes(tmp_path, postgres_url) as nodes:
+            await nodes.add("asking", url=asking.url)
+            await nodes.add("telling", url=telling.url)
+            asked: list[Elicitation] = []
+
+            def answer(question: Elicitation) -> Mapping[str, Any]:
+                asked.append(question)
+                return {"name": f"Ada {len(asked)}"}
+
+            for hub in nodes.hubs:
+                greeted = await hub.call("mcp_asking_introduce", on_elicitation=answer)
+                assert greeted.ok, greeted.error
+            assert len(asked) == 4
+            declined = await (await nodes.other("asking")).call("mcp_asking_greet")
+            assert declined.content[0]["text"] == "declined"
+            assert any("What is your name?" in one for one in declined.metadata.warnings)
+
+            other = await nodes.other("telling")
+            end = await other.server_requests.watch("telling", "test://a")
+            news = other.server_requests.notices()
+            heard = asyncio.create_task(anext(news))
+            try:
+                await until(lambda: "test://a" in telling.state()["subscribed"])
+                assert (await other.call("mcp_telling_change", {"what": "test://a"})).ok
+                async with deadline(10):
+                    slug, notice = await heard
+                assert (slug, notice.uri) == ("telling", "test://a")
+            finally:
+                heard.cancel()
+                end()
+            await until(lambda: "test://a" not in telling.state()["subscribed"])
+
+
+async def test_how_a_connection_is_and_where_is_known_everywhere_and_it_can_be_moved(
+    tmp_path: Path, postgres_url: str
+) -> None:
+    log = tmp_path / "log"
+    async with open_nodes(tmp_path, postgres_url) as nodes:
+        await nodes.add("box", **quick(**stdio("--log", str(log))))
+        assert (await nodes.hubs[0].call("mcp_box_count")).ok
+        holder, other = await nodes.holder("box"), await nodes.other("box")
+        for hub in nodes.hubs:
+            await until(lambda hub=hub: state(hub, "connected"))
+        await other.connectors.disconnect("box")
+        for hub in nodes.hubs:
+            await until(lambda hub=hub: state(hub, "disconnected"))
+        assert (await other.call("mcp_box_count")).result["count"] == 1, "the next call connects it"
+
+        with pytest.raises(NotFound, match="no node 'nowhere'"):
+            await other.cluster.move("box", to="nowhere")
+        await other.cluster.move("box", to=id_of(other))
+        assert await nodes.holder("box") is other
+        assert (await holder.call("mcp_box_count")).result["count"] == 1, "another server"
+        assert starts(log) == 3
+        await until(lambda: len(running(log)) == 1)
+
+
+def running(log: Path) -> set[int]:
+    pids = {one["pid"] for one in read_log(log) if one["event"] == "start"}
+    return {pid for pid in pids if Path(f"/proc/{pid}").exists()}
+
+
+async def state(hub: Hub, wanted: str) -> bool:
+    return (await hub.connectors.get("box")).status.state == wanted
+
+
+async def test_without_nats_only_what_needs_a_place_waits(
+    tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = tmp_path / "log"
+    monkeypatch.setattr("dragoman.cluster.places_nats._PATIENCE", 1.0)
+    with HttpProcess(tmp_path, "--era", "2026") as stateless:
+        async with open_nodes(tmp_path, postgres_url) as nodes:
+            await nodes.add("box", **quick(**stdio("--log", str(log)), request_timeout=patient(30)))
+            await nodes.add("web", **quick(url=stateless.url))
+            for hub in nodes.hubs:
+                assert (await hub.call("mcp_box_echo", {"text": "x"})).ok
+            nodes.nats.kill()
+            await until(lambda: running(log) == set(), within=10)
+            for hub in nodes.hubs:
+                assert (await hub.call("mcp_web_echo", {"text": "x"})).ok
+                waits = await hub.call("mcp_box_echo", {"text": "x"})
+                assert waits.error is not None
+                assert (waits.error.code, waits.error.retryable) == ("cluster_unavailable", True)
+                assert "NATS" in waits.error.message
+                assert waits.error.hint
+            await nodes.nats.start()
+            await until(lambda: echoes(nodes.hubs[0]))
+            assert len(running(log)) == 1
+
+
+async def echoes(hub: Hub) -> bool:
+    return (await hub.call("mcp_box_echo", {"text": "x"})).ok

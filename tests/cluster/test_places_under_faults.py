@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from cluster.calls_under_faults import open_trial, summary
+from cluster.calls_under_faults import WRITE_SLOWLY, Trial, open_trial, summary
+from patience import deadline, until
+from servers.processes import journal, read_log
 
 pytestmark = [pytest.mark.anyio, pytest.mark.fault, pytest.mark.slow, pytest.mark.timeout(400)]
 KILLS, FREEZES = 10, 3
@@ -13,18 +15,43 @@ KILLS, FREEZES = 10, 3
 
 async def test_no_read_fails_and_nothing_is_made_twice(tmp_path: Path, postgres_url: str) -> None:
     async with open_trial(tmp_path, postgres_url) as trial:
+        await _another_caller_places_it_anew(trial)
         calling = asyncio.create_task(trial.call_on(callers=3))
         watching = asyncio.create_task(trial.watch_processes())
-        times: list[float] = []
         for number in range(KILLS):
-            times.append(await trial.kill_holder())
-            if number % 3 == 1:
-                times.append(await trial.freeze_holder())
-            if number == KILLS // 2:
+            await trial.kill_holder()
+            if number < FREEZES:
+                await trial.freeze_holder()
+            if number == FREEZES:
                 await trial.lose_nats(0.5)
         trial.stop()
         await calling
         watching.cancel()
-        print(summary(trial), sorted(round(one, 2) for one in times))
-        assert trial.faults() == []
-        assert trial.tally.codes["done"] > 0
+        assert trial.faults() == [], summary(trial)
+        assert trial.tally.codes["done"] > KILLS
+
+
+async def _another_caller_places_it_anew(trial: Trial) -> None:
+    """The holder freezes in the middle of a call that may not be repeated; a second caller has the connection
+    placed anew, where a repeated call would be answered at once.
+    """
+    gate = trial.folder / "gate"
+    holder = await trial.found_holder()
+    first, second = (one for one in trial.nodes if one is not holder)
+    slow = asyncio.create_task(
+        first.call(WRITE_SLOWLY, {"seconds": 60, "text": "only once", "gate": str(gate)})
+    )
+    await until(lambda: any(one.get("tool") == "sleep_send" for one in read_log(trial.log)))
+    holder.freeze()
+    answer = await second.call("mcp_box_echo", {"text": "placed anew"})
+    assert answer is not None
+    assert answer["ok"], answer
+    gate.write_text("x")
+    async with deadline(20):
+        ended = await slow
+    holder.thaw()
+    assert ended is not None
+    assert ended["code"] == "uncertain", ended
+    assert await trial.found_holder() is not holder
+    assert (await holder.call("mcp_box_echo", {"text": "after"}) or {})["ok"]
+    assert journal(trial.written).count("only once") <= 1

@@ -3,6 +3,7 @@
 from datetime import datetime
 
 from fastapi import APIRouter
+from pydantic import BaseModel
 from starlette.responses import Response
 
 from dragoman.api.requests import PROBLEMS, TheHub
@@ -22,6 +23,24 @@ class NodeShape(Shape):
     version: str
     started_at: datetime
     roles: list[Role]
+
+
+class HeldShape(Shape):
+    """A connection with state, and the node that holds it. `user` is empty where a workspace shares it."""
+
+    connector: str
+    workspace: str
+    user: str
+    node: str
+    is_pinned: bool
+
+
+class Move(BaseModel, extra="forbid"):
+    """`to` is the id of a node; without it another is chosen. Without `user` all of the connector move."""
+
+    connector: str
+    user: str | None = None
+    to: str | None = None
 
 
 class ClusterShape(Shape):
@@ -45,3 +64,16 @@ async def get_cluster(hub: TheHub) -> Response:
     """Which processes share this installation, as the one that answers knows it."""
     status = await hub.cluster.status()
     return json_response(ClusterShape.of(status, nodes=[NodeShape.of(one) for one in status.nodes]))
+
+
+@routes.get("/cluster/places", responses={200: {"model": list[HeldShape]}})
+async def list_places(hub: TheHub) -> Response:
+    """Which node holds which connection with state."""
+    return json_response([HeldShape.of(one) for one in await hub.cluster.places()])
+
+
+@routes.post("/cluster/places/move", responses={200: {"model": list[HeldShape]}})
+async def move_places(move: Move, hub: TheHub) -> Response:
+    """Has another node hold the connections of a connector. Those in use are waited for, not for long."""
+    moved = await hub.cluster.move(move.connector, user=move.user, to=move.to)
+    return json_response([HeldShape.of(one) for one in moved])

@@ -24,6 +24,7 @@ class StatusShape(Shape):
     era: Era | None
     pid: int | None
     in_flight: int
+    node: str | None
     reconnects: int
     garbage_lines: int
     stderr: list[str]

@@ -1,12 +1,12 @@
 """`dragoman cluster …`: the processes that share the installation."""
 
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
 from dragoman.cli.door import path_of
 from dragoman.cli.screen import Screen, ago, plain
-from dragoman.cli.session import AsJson, request
+from dragoman.cli.session import AsJson, request, session
 from dragoman.cli.tables import new_table
 
 app = typer.Typer(no_args_is_help=True, help="The processes that share the installation; for who runs it.")
@@ -20,7 +20,37 @@ def status(as_json: AsJson = False) -> None:
     dragoman cluster status
     DRAGOMAN_URL=http://10.0.0.7:8765 dragoman cluster status --json
     """
-    request(as_json, _show, "GET", path_of("cluster"))
+    with session(as_json) as (door, screen):
+        answer = door.ask("GET", path_of("cluster"))
+        answer["places"] = door.ask("GET", path_of("cluster", "places")) if answer["is_connected"] else []
+        screen.data(answer) if as_json else _show(screen, answer)
+
+
+@app.command("move")
+def move(
+    connector: Annotated[str, typer.Argument(help="slug of the connector")],
+    user: Annotated[str | None, typer.Option(help="only the connection of this user")] = None,
+    to: Annotated[str | None, typer.Option(help="id of the node that is to hold it")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Have another node hold the connections of a connector. Its server is started anew there.
+
+    \b
+    dragoman cluster move browser --to 3f9c0d1e2b4a5c67
+    """
+    body = {"connector": connector, "user": user, "to": to}
+    request(as_json, _show_places, "POST", path_of("cluster", "places", "move"), body, busy="moving …")
+
+
+def _show_places(screen: Screen, places: Any) -> None:
+    table = new_table("connector", "for", "node")
+    for place in places:
+        table.add_row(
+            plain(place["connector"]),
+            plain(place["user"] or f"everybody of {place['workspace']}"),
+            plain(place["node"] + (" (chosen by hand)" if place["is_pinned"] else "")),
+        )
+    screen.show(table)
 
 
 def _show(screen: Screen, answer: Any) -> None:
@@ -44,6 +74,8 @@ def _show(screen: Screen, answer: Any) -> None:
         screen.note(
             f"{waiting} runs wait for a process{since}; {answer['runs_at_work']} are at work in this one"
         )
+    if answer["places"]:
+        _show_places(screen, answer["places"])
     if not answer["is_clustered"]:
         screen.note("one process alone; many share a PostgreSQL with DRAGOMAN_CLUSTER_URL=nats://…")
     elif not answer["is_connected"]:

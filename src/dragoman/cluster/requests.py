@@ -134,6 +134,9 @@ class Exchange:
 
     async def publish(self, subject: str, request: str, kind: str, body: Any, reply: str = "") -> None:
         """`ConnectionError` where it cannot be sent."""
+        if not self._client.is_connected:
+            # Kept until NATS is back, it would be done when nobody expects it any more.
+            raise ConnectionError("NATS does not answer")
         try:
             await self._publish(subject, request, kind, body, reply)
         except (Error, OSError) as error:

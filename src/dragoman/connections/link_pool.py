@@ -173,6 +173,10 @@ class LinkPool(ABC, Generic[AnyLink]):
         """Every link there is, for `doctor` and for the metrics."""
         return [link.status() for link in self._links.values()]
 
+    def known_statuses(self) -> list[ConnectionStatus]:
+        """The same with those that other nodes told of."""
+        return self.statuses()
+
     def _check_wanted(self, connector: Connector, caller: Caller) -> None:
         """What was disconnected on purpose comes back with a call only where it may reconnect by itself."""
         key = key_of(connector, caller)

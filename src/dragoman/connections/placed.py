@@ -8,7 +8,7 @@ can say whether it was made, it is `uncertain`.
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
 from dragoman.background_tasks import BackgroundTasks
@@ -133,7 +133,7 @@ class PlacedConnections:
         self._request_timeout = request_timeout
         self._tasks = BackgroundTasks()
         self._holder = Holder(connections, places, self._tasks, connector_of, gate_of)
-        self._elsewhere: dict[Key, tuple[str, ConnectionStatus]] = {}
+        self._elsewhere: dict[Key, ConnectionStatus] = {}
         self.retire = connections.retire  # every node hears of the change, and closes what it holds
         self.close_for_user = connections.close_for_user
         self.list_tools_again = connections.list_tools_again
@@ -254,10 +254,16 @@ class PlacedConnections:
 
     def status(self, connector: Connector, caller: Caller) -> ConnectionStatus:
         key = key_of(connector, caller)
-        known = self._elsewhere.get(key)
-        if known is None or not connector.enabled or self._inner.has_link(key):
-            return self._inner.status(connector, caller)
-        return known[1]
+        if not self._inner.has_link(key) and connector.enabled and (known := self._elsewhere.get(key)):
+            return known
+        return self._here(self._inner.status(connector, caller))
+
+    def known_statuses(self) -> list[ConnectionStatus]:
+        return [*map(self._here, self._inner.statuses()), *self._elsewhere.values()]
+
+    def _here(self, status: ConnectionStatus) -> ConnectionStatus:
+        is_placed = self._places.holds((status.connector_id, status.identity))
+        return replace(status, node=self._places.node) if is_placed else status
 
     # Resources
 
@@ -354,9 +360,8 @@ class PlacedConnections:
             await asyncio.sleep(_BALANCE_EVERY)
             living = await self._places.living()
             present = {*await self._places.present()}
-            for key, (node, _) in [*self._elsewhere.items()]:
-                if node not in present:
-                    del self._elsewhere[key]
+            for key in [key for key, one in self._elsewhere.items() if one.node not in present]:
+                del self._elsewhere[key]
             for key, seconds in self._inner.idle_links().items():
                 if seconds < _LONG_IDLE or not self._places.holds(key) or self._places.is_pinned(key):
                     continue
@@ -376,13 +381,13 @@ class PlacedConnections:
                     if (one := self._connector_of(status.connector_id)) is not None and has_state(one):
                         self._places.say("status", dump_status(status))
             elif kind == "status":
-                self._hear_status(node, load_status(body))
+                self._hear_status(replace(load_status(body), node=node))
             elif kind == "notice":
                 target, notice = Target.of(body), load_notice(body)
                 if (connector := self._connector_of(target.connector)) is not None:
                     self._inner.tell_notice(connector, target.identity, notice)
 
-    def _hear_status(self, node: str, status: ConnectionStatus) -> None:
+    def _hear_status(self, status: ConnectionStatus) -> None:
         key = (status.connector_id, status.identity)
         connector = self._connector_of(status.connector_id)
         if connector is None or self._inner.has_link(key):
@@ -390,7 +395,7 @@ class PlacedConnections:
         if status.state == "disconnected":
             self._elsewhere.pop(key, None)
         else:
-            self._elsewhere[key] = (node, status)
+            self._elsewhere[key] = status
         self._observer.state_changed(connector, status)
 
     # Asking who holds it
@@ -463,7 +468,7 @@ class _Asking(Generic[Result]):
         try:
             first = await request.send(self._errand.kind, self._errand.body())
         except ConnectionError:
-            raise _NotMade from None
+            raise _NotMade(self._place) from None
         self.has_left, sent_at = True, boot_clock()
         silences, patience = 0, _FIRST_POLL
         while True:
@@ -493,7 +498,10 @@ class _Asking(Generic[Result]):
         try:
             return await self._places.locate(self._place.key, self._place) != self._place
         except ClusterUnavailable:
-            return False
+            # For so long nobody renewed a lease: what its holder held is closed.
+            if self._errand.is_safe:
+                raise
+            return True
 
     async def _last_word(self, request: Request) -> Result:
         """What came while it was found out that its holder is gone: said before the lease was over."""

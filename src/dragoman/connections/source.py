@@ -19,7 +19,7 @@ State = Literal["disconnected", "connecting", "connected", "reconnecting", "need
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionStatus(Hinted):
-    """The state of one connection, as people see it."""
+    """The state of one connection, as people see it. `node` holds it, where several could."""
 
     connector_id: str
     slug: str
@@ -36,6 +36,7 @@ class ConnectionStatus(Hinted):
     reconnects: int = 0
     stderr: tuple[str, ...] = ()
     garbage_lines: int = 0
+    node: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -142,7 +142,9 @@ def _durations(calls: Sequence[CallRecord]) -> list[float]:
 def _held(hub: BoundHub, connector: Connector) -> list[_Held]:
     """Members see their own, admins those of their workspace, who runs the installation all."""
     held = [
-        _Held(*holder_of(link.identity), link) for link in hub.links() if link.connector_id == connector.id
+        _Held(*holder_of(link.identity), link)
+        for link in hub.known_links()
+        if link.connector_id == connector.id
     ]
     if hub.caller.role == "operator":
         return held

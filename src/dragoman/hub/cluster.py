@@ -4,9 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dragoman.cluster import Node
-from dragoman.errors import DragomanError
+from dragoman.cluster.places import Place
+from dragoman.connections.placed import PlacedConnections
+from dragoman.connector import Connector
+from dragoman.errors import DragomanError, NotFound
 from dragoman.hub.bound import BoundService
 from dragoman.hub.user_rights import check_operator
+from dragoman.scope import holder_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,8 +31,22 @@ class ClusterStatus:
     runs_at_work: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldConnection:
+    """A connection with state, and the node that holds it. `user` is empty where all of a workspace share it.
+
+    `is_pinned`: a person chose the node.
+    """
+
+    connector: str
+    workspace: str
+    user: str
+    node: str
+    is_pinned: bool
+
+
 class ClusterService(BoundService):
-    """Only the operator looks."""
+    """Only the operator looks, and moves."""
 
     __slots__ = ()
 
@@ -56,3 +74,52 @@ class ClusterService(BoundService):
         except DragomanError:
             return None, None
         return waiting, 0.0 if since is None else max(0.0, (now - since).total_seconds())
+
+    async def places(self) -> Sequence[HeldConnection]:
+        """Which node holds which connection. One process holds all of its own, and has no places."""
+        check_operator(self._caller)
+        return [_shown(place, connector) for place, connector in await self._placed()]
+
+    async def move(
+        self, connector: str, *, user: str | None = None, to: str | None = None
+    ) -> Sequence[HeldConnection]:
+        """Has another node hold the connections of a connector, or those of one user of it.
+
+        It is `to` which then keeps them, or whoever should. `Conflict` where one is in use for long.
+        """
+        check_operator(self._caller)
+        servers = self._runtime.servers
+        meant = [
+            (place, found)
+            for place, found in await self._placed()
+            if connector in (found.id, found.slug) and user in (None, holder_of(place.identity)[1])
+        ]
+        if not meant or not isinstance(servers, PlacedConnections):
+            raise NotFound(
+                f"no node holds a connection of {connector[:80]!r}",
+                hint="dragoman cluster status shows what is held",
+            )
+        for place, found in meant:
+            await servers.move(place.key, found, to)
+        moved = {place.key for place, _ in meant}
+        return [_shown(place, found) for place, found in await self._placed() if place.key in moved]
+
+    async def _placed(self) -> list[tuple[Place, Connector]]:
+        places = self._runtime.cluster.places
+        held = [] if places is None else await places.list()
+        found = [(place, self._runtime.registry.find_by_id(place.connector)) for place in held]
+        return sorted(
+            ((place, connector) for place, connector in found if connector is not None),
+            key=lambda one: (one[1].slug, one[0].identity),
+        )
+
+
+def _shown(place: Place, connector: Connector) -> HeldConnection:
+    workspace, user = holder_of(place.identity)
+    return HeldConnection(
+        connector=connector.slug,
+        workspace=workspace,
+        user=user,
+        node=place.node,
+        is_pinned=place.is_pinned,
+    )

@@ -304,6 +304,10 @@ class BoundHub:
         """The state of every connection of this process."""
         return [*self._runtime.servers.statuses(), *self._runtime.services.statuses()]
 
+    def known_links(self) -> list[ConnectionStatus]:
+        """The same with those of other nodes, as they told of them."""
+        return [*self._runtime.servers.known_statuses(), *self._runtime.services.statuses()]
+
     def workspace_of(self, link: ConnectionStatus) -> str:
         """Whose connection it is; empty for one of the whole installation."""
         connector = self._runtime.registry.find_by_id(link.connector_id)
