@@ -178,7 +178,7 @@ async def test_without_nats_only_what_needs_a_place_waits(
     tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = tmp_path / "log"
-    monkeypatch.setattr("dragoman.cluster.places_nats._PATIENCE", 1.0)
+    monkeypatch.setattr("dragoman.cluster.nats_places._PATIENCE", 1.0)
     with HttpProcess(tmp_path, "--era", "2026") as stateless:
         async with open_nodes(tmp_path, postgres_url) as nodes:
             await nodes.add("box", **quick(**stdio("--log", str(log)), request_timeout=patient(30)))

@@ -31,8 +31,8 @@ from dragoman.cluster.messages import (
     load_notice,
     passed_over,
 )
+from dragoman.cluster.nats_places import NatsPlaces, open_places
 from dragoman.cluster.nats_work import NatsWork
-from dragoman.cluster.places_nats import NatsPlaces, open_places
 from dragoman.cluster.protocol import TOPICS, Heard, Node, Topic
 from dragoman.cluster.streams import NatsStreams
 from dragoman.errors import ClusterFault
