@@ -25,7 +25,7 @@ from servers.hubs import quick
 from servers.processes import journal, stdio
 
 READ, WRITE, WRITE_SLOWLY = "mcp_box_echo", "mcp_box_send", "mcp_box_sleep_send"
-_LATE = "0.1"  # most seconds from an effect to its answer: a kill finds calls that were made and not answered
+_LATE = 0.1  # most seconds from an effect to its answer: a kill finds calls that were made and not answered
 
 
 @dataclass
@@ -59,11 +59,11 @@ class Trial:
         self._seed = seed
         self._stopped = asyncio.Event()
 
-    async def prepare(self) -> None:
+    async def prepare(self, answer_after: float) -> None:
         for node in self.nodes:
             await until(lambda node=node: _knows(node, len(self.nodes)), 20)
         files = ("--log", str(self.log), "--journal", str(self.written), "--label", str(self.folder))
-        server = stdio(*files, "--answer-after", _LATE)
+        server = stdio(*files, "--answer-after", str(answer_after))
         facts = quick(**server, request_timeout=patient(30), connect_timeout=patient(10), isolation="shared")
         await self.nodes[0].do("add", "box", facts)
         for node in self.nodes:
@@ -211,14 +211,16 @@ async def _has_tools(node: CallNode) -> bool:
 
 
 @asynccontextmanager
-async def open_trial(folder: Path, database: str, seed: int = 1, nodes: int = 3) -> AsyncGenerator[Trial]:
+async def open_trial(
+    folder: Path, database: str, seed: int = 1, nodes: int = 3, answer_after: float = _LATE
+) -> AsyncGenerator[Trial]:
     async with NatsServer(folder / "nats") as nats:
         made = [CallNode(folder / f"node{number}", database, nats.url) for number in range(nodes)]
         try:
             for node in made:
                 await node.start()
             trial = Trial(folder, made, nats, seed)
-            await trial.prepare()
+            await trial.prepare(answer_after)
             yield trial
         finally:
             for node in made:

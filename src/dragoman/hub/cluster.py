@@ -106,7 +106,7 @@ class ClusterService(BoundService):
 
     async def _placed(self) -> list[tuple[Place, Connector]]:
         places = self._runtime.cluster.places
-        held = [] if places is None else await places.list()
+        held: Sequence[Place] = () if places is None else await places.list()
         found = [(place, self._runtime.registry.find_by_id(place.connector)) for place in held]
         return sorted(
             ((place, connector) for place, connector in found if connector is not None),
