@@ -81,6 +81,7 @@ workspaces add NAME | hub.people.add_workspace(NAME) | POST /api/workspaces {"na
 whoami | hub.people.me() | GET /api/me | /settings | your account
 preferences set --limit max_connectors_per_thread=… | hub.preferences.update(limits={"max_connectors_per_thread": …}) | PATCH /api/preferences {"limits": {"max_connectors_per_thread": …}} | /settings | change how many connectors a thread may have
 models | hub.models.list() | GET /api/models | /settings | the list of models
+cluster status | hub.cluster.status() | GET /api/cluster | - | the state of the cluster
 usage show | hub.usage.show() | GET /api/usage | /settings | the report of usage
 discover WORD | hub.discovery.search(WORD) | GET /api/discover?search=WORD | /transfer | a search of the registry
 serve | - | - | - | start the service

@@ -8,7 +8,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from secrets import token_hex
 from typing import Any
@@ -28,7 +28,7 @@ from dragoman.cluster.places import (
     preferred,
 )
 from dragoman.cluster.protocol import Node
-from dragoman.cluster.requests import Exchange
+from dragoman.cluster.requests import NodeRequests
 from dragoman.errors import ClusterUnavailable
 from dragoman.telemetry.logs import get_logger
 
@@ -52,7 +52,7 @@ async def open_places(
     try:
         async with (
             supervisor.keeping(places.keep, "renew the lease on places", is_vital=True),
-            supervisor.keeping(places.exchange.send_words, "tell other nodes of connections"),
+            supervisor.keeping(places.requests.send_words, "tell other nodes of connections"),
         ):
             yield places
     finally:
@@ -64,11 +64,11 @@ class NatsPlaces:
         self.node = node.id
         self._client = client
         self._prefix = prefix
-        self.exchange = Exchange(client, prefix, node.id)
-        self.ask = self.exchange.ask
-        self.answering = self.exchange.answering
-        self.hearing = self.exchange.hearing
-        self.say = self.exchange.say
+        self.requests = NodeRequests(client, prefix, node.id)
+        self.ask = self.requests.ask
+        self.answering = self.requests.answering
+        self.hearing = self.requests.hearing
+        self.say = self.requests.say
         self.lease = NodeLease()
         self._may_hold = "hold" in node.roles
         self._nodes = nodes
@@ -79,7 +79,8 @@ class NatsPlaces:
         self._known: dict[PlaceKey, Place] = {}  # also those of others, as last heard
         self._released: dict[PlaceKey, int] = {}  # revisions that count no more, whatever is read
         self._locks: defaultdict[PlaceKey, asyncio.Lock] = defaultdict(asyncio.Lock)
-        self._ending: dict[tuple[str, str], asyncio.Future[bool]] = {}
+        self._looks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._seen: dict[str, _Seen] = {}
         self._came_at = 0.0
         self._close: Callable[[], Awaitable[None]] | None = None
         self._is_leaving = False
@@ -90,7 +91,7 @@ class NatsPlaces:
     # The lease of this node
 
     async def join(self) -> None:
-        await self.exchange.open()
+        await self.requests.open()
         await self._begin()
 
     async def reconnected(self) -> None:
@@ -246,31 +247,40 @@ class NatsPlaces:
             return False
         if not is_doubted:
             return True
-        watched = (place.node, place.lease)
-        if (ending := self._ending.get(watched)) is None:
-            ending = self._ending[watched] = asyncio.ensure_future(self._ended(*watched))
-            ending.add_done_callback(lambda _: self._ending.pop(watched, None))
-        return not await asyncio.shield(ending)
+        return not await self._ended(place.node, place.lease)
 
     async def _ended(self, node: str, lease: str) -> bool:
         """Waits until the node renews its lease (False), or ends a lease that it does not renew (True)."""
-        loop = asyncio.get_running_loop()
-        since, seen = loop.time(), 0
+        clock = asyncio.get_running_loop().time
+        first = await self._observe(node)
         while True:
-            found, revision = await self._lease_of(node)
-            if found != lease:
+            seen = await self._observe(node)
+            if seen.lease != lease:
                 return True
-            if seen and revision != seen:
+            if seen.revision != first.revision:
                 return False
-            seen = revision
-            if loop.time() - since >= OVER_AFTER:
+            if clock() - seen.since >= OVER_AFTER:
                 try:
-                    await self._leases.update(node, dump_lease(""), last=revision)
+                    await self._leases.update(node, dump_lease(""), last=seen.revision)
                 except KeyWrongLastSequenceError:
                     return False
                 log.warning("places.node_gone", node=node)
                 return True
             await asyncio.sleep(_LOOK_EVERY)
+
+    async def _observe(self, node: str) -> "_Seen":
+        """Its lease, and since when it is known to be unchanged. Many who ask at once look once."""
+        clock = asyncio.get_running_loop().time
+        async with self._looks[node]:
+            before = self._seen.get(node)
+            if before is None or clock() - before.looked_at >= _LOOK_EVERY:
+                began = clock()
+                lease, revision = await self._lease_of(node)
+                is_same = before is not None and (before.lease, before.revision) == (lease, revision)
+                # Known of from when it was read: it may have been renewed after that, never before.
+                since = before.since if before is not None and is_same else clock()
+                before = self._seen[node] = _Seen(lease, revision, since, began)
+            return before
 
     async def _lease_of(self, node: str) -> tuple[str, int]:
         """Empty where it has none."""
@@ -346,6 +356,16 @@ class NatsPlaces:
 
     async def present(self) -> Sequence[str]:
         return [one.id for one in await self._nodes()]
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """A lease as it was read, on the event loop's clock: `since` when, and when somebody looked last."""
+
+    lease: str
+    revision: int
+    since: float
+    looked_at: float
 
 
 class _NobodyThere(Exception):

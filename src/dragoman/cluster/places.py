@@ -104,7 +104,7 @@ def preferred(key: PlaceKey, nodes: Sequence[str]) -> list[str]:
     return sorted(nodes, key=lambda node: (crc32(f"{word}\0{node}".encode()), node))
 
 
-class Message(Protocol):
+class NodeMessage(Protocol):
     """What another node said about one request."""
 
     kind: str
@@ -115,20 +115,20 @@ class Message(Protocol):
     async def reply(self, kind: str, body: Any = None) -> None: ...
 
 
-class Request(Protocol):
+class NodeRequest(Protocol):
     """One request to another node. It is told what comes of it until the block ends."""
 
     async def send(self, kind: str, body: Any = None) -> int:
         """Its number: the first is 1. Never waits for an answer; `ConnectionError` if it cannot be sent."""
         ...
 
-    async def receive(self, longest: float) -> "Told | None":
+    async def receive(self, longest: float) -> "NodeReply | None":
         """None when nothing came for so many seconds."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class NodeReply:
     """`kind` is `nobody` where nobody listened to the message of that `number`."""
 
     kind: str
@@ -182,9 +182,9 @@ class Places(Protocol):
         """Ids of all nodes."""
         ...
 
-    def ask(self, node: str) -> AbstractContextManager[Request]: ...
+    def ask(self, node: str) -> AbstractContextManager[NodeRequest]: ...
 
-    def answering(self, take: Callable[[Message], None]) -> AbstractContextManager[None]:
+    def answering(self, take: Callable[[NodeMessage], None]) -> AbstractContextManager[None]:
         """`take` gets what other nodes ask of this one while the block runs."""
         ...
 

@@ -15,7 +15,7 @@ import orjson
 from nats.errors import Error
 
 from dragoman.cluster.messages import Unreadable, passed_over
-from dragoman.cluster.places import Message, Told
+from dragoman.cluster.places import NodeMessage, NodeReply
 from dragoman.remote_data import parse_lenient_json
 from dragoman.tool import json_bytes
 
@@ -28,12 +28,12 @@ _PARTS_LIVE = 60.0  # seconds for the parts of one message
 
 
 class Received:
-    """A message of another node about one request. Fills `Message`."""
+    """A message of another node about one request. Fills `NodeMessage`."""
 
-    __slots__ = ("_exchange", "body", "id", "kind", "node")
+    __slots__ = ("_requests", "body", "id", "kind", "node")
 
-    def __init__(self, exchange: "Exchange", node: str, request: str, kind: str, body: Any) -> None:
-        self._exchange = exchange
+    def __init__(self, requests: "NodeRequests", node: str, request: str, kind: str, body: Any) -> None:
+        self._requests = requests
         self.node = node
         self.id = request
         self.kind = kind
@@ -41,27 +41,27 @@ class Received:
 
     async def reply(self, kind: str, body: Any = None) -> None:
         with suppress(ConnectionError):  # asked again, it is told again
-            await self._exchange.publish(self._exchange.back(self.node, self.id), self.id, kind, body)
+            await self._requests.publish(self._requests.back(self.node, self.id), self.id, kind, body)
 
 
 class SentRequest:
-    """Fills `Request`."""
+    """Fills `NodeRequest`."""
 
-    def __init__(self, exchange: "Exchange", node: str) -> None:
+    def __init__(self, requests: "NodeRequests", node: str) -> None:
         self.id = token_hex(12)
-        self.told: asyncio.Queue[Told] = asyncio.Queue()
-        self._exchange = exchange
+        self.told: asyncio.Queue[NodeReply] = asyncio.Queue()
+        self._requests = requests
         self._node = node
         self._numbers = count(1)
 
     async def send(self, kind: str, body: Any = None) -> int:
         number = next(self._numbers)
-        exchange = self._exchange
-        reply = f"{exchange.back(exchange.node, self.id)}.{number}"
-        await exchange.publish(exchange.door(self._node), self.id, kind, body, reply)
+        requests = self._requests
+        reply = f"{requests.back(requests.node, self.id)}.{number}"
+        await requests.publish(requests.door(self._node), self.id, kind, body, reply)
         return number
 
-    async def receive(self, longest: float) -> Told | None:
+    async def receive(self, longest: float) -> NodeReply | None:
         if not self.told.empty():
             return self.told.get_nowait()
         with suppress(TimeoutError):
@@ -70,7 +70,7 @@ class SentRequest:
         return None
 
 
-class Exchange:
+class NodeRequests:
     """What this node asks and is asked."""
 
     def __init__(self, client: Any, prefix: str, node: str) -> None:
@@ -78,7 +78,7 @@ class Exchange:
         self._client = client
         self._prefix = prefix
         self._sent: dict[str, SentRequest] = {}
-        self._take: Callable[[Message], None] | None = None
+        self._take: Callable[[NodeMessage], None] | None = None
         self._hear: Callable[[str, str, Any], None] | None = None
         self._parts: dict[tuple[str, str, str], _Parts] = {}
         self._words: asyncio.Queue[tuple[str, Any]] = asyncio.Queue()
@@ -107,7 +107,7 @@ class Exchange:
             del self._sent[request.id]
 
     @contextmanager
-    def answering(self, take: Callable[[Message], None]) -> Generator[None]:
+    def answering(self, take: Callable[[NodeMessage], None]) -> Generator[None]:
         self._take = take
         try:
             yield
@@ -177,11 +177,11 @@ class Exchange:
             headers: Any = message.headers or {}
             if not message.data and headers.get("Status") == "503":
                 if sent := self._sent.get(request):
-                    sent.told.put_nowait(Told("nobody", None, int(number)))
+                    sent.told.put_nowait(NodeReply("nobody", None, int(number)))
                 return
             received = self._read(message)
             if received is not None and (sent := self._sent.get(received.id)):
-                sent.told.put_nowait(Told(received.kind, received.body))
+                sent.told.put_nowait(NodeReply(received.kind, received.body))
 
     def _read(self, message: Any) -> Received | None:
         """None while parts of it are to come."""

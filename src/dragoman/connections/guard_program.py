@@ -24,7 +24,7 @@ def started_at(pid: int) -> str:
         return ""
 
 
-class Guard:
+class _Guard:
     def __init__(self) -> None:
         self._servers: dict[int, str] = {}
         self._until = 0.0
@@ -56,7 +56,7 @@ class Guard:
 def main() -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # it ends with its parent
-    guard, rest = Guard(), b""
+    guard, rest = _Guard(), b""
     while True:
         is_ready, _, _ = select.select([0], [], [], guard.left)
         if not is_ready:

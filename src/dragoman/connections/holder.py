@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from typing import Any, Protocol
 
 from dragoman.background_tasks import BackgroundTasks
-from dragoman.cluster.places import Message, NotHeld, Places
+from dragoman.cluster.places import NodeMessage, NotHeld, Places
 from dragoman.connections.deadline import Deadline
 from dragoman.connections.link_pool import Key, key_of
 from dragoman.connections.placed_messages import (
@@ -52,7 +52,7 @@ class CallGate(Protocol):
 class RequestChannel:
     """Fills `SourceChannel` for a call of another node: what is told and asked goes there."""
 
-    def __init__(self, message: Message, deadline: Deadline) -> None:
+    def __init__(self, message: NodeMessage, deadline: Deadline) -> None:
         said = message.body["channel"]
         self.capabilities: Mapping[str, Any] = said["capabilities"]
         self.inputs: Mapping[str, Any] = said["inputs"]
@@ -112,7 +112,7 @@ class _Job:
 
     __slots__ = ("channel", "done_at", "message", "outcome", "task")
 
-    def __init__(self, message: Message) -> None:
+    def __init__(self, message: NodeMessage) -> None:
         self.message = message
         self.channel: RequestChannel | None = None
         self.outcome: Outcome | None = None
@@ -141,7 +141,7 @@ class Holder:
         self._done: deque[_Job] = deque()
         self._moving: set[Key] = set()
 
-    def take(self, message: Message) -> None:
+    def take(self, message: NodeMessage) -> None:
         """Every message of another node comes here, in the order in which it was sent."""
         self._forget_old()
         job = self._jobs.get(message.id)
@@ -160,7 +160,7 @@ class Holder:
             case _:
                 self._tasks.start(self._tell(message, job), "say how a request is")
 
-    async def _tell(self, message: Message, job: _Job | None) -> None:
+    async def _tell(self, message: NodeMessage, job: _Job | None) -> None:
         if job is None:
             await message.reply("unknown")
         elif job.outcome is not None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
 from dragoman.background_tasks import BackgroundTasks
-from dragoman.cluster.places import NotHeld, Place, Places, Request, Told, boot_clock, preferred
+from dragoman.cluster.places import NodeReply, NodeRequest, NotHeld, Place, Places, boot_clock, preferred
 from dragoman.connections.deadline import Deadline
 from dragoman.connections.holder import UNKNOWN_COUNTS, CallGate, Holder
 from dragoman.connections.link_pool import Key, key_of
@@ -434,7 +434,7 @@ class PlacedConnections:
             ) from None
 
     async def _asked(self, place: Place, errand: _Errand[Result]) -> Result:
-        asking = _Asking(self._places, place, errand)
+        asking = _Asking(self._places, place, errand, self._tasks)
         try:
             with self._places.ask(place.node) as request:
                 try:
@@ -452,19 +452,21 @@ class PlacedConnections:
 class _Asking(Generic[Result]):
     """One errand that another node does."""
 
-    def __init__(self, places: Places, place: Place, errand: _Errand[Result]) -> None:
+    def __init__(self, places: Places, place: Place, errand: _Errand[Result], tasks: BackgroundTasks) -> None:
         self._places = places
+        self._tasks = tasks
         self._place = place
         self._errand = errand
-        self._answers: dict[int, asyncio.Task[dict[str, Any]]] = {}
+        self._answers: dict[int, dict[str, Any] | None] = {}  # None while somebody is asked
+        self._asked: list[asyncio.Task[None]] = []
         self.has_left = False
         self.is_over = False
 
     def end(self) -> None:
-        for task in self._answers.values():
+        for task in self._asked:
             task.cancel()
 
-    async def outcome(self, request: Request) -> Result:
+    async def outcome(self, request: NodeRequest) -> Result:
         try:
             first = await request.send(self._errand.kind, self._errand.body())
         except ConnectionError:
@@ -503,14 +505,14 @@ class _Asking(Generic[Result]):
                 raise
             return True
 
-    async def _last_word(self, request: Request) -> Result:
+    async def _last_word(self, request: NodeRequest) -> Result:
         """What came while it was found out that its holder is gone: said before the lease was over."""
         while (told := await request.receive(0)) is not None:
             if told.kind in ("done", "failed") and (found := await self._take(told, request)) is not None:
                 return found[0]
         raise _HolderGone
 
-    async def _take(self, told: Told, request: Request) -> tuple[Result] | None:
+    async def _take(self, told: NodeReply, request: NodeRequest) -> tuple[Result] | None:
         """The result, once it is there; raises what it failed with."""
         body = told.body
         match told.kind:
@@ -551,20 +553,20 @@ class _Asking(Generic[Result]):
         if notes.get("admitted") and self._errand.admitted is not None:
             channel.note_admitted(self._errand.admitted())
 
-    async def _answer(self, question: Mapping[str, Any], request: Request) -> None:
+    async def _answer(self, question: Mapping[str, Any], request: NodeRequest) -> None:
         """Asked again, the same answer is given again."""
         number = int(question["number"])
-        if (known := self._answers.get(number)) is not None:
-            if known.done():
-                await self._send_answer(known.result(), request)
-            return
+        if number not in self._answers:
+            self._answers[number] = None
+            self._asked.append(
+                self._tasks.start(self._ask(number, question, request), "ask for another node")
+            )
+        elif answer := self._answers[number]:
+            await self._send_answer(answer, request)
 
-        async def answered() -> dict[str, Any]:
-            said = await self._found_answer(question)
-            await self._send_answer({"number": number, **said}, request)
-            return {"number": number, **said}
-
-        self._answers[number] = asyncio.get_running_loop().create_task(answered())
+    async def _ask(self, number: int, question: Mapping[str, Any], request: NodeRequest) -> None:
+        answer = self._answers[number] = {"number": number, **await self._found_answer(question)}
+        await self._send_answer(answer, request)
 
     async def _found_answer(self, question: Mapping[str, Any]) -> dict[str, Any]:
         channel = self._errand.channel
@@ -575,11 +577,11 @@ class _Asking(Generic[Result]):
         except InputRequired as error:
             return {"refused": error.message}
 
-    async def _send_answer(self, answer: dict[str, Any], request: Request) -> None:
+    async def _send_answer(self, answer: dict[str, Any], request: NodeRequest) -> None:
         with suppress(ConnectionError):
             await request.send("answer", answer)
 
 
-async def _cancel(request: Request) -> None:
+async def _cancel(request: NodeRequest) -> None:
     with suppress(ConnectionError):
         await request.send("cancel")
