@@ -26,7 +26,7 @@ from dragoman.connections.placed_messages import (
 )
 from dragoman.connections.pool import Connections
 from dragoman.connector import Connector
-from dragoman.errors import Conflict, DragomanError, InputRequired, Internal, ShuttingDown
+from dragoman.errors import Conflict, DragomanError, InputRequired, Internal, ShuttingDown, Unreachable
 from dragoman.scope import Caller, holder_caller
 from dragoman.tool import AdmittedCall
 
@@ -216,7 +216,7 @@ class Holder:
             raise NotHeld
         connector, caller = await self._newest(target), holder_caller(target.identity)
         if connector is None or key_of(connector, caller) != key:
-            return "behind", None
+            raise Unreachable("the connector was changed or removed meanwhile", hint="call again")
         servers = self._connections
         match kind:
             case "call":
@@ -264,7 +264,7 @@ class Holder:
             found = self._connector_of(target.connector)
             if found is not None and found.revision >= target.revision:
                 return found if found.enabled else None
-            if loop.time() >= give_up:
+            if loop.time() >= give_up or (found is None and self._connections.is_retired(target.connector)):
                 return None
             await asyncio.sleep(0.02)
 

@@ -166,6 +166,10 @@ class LinkPool(ABC, Generic[AnyLink]):
             era=connector.era,
         )
 
+    def is_retired(self, connector_id: str) -> bool:
+        """Whether it was changed or removed while this process ran."""
+        return connector_id in self._retired
+
     def has_link(self, key: Key) -> bool:
         return key in self._links
 

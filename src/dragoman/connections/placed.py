@@ -525,7 +525,7 @@ class _Asking(Generic[Result]):
             case "moved":
                 self.is_over = True
                 raise _NotMade(self._place)
-            case "behind" | "unknown":
+            case "unknown":
                 self.is_over = True
                 raise _NotMade
             case "cancelled" | "forgotten":

@@ -5,7 +5,6 @@ goes first.
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
-from functools import partial
 from typing import Any
 
 from dragoman.cluster.places import NotHeld
@@ -129,7 +128,7 @@ class Connections(LinkPool[Connection]):
             self._observer,
             watching,
             can_ask=can_ask,
-            is_held=partial(self.holds, connector, key),
+            is_held=lambda: self.holds(link.connector, key),  # whether it has a state, its server says
         )
         link.on_notice = self._take_notice
         return link
