@@ -13,6 +13,7 @@ import pytest
 
 from dragoman.cluster import ROLES, Node, messages
 from dragoman.cluster.messages import EventBatch, Unreadable
+from dragoman.cluster.places import Place
 from dragoman.run import RunEvent
 
 VERSIONS = Path(__file__).parent / "versions"
@@ -30,6 +31,8 @@ HELLO = RunEvent(
     time=AT,
 )
 MEANT: dict[str, Any] = {
+    "lease": "5f2a",
+    "place": Place(connector="con_1", identity="user:local:ada", node="6b1f0e", lease="5f2a"),
     "agreed": {"database": "the one of 2026-11-17T01:00:00+00:00"},
     "events": EventBatch("local", "run_1", 3, [HELLO]),
     "node": Node(id="6b1f0e", host="one", pid=7, version="0.1.0", started_at=AT, roles=("doors", "work")),
