@@ -78,11 +78,13 @@ class Environment:
         return json.loads(done.stdout)
 
     @contextmanager
-    def serving(self) -> Generator[str]:
+    def serving(self, **variables: str) -> Generator[str]:
         """The address of its service."""
         command = [str(self.python.with_name("dragoman")), "serve", "--port", "0"]
         where = self.home / "server.json"
-        process = subprocess.Popen(command, env=self.variables(), stderr=subprocess.PIPE, text=True)
+        process = subprocess.Popen(
+            command, env=self.variables(**variables), stderr=subprocess.PIPE, text=True
+        )
         try:
             wait_until(lambda: where.exists() or process.poll() is not None, within=30)
             assert process.poll() is None, process.communicate()[1]

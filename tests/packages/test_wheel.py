@@ -25,6 +25,7 @@ def walk(installed: Environment, folder: Path) -> None:
         assert called["ok"], called
         found = installed.answer("tools", "search", "read my mail")
         assert "mcp_email_read-emails" in str(found["hits"][0])
+        assert found["strategy"] == ("hybrid" if installed.extra else "bm25")
         if installed.extra:
             assert installed.answer("ask", "check my 2 latest emails")["status"] == "done"
 

@@ -17,6 +17,7 @@ ASKING: dict[ExtraName, tuple[dict[str, str], list[str], str]] = {
     "agents": ({}, ["ask", "what time is it?"], ""),
     "cluster": ({"DRAGOMAN_CLUSTER_URL": "nats://127.0.0.1:1"}, ["tools", "list"], ""),
     "code": ({}, ["code", "run", "-"], "1 + 1"),
+    "vectors": ({}, ["tools", "search", "--strategy", "semantic", "read my mail"], ""),
     "postgres": ({"DRAGOMAN_DATABASE_URL": "postgresql://127.0.0.1:1/none"}, ["tools", "list"], ""),
 }
 NOT_NEEDED: set[ExtraName] = {"tokens"}  # estimates do without
@@ -57,7 +58,7 @@ asyncio.run(main())
 
 @pytest.fixture(scope="module")
 def service(core: Environment) -> Generator[str]:
-    with core.serving() as url:
+    with core.serving(DRAGOMAN_NATIVE_TOOLS="read_file", DRAGOMAN_TOOLS_ROOT=str(core.home)) as url:
         yield url
 
 
@@ -106,7 +107,12 @@ def test_rest_answers_501_with_the_command_that_installs_it(core: Environment, s
 def test_the_console_says_it_where_one_would_begin(core: Environment, service: str) -> None:
     browser = build_opener(HTTPCookieProcessor())
     browser.open(core.answer("console")["link"])
-    for page, extra in (("/chat", "agents"), ("/code", "code"), ("/settings/models", "agents")):
+    for page, extra in (
+        ("/chat", "agents"),
+        ("/code", "code"),
+        ("/settings/models", "agents"),
+        ("/tools?q=mail", "vectors"),
+    ):
         assert f"pip install &#39;dragoman[{extra}]&#39;" in browser.open(service + page).read().decode()
     assert browser.open(service + "/").status == 200
 

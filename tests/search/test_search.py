@@ -7,6 +7,7 @@ from shop import TOOLS, open_shop
 
 from catalog.listings import defined, listed, made_connector
 from dragoman.catalog.search.index import SearchIndex
+from dragoman.catalog.search.meaning import RowMeanings
 from dragoman.catalog.search.vectors import Vector, WordVectors
 from dragoman.scope import Caller
 
@@ -146,7 +147,7 @@ class CountingVectors(WordVectors):
 async def test_a_change_in_one_list_is_all_that_is_read_again(sqlite_url: str) -> None:
     async with open_shop(sqlite_url) as shop:
         words = CountingVectors.load()
-        index = SearchIndex(words)
+        index = SearchIndex(RowMeanings(words))
         index.follow(shop.catalog.lists("local"))
         assert words.read == 2 * 9
         index.follow(shop.catalog.lists("local"))

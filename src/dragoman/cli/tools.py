@@ -50,7 +50,10 @@ def search(
                 f"none of {found['total']:,} tools fits: say it in other words, or dragoman tools list"
             )
         screen.show(tools_table(found["hits"]))
-        return screen.note(f"{found['summary']} tools")
+        screen.note(f"{found['summary']} tools")
+        if found["strategy"] != strategy:
+            screen.note("by their words alone; for their meaning: pip install 'dragoman[vectors]'")
+        return None
 
     asked: dict[str, Any] = {
         "q": " ".join(words),

@@ -16,7 +16,7 @@ from dragoman.connector import Policy
 from dragoman.console import tool_trials
 from dragoman.console.formatting import pretty, said
 from dragoman.console.pages import hub_of, is_part, pages_of
-from dragoman.errors import DragomanError, InvalidArguments, NotFound
+from dragoman.errors import DragomanError, InvalidArguments, NotFound, NotInstalled
 from dragoman.hub import BoundHub
 from dragoman.scope import Way
 
@@ -89,20 +89,23 @@ async def _found(hub: BoundHub, wish: _Wish) -> dict[str, Any]:
     problem: DragomanError | None = None
     names: list[str] = []
     total = scope = len(hub.tools.list())
+    strategy = wish.strategy
     try:
         if wish.text:
             found = await hub.tools.search(
                 wish.text, strategy=wish.strategy, limit=_MOST_HITS, connector=wish.connector or None
             )
             names, scope = [hit.tool.name for hit in found.hits], found.total
+            strategy = found.question.strategy
         else:
             listed = hub.tools.list(wish.connector or None)
             names, scope = [tool.name for tool in listed[wish.start : wish.start + _PAGE]], len(listed)
-    except (InvalidArguments, NotFound) as error:
+    except (InvalidArguments, NotFound, NotInstalled) as error:
         problem = error
     end = wish.start + len(names)
     return {
         "wish": wish,
+        "strategy": strategy,
         "infos": _infos(hub, names),
         "scope": scope,
         "total": total,

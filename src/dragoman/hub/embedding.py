@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
+from dragoman import extras
 from dragoman.agents import preload
 from dragoman.background_tasks import Supervisor
 from dragoman.errors import InvalidConfig
@@ -90,6 +91,7 @@ async def open_embeddings(
     if name is None:
         yield None
         return
+    extras.require("agents")
     # Imported here: numpy is for those who search.
     from dragoman.catalog.search.embeddings import Embeddings
     from dragoman.catalog.search.vector_cache import VectorCache

@@ -10,9 +10,10 @@ from contextlib import suppress
 from typing import Any, NamedTuple, cast
 
 from dragoman.agents.offline.sentence import REQUESTS, Filled, Filling, is_filler, parameters_of, tokens_of
+from dragoman.catalog.search.hybrid import ranked_by_meaning
 from dragoman.catalog.search.index import SearchIndex
+from dragoman.catalog.search.meaning import RowMeanings
 from dragoman.catalog.search.query import SearchQuery
-from dragoman.catalog.search.ranking import ranked
 from dragoman.catalog.search.vectors import WordVectors
 from dragoman.catalog.search.words import name_key, parts, stem
 from dragoman.scope import Caller
@@ -65,7 +66,8 @@ class Decider:
 
     def __init__(self, words: WordVectors) -> None:
         self._words = words
-        self._index = SearchIndex(words)
+        self._meanings = RowMeanings(words)
+        self._index = SearchIndex(self._meanings)
         self._tools: Sequence[Tool] = ()
 
     def decide(self, turn: Turn, offered: Mapping[str, Any]) -> Decision:
@@ -103,10 +105,12 @@ class Decider:
         found = [(one, 1.0) for one in tools if key and key in (name_key(one.title), name_key(one.name))]
         if not found and text:
             if tools != self._tools:
-                self._index, self._tools = SearchIndex(self._words), [*tools]
+                self._meanings, self._tools = RowMeanings(self._words), [*tools]
+                self._index = SearchIndex(self._meanings)
                 self._index.follow({("", ""): tuple(tools)})
             view = self._index.view([("", "")], Caller())
-            hits = ranked(self._index, view, SearchQuery(text[:_LONGEST], limit=_RANKED))
+            question = SearchQuery(text[:_LONGEST], limit=_RANKED)
+            hits = ranked_by_meaning(self._index, self._meanings, view, question) if len(view) else []
             found = [(tools[place], score) for place, score in hits]
         matches = [_match(text, tool, score, known) for tool, score in found]
         return sorted(matches, key=lambda one: -one.score)[:_SHOWN]

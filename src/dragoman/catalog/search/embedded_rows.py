@@ -6,13 +6,10 @@ For the light ones and these are different spaces: their scores cannot stand in 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
-import numpy as np
-
 from dragoman.catalog.search.embeddings import LONGEST, Embeddings, Vectors
-from dragoman.catalog.search.fusion import Scores
+from dragoman.catalog.search.fusion import Rows, Scores
 from dragoman.catalog.search.vector_cache import Key, key_of
 from dragoman.catalog.search.vectors import VectorRows
-from dragoman.catalog.search.view import Rows
 
 _Keys = tuple[Key, Key]
 _AT_ONCE = 500
@@ -66,19 +63,20 @@ class EmbeddedRows:
         for row in rows:
             del self._waiting[row]
 
-    def meaning(self, asked: Mapping[str, Vectors] | None, rows: Rows) -> "EmbeddedQuery | None":
-        """Of a question, for these rows; None while a vector is missing."""
+    def query(self, asked: Mapping[str, Vectors] | None, rows: Sequence[int]) -> "EmbeddedQuery | None":
+        """A question, for these rows; None while a vector is missing."""
         if asked is None or self._rows is None:
             return None
-        if self._waiting and np.isin(rows, [*self._waiting]).any():
+        if self._waiting and not self._waiting.keys().isdisjoint(rows):
             return None
-        return EmbeddedQuery(asked, self._rows)
+        return EmbeddedQuery(self.name, asked, self._rows)
 
 
 class EmbeddedQuery:
-    """One question and its parts, as an embedder understands them."""
+    """One question and its parts, as the embedder of this name understands them."""
 
-    def __init__(self, asked: Mapping[str, Vectors], rows: tuple[VectorRows, VectorRows]) -> None:
+    def __init__(self, name: str, asked: Mapping[str, Vectors], rows: tuple[VectorRows, VectorRows]) -> None:
+        self.name = name
         self._asked = asked
         self._rows = rows
 

@@ -7,11 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 Scores = NDArray[np.float32]
+Rows = NDArray[np.int64]
 # Words, meaning of name and description, meaning of connector and parameters. Many tools have no
 # parameters to speak of, so their leg counts least.
 HYBRID = (0.4, 0.4, 0.2)
 SEMANTIC = (0.0, 0.4, 0.2)
-BM25 = (1.0, 0.0, 0.0)
 CLAUSE = 0.5
 """What the best clause of a long question adds to the whole."""
 CANDIDATES = 100

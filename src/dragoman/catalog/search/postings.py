@@ -6,16 +6,12 @@ alone, and adding or removing one touches nothing else. It costs nothing in qual
 
 from array import array
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from math import log
-
-import numpy as np
-from numpy.typing import NDArray
 
 from dragoman.catalog.search.documents import SearchDocument
 from dragoman.catalog.search.words import terms
 
-Scores = NDArray[np.float32]
 _SATURATION = 1.2  # BM25's k1
 _LENGTH = 0.75  # BM25's b
 # Field: how much one mention says, and how many terms the field usually has.
@@ -57,14 +53,19 @@ class Postings:
     def knows(self, term: str) -> bool:
         return term in self._entries
 
-    def scores(self, wanted: Iterable[str], rows: int) -> Scores:
-        """One score for each of the first `rows` rows; zero where no term occurs."""
-        found = np.zeros(rows, np.float32)
+    def of(self, wanted: Iterable[str]) -> "Iterator[tuple[array[int], array[float], float]]":
+        """For each term that occurs: the rows that hold it, how much it says in each, and how rare it is."""
         for term in set(wanted):
             if entry := self._entries.get(term):
-                places = np.frombuffer(entry[0], np.int32)
-                rarity = log(1 + (self._documents - len(places) + 0.5) / (len(places) + 0.5))
-                found[places] += np.float32(rarity) * np.frombuffer(entry[1], np.float32)
+                rows, weights = entry
+                yield rows, weights, log(1 + (self._documents - len(rows) + 0.5) / (len(rows) + 0.5))
+
+    def scores(self, wanted: Iterable[str]) -> dict[int, float]:
+        """The score of each row that holds a term."""
+        found: dict[int, float] = {}
+        for rows, weights, rarity in self.of(wanted):
+            for row, weight in zip(rows, weights, strict=True):
+                found[row] = found.get(row, 0.0) + rarity * weight
         return found
 
 

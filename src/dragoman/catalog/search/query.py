@@ -61,6 +61,9 @@ class SearchHit:
 class SearchResults:
     """The best first. `total` is how many tools were searched: all that the caller could call.
 
+    The `question` has the strategy that was used: `bm25` in place of `hybrid` where the extra `vectors` is
+    not installed.
+
     `embedder` is whose vectors told what the texts mean; None: those that come with Dragoman, or none.
     """
 

@@ -1,7 +1,8 @@
 """Search as the hub sees it: one index per workspace, built at the first question, then kept up.
 
 Building and asking happen on a worker thread, so that no call waits for them. Nothing heavy (numpy,
-the table of vectors) is imported before the first question.
+the table of vectors) is imported before the first question. Without numpy, the extra `vectors`, words alone
+rank, and the answer says so.
 """
 
 import asyncio
@@ -11,6 +12,7 @@ from heapq import nsmallest
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol
 
+from dragoman import extras
 from dragoman.catalog.connector_tools import ListKey
 from dragoman.catalog.search.documents import document_of
 from dragoman.catalog.search.query import SearchHit, SearchQuery, SearchResults
@@ -20,6 +22,7 @@ from dragoman.tool import Tool
 
 if TYPE_CHECKING:
     from dragoman.catalog.search.embeddings import Embeddings, Vectors
+    from dragoman.catalog.search.meaning import RowMeanings
     from dragoman.catalog.search.vectors import WordVectors
     from dragoman.catalog.search.workspace import WorkspaceSearch
 
@@ -103,6 +106,8 @@ class Search:
         self, question: SearchQuery, caller: Caller, connector_id: str | None = None
     ) -> SearchResults:
         """What the caller may see and call, the best first."""
+        if question.strategy == "semantic":
+            extras.require("vectors")
         catalog = self._catalog
         moment = CatalogSnapshot(
             version=catalog.version,
@@ -143,17 +148,25 @@ class Search:
         asked: "Mapping[str, Vectors] | None",
         loop: asyncio.AbstractEventLoop,
     ) -> SearchResults:
-        from dragoman.catalog.search.vectors import WordVectors
         from dragoman.catalog.search.workspace import WorkspaceSearch
 
         with self._lock:
-            words = self._words = self._words or WordVectors.load()
             workspace = self._workspaces.get(caller.workspace)
             if workspace is None:
-                workspace = self._workspaces[caller.workspace] = WorkspaceSearch(words, self._embeddings)
+                workspace = self._workspaces[caller.workspace] = WorkspaceSearch(self._meanings())
             found = workspace.find(question, moment, caller, asked)
             if self._embeddings and workspace.to_embed:
                 # From here and not after the answer: who asked may have gone by then.
                 loop.call_soon_threadsafe(self._embeddings.want, workspace.to_embed)
                 workspace.to_embed = {}
             return found
+
+    def _meanings(self) -> "RowMeanings | None":
+        """For a new index; None where only words can be compared."""
+        if not extras.is_installed("vectors"):
+            return None
+        from dragoman.catalog.search.meaning import RowMeanings
+        from dragoman.catalog.search.vectors import WordVectors
+
+        self._words = self._words or WordVectors.load()
+        return RowMeanings(self._words, self._embeddings)

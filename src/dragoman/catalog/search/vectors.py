@@ -105,7 +105,7 @@ class VectorRows:
             np.vecdot(block[: len(part)], wanted, out=part)
         return found
 
-    def some(self, vector: Vector, rows: NDArray[np.intp]) -> Vector:
+    def some(self, vector: Vector, rows: NDArray[np.int64]) -> Vector:
         """The same for these rows only."""
         wanted = _unit(vector[: self._width])
         found = np.empty(len(rows), np.float32)

@@ -3,25 +3,21 @@
 Put together from whole lists, so that a change in one costs nothing for the others.
 """
 
+from array import array
 from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import accumulate
 
-import numpy as np
-from numpy.typing import NDArray
-
 from dragoman.scope import Caller, Way
 from dragoman.tool import Tool
-
-Rows = NDArray[np.intp]
 
 
 class ListedTools:
     """One list of the catalog, and the row of each of its tools."""
 
-    def __init__(self, tools: tuple[Tool, ...], rows: Sequence[int]) -> None:
+    def __init__(self, tools: Sequence[Tool], rows: Sequence[int]) -> None:
         self.tools = tools
-        self.rows = np.array(rows, np.intp)
+        self.rows = array("q", rows)
         self._ways: dict[Way, ListedTools] = {}
 
     def callable_by(self, caller: Caller) -> "ListedTools":
@@ -36,7 +32,7 @@ class ListedTools:
         places = [place for place, tool in enumerate(self.tools) if is_callable(tool, caller)]
         if len(places) == len(self.tools):
             return self
-        return ListedTools(tuple(self.tools[place] for place in places), self.rows[places].tolist())
+        return ListedTools([self.tools[place] for place in places], [self.rows[place] for place in places])
 
 
 class SearchView:
@@ -45,7 +41,9 @@ class SearchView:
     def __init__(self, lists: Sequence[ListedTools]) -> None:
         self._lists = lists
         self._starts = [0, *accumulate(len(one.tools) for one in lists)]
-        self.rows: Rows = np.concatenate([one.rows for one in lists]) if lists else np.zeros(0, np.intp)
+        self.rows = array("q")
+        for one in lists:
+            self.rows += one.rows
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -56,7 +54,10 @@ class SearchView:
 
     def places_of(self, rows: Sequence[int]) -> list[int]:
         """Where these rows stand here; those that the caller may not see stand nowhere."""
-        return np.flatnonzero(np.isin(self.rows, rows)).tolist() if rows else []
+        if not rows:
+            return []
+        wanted = {*rows}
+        return [place for place, row in enumerate(self.rows) if row in wanted]
 
 
 def is_callable(tool: Tool, caller: Caller) -> bool:

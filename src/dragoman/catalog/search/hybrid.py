@@ -1,0 +1,91 @@
+"""One question put to one view of the index by meaning, or by words and meaning. Needs numpy."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from dragoman.catalog.search.embedded_rows import EmbeddedQuery
+from dragoman.catalog.search.fusion import (
+    CANDIDATES,
+    CLAUSE,
+    HYBRID,
+    SEMANTIC,
+    Rows,
+    Scores,
+    best,
+    fused,
+    means_something,
+)
+from dragoman.catalog.search.index import SearchIndex
+from dragoman.catalog.search.meaning import RowMeanings
+from dragoman.catalog.search.query import SearchQuery, Strategy
+from dragoman.catalog.search.ranking import Ranked
+from dragoman.catalog.search.view import SearchView
+from dragoman.catalog.search.words import clauses, stem, telling_words, terms
+
+_WEIGHTS: Mapping[Strategy, tuple[float, float, float]] = {"hybrid": HYBRID, "semantic": SEMANTIC}
+
+
+def ranked_by_meaning(
+    index: SearchIndex,
+    meanings: RowMeanings,
+    view: SearchView,
+    question: SearchQuery,
+    embedded: EmbeddedQuery | None = None,
+) -> Ranked:
+    """`embedded` is the question as an embedder understands it. Whether it means anything at all is still
+    for the light vectors to say: each embedder has a nearness of its own.
+    """
+    rows = np.frombuffer(view.rows, np.int64)
+    descriptions, parameters = meanings.semantic(question.text, index.end)
+    descriptions, parameters = descriptions[rows], parameters[rows]
+    nearest = max(float(descriptions.max()), float(parameters.max()))
+    if not _is_answerable(index, meanings, question.text, nearest):
+        return []
+    if embedded:
+        descriptions, parameters = embedded.semantic(question.text, rows)
+    weights = _WEIGHTS[question.strategy]
+    words = _lexical(index, question.text)[rows] if weights[0] else None
+    whole = fused((words, descriptions, parameters), weights)
+    steps = clauses(question.text)
+    if embedded:
+        steps = embedded.known(steps)
+    if not steps:
+        return _listed(whole, question.limit)
+    places = best(whole, max(CANDIDATES, question.limit))
+    near = embedded or meanings
+    step = np.max([_clause(index, near, text, rows[places], weights) for text in steps], axis=0)
+    combined = (whole[places] + CLAUSE * step) / (1 + CLAUSE)
+    return [(int(places[place]), score) for place, score in _listed(combined, question.limit)]
+
+
+def _clause(
+    index: SearchIndex,
+    near: RowMeanings | EmbeddedQuery,
+    text: str,
+    rows: Rows,
+    weights: tuple[float, float, float],
+) -> Scores:
+    words = _lexical(index, text)[rows] if weights[0] else None
+    return fused((words, *near.semantic_of(text, rows)), weights)
+
+
+def _lexical(index: SearchIndex, text: str) -> Scores:
+    """One score for each row; zero where no term occurs."""
+    found = np.zeros(index.end, np.float32)
+    for rows, weights, rarity in index.postings.of(terms(text)):
+        found[np.frombuffer(rows, np.int32)] += np.float32(rarity) * np.frombuffer(weights, np.float32)
+    return found
+
+
+def _is_answerable(index: SearchIndex, meanings: RowMeanings, text: str, nearest: float) -> bool:
+    words = telling_words(text)
+    if not words:
+        return False
+    found = [index.postings.knows(stem(word)) for word in words]
+    known = [here or meanings.words.knows(word) for here, word in zip(found, words, strict=True)]
+    return means_something(sum(found) / len(words), sum(known) / len(words), nearest)
+
+
+def _listed(scores: Scores, limit: int) -> Ranked:
+    return [(int(place), float(scores[place])) for place in best(scores, limit)]
