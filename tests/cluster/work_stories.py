@@ -63,7 +63,7 @@ class WorkerNode:
 
 
 class Cluster:
-    """Where stories happen: `settings` name database and NATS; they may be changed between two nodes."""
+    """Where stories happen: `settings` name database and NATS."""
 
     def __init__(self, folder: Path, hub: Hub, program: Process, settings: dict[str, Any]) -> None:
         self.folder = folder
@@ -77,13 +77,13 @@ class Cluster:
     async def order(self, folder: Path, **order: Any) -> dict[str, Any]:
         assert self._program.stdin is not None
         assert self._program.stdout is not None
-        words = {"folder": str(folder), "settings": self.settings, **order}
+        words = {"folder": str(folder), **order, "settings": {**self.settings, **order.get("settings", {})}}
         async with self._turn:
             self._program.stdin.write(json.dumps(words).encode() + b"\n")
             return json.loads(await self._program.stdout.readline())
 
     async def start(self, **order: Any) -> WorkerNode:
-        """A node at work."""
+        """A node at work; with other `settings`, where they are given."""
         folder = self.folder / f"worker{next(self._numbers)}"
         node = WorkerNode(folder, (await self.order(folder, **order))["pid"])
         self._nodes.append(node)
@@ -152,6 +152,12 @@ class Cluster:
                     return time.time() - float(victim.read("halted"))
                 await asyncio.sleep(0.02)
         return None
+
+    async def job(self, name: str) -> None:
+        """One run that is posted here and ends wherever it does; it is checked."""
+        run = (await self.hub.messages.post(f"do it on {name}")).run
+        run = await self.finished(run, within=240)
+        check(await self._result(run), executed(self.folder, name, "began"), name)
 
     @staticmethod
     def _is_halted(victim: WorkerNode, word: str) -> bool:
