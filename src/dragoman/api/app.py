@@ -40,7 +40,7 @@ from dragoman.api import (
     tools,
     usage,
 )
-from dragoman.api.calls import make_call, read_call, wants_events
+from dragoman.api.calls import read_call, wants_events
 from dragoman.api.events import STOPPING, event_stream
 from dragoman.api.problems import HUB, add_problems
 from dragoman.api.requests import CallRequest, request_body
@@ -86,13 +86,12 @@ class Api:
     async def _call(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             hub = bound_hub(self._hub, scope)
-            body = await read_body(receive, self._max_body)
+            call = read_call(hub, await read_body(receive, self._max_body))
             if _wants_events(scope):
                 scope[STOPPING] = self._stopping
-                events = event_stream(Request(scope), *read_call(hub, body).stream())
-                await events(scope, receive, send)
+                await event_stream(Request(scope), *call.stream())(scope, receive, send)
                 return
-            answer = await make_call(hub, body)
+            answer = await call.make()
         except DragomanError as error:
             await problem(error)(scope, receive, send)
             return

@@ -83,11 +83,6 @@ class RequestedToolCall:
         return frames(), work
 
 
-async def make_call(hub: BoundHub, body: bytes, tool: str | None = None) -> bytes:
-    """One call from the bytes of a request to the bytes of its answer. `tool` is given by the path."""
-    return await read_call(hub, body, tool).make()
-
-
 def read_call(hub: BoundHub, body: bytes, tool: str | None = None) -> RequestedToolCall:
     """What is asked for; `InvalidRequest` where nobody can say. `tool` is given by the path."""
     request = _read(body)
