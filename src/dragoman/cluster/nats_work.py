@@ -24,7 +24,7 @@ from dragoman.cluster.work import RunKey, SoughtWork
 from dragoman.telemetry.logs import get_logger
 
 _CONSUMER = "workers"
-_CLAIM_WITHIN = 3.0  # seconds after which a run that was pulled and not claimed goes to another node
+_CLAIM_WITHIN = 1.0  # seconds after which a run that was pulled and not claimed goes to another node
 _PULL = 2.0  # seconds that one request for work waits
 _OLDEST = 600.0  # seconds that an entry may wait; what is in the store is put in again
 _AT_ONCE = 20
