@@ -1,8 +1,10 @@
 """Who asks, what of it is allowed, and for whom a connection is held. Pure values and rules; no store."""
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
+from hashlib import blake2b
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
@@ -52,6 +54,14 @@ class Caller:
     def is_admin(self) -> bool:
         """Whether it may change what belongs to the whole workspace."""
         return self.role != "member"
+
+    @property
+    def fingerprint(self) -> str:
+        """The same for equal callers, in every process, and for no others."""
+        grants = [sorted(grant) for grant in self.grants]
+        until = self.until.timestamp() if self.until else None
+        words = [self.workspace, self.user, self.thread, self.agent, self.way, self.role, grants, until]
+        return blake2b(json.dumps(words).encode(), digest_size=20).hexdigest()
 
     def narrowed(self, capabilities: Iterable[str]) -> "Caller":
         """The same caller with no more than these capabilities."""

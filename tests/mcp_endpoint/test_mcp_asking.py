@@ -10,15 +10,13 @@ import pytest
 from mcp_types import ElicitResult
 
 from doors import META, Door, open_door
-from dragoman import Hub
 from dragoman.mcp_endpoint.channels import NoChannel
 from dragoman.mcp_endpoint.request_context import RequestContext
 from dragoman.mcp_endpoint.request_states import RequestState, RequestStates
 from dragoman.mcp_endpoint.views import EndpointTarget
 from dragoman.scope import Caller
-from dragoman.settings import Settings
 from patience import deadline, patient
-from servers.hubs import until
+from servers.hubs import open_hub, until
 from servers.processes import HERE, HttpProcess
 
 pytestmark = pytest.mark.anyio
@@ -210,6 +208,17 @@ async def test_a_question_is_answered_once_by_whom_it_was_put_to_and_for_the_sam
             assert (await ask(door, misled))["code"] == -32602
 
 
+async def test_no_more_requests_wait_in_a_process_than_it_has_room_for(tmp_path: Path) -> None:
+    with HttpProcess(tmp_path, program="asking_server.py") as server:
+        async with open_door(tmp_path / "home") as door:
+            await door.hub.connectors.add("all", url=server.url)
+            door.endpoint._parked._most = 1
+            first = await ask(door, {"name": "greet", "arguments": {}})
+            assert text_of(await ask(door, {"name": "greet", "arguments": {}})) == "declined"
+            done = await ask(door, answered({"name": "greet", "arguments": {}}, first))
+            assert text_of(done) == "Hello, Ada!"
+
+
 async def test_a_client_that_cannot_be_asked_has_declined(tmp_path: Path) -> None:
     with HttpProcess(tmp_path, program="asking_server.py") as server:
         async with open_door(tmp_path / "home") as door:
@@ -233,28 +242,33 @@ async def test_call_tool_of_the_search_view_asks_as_the_tool_itself_does(tmp_pat
                 assert text_of(done) == "Hello, Ada!"
 
 
-# Tickets
+# Tokens of requests that wait
 
 
-def asker(user: str) -> RequestContext:
-    return RequestContext(Hub(Settings()).acting_for(Caller(user=user)), EndpointTarget(), True, NoChannel())
+async def test_tokens_of_requests_that_wait_are_limited_in_number_and_time(tmp_path: Path) -> None:
+    async with open_hub(tmp_path) as hub:
 
+        def asker(user: str, slug: str | None = None) -> RequestContext:
+            return RequestContext(hub.acting_for(Caller(user=user)), EndpointTarget(slug), True, NoChannel())
 
-async def test_tickets_are_bounded_in_number_and_time() -> None:
-    now = [0.0]
-    tickets = RequestStates[str](lasts=10, most=3, most_per_user=2, clock=lambda: now[0])
-    first, second = tickets.give(asker("ada"), "a"), tickets.give(asker("ada"), "b")
-    assert first
-    assert second
-    assert tickets.give(asker("ada"), "c") is None
-    assert tickets.give(asker("eve"), "d")
-    assert tickets.give(asker("bob"), "e") is None
-    assert tickets.take(first, asker("eve")) is None
-    assert tickets.take(first, asker("ada")) == "a"
-    assert tickets.take(first, asker("ada")) is None
-    now[0] = 11
-    assert tickets.take(second, asker("ada")) is None
-    assert tickets.give(asker("bob"), "e")
+        states = RequestStates("asked", most_per_user=2)
+        first, second = await states.give(asker("ada"), b"a"), await states.give(asker("ada"), b"b")
+        assert first
+        assert second
+        assert await states.give(asker("ada"), b"c") is None
+        assert await states.give(asker("eve"), b"d")
+        assert await states.take(first, asker("eve")) is None
+        assert await states.take(first, asker("ada", "box")) is None
+        assert await RequestStates("allowed").take(first, asker("ada")) is None
+        assert await states.take(first, asker("ada")) == b"a"
+        assert await states.take(first, asker("ada")) is None
+        short = RequestStates("asked", lasts=0, most_per_user=2)
+        late = await short.give(asker("bob"), b"e")
+        assert late
+        assert await short.take(late, asker("bob")) is None
+        assert await short.give(asker("bob"), b"f")
+        assert await short.give(asker("bob"), b"g")
+        assert await short.give(asker("bob"), b"h"), "those before are too old to count"
 
 
 @pytest.mark.parametrize("state", [None, "", "a.b.c", "dragoman.allowed.x.y", "§"])

@@ -88,7 +88,11 @@ async def test_sessions_are_few_and_idle_ones_go(tmp_path: Path) -> None:
     now = 0.0
     sessions = EndpointSessions(idle=100, most=3, most_per_user=2, clock=lambda: now)
     async with open_door(tmp_path, door={"sessions": sessions}) as door:
-        first, second, third = [await door.open() for _ in range(3)]
+        first = await door.open()
+        now = 1.0
+        second = await door.open()
+        now = 2.0
+        third = await door.open()
         assert len(sessions) == 2
         assert (await first.ask("ping")).status == 404
         now = 90.0

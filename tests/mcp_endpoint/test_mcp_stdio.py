@@ -103,7 +103,9 @@ async def test_a_session_that_the_service_forgot_is_opened_again(tmp_path: Path)
         server = program(DRAGOMAN_URL=door.url, DRAGOMAN_TOKEN=TOKEN, DRAGOMAN_HOME=str(tmp_path))
         async with Client(server, mode="legacy") as client:
             await client.call_tool("mcp_box_echo", {"text": "hi"})
-            door.endpoint._sessions.close_all()
+            sessions = door.endpoint._sessions
+            for session in [*sessions._sessions.values()]:
+                await sessions.close(session, door.hub.door_clients)
             result: Any = await client.call_tool("mcp_box_echo", {"text": "again"})
             assert result.content[0].text == "again"
 

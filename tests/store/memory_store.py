@@ -25,11 +25,13 @@ from dragoman.store.records import (
     AuthorizationFlow,
     CallBinding,
     CallRecord,
+    ClientSession,
     ConcurrencyLease,
     JournalBatch,
     KeptResult,
     LoadedTool,
     NewRun,
+    OneTimeValue,
     RolloutSample,
     SealedSecret,
     ToolVersion,
@@ -75,6 +77,8 @@ class Tables:
         self.numbers: dict[tuple[str, str], AgentNumbers] = {}
         self.states: dict[str, Mapping[str, Any]] = {}
         self.samples: dict[tuple[str, str], RolloutSample] = {}
+        self.sessions: dict[str, ClientSession] = {}
+        self.values: dict[str, OneTimeValue] = {}
 
     def add_message(self, message: Message) -> Message:
         said = self.messages.setdefault((message.workspace, message.user, message.thread), [])
@@ -116,7 +120,7 @@ class Tables:
         drop(self.approvals, lambda one: is_theirs(one.binding))
         for table in (self.threads, self.loaded, self.allowances, self.flows, self.secrets):
             drop(table, is_theirs)
-        for table in (self.results, self.calls, self.samples, self.keys):
+        for table in (self.results, self.calls, self.samples, self.keys, self.sessions, self.values):
             drop(table, is_theirs)
         for place in [place for place in self.messages if place[0] == workspace and user in (None, place[1])]:
             del self.messages[place]
@@ -1030,6 +1034,67 @@ class MemoryRollout(Aggregate):
         drop(self._tables.samples, lambda one: one.at < before)
 
 
+class MemoryClients:
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+
+    async def open_session(
+        self, session: ClientSession, most: int, busy: Collection[str] = ()
+    ) -> Sequence[str] | None:
+        sessions = self._tables.sessions
+        own = [one for one in sessions.values() if (one.workspace, one.user) == _holder(session)]
+        known = [one.id for one in sorted(own, key=lambda one: (one.used_at, one.id))]
+        gone = [one for one in known if one not in busy][: max(len(known) + 1 - most, 0)]
+        if len(known) - len(gone) >= most:
+            return None
+        for one in gone:
+            del sessions[one]
+        sessions[session.id] = session
+        return gone
+
+    async def find_session(self, session: str) -> ClientSession | None:
+        return self._tables.sessions.get(session)
+
+    async def change_session(
+        self, session: str, change: Callable[[ClientSession], ClientSession], *, tells: bool = False
+    ) -> ClientSession | None:
+        found = self._tables.sessions.get(session)
+        if found is not None:
+            self._tables.sessions[session] = found = change(found)
+        return found
+
+    async def use_sessions(self, moments: Mapping[str, datetime]) -> None:
+        for one, at in moments.items():
+            found = self._tables.sessions.get(one)
+            if found is not None and found.used_at < at:
+                self._tables.sessions[one] = replace(found, used_at=at)
+
+    async def remove_session(self, session: str) -> None:
+        self._tables.sessions.pop(session, None)
+
+    async def forget_sessions(self, before: datetime) -> None:
+        drop(self._tables.sessions, lambda one: one.used_at < before)
+
+    async def put_value(
+        self, value: OneTimeValue, now: datetime, *, most: int | None = None, tells: bool = False
+    ) -> bool:
+        values = self._tables.values
+        drop(values, lambda one: one.expires_at <= now)
+        alike = sum((*_holder(one), one.kind) == (*_holder(value), value.kind) for one in values.values())
+        if most is not None and alike >= most:
+            return False
+        values[value.id] = value
+        return True
+
+    async def take_value(self, value: str, now: datetime) -> OneTimeValue | None:
+        found = self._tables.values.pop(value, None)
+        return found if found and found.expires_at > now else None
+
+
+def _holder(one: ClientSession | OneTimeValue) -> tuple[str, str]:
+    return one.workspace, one.user
+
+
 async def _ping() -> None: ...
 
 
@@ -1046,6 +1111,7 @@ def memory_store() -> Store:
         audit=MemoryAudit(tables),
         agents=MemoryAgents(tables),
         rollout=MemoryRollout(tables),
+        clients=MemoryClients(tables),
         clock=Clock(),
         ping=_ping,
     )

@@ -10,6 +10,7 @@ import test_claimed_runs
 import test_removed_runs
 import test_stored_agents
 import test_stored_calls
+import test_stored_clients
 import test_stored_connectors
 import test_stored_messages
 import test_stored_people
@@ -52,6 +53,7 @@ for _module in (
     test_removed_runs,
     test_stored_agents,
     test_stored_calls,
+    test_stored_clients,
     test_stored_connectors,
     test_stored_messages,
     test_stored_people,

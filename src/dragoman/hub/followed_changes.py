@@ -49,6 +49,8 @@ class FollowedChanges:
             "agent": self._agent,
             "approval": self._approval,
             "rollout": self._rollout,
+            "client_session": self._client_session,
+            "one_time_value": self._one_time_value,
         }
 
     async def follow(self) -> None:
@@ -129,6 +131,7 @@ class FollowedChanges:
         runtime.active.forget_all()
         runtime.rollout.forget()
         await runtime.loaded.reload()
+        await runtime.door_clients.told_all()
         runtime.events.tell_missed()
 
     # One kind of change each
@@ -212,6 +215,12 @@ class FollowedChanges:
     async def _rollout(self, change: Change) -> None:
         self._runtime.rollout.forget()
         self._publish("rollout.changed", change, {"what": await self._runtime.rollout.last_word()})
+
+    async def _client_session(self, change: Change) -> None:
+        await self._runtime.door_clients.told_session(change.subject)
+
+    async def _one_time_value(self, change: Change) -> None:
+        await self._runtime.door_clients.told_value(change.subject)
 
     # Parts
 

@@ -24,6 +24,7 @@ from dragoman.hub.connector_queries import ConnectorQueries
 from dragoman.hub.connectors import Connectors
 from dragoman.hub.credentials import Credentials
 from dragoman.hub.discovery import Discovery
+from dragoman.hub.door_clients import DoorClients
 from dragoman.hub.imports import Exports, Imports
 from dragoman.hub.messages import Messages
 from dragoman.hub.people import People
@@ -274,6 +275,11 @@ class BoundHub:
     def authenticator(self) -> Authenticator:
         """Who a bearer token stands for."""
         return self._runtime.authenticator
+
+    @property
+    def door_clients(self) -> DoorClients:
+        """What doors keep of their clients, for whichever process they come to next."""
+        return self._runtime.door_clients
 
     @property
     def catalog_version(self) -> int:

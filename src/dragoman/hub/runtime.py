@@ -40,6 +40,7 @@ from dragoman.hub.connector_agents import ConnectorAgents
 from dragoman.hub.connector_lifecycle import ConnectorLifecycle
 from dragoman.hub.connector_registry import ConnectorRegistry
 from dragoman.hub.deferred_tools import DeferredTools
+from dragoman.hub.door_clients import DoorClients
 from dragoman.hub.embedding import open_embeddings
 from dragoman.hub.engine import RunEngine
 from dragoman.hub.followed_changes import FollowedChanges
@@ -73,6 +74,7 @@ class Runtime:
     store: Store
     cluster: Cluster
     vault: Vault
+    door_clients: DoorClients
     directory: Directory
     authenticator: Authenticator
     recorder: Recorder
@@ -161,6 +163,7 @@ class Runtime:
         await self.vault.check()
         await make_local(store.people)
         self.cluster = await stack.enter_async_context(open_cluster(settings, store, self.supervisor))
+        self.door_clients = DoorClients(store, self.vault, self.cluster)
         self.directory = Directory(store.people)
         self.authenticator = await stack.enter_async_context(
             open_authenticator(store.people, self.directory, self.supervisor, issuer_of(settings))
@@ -317,6 +320,7 @@ class Runtime:
             keeping(self.changes.follow, "follow what other processes change", is_vital=True),
             keeping(files.watch, "watch the app configuration"),
             keeping(self._keep_tidy, "forget old results and calls"),
+            keeping(self.door_clients.keep, "note which sessions of clients are in use"),
             keeping(self.engine.resume_left, "resume runs that were left", is_vital=True),
         ):
             await stack.enter_async_context(kept)
@@ -361,6 +365,7 @@ class Runtime:
         await self.budgets.tidy()
         await self.rollout.tidy()
         await self.store.changes.trim(now)
+        await self.door_clients.tidy(now)
         await forget_entries(self.store.audit, now - timedelta(days=settings.keep_audit_days))
 
     async def _keep_tidy(self) -> None:

@@ -8,7 +8,6 @@ from mcp_types import CLIENT_CAPABILITIES_META_KEY
 from dragoman.errors import InputRequired
 from dragoman.mcp_endpoint.messages import Params, RpcError, notification_message
 from dragoman.mcp_endpoint.sessions import EndpointSession
-from dragoman.mcp_endpoint.streams import PostReply
 from dragoman.tool import AdmittedCall
 
 _ASKED_BY = {
@@ -17,6 +16,15 @@ _ASKED_BY = {
     "roots/list": "roots",
 }
 _NOTHING: Mapping[str, Any] = {}
+
+
+class TellsClient(Protocol):
+    """The answer to a client's POST, which becomes a stream when something is told before its end."""
+
+    @property
+    def can_stream(self) -> bool: ...
+
+    async def tell(self, message: bytes) -> bool: ...
 
 
 class AsksByResult(Protocol):
@@ -64,9 +72,9 @@ class NoChannel:
 class PostChannel(NoChannel):
     """Over the answer to the client's own POST, which then becomes a stream."""
 
-    def __init__(self, reply: PostReply, params: Params, patience: float) -> None:
+    def __init__(self, reply: TellsClient, params: Params, patience: float) -> None:
         super().__init__()
-        self._reply: PostReply | None = reply
+        self._reply: TellsClient | None = reply
         self.patience: float | None = patience
         meta = params.get("_meta")
         self._meta = cast("Mapping[str, Any]", meta) if isinstance(meta, dict) else _NOTHING
@@ -89,7 +97,7 @@ class StatelessChannel(PostChannel):
 
     retries = True
 
-    def __init__(self, reply: PostReply, params: Params, patience: float) -> None:
+    def __init__(self, reply: TellsClient, params: Params, patience: float) -> None:
         super().__init__(reply, params, patience)
         declared = self._meta.get(CLIENT_CAPABILITIES_META_KEY)
         self.capabilities = cast("Mapping[str, Any]", declared) if isinstance(declared, dict) else _NOTHING
@@ -100,6 +108,15 @@ class StatelessChannel(PostChannel):
     def is_away(self) -> bool:
         """Whether the client has been given a question and has not come back yet."""
         return self._reply is None
+
+    @property
+    def progress_token(self) -> Any:
+        return self._token
+
+    async def pass_on(self, message: bytes) -> None:
+        """What another process tells of the request."""
+        if self._reply is not None:
+            await self._reply.tell(message)
 
     def leave(self) -> None:
         self._reply = None
@@ -117,11 +134,10 @@ class StatelessChannel(PostChannel):
 class SessionChannel(PostChannel):
     """A client of the 2025 era is asked in the middle of its request, and answers by another."""
 
-    def __init__(self, reply: PostReply, params: Params, patience: float, session: EndpointSession) -> None:
+    def __init__(self, reply: TellsClient, params: Params, patience: float, session: EndpointSession) -> None:
         super().__init__(reply, params, patience)
         self._session = session
-        declared = session.client.get("capabilities")
-        self.capabilities = cast("Mapping[str, Any]", declared) if isinstance(declared, dict) else _NOTHING
+        self.capabilities = session.capabilities
 
     async def ask(self, method: str, params: Params, connector: str) -> Params:
         if (

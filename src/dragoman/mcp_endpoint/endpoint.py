@@ -5,9 +5,11 @@ era and the standing streams; `stop` ends them, so that their connections can cl
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from secrets import token_hex
 from typing import Any, get_args
 from urllib.parse import parse_qs, unquote
 
@@ -23,7 +25,7 @@ from mcp_types import HEADER_MISMATCH, INTERNAL_ERROR, INVALID_REQUEST, PROTOCOL
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from starlette.types import Receive, Scope, Send
 
-from dragoman.errors import CallerFault, NotFound
+from dragoman.errors import CallerFault, DragomanError, NotFound
 from dragoman.hints import speaking
 from dragoman.hub import BoundHub, Hub
 from dragoman.mcp_endpoint.channels import NoChannel, SessionChannel, StatelessChannel
@@ -40,13 +42,14 @@ from dragoman.mcp_endpoint.messages import (
     shaped,
 )
 from dragoman.mcp_endpoint.methods import SERVER_INFO_STAMP, McpMethods, rejected
-from dragoman.mcp_endpoint.notifications import LISTS, ChangeNotifier, ChangeSubscription
+from dragoman.mcp_endpoint.notifications import LISTS, UPDATED, ChangeNotifier, ChangeSubscription
 from dragoman.mcp_endpoint.parked_requests import ParkedRequests
 from dragoman.mcp_endpoint.request_context import RequestContext
 from dragoman.mcp_endpoint.sessions import EndpointSession, EndpointSessions
 from dragoman.mcp_endpoint.streams import DisconnectWatcher, PostReply, StandaloneStream, framed
 from dragoman.mcp_endpoint.views import EndpointTarget, View
 from dragoman.scope import Caller
+from dragoman.store.records import ClientSession
 from dragoman.telemetry.logs import get_logger
 from dragoman.web.bodies import MAX_BODY, read_body
 from dragoman.web.encoding import encode
@@ -103,7 +106,7 @@ class McpEndpoint:
                 elif method == "GET":
                     await self._get(headers, target, hub, receive, send)
                 elif method == "DELETE":
-                    self._sessions.close(self._session(headers, target, hub.caller))
+                    await self._sessions.close(await self._session(headers, target, hub), hub.door_clients)
                     await reply.finish_empty(200)
                 else:
                     raise _WrongRequest(405, "Method not allowed", [(b"allow", b"GET, POST, DELETE")])
@@ -172,18 +175,18 @@ class McpEndpoint:
         if isinstance(message, RpcRequest) and message.method == "initialize":
             await self._open_session(post, message)
             return
-        session = self._session(post.headers, post.target, post.hub.caller)
+        session = await self._session(post.headers, post.target, post.hub)
         if isinstance(message, RpcResponse):
-            session.take(message)
+            await session.take(message)
             await post.reply.finish_empty(202)
         elif isinstance(message, RpcNotification):
             if message.method == "notifications/cancelled":
-                session.cancel(message.params.get("requestId"))
+                await session.cancel(message.params.get("requestId"))
             await post.reply.finish_empty(202)
         else:
             patience = post.hub.settings.approval_wait
             channel = SessionChannel(post.reply, message.params, patience, session)
-            context = RequestContext(post.hub, post.target, False, channel, watched=session.watched)
+            context = RequestContext(post.hub, post.target, False, channel, subscriptions=session)
             with DisconnectWatcher(post.reply, post.receive, cancels=False):
                 await self._answer(post, message, context, session)
 
@@ -203,7 +206,7 @@ class McpEndpoint:
                 with session.running(request.id):
                     result = await self._answers.answer(request, context)
                 if (name := request.method.removesuffix("/list")) in LISTS and name != request.method:
-                    session.told |= await ChangeNotifier(self._answers, context, [name], ()).digests()
+                    await session.knows(await ChangeNotifier(self._answers, context, [name], ()).digests())
         except RpcError as error:
             await post.refuse(request.id, error, is_modern=context.is_modern)
             return
@@ -223,26 +226,28 @@ class McpEndpoint:
         try:
             await self._answers.shown(context)
             result = await self._answers.answer(request, context)
+            session = await self._sessions.open(
+                post.hub.caller, post.target, request.params, post.hub.door_clients
+            )
         except NotFound as error:
             raise _WrongRequest(404, error.message) from None
         except RpcError as error:
             await post.refuse(request.id, error, is_modern=False)
             return
-        session = self._sessions.open(post.hub.caller, post.target, request.params)
         if session is None:
             raise _WrongRequest(503, "Too many open sessions")
         post.reply.headers.append((_SESSION, session.id.encode()))
         await post.reply.finish(result_message(request.id, result))
 
-    def _session(self, headers: Headers, target: EndpointTarget, caller: Caller) -> EndpointSession:
+    async def _session(self, headers: Headers, target: EndpointTarget, hub: BoundHub) -> EndpointSession:
         session_id = headers.get(_SESSION.decode())
         if session_id is None:
             raise _WrongRequest(
                 400, "Bad request: the header Mcp-Session-Id is missing; begin with initialize"
             )
-        session = self._sessions.find(session_id, caller, target)
+        session = await self._sessions.find(session_id, hub.caller, target, hub.door_clients)
         if session is None:
-            raise _WrongRequest(404, "Session not found; begin again with initialize")
+            raise _no_session()
         return session
 
     async def _get(
@@ -255,23 +260,62 @@ class McpEndpoint:
             )
         if "text/event-stream" not in headers.get("accept", "") and "*/*" not in headers.get("accept", ""):
             raise _WrongRequest(406, "Not acceptable: accept text/event-stream")
-        session = self._session(headers, target, hub.caller)
+        session = await self._session(headers, target, hub)
         stream = StandaloneStream(send, [(_SESSION, session.id.encode())])
-        if session.stream is not None:
-            session.stream.end()  # the client came back before its old stream was seen to be gone
-        session.stream = stream
+        before = await session.opens(stream, token_hex(8))
+        if before is None:
+            raise _no_session()
         context = RequestContext(hub, target, False, NoChannel())
-        news = ChangeNotifier(self._answers, context, LISTS, session.watched)
+        try:
+            follow = partial(self._follow, session, stream, context, before)
+            await self._stream(stream, hub.caller, receive, b": listening\n\n", follow)
+        finally:
+            if session.stream is stream:
+                session.stream = session.rewatch = None
+
+    async def _follow(
+        self,
+        session: EndpointSession,
+        stream: StandaloneStream,
+        context: RequestContext,
+        before: ClientSession,
+        listening: asyncio.Event,
+    ) -> None:
+        """Tells what changed since the client was last told, in whichever process that was, and all news."""
 
         async def tell(method: str, params: dict[str, Any]) -> None:
             await stream.tell(notification_message(method, params or None))
 
-        try:
-            follow = partial(news.follow, tell, session.told)
-            await self._stream(stream, hub.caller, receive, b": listening\n\n", follow)
-        finally:
-            if session.stream is stream:
-                session.stream = None
+        wanted, changed = set(before.watched), asyncio.Event()
+        changed.set()
+        unheard = {*session.watched} if before.stream else set[str]()
+
+        def rewatch(uris: Iterable[str]) -> None:
+            nonlocal wanted
+            wanted = set(uris)
+            changed.set()
+
+        async def watch() -> None:
+            for uri in unheard:
+                await tell(UPDATED, {"uri": uri})
+            while await changed.wait():
+                changed.clear()
+                for uri in session.watched.keys() - wanted:
+                    session.watched.pop(uri)()
+                for uri in wanted - session.watched.keys():
+                    with suppress(DragomanError):
+                        end = await self._answers.offerings.watch(uri, context)
+                        if session.watched.setdefault(uri, end) is not end:
+                            end()
+                        # Until now nobody listened here, and it may have changed meanwhile.
+                        await tell(UPDATED, {"uri": uri})
+
+        session.rewatch = rewatch
+        news = ChangeNotifier(self._answers, context, LISTS, session.watched)
+        async with asyncio.TaskGroup() as tasks:
+            watching = tasks.create_task(watch())
+            await news.follow(tell, session.told, listening)
+            watching.cancel()
 
     # Standing streams
 
@@ -342,6 +386,10 @@ class _Post:
     async def refuse(self, request_id: Any, error: RpcError, *, is_modern: bool) -> None:
         status = ERROR_CODE_HTTP_STATUS.get(error.code, 200) if is_modern else 200
         await self.reply.finish(error_message(request_id, error), status)
+
+
+def _no_session() -> _WrongRequest:
+    return _WrongRequest(404, "Session not found; begin again with initialize")
 
 
 def _has_envelope(message: Message) -> bool:

@@ -1,5 +1,6 @@
 """What each method answers, in both eras, whatever carried the request. Decides no rights: the hub does."""
 
+import json
 from collections.abc import Awaitable, Callable, Mapping
 from importlib.metadata import version
 from typing import Any, cast
@@ -46,7 +47,7 @@ class McpMethods:
     def __init__(self) -> None:
         self._views = ClientViews()
         self.offerings = ServerResources()
-        self._admissions = RequestStates[AdmittedCall]()
+        self._admissions = RequestStates("allowed")
         self._param_headers: dict[str, bool] = {}
         self._methods: dict[str, Callable[[Params, RequestContext], Awaitable[bytes]]] = {
             "tools/call": self._call,
@@ -62,7 +63,7 @@ class McpMethods:
         method = self._methods.get(request.method)
         if context.is_modern and request.method in LEGACY_ONLY:
             raise _no_method(request.method)
-        self._take_mark(context)
+        await self._take_mark(context)
         try:
             if method is not None:
                 return await method(request.params, context)
@@ -72,7 +73,7 @@ class McpMethods:
         if offered is None:
             raise _no_method(request.method)
         if offered is context.channel.pending:
-            return self._pending(context)
+            return await self._pending(context)
         return encode(stamped(offered) if context.is_modern else offered)
 
     async def shown(self, context: RequestContext) -> ClientTools:
@@ -81,20 +82,24 @@ class McpMethods:
 
     # Requests that are asked back and come again
 
-    def _take_mark(self, context: RequestContext) -> None:
+    async def _take_mark(self, context: RequestContext) -> None:
         """The request's state as the server gave it; what it was allowed for before, it still is."""
         channel = context.channel
         mark = RequestState.find(channel.inputs.get("requestState"))
         if mark is not None and mark.kind == "allowed":
-            channel.continues = self._admissions.take(mark.token, context)
+            admitted = await self._admissions.take(mark.token, context)
+            channel.continues = AdmittedCall(*json.loads(admitted)) if admitted else None
             channel.inputs = {name: value for name, value in channel.inputs.items() if name != "requestState"}
             if mark.state is not None:
                 channel.inputs = {**channel.inputs, "requestState": mark.state}
 
-    def _pending(self, context: RequestContext) -> bytes:
+    async def _pending(self, context: RequestContext) -> bytes:
         """The server's question. Marked always, so that no state of a server is taken for a mark of ours."""
         pending, admitted = context.channel.pending or {}, context.channel.admitted
-        token = self._admissions.give(context, admitted) if admitted else None
+        token = None
+        if admitted is not None:
+            facts = encode([admitted.fingerprint, admitted.arguments_hash])
+            token = await self._admissions.give(context, facts)
         mark = RequestState("allowed", token or "", pending.get("requestState"))
         return encode(stamped({**pending, "requestState": str(mark)}))
 
@@ -117,7 +122,7 @@ class McpMethods:
             led = await use(await context.hub.in_thread(), name, given, channel)
             if led is not None:
                 if channel.pending is not None:
-                    return self._pending(context)
+                    return await self._pending(context)
                 return encode(stamped(led) if context.is_modern else led)
         if tool is not None and context.headers is not None:
             self._check_param_headers(tool, given, context.headers)
@@ -125,7 +130,7 @@ class McpMethods:
         output = await context.hub.call(public, given, channel=channel)
         if output.error is not None:
             if channel.pending is not None:
-                return self._pending(context)
+                return await self._pending(context)
             if channel.refused is not None and channel.refused[0] in _CALLERS_FAULTS:
                 raise RpcError(*channel.refused)
             if output.error.code == "not_found" and not output.metadata.connector:

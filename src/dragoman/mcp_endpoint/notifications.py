@@ -34,7 +34,7 @@ TOLD_BY: frozenset[EventKind] = frozenset(
 )
 _GATHER = 0.05
 """Seconds in which news are gathered: a server that is added brings several."""
-_UPDATED = "notifications/resources/updated"
+UPDATED = "notifications/resources/updated"
 Tell = Callable[[str, dict[str, Any]], Awaitable[None]]
 
 
@@ -76,7 +76,7 @@ class ChangeNotifier:
         self._lists = lists
         self._watched = watched
 
-    async def follow(self, tell: Tell, known: dict[str, bytes], listening: asyncio.Event) -> None:
+    async def follow(self, tell: Tell, known: dict[str, str], listening: asyncio.Event) -> None:
         """Until the hub closes. `known` are the lists that the client knows; it is kept up to date.
 
         `listening` is set when nothing is missed any more.
@@ -86,9 +86,9 @@ class ChangeNotifier:
             await self._follow_catalog(tell, known, listening)
             servers.cancel()
 
-    async def digests(self) -> dict[str, bytes]:
-        """What tells the lists of this client, as they are now, from others."""
-        found: dict[str, bytes] = {}
+    async def digests(self) -> dict[str, str]:
+        """What tells the lists of this client, as they are now, from others; the same in every process."""
+        found: dict[str, str] = {}
         for name in self._lists:
             if name == "tools":
                 found[name] = await self._tools()
@@ -96,13 +96,13 @@ class ChangeNotifier:
                 found[name] = await self._answers.offerings.digest(name, self._asker)
         return found
 
-    async def _tools(self) -> bytes:
+    async def _tools(self) -> str:
         try:
-            return (await self._answers.shown(self._asker)).digest
+            return (await self._answers.shown(self._asker)).digest.hex()
         except NotFound:
-            return b""  # its connector was removed: an empty list, until it comes back
+            return ""  # its connector was removed: an empty list, until it comes back
 
-    async def _follow_catalog(self, tell: Tell, known: dict[str, bytes], listening: asyncio.Event) -> None:
+    async def _follow_catalog(self, tell: Tell, known: dict[str, str], listening: asyncio.Event) -> None:
         everything = cast("AsyncGenerator[Event]", self._asker.hub.events())
         async with aclosing(everything) as events:
             upcoming = asyncio.ensure_future(anext(events))
@@ -121,7 +121,7 @@ class ChangeNotifier:
                 upcoming.cancel()
                 await asyncio.wait([upcoming])
 
-    async def _compare(self, tell: Tell, known: dict[str, bytes]) -> None:
+    async def _compare(self, tell: Tell, known: dict[str, str]) -> None:
         for name, digest in (await self.digests()).items():
             if known.setdefault(name, digest) != digest:
                 known[name] = digest
@@ -138,7 +138,7 @@ class ChangeNotifier:
                 elif notice.kind == "resource":
                     uri = notice.uri if own else f"{slug}+{notice.uri}"
                     if _is_watched(uri, self._watched):
-                        await tell(_UPDATED, {"uri": uri})
+                        await tell(UPDATED, {"uri": uri})
 
 
 def _is_watched(uri: str, watched: Collection[str]) -> bool:

@@ -1,7 +1,8 @@
 """Who asks this door, where and how: what every answer is made from."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 from dragoman.hub import BoundHub
 from dragoman.mcp_endpoint.views import EndpointTarget
@@ -14,8 +15,8 @@ class RequestContext:
     """Who asks, at which address, in which era, and the way back while the answer is made.
 
     `hub` acts for who asks: there is no other one on the way to an answer.
-    `headers` are those of a request of the 2026 era over HTTP, which must agree with its body. `watched` are
-    the resources that a session of the 2025 era wants to hear of, each with what ends it.
+    `headers` are those of a request of the 2026 era over HTTP, which must agree with its body.
+    `subscriptions` are of a session of the 2025 era: to resources that it wants to hear of.
     """
 
     hub: BoundHub
@@ -23,12 +24,19 @@ class RequestContext:
     is_modern: bool
     channel: ClientChannel
     headers: Mapping[str, str] | None = None
-    watched: "Watched | None" = None
+    subscriptions: "ResourceSubscriptions | None" = None
 
     @property
     def caller(self) -> Caller:
         return self.hub.caller
 
 
-Watched = dict[str, Callable[[], None]]
-"""Addresses of resources as the client knows them, each with what ends the watch."""
+Watch = Callable[[str], Awaitable[Callable[[], None]]]
+"""Watches a resource, by the address that the client knows; what it returns ends that."""
+
+
+class ResourceSubscriptions(Protocol):
+    """To which resources a session has subscribed; filled by `EndpointSession`."""
+
+    async def subscribe(self, uri: str, watch: Watch) -> None: ...
+    async def unsubscribe(self, uri: str) -> None: ...

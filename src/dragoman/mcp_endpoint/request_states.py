@@ -1,30 +1,24 @@
 """Requests of the 2026 era that wait for their client to come back, found by the token in `requestState`.
 
-A token is for one caller at one address and is used once. Tokens are limited in number and in time, and kept
-in memory: after a restart there are none.
+A token is for one caller at one address and is used once, at whichever process the client comes back to.
+Tokens are limited in number and in time.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from secrets import token_urlsafe
-from time import monotonic
-from typing import Any, Generic, Literal, TypeVar, get_args
+from typing import Any, Literal, get_args
 
 from dragoman.mcp_endpoint.request_context import RequestContext
-from dragoman.mcp_endpoint.views import EndpointTarget
-from dragoman.scope import Caller
 
 LASTS = 15 * 60.0
-MOST = 2_000
 MOST_PER_USER = 50
 Kind = Literal["allowed", "asked"]
-Value = TypeVar("Value")
 _PREFIX = "dragoman"
 
 
 @dataclass(frozen=True, slots=True)
 class RequestState:
-    """What Dragoman adds to a request's state: `allowed`, a call that goes on; `asked`, one that waits here.
+    """What Dragoman adds to a request's state: `allowed`, a call that goes on; `asked`, one that waits.
 
     `state` is the server's own, None where it gave none.
     """
@@ -46,51 +40,31 @@ class RequestState:
         return cls(kind, parts[1], parts[2] if len(parts) == 3 else None)
 
 
-@dataclass(frozen=True, slots=True)
-class _Kept(Generic[Value]):
-    caller: Caller
-    target: EndpointTarget
-    value: Value
-    until: float
+class RequestStates:
+    """Of one kind, each with what is kept for it."""
 
-
-class RequestStates(Generic[Value]):
-    def __init__(
-        self,
-        *,
-        lasts: float = LASTS,
-        most: int = MOST,
-        most_per_user: int = MOST_PER_USER,
-        clock: Callable[[], float] = monotonic,
-    ) -> None:
+    def __init__(self, kind: Kind, *, lasts: float = LASTS, most_per_user: int = MOST_PER_USER) -> None:
+        self._kind = kind
         self._lasts = lasts
-        self._most = most
         self._most_per_user = most_per_user
-        self._clock = clock
-        self._kept: dict[str, _Kept[Value]] = {}  # the oldest first
 
-    def give(self, context: RequestContext, value: Value) -> str | None:
+    async def give(self, context: RequestContext, value: bytes) -> str | None:
         """A token, or None when there are too many already."""
-        now = self._clock()
-        for token, kept in [*self._kept.items()]:
-            if kept.until > now:
-                break
-            del self._kept[token]
-        caller = context.caller
-        own = sum(
-            (kept.caller.workspace, kept.caller.user) == (caller.workspace, caller.user)
-            for kept in self._kept.values()
-        )
-        if own >= self._most_per_user or len(self._kept) >= self._most:
-            return None
         token = token_urlsafe(18)
-        self._kept[token] = _Kept(caller, context.target, value, now + self._lasts)
-        return token
+        is_kept = await context.hub.door_clients.put(
+            self._kind,
+            _words(token, context),
+            value,
+            context.caller,
+            lasts=self._lasts,
+            most=self._most_per_user,
+        )
+        return token if is_kept else None
 
-    def take(self, token: str, context: RequestContext) -> Value | None:
+    async def take(self, token: str, context: RequestContext) -> bytes | None:
         """None for a token that is used, too old, or somebody else's."""
-        kept = self._kept.get(token)
-        if kept is None or (kept.caller, kept.target) != (context.caller, context.target):
-            return None
-        del self._kept[token]
-        return kept.value if kept.until > self._clock() else None
+        return await context.hub.door_clients.take(self._kind, _words(token, context))
+
+
+def _words(token: str, context: RequestContext) -> tuple[str, ...]:
+    return token, context.caller.fingerprint, str(context.target)

@@ -8,6 +8,7 @@ import asyncio
 from base64 import b64encode
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager
+from hashlib import blake2b
 from typing import Any, cast
 
 from mcp_types import INVALID_PARAMS
@@ -16,6 +17,7 @@ from dragoman.errors import DragomanError
 from dragoman.mcp_endpoint.messages import Params, RpcError
 from dragoman.mcp_endpoint.request_context import RequestContext
 from dragoman.mcp_endpoint.results import RESULTS
+from dragoman.mcp_endpoint.sessions import MOST_WATCHED
 
 _LISTS = {
     "resources/list": ("resources", "resources"),
@@ -26,7 +28,6 @@ _NAMED = {"resources/read": "uri", "prompts/get": "name"}
 _CACHEABLE = frozenset({*_LISTS, "resources/read"})
 _LEGACY_NOT_FOUND = -32002
 _SLOWEST_LIST = 10.0
-MOST_WATCHED = 100
 _MOST_PAGES = 100
 Entry = dict[str, Any]
 
@@ -44,11 +45,11 @@ class ServerResources:
                 found[capability] = {"listChanged": True} if capability == "prompts" else {}
         return found
 
-    async def digest(self, capability: str, context: RequestContext) -> bytes:
+    async def digest(self, capability: str, context: RequestContext) -> str:
         """What tells one list of prompts or resources from another, as far as connectors make them up."""
         slugs = await context.hub.server_requests.offering(capability)
         own = context.target.slug
-        return " ".join(slug for slug in slugs if own in (None, slug)).encode()
+        return blake2b(" ".join(slug for slug in slugs if own in (None, slug)).encode()).hexdigest()[:32]
 
     async def answer(self, method: str, params: Params, context: RequestContext) -> Entry | None:
         """None for a method that is not spoken here."""
@@ -61,8 +62,8 @@ class ServerResources:
         elif method == "resources/subscribe":
             return await self._subscribe(params, context)
         elif method == "resources/unsubscribe":
-            if context.watched is not None and (end := context.watched.pop(str(params.get("uri")), None)):
-                end()
+            if context.subscriptions is not None:
+                await context.subscriptions.unsubscribe(str(params.get("uri")))
             return {}
         else:
             return None
@@ -160,18 +161,11 @@ class ServerResources:
             yield watched
 
     async def _subscribe(self, params: Params, context: RequestContext) -> Entry:
-        uri, watched = params.get("uri"), context.watched
+        uri = params.get("uri")
         if not isinstance(uri, str):
             raise RpcError(INVALID_PARAMS, "Invalid params: uri must be a string")
-        if watched is None or uri in watched:
-            return {}
-        if len(watched) >= MOST_WATCHED:
-            raise RpcError(INVALID_PARAMS, f"A client may watch {MOST_WATCHED} resources, and no more")
-        end = await self.watch(uri, context)
-        if uri in watched:  # asked for twice at once
-            end()
-        else:
-            watched[uri] = end
+        if context.subscriptions is not None:
+            await context.subscriptions.subscribe(uri, lambda one: self.watch(one, context))
         return {}
 
     async def _ask(

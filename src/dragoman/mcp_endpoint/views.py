@@ -29,6 +29,9 @@ class EndpointTarget:
     slug: str | None = None
     view: View | None = None
 
+    def __str__(self) -> str:
+        return f"/mcp/{self.slug or ''}?view={self.view or ''}"
+
 
 @dataclass(frozen=True, slots=True)
 class ClientTools:

@@ -42,11 +42,13 @@ from dragoman.store.records import (
     CallRecord,
     ChangeBatch,
     ChangePosition,
+    ClientSession,
     ConcurrencyLease,
     JournalBatch,
     KeptResult,
     LoadedTool,
     NewRun,
+    OneTimeValue,
     RolloutSample,
     SealedSecret,
     ToolVersion,
@@ -507,6 +509,46 @@ class RolloutStore(Protocol):
     async def forget(self, before: datetime) -> None: ...
 
 
+class ClientStore(Protocol):
+    """Clients that come to any process: sessions of MCP, and values that are taken once before they expire.
+
+    Both go with their user and their workspace.
+    """
+
+    async def open_session(
+        self, session: ClientSession, most: int, busy: Collection[str] = ()
+    ) -> Sequence[str] | None:
+        """Those of the same user that went because they were used longest ago: it has `most` at most.
+
+        None, and nothing is written, when there is room only by removing those that are `busy`.
+        """
+
+    async def find_session(self, session: str) -> ClientSession | None: ...
+    async def change_session(
+        self, session: str, change: Callable[[ClientSession], ClientSession], *, tells: bool = False
+    ) -> ClientSession | None:
+        """What `change` makes of it as it is now, and nobody else between. Others are told where it `tells`.
+        None when it is gone.
+        """
+
+    async def use_sessions(self, moments: Mapping[str, datetime]) -> None:
+        """When each was used; what is known to be later stays."""
+
+    async def remove_session(self, session: str) -> None:
+        """Others are told."""
+
+    async def forget_sessions(self, before: datetime) -> None:
+        """Those that were not used since."""
+
+    async def put_value(
+        self, value: OneTimeValue, now: datetime, *, most: int | None = None, tells: bool = False
+    ) -> bool:
+        """False, and nothing is written, when its user has `most` of the kind already."""
+
+    async def take_value(self, value: str, now: datetime) -> OneTimeValue | None:
+        """It is gone then. None for what expired, too."""
+
+
 class ChangeStore(Protocol):
     """What other processes wrote, to be told here within a second. Changes of one's own are not among them.
 
@@ -564,6 +606,7 @@ class Store:
     audit: AuditStore
     agents: AgentStore
     rollout: RolloutStore
+    clients: ClientStore
     clock: Clock
     """By which leases begin and end."""
     ping: Callable[[], Awaitable[None]]

@@ -23,6 +23,8 @@ ChangeKind = Literal[
     "agent",
     "approval",
     "rollout",
+    "client_session",
+    "one_time_value",
 ]
 
 
@@ -232,6 +234,39 @@ class AuthorizationFlow:
     workspace: str
     user: str
     connector_id: str
+    sealed: bytes
+    expires_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientSession:
+    """A session of an MCP client, as every process knows it. `id` is the hash of what the client has.
+
+    `caller` and `target` are whose it is and at which address, in words that are compared. `lists` are the
+    digests of the lists that the client knows, `watched` the resources it subscribed to, `stream` the name of
+    the standing stream that it opened last.
+    """
+
+    id: str
+    workspace: str
+    user: str
+    caller: str
+    target: str
+    capabilities: Mapping[str, Any]
+    lists: Mapping[str, str] = field(default_factory=dict[str, str])
+    watched: Sequence[str] = ()
+    stream: str = ""
+    used_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OneTimeValue:
+    """Something that is taken once, by whichever process is asked with the words that `id` is the hash of."""
+
+    id: str
+    kind: str
+    workspace: str
+    user: str
     sealed: bytes
     expires_at: datetime
 

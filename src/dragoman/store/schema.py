@@ -19,7 +19,7 @@ from dragoman.store.database import Database
 from dragoman.store.faults import translated
 from dragoman.store.location import DatabaseLocation
 
-HEAD = "0009"
+HEAD = "0010"
 VERSION_TABLE = "dragoman_schema"
 _MIGRATIONS = Path(__file__).parent / "migrations"
 ADVISORY_LOCK = 7236_8301

@@ -11,6 +11,7 @@ from dragoman.store.approvals import SqlApprovals
 from dragoman.store.audit import SqlAudit
 from dragoman.store.calls import SqlCalls
 from dragoman.store.changes import SqlChanges
+from dragoman.store.clients import SqlClients
 from dragoman.store.connectors import SqlConnectors
 from dragoman.store.database import Database, open_database, shielded
 from dragoman.store.faults import translated
@@ -44,6 +45,7 @@ async def open_sql_store(url: str, *, busy_timeout: float) -> AsyncGenerator[Sto
             audit=SqlAudit(database),
             agents=SqlAgents(database),
             rollout=SqlRollout(database),
+            clients=SqlClients(database),
             clock=database.clock,
             ping=partial(_ping, database),
             changes=SqlChanges(database),

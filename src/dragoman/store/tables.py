@@ -402,6 +402,37 @@ authorization_flows = Table(
     _of_connector_of_any(),
 )
 
+# Of MCP clients and people who sign in, at whichever process they come to.
+client_sessions = Table(
+    "client_sessions",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("workspace", Text, nullable=False),
+    Column("user", Text, nullable=False),
+    Column("caller", Text, nullable=False),
+    Column("target", Text, nullable=False),
+    Column("capabilities", Document, nullable=False),
+    Column("lists", Document, nullable=False),
+    Column("watched", Document, nullable=False),
+    Column("stream", Text, nullable=False),
+    Column("used_at", UtcDateTime, nullable=False, index=True),
+    Index(None, "workspace", "user"),
+    info=_told("client_session"),
+)
+
+one_time_values = Table(
+    "one_time_values",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("kind", Text, nullable=False),
+    Column("workspace", Text, nullable=False),
+    Column("user", Text, nullable=False),
+    Column("sealed", LargeBinary, nullable=False),
+    Column("expires_at", UtcDateTime, nullable=False, index=True),
+    Index(None, "workspace", "user"),
+    info=_told("one_time_value"),
+)
+
 
 # Agents, messages and runs. The root run's row is the lock of its family: who writes or removes any of it
 # locks that row first.
