@@ -46,7 +46,7 @@ async def main(home: Path) -> None:
         server = uvicorn.Server(config)
         facts = {
             "url": f"http://127.0.0.1:{listener.getsockname()[1]}",
-            "codes": [doors.sign_in_code() for _ in range(4)],
+            "codes": [await doors.sign_in_code() for _ in range(4)],
             "token": get_or_make_token(hub.settings.token_file),
         }
         print(json.dumps(facts), flush=True)

@@ -10,7 +10,7 @@ import json
 import os
 import signal
 import socket
-from collections.abc import Callable, Generator
+from collections.abc import Awaitable, Callable, Generator
 from contextlib import ExitStack, contextmanager
 from urllib.parse import urlsplit
 
@@ -55,9 +55,9 @@ class Doors:
         self._mcp.stop()
         self.console.stop()
 
-    def sign_in_code(self) -> str:
+    async def sign_in_code(self) -> str:
         """Works once, and signs in who runs the service."""
-        return self.console.sessions.make_link(self._token.current)
+        return await self.console.sessions.make_link(self._token.current, self._hub.caller, most=None)
 
     async def _admit(self, token: str) -> AuthenticatedCaller:
         """The service's own token stands for who runs it; any other is a key or a token of its user."""
@@ -115,8 +115,8 @@ async def serve(
         hub = Hub(settings, redactor=redactor)
         doors = Doors(hub)
 
-        def announced(url: str) -> None:
-            ready(url, f"{url}/sign-in?code={doors.sign_in_code()}")
+        async def announced(url: str) -> None:
+            ready(url, f"{url}/sign-in?code={await doors.sign_in_code()}")
 
         announcement = _Announcement(settings, listener, announced)
         server = _Server(build_app(hub, doors), hub, doors, announcement)
@@ -129,17 +129,19 @@ async def serve(
 class _Announcement:
     """Tells where the service is, for as long as it answers."""
 
-    def __init__(self, settings: Settings, listener: socket.socket, ready: Callable[[str], None]) -> None:
+    def __init__(
+        self, settings: Settings, listener: socket.socket, ready: Callable[[str], Awaitable[None]]
+    ) -> None:
         host, port = str(settings.host), int(listener.getsockname()[1])
         host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - recognised, not bound
         self._url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
         self._file = settings.server_file
         self._ready = ready
 
-    def publish(self) -> None:
+    async def publish(self) -> None:
         facts = {"url": self._url, "pid": os.getpid()}
         write_whole(self._file, f"{json.dumps(facts)}\n".encode())
-        self._ready(self._url)
+        await self._ready(self._url)
 
     def withdraw(self) -> None:
         self._file.unlink(missing_ok=True)
@@ -161,7 +163,7 @@ class _Server(HttpServer):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
-        self._announcement.publish()
+        await self._announcement.publish()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._announcement.withdraw()

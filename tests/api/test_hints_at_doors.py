@@ -161,7 +161,7 @@ async def test_mcp_clients_and_what_models_read_are_told_plain_words(tmp_path: P
 async def test_the_console_is_told_plain_words_with_links(tmp_path: Path) -> None:
     async with open_trouble(tmp_path) as trouble:
         live = trouble.live
-        link = f"{live.url}/sign-in?code={live.doors.sign_in_code()}"
+        link = f"{live.url}/sign-in?code={await live.doors.sign_in_code()}"
         async with live.session.get(link, allow_redirects=False) as response:
             cookie = {"Cookie": response.headers["Set-Cookie"].partition(";")[0]}
         paths = [f"/chat/{trouble.thread}", f"/runs/{trouble.run}", "/connectors/mail", "/connectors/raw"]

@@ -96,7 +96,8 @@ class Console:
 
     async def _sign_in(self, context: BrowserContext, key: str | None) -> None:
         """By a link that works once, like the one that `serve` prints."""
-        code = self.live.doors.console.sessions.make_link(key or self.live.token)
+        sessions = self.live.doors.console.sessions
+        code = await sessions.make_link(key or self.live.token, self.live.hub.caller)
         page = await context.new_page()
         await page.goto(f"{self.url}/sign-in?code={code}")
         await page.wait_for_selector("#side", state="attached")

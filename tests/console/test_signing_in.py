@@ -25,7 +25,7 @@ async def asked(live: Live, method: str, path: str, **options: Any) -> tuple[int
 
 
 async def cookie_of(live: Live, token: str | None = None) -> str:
-    code = live.doors.console.sessions.make_link(token or live.token)
+    code = await live.doors.console.sessions.make_link(token or live.token, live.hub.caller)
     _, headers, _ = await asked(live, "GET", f"/sign-in?code={code}")
     return headers["Set-Cookie"].partition(";")[0]
 
@@ -36,7 +36,7 @@ async def signed_out(page: Page) -> None:
 
 async def test_a_link_works_once_and_leads_nowhere_else(tmp_path: Path) -> None:
     async with open_service(tmp_path) as live:
-        code = live.doors.sign_in_code()
+        code = await live.doors.sign_in_code()
         status, headers, _ = await asked(live, "GET", f"/sign-in?code={code}&next=//evil.example/x")
         assert (status, headers["Location"]) == (303, "/")
         status, headers, text = await asked(live, "GET", f"/sign-in?code={code}")
@@ -62,7 +62,7 @@ async def test_the_cookie_is_for_this_site_alone(
     tmp_path: Path, public_url: str | None, is_secure: bool
 ) -> None:
     async with open_service(tmp_path, public_url=public_url) as live:
-        _, headers, _ = await asked(live, "GET", f"/sign-in?code={live.doors.sign_in_code()}")
+        _, headers, _ = await asked(live, "GET", f"/sign-in?code={await live.doors.sign_in_code()}")
         name, *flags = headers["Set-Cookie"].split("; ")
         assert {"HttpOnly", "SameSite=lax", "Path=/", "Max-Age=43200"} <= set(flags)
         assert ("Secure" in flags) == is_secure

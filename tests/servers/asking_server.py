@@ -1,6 +1,7 @@
 """A server of the 2025 era, built with the SDK, that asks a person in the middle of a call. Over HTTP."""
 
 import argparse
+import asyncio
 import os
 import socket
 
@@ -39,6 +40,16 @@ def build() -> MCPServer:
         """Asks for the new name of somebody."""
         answer = await ctx.elicit(f"What is the new name of {old}?", Name)
         return f"{old} is {answer.data.name}" if answer.action == "accept" else f"{old}: {answer.action}d"
+
+    @server.tool(annotations=ToolAnnotations(read_only_hint=True))
+    async def count(ctx: Context) -> str:
+        """Asks who counts, tells how far it has come, and goes on for ever with "nobody"."""
+        answer = await ctx.elicit("Who counts?", Name)
+        for number in (1, 2, 3):
+            await ctx.report_progress(number, 3, f"step {number}")
+        if answer.action == "accept" and answer.data.name == "nobody":
+            await asyncio.Event().wait()
+        return "counted"
 
     return server
 

@@ -76,7 +76,11 @@ class Console:
             )  # looked up late: the hub may not be open
 
         self.sessions = BrowserSessions(
-            lambda: SealsCookies(hub.seal, hub.unseal), admit, admit_again, is_secure
+            lambda: SealsCookies(hub.seal, hub.unseal),
+            lambda: hub.door_clients,
+            admit,
+            admit_again,
+            is_secure,
         )
         routes = [route for part in _PARTS for route in part.routes]
         self._app = Starlette(routes=[*routes, Mount("/static", _Kept(StaticFiles(directory=STATIC)))])

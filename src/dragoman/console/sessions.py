@@ -1,6 +1,7 @@
 """Who sits at the browser: a sealed cookie that holds their key, looked at again with every request.
 
-A key that is revoked ends its sessions. In one-person mode a link that works once opens the first.
+A key that is revoked ends its sessions. In one-person mode a link that works once opens the first, at
+whichever process of the installation it leads to.
 """
 
 import json
@@ -15,13 +16,16 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from dragoman.errors import DragomanError
+from dragoman.errors import DragomanError, LimitReached
+from dragoman.hub.door_clients import DoorClients
 from dragoman.identity.authenticated import AuthenticatedCaller
+from dragoman.scope import Caller
 
 COOKIE = "dragoman_session"
 LASTS = 12 * 3600
+_LINK = "sign-in link"
 _LINK_LASTS = 3600
-_MOST_LINKS = 50
+_MOST_LINKS = 200
 _PLACE = ("console", "session")
 Admit = Callable[[str], Awaitable[AuthenticatedCaller]]
 AdmitAgain = Callable[[str, str], Awaitable[AuthenticatedCaller]]
@@ -51,28 +55,34 @@ class BrowserSessions:
     """`admit_again` finds those who came without a key: they signed in elsewhere."""
 
     def __init__(
-        self, seals: Callable[[], SealsCookies], admit: Admit, admit_again: AdmitAgain, is_secure: bool
+        self,
+        seals: Callable[[], SealsCookies],
+        clients: Callable[[], DoorClients],
+        admit: Admit,
+        admit_again: AdmitAgain,
+        is_secure: bool,
     ) -> None:
         self._seals = seals
+        self._clients = clients
         self._admit = admit
         self._admit_again = admit_again
         self.is_secure = is_secure
-        self._links: dict[str, tuple[str, float]] = {}
 
-    def make_link(self, token: str) -> str:
+    async def make_link(self, token: str, caller: Caller, *, most: int | None = _MOST_LINKS) -> str:
         """A code that opens one session for whoever holds it, once and soon."""
-        now = time.time()
-        self._links = {code: link for code, link in self._links.items() if link[1] > now}
-        while len(self._links) >= _MOST_LINKS:
-            del self._links[next(iter(self._links))]
         code = token_urlsafe(24)
-        self._links[code] = (token, now + _LINK_LASTS)
+        if not await self._clients().put(
+            _LINK, (code,), token.encode(), caller, lasts=_LINK_LASTS, most=most
+        ):
+            raise LimitReached(
+                f"{most} links that sign in wait to be used", hint="open one of them, or wait an hour"
+            )
         return code
 
-    def take_link(self, code: str) -> str | None:
+    async def take_link(self, code: str) -> str | None:
         """The key behind a code; the code is used up."""
-        token, until = self._links.pop(code, ("", 0.0))
-        return token if until > time.time() else None
+        token = await self._clients().take(_LINK, (code,))
+        return None if token is None else token.decode()
 
     async def begin(self, response: Response, token: str) -> None:
         """`Unauthenticated` when the key opens nothing."""

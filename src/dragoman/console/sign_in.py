@@ -9,6 +9,7 @@ from starlette.routing import Route
 from dragoman.console.pages import hub_of, pages_of
 from dragoman.console.sessions import BrowserSessions
 from dragoman.errors import Unauthenticated
+from dragoman.web.guard import CALLER
 
 
 def _sessions(request: Request) -> BrowserSessions:
@@ -20,7 +21,7 @@ async def sign_in(request: Request) -> Response:
     code = request.query_params.get("code")
     if code is None:
         return show_form(request)
-    token = _sessions(request).take_link(code)
+    token = await _sessions(request).take_link(code)
     if token is None:
         return show_form(request, "This link was used already, or is too old.", status=401)
     response = RedirectResponse(next_of(request.query_params.get("next")), 303)
@@ -51,7 +52,8 @@ async def make_link(request: Request) -> Response:
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() != "bearer" or not token:
         raise Unauthenticated("the bearer token is missing", hint="dragoman console sends it by itself")
-    return JSONResponse({"path": f"/sign-in?code={_sessions(request).make_link(token.strip())}"})
+    code = await _sessions(request).make_link(token.strip(), request.scope[CALLER])
+    return JSONResponse({"path": f"/sign-in?code={code}"})
 
 
 def show_form(request: Request, message: str = "", status: int = 200, where: str | None = None) -> Response:

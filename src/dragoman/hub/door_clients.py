@@ -43,11 +43,9 @@ class DoorClients:
         """This process."""
         return self._cluster.node.id
 
-    async def is_gone(self, node: str) -> bool:
+    def is_gone(self, node: str) -> bool:
         """Whether another process is known to have ended; False where nobody can tell."""
-        if not self._cluster.is_connected:
-            return False
-        return node not in {one.id for one in await self._cluster.nodes()}
+        return not self._cluster.may_live(node)
 
     @property
     def streams(self) -> Streams:

@@ -231,7 +231,7 @@ async def _outcome_of(
         except TimeoutError:
             is_late = monotonic() - began > _TAKEN_WITHIN
             # What can still be taken here, nobody took there.
-            if await clients.is_gone(node) or (is_late and await clients.take("resume", (token,))):
+            if clients.is_gone(node) or (is_late and await clients.take("resume", (token,))):
                 raise _not_waiting() from None
             continue
         kind, said = message[:1], message[1:]
