@@ -184,6 +184,24 @@ CREATE INDEX ix_changes_at ON changes (at);
 
 CREATE INDEX ix_changes_transaction_id ON changes (transaction_id);
 
+CREATE TABLE client_sessions (
+    id TEXT NOT NULL,
+    workspace TEXT NOT NULL,
+    user TEXT NOT NULL,
+    caller TEXT NOT NULL,
+    target TEXT NOT NULL,
+    capabilities JSON NOT NULL,
+    lists JSON NOT NULL,
+    watched JSON NOT NULL,
+    stream TEXT NOT NULL,
+    used_at DATETIME NOT NULL,
+    CONSTRAINT pk_client_sessions PRIMARY KEY (id)
+);
+
+CREATE INDEX ix_client_sessions_used_at ON client_sessions (used_at);
+
+CREATE INDEX ix_client_sessions_workspace_user ON client_sessions (workspace, user);
+
 CREATE TABLE connector_metrics (
     workspace TEXT NOT NULL,
     connector_id TEXT NOT NULL,
@@ -250,6 +268,20 @@ CREATE TABLE messages (
     created_at DATETIME NOT NULL,
     CONSTRAINT pk_messages PRIMARY KEY (workspace, user, thread, number)
 );
+
+CREATE TABLE one_time_values (
+    id TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    workspace TEXT NOT NULL,
+    user TEXT NOT NULL,
+    sealed BLOB NOT NULL,
+    expires_at DATETIME NOT NULL,
+    CONSTRAINT pk_one_time_values PRIMARY KEY (id)
+);
+
+CREATE INDEX ix_one_time_values_expires_at ON one_time_values (expires_at);
+
+CREATE INDEX ix_one_time_values_workspace_user ON one_time_values (workspace, user);
 
 CREATE TABLE questions (
     workspace TEXT NOT NULL,
