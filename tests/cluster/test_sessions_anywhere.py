@@ -73,11 +73,12 @@ async def nodes(
             AsyncExitStack() as stack,
         ):
             doors = [await stack.enter_async_context(open_doors(hub)) for hub in hubs]
-            for slug, source in (
-                ("asking", {"url": asking.url}),
-                ("box", {"url": telling.url}),
-                ("plain", stdio()),
-            ):
+            sources: dict[str, dict[str, Any]] = {
+                "asking": {"url": asking.url},
+                "box": {"url": telling.url},
+                "plain": stdio(),
+            }
+            for slug, source in sources.items():
                 await hubs[0].connectors.add(slug, **source, approval="never", shared=True)
             for tool in ("mcp_asking_greet", "mcp_box_change", "mcp_plain_echo"):
                 await until(lambda tool=tool: _knows_tool(doors[1], tool))

@@ -14,6 +14,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 
 from doors import META, TOKEN, open_door
+from dragoman.hub import clients_of
 from patience import deadline, patient
 from servers.hubs import open_hub
 from servers.processes import stdio
@@ -105,7 +106,7 @@ async def test_a_session_that_the_service_forgot_is_opened_again(tmp_path: Path)
             await client.call_tool("mcp_box_echo", {"text": "hi"})
             sessions = door.endpoint._sessions
             for session in [*sessions._sessions.values()]:
-                await sessions.close(session, door.hub.door_clients)
+                await sessions.close(session, clients_of(door.hub))
             result: Any = await client.call_tool("mcp_box_echo", {"text": "again"})
             assert result.content[0].text == "again"
 

@@ -31,8 +31,16 @@ def a_session(number: int = 1, **facts: Any) -> ClientSession:
 
 
 def a_value(name: str = "v", **facts: Any) -> OneTimeValue:
-    given: dict[str, Any] = {"kind": "link", "workspace": "local", "user": "ada", "sealed": b"\x00sealed"}
-    return OneTimeValue(**{"id": name, **given, "expires_at": LATER, **facts})
+    given: dict[str, Any] = {
+        "id": name,
+        "kind": "link",
+        "workspace": "local",
+        "user": "ada",
+        "sealed": b"\x00sealed",
+        "expires_at": LATER,
+        **facts,
+    }
+    return OneTimeValue(**given)
 
 
 async def test_a_session_comes_back_as_it_went_in_and_goes(store: Store) -> None:

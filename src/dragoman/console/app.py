@@ -38,7 +38,7 @@ from dragoman.console.session_rights import check_request
 from dragoman.console.sessions import COOKIE, Admit, BrowserSessions, SealsCookies
 from dragoman.errors import Denied, DragomanError
 from dragoman.hints import speaking
-from dragoman.hub import Hub
+from dragoman.hub import Hub, clients_of
 from dragoman.identity.authenticated import AuthenticatedCaller
 from dragoman.telemetry.logs import get_logger
 from dragoman.web.bodies import limited
@@ -77,7 +77,7 @@ class Console:
 
         self.sessions = BrowserSessions(
             lambda: SealsCookies(hub.seal, hub.unseal),
-            lambda: hub.door_clients,
+            lambda: clients_of(hub),
             admit,
             admit_again,
             is_secure,

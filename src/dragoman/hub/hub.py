@@ -277,11 +277,6 @@ class BoundHub:
         return self._runtime.authenticator
 
     @property
-    def door_clients(self) -> DoorClients:
-        """What doors keep of their clients, for whichever process they come to next."""
-        return self._runtime.door_clients
-
-    @property
     def catalog_version(self) -> int:
         """Another number after every change of what can be found; what a door derives is keyed on it."""
         return self._runtime.catalog.version
@@ -430,6 +425,11 @@ class Hub(BoundHub):
         self._runtime.native.remove(name)
         if self._runtime.is_open:
             self._runtime.declare_native()
+
+
+def clients_of(hub: BoundHub) -> DoorClients:
+    """For doors: what they keep of their clients, for whichever process those come to next."""
+    return hub._runtime.door_clients  # pyright: ignore[reportPrivateUsage]
 
 
 def _active(person: Person) -> Caller:

@@ -27,7 +27,7 @@ from starlette.types import Receive, Scope, Send
 
 from dragoman.errors import CallerFault, DragomanError, NotFound
 from dragoman.hints import speaking
-from dragoman.hub import BoundHub, Hub
+from dragoman.hub import BoundHub, Hub, clients_of
 from dragoman.mcp_endpoint.channels import NoChannel, SessionChannel, StatelessChannel
 from dragoman.mcp_endpoint.messages import (
     Message,
@@ -106,7 +106,7 @@ class McpEndpoint:
                 elif method == "GET":
                     await self._get(headers, target, hub, receive, send)
                 elif method == "DELETE":
-                    await self._sessions.close(await self._session(headers, target, hub), hub.door_clients)
+                    await self._sessions.close(await self._session(headers, target, hub), clients_of(hub))
                     await reply.finish_empty(200)
                 else:
                     raise _WrongRequest(405, "Method not allowed", [(b"allow", b"GET, POST, DELETE")])
@@ -227,7 +227,7 @@ class McpEndpoint:
             await self._answers.shown(context)
             result = await self._answers.answer(request, context)
             session = await self._sessions.open(
-                post.hub.caller, post.target, request.params, post.hub.door_clients
+                post.hub.caller, post.target, request.params, clients_of(post.hub)
             )
         except NotFound as error:
             raise _WrongRequest(404, error.message) from None
@@ -245,7 +245,7 @@ class McpEndpoint:
             raise _WrongRequest(
                 400, "Bad request: the header Mcp-Session-Id is missing; begin with initialize"
             )
-        session = await self._sessions.find(session_id, hub.caller, target, hub.door_clients)
+        session = await self._sessions.find(session_id, hub.caller, target, clients_of(hub))
         if session is None:
             raise _no_session()
         return session
@@ -312,10 +312,7 @@ class McpEndpoint:
 
         session.rewatch = rewatch
         news = ChangeNotifier(self._answers, context, LISTS, session.watched)
-        async with asyncio.TaskGroup() as tasks:
-            watching = tasks.create_task(watch())
-            await news.follow(tell, session.told, listening)
-            watching.cancel()
+        await until_first_ends(watch(), news.follow(tell, session.told, listening))
 
     # Standing streams
 

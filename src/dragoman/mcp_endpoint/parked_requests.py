@@ -17,6 +17,7 @@ from typing import Any, cast
 from mcp_types import INVALID_PARAMS
 
 from dragoman.errors import InputRequired
+from dragoman.hub import clients_of
 from dragoman.hub.door_clients import DoorClients
 from dragoman.mcp_endpoint.channels import StatelessChannel
 from dragoman.mcp_endpoint.messages import Params, RpcError, RpcRequest
@@ -66,7 +67,7 @@ class ParkedRequests:
 
     async def _give(self, parked: "ParkedRequest", context: RequestContext) -> str | None:
         """The token by which its client finds it again, at this process or by way of another."""
-        clients = context.hub.door_clients
+        clients = clients_of(context.hub)
         if len(self._parked) >= self._most:
             return None
         token = await self._states.give(context, encode([clients.node, parked.digest]))
@@ -101,7 +102,7 @@ class ParkedRequests:
         parked = self._parked.pop(token, None)
         if parked is not None:
             return await parked.resume(request.params, channel)
-        if node == context.hub.door_clients.node:
+        if node == clients_of(context.hub).node:
             raise _not_waiting()
         return await _resumed_elsewhere(node, token, request, context, channel)
 
@@ -205,7 +206,7 @@ async def _resumed_elsewhere(
     node: str, token: str, request: RpcRequest, context: RequestContext, channel: StatelessChannel
 ) -> bytes:
     """Hands its answer on, and what becomes of the request back; a client that leaves takes it along."""
-    clients, caller, reply = context.hub.door_clients, context.caller, token_hex(16)
+    clients, caller, reply = clients_of(context.hub), context.caller, token_hex(16)
     messages: asyncio.Queue[bytes] = asyncio.Queue()
     forget = clients.expect("outcome", (reply,), messages.put_nowait)
     facts = [reply, request.params.get("inputResponses"), channel.progress_token]

@@ -24,7 +24,7 @@ class RequestContext:
     is_modern: bool
     channel: ClientChannel
     headers: Mapping[str, str] | None = None
-    subscriptions: "ResourceSubscriptions | None" = None
+    subscriptions: "SessionSubscriptions | None" = None
 
     @property
     def caller(self) -> Caller:
@@ -35,7 +35,7 @@ Watch = Callable[[str], Awaitable[Callable[[], None]]]
 """Watches a resource, by the address that the client knows; what it returns ends that."""
 
 
-class ResourceSubscriptions(Protocol):
+class SessionSubscriptions(Protocol):
     """To which resources a session has subscribed; filled by `EndpointSession`."""
 
     async def subscribe(self, uri: str, watch: Watch) -> None: ...

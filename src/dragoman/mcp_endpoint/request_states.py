@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from secrets import token_urlsafe
 from typing import Any, Literal, get_args
 
+from dragoman.hub import clients_of
 from dragoman.mcp_endpoint.request_context import RequestContext
 
 LASTS = 15 * 60.0
@@ -51,7 +52,7 @@ class RequestStates:
     async def give(self, context: RequestContext, value: bytes) -> str | None:
         """A token, or None when there are too many already."""
         token = token_urlsafe(18)
-        is_kept = await context.hub.door_clients.put(
+        is_kept = await clients_of(context.hub).put(
             self._kind,
             _words(token, context),
             value,
@@ -63,7 +64,7 @@ class RequestStates:
 
     async def take(self, token: str, context: RequestContext) -> bytes | None:
         """None for a token that is used, too old, or somebody else's."""
-        return await context.hub.door_clients.take(self._kind, _words(token, context))
+        return await clients_of(context.hub).take(self._kind, _words(token, context))
 
 
 def _words(token: str, context: RequestContext) -> tuple[str, ...]:
