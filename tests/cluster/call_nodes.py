@@ -29,6 +29,7 @@ class CallNode:
         self._address = folder / "socket"
         self._settings = {"home": str(folder), "database_url": database, "cluster_url": [nats], **settings}
         self._process: ForkServerProcess | None = None
+        self._reading: asyncio.Task[None] | None = None
         self._waiting: dict[int, asyncio.Future[Any]] = {}
         self._count = 0
 
@@ -51,14 +52,15 @@ class CallNode:
 
     @property
     def lives(self) -> bool:
-        return self._process is not None and self._process.is_alive() and not self._reading.done()
+        is_read = self._reading is not None and not self._reading.done()
+        return is_read and self._process is not None and self._process.is_alive()
 
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any] | None:
         return await self.do("call", tool, arguments)
 
     async def do(self, what: str, *words: Any) -> Any:
         """None where the node dies before it answers."""
-        if self._reading.done():
+        if self._reading is None or self._reading.done():
             return None
         self._count += 1
         number = self._count
@@ -90,8 +92,9 @@ class CallNode:
             self._process.kill()
             await asyncio.to_thread(self._process.join)
             self._process = None
-            await self._reading
-            self._writer.close()
+            if self._reading is not None:
+                await self._reading
+                self._writer.close()
 
     async def stop(self) -> None:
         """As SIGTERM would: what it holds is closed."""

@@ -79,7 +79,7 @@ async def changes_seen(trial: Any, report: lab.Report, count: int) -> None:
 
 
 async def measured(folder: Path, url: str, given: Any) -> lab.Report:
-    report = lab.Report("cluster")
+    report = lab.Report("cluster_costs")
     async with open_trial(folder, url, answer_after=0) as trial:
         await calls_cost(trial, report, given.calls, given.rounds)
         await changes_seen(trial, report, given.changes)
