@@ -249,6 +249,10 @@ class NatsPlaces:
             return True
         return not await self._ended(place.node, place.lease)
 
+    async def suspect(self, place: Place) -> None:
+        with suppress(*_AWAY):
+            await self._observe(place.node)
+
     async def _ended(self, node: str, lease: str) -> bool:
         """Waits until the node renews its lease (False), or ends a lease that it does not renew (True)."""
         clock = asyncio.get_running_loop().time

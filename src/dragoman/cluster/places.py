@@ -14,7 +14,7 @@ from zlib import crc32
 
 RENEW_EVERY = 0.4  # seconds between two renewals of a lease
 HELD_FOR = 1.4  # seconds after the last renewal was sent: then its holder stops and closes what it held
-OVER_AFTER = 2.1  # seconds that others see it unchanged before they end it: what is held is closed by then
+OVER_AFTER = 1.9  # seconds that others see it unchanged before they end it: what is held is closed by then
 
 PlaceKey = tuple[str, str]
 """Id of the connector, and for whom it is connected."""
@@ -152,6 +152,10 @@ class Places(Protocol):
         `doubted` is one whose node does not answer. It returns once that node has renewed its lease, or
         somebody else holds it. `ClusterUnavailable` where that cannot be found out.
         """
+        ...
+
+    async def suspect(self, place: Place) -> None:
+        """Its node is silent: from now on it counts whether that renews its lease."""
         ...
 
     def holds(self, key: PlaceKey) -> bool:

@@ -486,6 +486,8 @@ class _Asking(Generic[Result]):
                     return found[0]
                 continue
             silences += 1
+            if silences == 1:
+                self._tasks.start(self._places.suspect(self._place), "look at a lease")
             if silences > 1 and await self._has_moved():
                 return await self._last_word(request)
             with suppress(ConnectionError):
