@@ -9,6 +9,7 @@ import json
 import signal
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -19,14 +20,21 @@ import runs.killing  # noqa: E402, F401  # pyright: ignore
 
 sys.path.append(str(HERE))
 
+import cluster_faults_calls  # noqa: E402
 import cluster_faults_runs  # noqa: E402
 import lab  # noqa: E402
+from cluster_faults_calls import CallsTally, WantedCalls  # noqa: E402
 from cluster_faults_runs import RunsTally, Wanted  # noqa: E402
 
+LANES = ("runs", "calls")
 
-async def measure(wanted: Wanted, seconds: float, state: Path | None) -> lab.Report:
+
+async def measure(
+    lanes: Sequence[str], wanted: Wanted, wanted_calls: WantedCalls, seconds: float, state: Path | None
+) -> lab.Report:
     known = json.loads(state.read_text()) if state and state.exists() else {}
-    tally = RunsTally(**known.get("runs", {}))
+    runs_tally = RunsTally(**known.get("runs", {}))
+    calls_tally = CallsTally(**known.get("calls", {}))
     started = time.monotonic()
 
     def is_over() -> bool:
@@ -35,17 +43,23 @@ async def measure(wanted: Wanted, seconds: float, state: Path | None) -> lab.Rep
     def save() -> None:
         if state:
             fresh = state.with_name(state.name + ".new")
-            fresh.write_text(json.dumps({**known, "runs": vars(tally)}, indent=1))
+            fresh.write_text(json.dumps({"runs": vars(runs_tally), "calls": vars(calls_tally)}, indent=1))
             fresh.replace(state)
 
-    await cluster_faults_runs.go_on(tally, wanted, is_over, save)
     report = lab.Report("cluster_faults")
-    cluster_faults_runs.report(tally, wanted, report)
+    if "runs" in lanes:
+        await cluster_faults_runs.go_on(runs_tally, wanted, is_over, save)
+        cluster_faults_runs.report(runs_tally, wanted, report)
+    if "calls" in lanes:
+        await cluster_faults_calls.go_on(calls_tally, wanted_calls, is_over, save)
+        cluster_faults_calls.report(calls_tally, wanted_calls, report)
     return report
 
 
 def main() -> None:
     parser = lab.parser(__doc__, quick="8 kills, 4 freezes, 10 jobs without NATS")
+    parser.add_argument("--lane", choices=LANES, help="only this one")
+    parser.add_argument("--calls", type=int, default=20_000, help="of the lane calls (default 20,000)")
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--freezes", type=int, default=50)
     parser.add_argument("--jobs", type=int, default=100, help="runs under each fault of NATS (default 100)")
@@ -56,7 +70,10 @@ def main() -> None:
     given = parser.parse_args()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # whatever was started is ended
     wanted = Wanted(8, 4, 10) if given.quick else Wanted(given.kills, given.freezes, given.jobs)
-    asyncio.run(measure(wanted, given.seconds, given.state)).show(as_json=given.json)
+    wanted_calls = WantedCalls(*((200, 2, 1) if given.quick else (given.calls, given.kills, given.freezes)))
+    lanes = [given.lane] if given.lane else LANES
+    found = asyncio.run(measure(lanes, wanted, wanted_calls, given.seconds, given.state))
+    found.show(as_json=given.json)
 
 
 if __name__ == "__main__":
