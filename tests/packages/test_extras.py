@@ -23,9 +23,9 @@ def test_every_extra_of_the_package_is_in_the_table() -> None:
     assert DECLARED.keys() - {"all"} == EXTRAS.keys()
 
 
-def test_all_has_every_extra_that_has_wheels_everywhere() -> None:
+def test_all_has_every_extra_but_those_without_wheels_and_the_servers_of_a_demonstration() -> None:
     (everything,) = DECLARED["all"]
-    assert set(re.findall(r"\w+", everything)) - {"dragoman"} == EXTRAS.keys() - {"tokens"}
+    assert set(re.findall(r"\w+", everything)) - {"dragoman"} == EXTRAS.keys() - {"demo", "tokens"}
 
 
 @pytest.mark.parametrize("name", [name for name in EXTRAS if name != "tokens"])

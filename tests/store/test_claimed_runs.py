@@ -11,7 +11,7 @@ from run_values import LATER, a_child, a_message, a_run, a_step, accept
 from store_values import NOON
 
 from dragoman.store import Store, open_store
-from dragoman.store.records import JournalBatch
+from dragoman.store.records import HeldRuns, JournalBatch
 
 pytestmark = pytest.mark.anyio
 
@@ -132,7 +132,7 @@ async def test_what_a_dead_worker_held_is_taken_over_at_once(store: Store) -> No
     assert await _claimed(store, "w2") == ["run_2"]
     assert (await store.runs.holders()).keys() == {"w1", "w2"}
     assert await _claimed(store, "w3", dead=["w1"]) == ["run_1"]
-    assert await store.runs.holders() == {"w2": LATER, "w3": LATER}
+    assert await store.runs.holders() == {"w2": HeldRuns(LATER, 1), "w3": HeldRuns(LATER, 1)}
 
 
 async def test_renewing_lengthens_what_is_held_and_says_what_it_is(store: Store) -> None:

@@ -15,7 +15,10 @@ routes = APIRouter(prefix="/api", tags=["cluster"], responses=PROBLEMS)
 
 
 class NodeShape(Shape):
-    """One process. A process that starts again is another node."""
+    """One process. A process that starts again is another node.
+
+    `runs` are those that it executes, or holds until a person has answered.
+    """
 
     id: str
     host: str
@@ -23,6 +26,7 @@ class NodeShape(Shape):
     version: str
     started_at: datetime
     roles: list[Role]
+    runs: int
 
 
 class HeldShape(Shape):
@@ -63,7 +67,8 @@ class ClusterShape(Shape):
 async def get_cluster(hub: TheHub) -> Response:
     """Which processes share this installation, as the one that answers knows it."""
     status = await hub.cluster.status()
-    return json_response(ClusterShape.of(status, nodes=[NodeShape.of(one) for one in status.nodes]))
+    nodes = [NodeShape.of(node, runs=status.runs.get(node.id, 0)) for node in status.nodes]
+    return json_response(ClusterShape.of(status, nodes=nodes))
 
 
 @routes.get("/cluster/places", responses={200: {"model": list[HeldShape]}})

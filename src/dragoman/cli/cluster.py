@@ -4,12 +4,14 @@ from typing import Annotated, Any
 
 import typer
 
+from dragoman.cli.cluster_demo import demo
 from dragoman.cli.door import path_of
 from dragoman.cli.screen import Screen, ago, plain
 from dragoman.cli.session import AsJson, request, session
 from dragoman.cli.tables import new_table
 
 app = typer.Typer(no_args_is_help=True, help="The processes that share the installation; for who runs it.")
+app.command("demo")(demo)
 
 
 @app.command("status")
@@ -54,7 +56,7 @@ def _show_places(screen: Screen, places: Any) -> None:
 
 
 def _show(screen: Screen, answer: Any) -> None:
-    table = new_table("node", "host", "process", "version", "roles", "started")
+    table = new_table("node", "host", "process", "version", "roles", "runs", "started")
     for node in answer["nodes"]:
         mark = " (answers)" if node["id"] == answer["node"] else ""
         table.add_row(
@@ -63,6 +65,7 @@ def _show(screen: Screen, answer: Any) -> None:
             str(node["pid"]),
             plain(node["version"]),
             ", ".join(node["roles"]),
+            str(node["runs"]),
             ago(node["started_at"]),
         )
     screen.show(table)
@@ -71,9 +74,7 @@ def _show(screen: Screen, answer: Any) -> None:
         screen.note("the database does not answer: how many runs wait is not known")
     else:
         since = f", the first for {longest:.1f} s" if waiting else ""
-        screen.note(
-            f"{waiting} runs wait for a process{since}; {answer['runs_at_work']} are at work in this one"
-        )
+        screen.note(f"{waiting} runs wait for a process{since}")
     if answer["places"]:
         _show_places(screen, answer["places"])
     if not answer["is_clustered"]:

@@ -62,7 +62,7 @@ def demo(
 
     It has a home of its own: nothing that you have is read or changed. It needs no key and no network.
     """
-    signal.signal(signal.SIGTERM, _end)
+    signal.signal(signal.SIGTERM, end_by_interrupt)
     screen = Screen(False)
     with failures_on(screen), ExitStack() as stack:
         place = folder or Path(stack.enter_context(TemporaryDirectory(prefix="dragoman-demo-")))
@@ -75,56 +75,61 @@ def demo(
 
 def _show(screen: Screen, stack: ExitStack, place: Path, once: bool) -> None:
     settings = Settings(home=place / "home")
-    environment = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith("DRAGOMAN_") or name in _HEEDED
-    } | {"DRAGOMAN_HOME": str(settings.home)}
+    environment = clean_environment() | {"DRAGOMAN_HOME": str(settings.home)}
 
-    _title(screen, "1. A sample service for tasks, with an OpenAPI document")
+    show_title(screen, "1. A sample service for tasks, with an OpenAPI document")
     tasks = stack.enter_context(
-        _started([*_sample("tasks_service"), "--data", str(place), "--port", "0"], environment, place)
+        started([*sample("tasks_service"), "--data", str(place), "--port", "0"], environment, place)
     )
-    tasks_url = _first_line(tasks, "the sample service").strip()
+    tasks_url = first_line(tasks, "the sample service").strip()
     screen.text(f"{tasks_url}/openapi.json")
 
-    _title(screen, "2. Dragoman itself: dragoman serve")
+    show_title(screen, "2. Dragoman itself: dragoman serve")
     service = stack.enter_context(
-        _started([*_COMMAND, "serve", "--json", "--port", str(_free_port())], environment)
+        started([*COMMAND, "serve", "--json", "--port", str(_free_port())], environment)
     )
-    facts = json.loads(_first_line(service, "the service"))
+    facts = json.loads(first_line(service, "the service"))
     screen.text(f"It serves at {facts['url']}. Its console, signed in once by this link:\n{facts['console']}")
     door = HttpDoor(RunningService(facts["url"], settings.token_file.read_text().strip()))
 
-    _title(screen, "3. Four connectors: three local programs that speak MCP, and the service")
+    show_title(screen, "3. Four connectors: three local programs that speak MCP, and the service")
     _put_connectors(door, place, tasks_url)
     _dragoman(["connectors", "list"], environment)
 
-    _title(screen, "4. A call: dragoman call mcp_email_read-emails limit=2")
+    show_title(screen, "4. A call: dragoman call mcp_email_read-emails limit=2")
     _dragoman(["call", "mcp_email_read-emails", "limit=2"], environment)
 
-    _title(screen, "5. A thread: dragoman ask 'check my 2 latest emails'")
+    show_title(screen, "5. A thread: dragoman ask 'check my 2 latest emails'")
     _dragoman(["ask", "check my 2 latest emails"], environment)
     if any(one["is_default"] and one["model"] == "offline" for one in _models(door)):
         screen.text(_OFFLINE.rstrip())
     if once:
-        _title(screen, "That was it: everything is stopped again.")
+        show_title(screen, "That was it: everything is stopped again.")
         return
-    _title(screen, "Now try, in another terminal:")
+    show_title(screen, "Now try, in another terminal:")
     screen.text(_NEXT.format(variables=_variables(settings.home), url=facts["url"]))
     sys.stdout.flush()
     service.wait()
 
 
-_COMMAND = (sys.executable, "-m", "dragoman")
+def clean_environment() -> dict[str, str]:
+    """Without what speaks of another installation."""
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("DRAGOMAN_") or name in _HEEDED
+    }
 
 
-def _sample(name: str) -> list[str]:
+COMMAND = (sys.executable, "-m", "dragoman")
+
+
+def sample(name: str) -> list[str]:
     return [sys.executable, str(examples() / "servers" / f"{name}.py")]
 
 
 @contextmanager
-def _started(
+def started(
     words: list[str], environment: Mapping[str, str], logs: Path | None = None
 ) -> Generator[subprocess.Popen[str]]:
     """A process that ends with the block. Ctrl-C is not for it: who started it stops it."""
@@ -157,7 +162,7 @@ def _output(process: subprocess.Popen[str]) -> IO[str]:
     return process.stdout
 
 
-def _first_line(process: subprocess.Popen[str], what: str) -> str:
+def first_line(process: subprocess.Popen[str], what: str) -> str:
     """What it says once it listens."""
     if line := _output(process).readline():
         return line
@@ -179,7 +184,7 @@ def _put_connectors(door: Door, place: Path, tasks_url: str) -> None:
     from concurrent.futures import ThreadPoolExecutor
 
     def program(name: str, *options: str) -> dict[str, Any]:
-        command, *args = [*_sample(name), *options]
+        command, *args = [*sample(name), *options]
         return {"command": command, "args": args}
 
     connectors: dict[str, dict[str, Any]] = {
@@ -214,7 +219,7 @@ def _put_connector(door: Door, name: str, facts: Mapping[str, Any]) -> None:
 def _dragoman(words: list[str], environment: Mapping[str, str]) -> None:
     """A command as a person types it. What it says of a failure is part of the show."""
     sys.stdout.flush()
-    subprocess.run([*_COMMAND, *words], env=dict(environment), check=False)  # noqa: S603 - our own
+    subprocess.run([*COMMAND, *words], env=dict(environment), check=False)  # noqa: S603 - our own
 
 
 def _models(door: Door) -> list[dict[str, Any]]:
@@ -229,14 +234,14 @@ def _variables(home: Path) -> str:
     return f"DRAGOMAN_HOME={shlex.quote(str(home))}{path}"
 
 
-def _title(screen: Screen, text: str) -> None:
+def show_title(screen: Screen, text: str) -> None:
     from rich.text import Text
 
     screen.show(Text(f"\n{text}", "bold"))
     sys.stdout.flush()
 
 
-def _end(number: int, frame: object) -> None:
+def end_by_interrupt(number: int, frame: object) -> None:
     raise KeyboardInterrupt
 
 

@@ -18,6 +18,7 @@ from dragoman.console import (
     approvals,
     audit,
     chat,
+    cluster,
     code,
     connectors,
     credentials,
@@ -46,7 +47,7 @@ from dragoman.web.guard import CREDENTIAL, Credential
 
 _PARTS = (
     sign_in, oidc, overview, chat, connectors, tools, code, agents, runs, approvals, credentials,
-    keys, users, audit, log, import_export, settings,
+    keys, users, audit, log, import_export, cluster, settings,
 )  # fmt: skip
 _OPEN = ("/sign-in", "/static/")
 _FIRST = frozenset(place.path.strip("/").split("/")[0] for place in PLACES) | {

@@ -86,12 +86,13 @@ HEADERS = {
 
 @dataclass(frozen=True, slots=True)
 class MenuEntry:
-    """One entry of the menu."""
+    """One entry of the menu. `of_clusters`: only for who runs several processes."""
 
     path: str
     title: str
     icon: str
     group: str = "work"
+    of_clusters: bool = False
 
 
 PLACES = (
@@ -108,6 +109,7 @@ PLACES = (
     MenuEntry("/audit", "Audit", "list", "trust"),
     MenuEntry("/log", "Live log", "pulse", "system"),
     MenuEntry("/transfer", "Import/export", "swap", "system"),
+    MenuEntry("/cluster", "Nodes", "nodes", "system", of_clusters=True),
     MenuEntry("/settings", "Settings", "sliders", "system"),
 )
 
@@ -126,7 +128,6 @@ class Pages:
         self._environment.globals.update(
             {  # type: ignore[dict-item]
                 "find_missing": extras.find_missing,
-                "places": PLACES,
                 "static": _StaticNames(),
                 "version": version("dragoman"),
             }
@@ -156,7 +157,16 @@ class Pages:
 
     def _text(self, request: Request, template: str, facts: Mapping[str, Any]) -> str:
         session = find_session(request)
-        known = {"request": request, "session": session, "path": request.url.path, "hub": hub_of(request)}
+        hub = hub_of(request)
+        has_nodes = bool(hub.settings.cluster_url) and hub.caller.role == "operator"
+        places = [place for place in PLACES if has_nodes or not place.of_clusters]
+        known = {
+            "request": request,
+            "session": session,
+            "path": request.url.path,
+            "hub": hub,
+            "places": places,
+        }
         return self._environment.get_template(template).render({**known, **facts})
 
 

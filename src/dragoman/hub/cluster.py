@@ -1,6 +1,7 @@
 """The processes of the installation, for who runs it."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from dragoman.cluster import Node
@@ -10,6 +11,7 @@ from dragoman.connector import Connector
 from dragoman.errors import DragomanError, NotFound
 from dragoman.hub.bound import BoundService
 from dragoman.hub.user_rights import check_operator
+from dragoman.runs.workers import Worker
 from dragoman.scope import holder_of
 
 
@@ -19,7 +21,8 @@ class ClusterStatus:
 
     `nodes` are those that this one knows of, the oldest first; `node` is the id of the one that was asked.
     `runs_waiting` could begin and wait for a process, the first of them for `longest_wait` seconds; None
-    while the database does not answer. `runs_at_work` are executed by the process that was asked.
+    while the database does not answer. `runs_at_work` are executed by the process that was asked; `runs` has
+    by node how many it executes, or holds until a person has answered.
     """
 
     is_clustered: bool
@@ -29,6 +32,7 @@ class ClusterStatus:
     runs_waiting: int | None
     longest_wait: float | None
     runs_at_work: int
+    runs: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +58,7 @@ class ClusterService(BoundService):
         """Which processes there are, as this one knows it."""
         check_operator(self._caller)
         cluster, dispatch = self._runtime.cluster, self._runtime.engine.dispatch
-        waiting, longest = await self._backlog()
+        waiting, longest, runs = await self._work()
         return ClusterStatus(
             is_clustered=bool(self._runtime.settings.cluster_url),
             is_connected=cluster.is_connected,
@@ -63,17 +67,24 @@ class ClusterService(BoundService):
             runs_waiting=waiting,
             longest_wait=longest,
             runs_at_work=0 if dispatch is None else dispatch.at_work,
+            runs=runs,
         )
 
-    async def _backlog(self) -> tuple[int | None, float | None]:
+    async def _work(self) -> tuple[int | None, float | None, Mapping[str, int]]:
+        """How many runs wait, how long the first of them does, and how many each node holds."""
         store = self._runtime.store
         try:
             await store.clock.read()
             now = store.clock.now()
             waiting, since = await store.runs.backlog(now)
+            holders = await store.runs.holders()
         except DragomanError:
-            return None, None
-        return waiting, 0.0 if since is None else max(0.0, (now - since).total_seconds())
+            return None, None, {}
+        runs = Counter[str]()
+        for text, held in holders.items():
+            if (worker := Worker.find(text)) is not None:
+                runs[worker.node or self._runtime.cluster.node.id] += held.runs
+        return waiting, 0.0 if since is None else max(0.0, (now - since).total_seconds()), runs
 
     async def places(self) -> Sequence[HeldConnection]:
         """Which node holds which connection. One process holds all of its own, and has no places."""

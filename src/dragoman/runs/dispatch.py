@@ -291,7 +291,7 @@ class RunDispatcher:
     async def _dead(self, now: datetime) -> Sequence[str]:
         """Workers whose runs may be taken before their leases are over."""
         holders = await self._parts.runs.holders()
-        silent = [worker for worker, until in holders.items() if until < now + LEASE - _SILENCE]
+        silent = [worker for worker, held in holders.items() if held.until < now + LEASE - _SILENCE]
         return [*dead_among(holders), *(one for one in silent if self._is_gone(Worker.find(one)))]
 
     def _is_gone(self, worker: Worker | None) -> bool:

@@ -44,6 +44,7 @@ from dragoman.store.records import (
     ChangePosition,
     ClientSession,
     ConcurrencyLease,
+    HeldRuns,
     JournalBatch,
     KeptResult,
     LoadedTool,
@@ -315,8 +316,8 @@ class RunStore(Protocol):
         by workspace and id.
         """
 
-    async def holders(self) -> Mapping[str, datetime]:
-        """The workers that hold an unfinished run, each with the last end of its leases."""
+    async def holders(self) -> Mapping[str, HeldRuns]:
+        """The workers that hold an unfinished run."""
 
     async def has_open(self) -> bool:
         """Whether any root run of any workspace is unfinished."""

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from dragoman.agent import AgentNumbers
 from dragoman.run import Message, Run, RunEvent, Step
@@ -26,6 +26,13 @@ ChangeKind = Literal[
     "client_session",
     "one_time_value",
 ]
+
+
+class HeldRuns(NamedTuple):
+    """How many unfinished runs a worker holds, and the last end of its leases."""
+
+    until: datetime
+    runs: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

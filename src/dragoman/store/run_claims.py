@@ -30,6 +30,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from dragoman.run import Run
 from dragoman.store import tables
 from dragoman.store.database import SqlAggregate
+from dragoman.store.records import HeldRuns
 from dragoman.store.run_families import Key, is_root, run_key, run_of
 
 _runs = tables.runs
@@ -92,11 +93,12 @@ class SqlRunClaims(SqlAggregate):
         query = select(_runs.c.id).where(_is_unfinished, is_root).limit(1)
         return await self._database.row(query) is not None
 
-    async def holders(self) -> Mapping[str, datetime]:
+    async def holders(self) -> Mapping[str, HeldRuns]:
         until = func.coalesce(func.max(_runs.c.lease_until), _LONG_AGO, type_=_runs.c.lease_until.type)
         is_held = _is_unfinished & _runs.c.worker.is_not(None)
-        query = select(_runs.c.worker, until.label("until")).where(is_held).group_by(_runs.c.worker)
-        return {row["worker"]: row["until"] for row in await self._database.rows(query)}
+        held = select(_runs.c.worker, until.label("until"), func.count().label("runs"))
+        rows = await self._database.rows(held.where(is_held).group_by(_runs.c.worker))
+        return {row["worker"]: HeldRuns(row["until"], row["runs"]) for row in rows}
 
     async def release(self, worker: str, runs: Collection[str] | None = None) -> Sequence[Key]:
         async with self._database.write() as connection:
