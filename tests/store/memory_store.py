@@ -27,6 +27,7 @@ from dragoman.store.records import (
     CallRecord,
     ClientSession,
     ConcurrencyLease,
+    HeldRuns,
     JournalBatch,
     KeptResult,
     LoadedTool,
@@ -577,22 +578,54 @@ class MemoryRuns(Aggregate):
         return self._write(batch, lambda root: root.worker == worker)[0]
 
     async def claim(
-        self, worker: str, until: datetime, now: datetime, *, dead: Sequence[str] = (), limit: int = 100
+        self,
+        worker: str,
+        until: datetime,
+        now: datetime,
+        *,
+        dead: Sequence[str] = (),
+        limit: int = 100,
+        only: Sequence[tuple[str, str]] | None = None,
     ) -> Sequence[Run]:
+        free = [run for run in self._free(now, dead) if only is None or (run.workspace, run.id) in only]
+        taken = [replace(run, worker=worker, lease_until=until) for run in free[:limit]]
+        self._tables.runs |= {(run.workspace, run.id): run for run in taken}
+        return taken
+
+    async def claimable(
+        self,
+        now: datetime,
+        *,
+        dead: Sequence[str] = (),
+        limit: int = 100,
+        thread: tuple[str, str, str] | None = None,
+    ) -> Sequence[tuple[str, str]]:
+        free = [
+            run for run in self._free(now, dead) if thread in (None, (run.workspace, run.user, run.thread))
+        ]
+        return [(run.workspace, run.id) for run in free[:limit]]
+
+    async def backlog(self, now: datetime) -> tuple[int, datetime | None]:
+        since = [run.lease_until or run.created_at for run in self._free(now, ())]
+        return len(since), min(since, default=None)
+
+    def _free(self, now: datetime, dead: Sequence[str]) -> Sequence[Run]:
+        """Open roots that nobody holds and whose turn it is."""
+
         def is_held(run: Run) -> bool:
             if run.worker is None or run.lease_until is None:
                 return False
             return run.lease_until > now and run.worker not in dead
 
-        taken: list[Run] = []
+        def is_in_the_way(other: Run, run: Run) -> bool:
+            return other.id != run.id and _is_open(other) and (is_held(other) or _turn(other) < _turn(run))
+
         roots = sorted(filter(_is_open, self._tables.runs.values()), key=lambda run: (run.created_at, run.id))
-        for run in roots:
-            others = [one for one in self._of_thread(run) if _is_open(one) and one.id != run.id]
-            in_the_way = any(is_held(one) or _turn(one) < _turn(run) for one in others)
-            if len(taken) < limit and not is_held(run) and not in_the_way:
-                taken.append(replace(run, worker=worker, lease_until=until))
-        self._tables.runs |= {(run.workspace, run.id): run for run in taken}
-        return taken
+        return [
+            run
+            for run in roots
+            if not is_held(run) and not any(is_in_the_way(one, run) for one in self._of_thread(run))
+        ]
 
     async def renew(
         self, worker: str, until: datetime, runs: Collection[str] | None = None
@@ -601,13 +634,19 @@ class MemoryRuns(Aggregate):
         self._tables.runs |= {(run.workspace, run.id): replace(run, lease_until=until) for run in held}
         return frozenset(run.id for run in held)
 
-    async def release(self, worker: str, runs: Collection[str] | None = None) -> None:
-        for run in self._held(worker, runs):
-            self._tables.runs[run.workspace, run.id] = replace(run, worker=None, lease_until=None)
+    async def release(self, worker: str, runs: Collection[str] | None = None) -> Sequence[tuple[str, str]]:
+        held, now = self._held(worker, runs), datetime.now(UTC)
+        for run in held:
+            self._tables.runs[run.workspace, run.id] = replace(run, worker=None, lease_until=now)
+        return [(run.workspace, run.id) for run in held]
 
-    async def workers(self) -> frozenset[str]:
-        unfinished = [run for run in self._tables.runs.values() if not run.is_finished]
-        return frozenset(run.worker for run in unfinished if run.worker is not None)
+    async def holders(self) -> Mapping[str, HeldRuns]:
+        found: dict[str, HeldRuns] = {}
+        for run in self._tables.runs.values():
+            if run.worker is not None and not run.is_finished:
+                until, runs = found.get(run.worker, HeldRuns(datetime.min.replace(tzinfo=UTC), 0))
+                found[run.worker] = HeldRuns(max(until, run.lease_until or until), runs + 1)
+        return found
 
     async def has_open(self) -> bool:
         return any(map(_is_open, self._tables.runs.values()))

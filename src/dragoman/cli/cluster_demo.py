@@ -75,7 +75,9 @@ def demo(
     with failures_on(screen), ExitStack() as stack:
         require("demo")
         # Short: a Unix socket's path is.
-        place = Path(stack.enter_context(TemporaryDirectory(prefix="dragoman-", ignore_cleanup_errors=True)))
+        place = Path(
+            stack.enter_context(TemporaryDirectory(prefix="dragoman-demo-", ignore_cleanup_errors=True))
+        )
         place.chmod(0o755)  # PostgreSQL runs as another user where this one is root
         try:
             _show(screen, stack, place, once)
@@ -96,13 +98,14 @@ def _show(screen: Screen, stack: ExitStack, place: Path, once: bool) -> None:
         "DRAGOMAN_CLUSTER_URL": nats,
         "DRAGOMAN_OPERATOR_TOKEN": token_hex(32),
         "DRAGOMAN_KEY": token_hex(32),
+        "DRAGOMAN_DRAIN_WAIT": "0",  # no balancer is to be told
         "DRAGOMAN_LOG_LEVEL": shared.get("DRAGOMAN_LOG_LEVEL", "error"),  # a kill makes others warn
     }
     nodes = [_serve(place / "node0", shared)]  # it makes the tables
     with ThreadPoolExecutor() as threads:
         homes = [place / f"node{number}" for number in range(1, _NODES)]
         nodes += threads.map(_serve, homes, repeat(shared))
-    stack.callback(lambda: [node.stack.close() for node in nodes])
+    stack.callback(_end, nodes)
     for node in nodes:
         screen.text(f"{node.url}  process {node.process.pid}")
 
@@ -111,26 +114,30 @@ def _show(screen: Screen, stack: ExitStack, place: Path, once: bool) -> None:
     nodes[0].door.ask("POST", path_of("connectors"), {"name": "reports", "command": command, "args": args})
     _dragoman(["tools", "list"], nodes[2], shared)
 
-    show_title(screen, f"4. A message to the first: 'write a report of {_SECONDS} seconds'")
-    accepted = nodes[0].door.ask(
-        "POST", path_of("messages"), {"text": f"write a report of {_SECONDS} seconds"}
-    )
-    run = accepted["run"]["id"]
-    _until(lambda: nodes[1].door.ask("GET", path_of("cluster", "places")))
-    _dragoman(["cluster", "status"], nodes[1], shared)
+    (held, *_) = _until(lambda: nodes[0].door.ask("GET", path_of("cluster", "places")))
+    victim = next(one for one in nodes if one.door.ask("GET", path_of("cluster"))["node"] == held["node"])
+    other = next(one for one in nodes if one is not victim)
 
-    show_title(screen, f"5. The first is killed at its work: kill -9 {nodes[0].process.pid}")
-    nodes[0].process.kill()
+    show_title(
+        screen, f"4. A message to the process that holds its server: 'write a report of {_SECONDS} seconds'"
+    )
+    accepted = victim.door.ask("POST", path_of("messages"), {"text": f"write a report of {_SECONDS} seconds"})
+    run = accepted["run"]["id"]
+    _dragoman(["cluster", "status"], other, shared)
+
+    show_title(screen, f"5. It is killed at its work: kill -9 {victim.process.pid}")
+    victim.process.kill()
     killed = time.monotonic()
-    ended = _until(lambda: _ended(nodes[1].door, run))
+    ended = _until(lambda: _ended(other.door, run))
     seconds = time.monotonic() - killed
     screen.text(f"Another process took it over; {seconds:.1f} s after the kill it was {ended['status']}:")
     screen.text(ended["answer"])
-    _dragoman(["cluster", "status"], nodes[1], shared)
+    _dragoman(["cluster", "status"], other, shared)
     if once:
         show_title(screen, "That was it: everything is stopped again.")
         return
-    nodes[0] = _again(nodes[0], place / "node0", shared)
+    killed_one = nodes.index(victim)
+    nodes[killed_one] = _again(victim, place / f"node{killed_one}", shared)
     show_title(screen, "Now look at it. The consoles, each signed in once by its link:")
     screen.text("\n".join(node.console for node in nodes))
     screen.text(
@@ -150,6 +157,13 @@ def _keep(screen: Screen, nodes: list[_Node], place: Path, shared: Mapping[str, 
                 time.sleep(_AGAIN)
                 nodes[number] = _again(node, place / f"node{number}", shared)
                 screen.text(f"{nodes[number].console}\n  kill -9 {nodes[number].process.pid}")
+
+
+def _end(nodes: Sequence[_Node]) -> None:
+    for node in nodes:
+        node.process.terminate()
+    for node in nodes:
+        node.stack.close()
 
 
 def _again(node: _Node, home: Path, shared: Mapping[str, str]) -> _Node:
