@@ -57,7 +57,7 @@ def read_sealed(file: IO[bytes], passphrase: str) -> Iterator[bytes]:
     `KeyFault` for another passphrase, `InvalidConfig` for what is no such file or is damaged.
     """
     if file.read(len(MAGIC)) != MAGIC:
-        raise InvalidConfig("this is no backup of Dragoman", hint="give the file that dragoman backup wrote")
+        raise InvalidConfig("this is no backup of Dragoman", hint="give a file that a backup wrote")
     line = file.readline(_LONGEST_HEADER)
     frames = _Frames(_header(line), MAGIC + line, passphrase)
     is_last = False
