@@ -50,6 +50,17 @@ async def test_every_limit_holds_in_every_shape_of_body(tmp_path: Path, form: st
             assert await called(live, tool, {**limits, **beside}, form) == expected, (tool, limits, beside)
 
 
+async def test_a_limit_in_the_address_is_refused_and_never_dropped(tmp_path: Path) -> None:
+    async with open_service(tmp_path) as live:
+        await live.hub.connectors.add("raw", **QUICK, **stdio())
+        for query in ("thread=bare", "agent=helper", "tools=", "user=ann"):
+            for path, body in (("/api/call", {"tool": READS}), (f"/api/tools/{READS}/call", {})):
+                reply = await live.ask("POST", f"{path}?{query}", body)
+                assert (reply.status, reply.value["code"]) == (422, "invalid_request"), (path, query)
+        assert (await live.ask("GET", "/api/tools?unheard_of=1")).status == 422
+        assert (await live.ask("GET", "/health?from=a-balancer")).status == 200
+
+
 @pytest.mark.parametrize("form", ["body", "path"])
 async def test_a_limit_that_admits_the_tool_lets_it_run(tmp_path: Path, form: str) -> None:
     async with open_service(tmp_path) as live:

@@ -4,13 +4,15 @@ Whoever opens the hub closes it; `stop` ends the streams of events.
 """
 
 import asyncio
+from collections.abc import Collection, Iterable, Iterator
 from functools import cache
 from importlib.metadata import version
 from threading import Lock
 from typing import Any
 
 import orjson
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
+from fastapi.dependencies.models import Dependant
 from fastapi.encoders import jsonable_encoder
 from starlette.requests import Request
 from starlette.responses import Response
@@ -48,10 +50,11 @@ from dragoman.api.tools import NAMED_CALL
 from dragoman.errors import DragomanError
 from dragoman.hints import speaking
 from dragoman.hub import Hub
+from dragoman.names import did_you_mean
 from dragoman.telemetry.logs import get_logger
 from dragoman.web.bodies import MAX_BODY, limited, read_body
 from dragoman.web.guard import bound_hub, words_of
-from dragoman.web.problems import WrongMethod, internal, problem
+from dragoman.web.problems import InvalidRequest, WrongMethod, internal, problem
 
 CALL = "/api/call"  # the hot path: nothing of FastAPI is between it and the road
 _TEXT = "Tools of every connected server, behind one address. Errors are RFC 9457 problems."
@@ -85,6 +88,8 @@ class Api:
 
     async def _call(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
+            if scope["query_string"]:
+                _refuse_unknown(Request(scope).query_params, ())
             hub = bound_hub(self._hub, scope)
             call = read_call(hub, await read_body(receive, self._max_body))
             if _wants_events(scope):
@@ -120,6 +125,7 @@ def _operations() -> FastAPI:
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
+        dependencies=[Depends(_knows_every_parameter)],
     )
     for part in (connectors, search, tool_loading, tools, operations):
         app.include_router(part.routes)
@@ -133,6 +139,27 @@ def _operations() -> FastAPI:
     app.add_route("/api/openapi.json", _document, include_in_schema=False)
     add_problems(app)
     return app
+
+
+def _knows_every_parameter(request: Request) -> None:
+    """What is unknown is refused: who limits a call in its address must not find that dropped."""
+    # Probes and what others send a browser to may have parameters of their own.
+    if (given := request.query_params) and request.url.path.startswith("/api/"):
+        _refuse_unknown(given, {*_parameters(request.scope["route"].dependant)})
+
+
+def _parameters(dependant: Dependant) -> Iterator[str]:
+    """All that an operation, and what it depends on, reads of an address."""
+    yield from (one.alias for one in dependant.query_params)
+    for inner in dependant.dependencies:
+        yield from _parameters(inner)
+
+
+def _refuse_unknown(given: Iterable[str], known: Collection[str]) -> None:
+    for name in given:
+        if name not in known:
+            near = did_you_mean(name[:100], sorted(known))
+            raise InvalidRequest(f"there is no parameter {name[:100]!r} in this address", hint=near)
 
 
 async def _document(request: Request) -> Response:
