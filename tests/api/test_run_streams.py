@@ -31,9 +31,9 @@ class Reader:
         self.response = response
 
     async def next(self) -> Frame | None:
-        """None at the end of the stream; comments are passed over."""
+        """None at the end of the stream; comments, and when to come back, are passed over."""
         while text := (await self.response.content.readuntil(b"\n\n")).decode():
-            if not text.startswith(":"):
+            if not text.startswith((":", "retry:")):
                 mark, kind, data = text.strip().split("\n")
                 return Frame(mark[4:], kind[7:], json.loads(data[6:]))
         return None
