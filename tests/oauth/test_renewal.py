@@ -11,6 +11,7 @@ import pytest
 
 from dragoman import Hub, Settings
 from dragoman.connections.oauth.tokens import OAuthTokens
+from dragoman.connections.pool import Connections
 from dragoman.scope import LOCAL_USER, LOCAL_WORKSPACE
 from oauth.journey import open_scene, quick
 from patience import patient, until
@@ -34,7 +35,9 @@ async def age(hub: Hub, **changes: Any) -> None:
     await hub._runtime.authorizations.replace(connector, HOLDER, replace(tokens, **changes))
     bearer = hub._runtime.authorizations.bearer(connector, f"user:{LOCAL_WORKSPACE}:{LOCAL_USER}")
     assert bearer
-    link = hub._runtime.servers._links[connector.id, f"user:{LOCAL_WORKSPACE}:{LOCAL_USER}"]
+    servers = hub._runtime.servers
+    assert isinstance(servers, Connections)
+    link = servers._links[connector.id, f"user:{LOCAL_WORKSPACE}:{LOCAL_USER}"]
     assert link._session
     link._session.wire._bearer = bearer  # pyright: ignore[reportAttributeAccessIssue]
 
