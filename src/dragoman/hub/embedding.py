@@ -7,7 +7,6 @@ its HTTP client and the task that computes the vectors of tools.
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -44,7 +43,7 @@ class PydanticEmbedder:
                 " sentence-transformers:all-MiniLM-L6-v2",
             )
         module, extra = _NEEDED.get(provider, ("pydantic_ai", ""))
-        if not _is_installed(module):
+        if not extras.has_module(module):
             raise InvalidConfig(
                 f"the embedder {name[:100]!r} needs the package {module}, which is not installed",
                 hint=f"pip install 'pydantic-ai-slim[{extra}]'",
@@ -123,10 +122,3 @@ def _made(name: str) -> "tuple[EmbeddingModel, list[Any]]":
             hint="set the provider's key and address in the environment, or choose another embedder:"
             " DRAGOMAN_SEARCH_EMBEDDER",
         ) from error
-
-
-def _is_installed(module: str) -> bool:
-    try:
-        return find_spec(module) is not None
-    except ModuleNotFoundError:  # the package around it is missing too
-        return False

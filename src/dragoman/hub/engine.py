@@ -199,6 +199,7 @@ class RunEngine:
             previews=self.previews,
             events=runtime.events,
             tally=runtime.rollout,
+            spans=runtime.spans,
         )
         return await self._stack.enter_async_context(open_dispatch(needed, self._supervisor))
 

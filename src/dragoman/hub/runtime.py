@@ -58,6 +58,7 @@ from dragoman.scope import Caller
 from dragoman.settings import Settings
 from dragoman.store import KeptResult, Store, open_store
 from dragoman.telemetry.redaction import Redactor
+from dragoman.telemetry.spans import Spans, open_spans
 from dragoman.tool import OnElicitation
 from dragoman.vault import KeySupply, Vault
 
@@ -77,6 +78,7 @@ class Runtime:
     door_clients: DoorClients
     directory: Directory
     authenticator: Authenticator
+    spans: Spans
     recorder: Recorder
     auditor: Auditor
     events: Events
@@ -168,6 +170,7 @@ class Runtime:
         self.authenticator = await stack.enter_async_context(
             open_authenticator(store.people, self.directory, self.supervisor, issuer_of(settings))
         )
+        self.spans = await stack.enter_async_context(open_spans(settings.otlp_endpoint))
         self.recorder = await stack.enter_async_context(open_recorder(store, self.supervisor))
         self.auditor = await stack.enter_async_context(open_auditor(store.audit, self.supervisor))
         self.events = Events()
@@ -271,6 +274,7 @@ class Runtime:
             redactor=self.redactor,
             request_timeout=self.settings.request_timeout,
             list_first=self.lists.list_first,
+            spans=self.spans,
         )
 
     async def _open_tools(self, stack: AsyncExitStack) -> None:

@@ -6,7 +6,7 @@ A run ends done, failed or cancelled, and says so in its thread. Cancelled from 
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -64,7 +64,7 @@ class RunDependencies:
     composer: Composer
     previews: Previews
     events: Events
-    spans: Spans = field(default_factory=Spans)
+    spans: Spans
     tally: RolloutRecorder | None = None
     history_budget: int = 60_000
 

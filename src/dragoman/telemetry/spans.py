@@ -5,11 +5,13 @@ Through the API only: without an SDK it is nearly free.
 Arguments and results never become attributes.
 """
 
-from collections.abc import Generator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager
 
 from opentelemetry import context, trace
 from opentelemetry.trace import Span, Status, StatusCode, Tracer, TracerProvider
+
+from dragoman import extras
 
 
 class CallSpan:
@@ -47,6 +49,19 @@ class OpenSpan:
     def failed(self, error_type: str) -> None:
         self._span.set_attribute("error.type", error_type)
         self._span.set_status(Status(StatusCode.ERROR, error_type))
+
+
+@asynccontextmanager
+async def open_spans(endpoint: str | None) -> "AsyncGenerator[Spans]":
+    """Those of the process, whatever SDK it has set up; with an endpoint, sent to the collector there."""
+    if endpoint is None:
+        yield Spans()
+        return
+    extras.require("otel")
+    from dragoman.telemetry.otlp import exported_spans
+
+    async with exported_spans(endpoint) as spans:
+        yield spans
 
 
 class Spans:
