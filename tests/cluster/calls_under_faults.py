@@ -132,6 +132,20 @@ class Trial:
         await holder.start()
         return took
 
+    async def stop_holder(self) -> float:
+        """As a deploy does. Seconds until a call that began meanwhile was answered elsewhere."""
+        holder = await self.found_holder()
+        stopping = asyncio.create_task(holder.stop())
+        began = time.monotonic()
+        other = next(one for one in self.nodes if one is not holder)
+        answer = await other.call(READ, {"text": "stopping"})
+        took = time.monotonic() - began
+        if answer is None or not answer["ok"]:
+            self.tally.failed_reads.append(f"stopping: {answer}")
+        await stopping
+        await holder.start()
+        return took
+
     async def freeze_holder(self) -> float:
         """Frozen for longer than its lease, while others go on; then it goes on as well."""
         holder = await self.found_holder()

@@ -6,11 +6,12 @@ from pathlib import Path
 import pytest
 
 from cluster.calls_under_faults import WRITE_SLOWLY, Trial, open_trial, summary
-from patience import deadline, until
+from dragoman.cluster.places import OVER_AFTER
+from patience import deadline, patient, until
 from servers.processes import journal, read_log
 
 pytestmark = [pytest.mark.anyio, pytest.mark.fault, pytest.mark.slow, pytest.mark.timeout(400)]
-KILLS, FREEZES = 10, 3
+KILLS, FREEZES, STOPS = 10, 3, 2
 
 
 async def test_no_read_fails_and_nothing_is_made_twice(tmp_path: Path, postgres_url: str) -> None:
@@ -24,6 +25,10 @@ async def test_no_read_fails_and_nothing_is_made_twice(tmp_path: Path, postgres_
                 await trial.freeze_holder()
             if number == FREEZES:
                 await trial.lose_nats(0.5)
+        for _ in range(STOPS):
+            assert await trial.stop_holder() < patient(OVER_AFTER), (
+                "nobody waits for a lease that was given back"
+            )
         trial.stop()
         await calling
         watching.cancel()

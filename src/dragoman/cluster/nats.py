@@ -7,7 +7,7 @@ prefix of the installation, so that several can share a server.
 import asyncio
 from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from nats.aio.client import Client
@@ -71,7 +71,9 @@ async def open_nats(
         await cluster.join()
         try:
             async with (
-                open_places(client, address.prefix, node, cluster.nodes, supervisor) as cluster.places,
+                open_places(
+                    client, address.prefix, node, cluster.nodes, cluster.stop_holding, supervisor
+                ) as cluster.places,
                 supervisor.keeping(cluster.send, "tell other nodes"),
                 supervisor.keeping(cluster.beat, "say that this node lives"),
             ):
@@ -180,6 +182,12 @@ class NatsCluster:
     def _may_have_missed(self) -> None:
         for topic in TOPICS:
             self._listeners.tell(topic, "")
+
+    async def stop_holding(self) -> None:
+        """From now on this node is one without the role `hold`, and the others hear it."""
+        self.node = replace(self.node, roles=tuple(role for role in self.node.roles if role != "hold"))
+        with suppress(Error, OSError):
+            await self._publish("alive", dump_node(self.node))
 
     async def leave(self) -> None:
         """The others hear at once that this node is gone."""

@@ -40,14 +40,18 @@ _AWAY = (Error, OSError, TimeoutError)
 
 log = get_logger()
 Nodes = Callable[[], Awaitable[Sequence[Node]]]
+Leave = Callable[[], Awaitable[None]]
 
 
 @asynccontextmanager
 async def open_places(
-    client: Any, prefix: str, node: Node, nodes: Nodes, supervisor: Supervisor
+    client: Any, prefix: str, node: Node, nodes: Nodes, leave: Leave, supervisor: Supervisor
 ) -> AsyncGenerator["NatsPlaces"]:
-    """This node holds places while the block runs; at its end it says that it holds none any more."""
-    places = NatsPlaces(client, prefix, node, nodes)
+    """This node holds places while the block runs; at its end it says that it holds none any more.
+
+    `leave` has the others know that it does not want any.
+    """
+    places = NatsPlaces(client, prefix, node, nodes, leave)
     await places.join()
     try:
         async with (
@@ -60,7 +64,7 @@ async def open_places(
 
 
 class NatsPlaces:
-    def __init__(self, client: Any, prefix: str, node: Node, nodes: Nodes) -> None:
+    def __init__(self, client: Any, prefix: str, node: Node, nodes: Nodes, leave: Leave) -> None:
         self.node = node.id
         self._client = client
         self._prefix = prefix
@@ -72,6 +76,7 @@ class NatsPlaces:
         self.lease = NodeLease()
         self._may_hold = "hold" in node.roles
         self._nodes = nodes
+        self._leave = leave
         self._jetstream: Any = client.jetstream(timeout=_ANSWER)
         self._leases: Any = None
         self._places: Any = None
@@ -83,7 +88,6 @@ class NatsPlaces:
         self._seen: dict[str, _Seen] = {}
         self._came_at = 0.0
         self._close: Callable[[], Awaitable[None]] | None = None
-        self._is_leaving = False
 
     def on_lost(self, close: Callable[[], Awaitable[None]]) -> None:
         self._close = close
@@ -156,7 +160,6 @@ class NatsPlaces:
 
     async def leave(self) -> None:
         """What it held is closed: others may take it at once."""
-        self._is_leaving = True
         was_held = self.lease.is_held
         self.lease.end()
         with suppress(*_AWAY):
@@ -322,6 +325,11 @@ class NatsPlaces:
             return None
         return replace(place, revision=revision)
 
+    async def stop_taking(self) -> None:
+        if self._may_hold:
+            self._may_hold = False
+            await self._leave()
+
     async def let_go(self, key: PlaceKey, to: str | None = None) -> None:
         place = self._known.get(key)
         if place is None or place.node != self.node:
@@ -356,7 +364,7 @@ class NatsPlaces:
 
     async def living(self) -> Sequence[str]:
         others = [one.id for one in await self._nodes() if "hold" in one.roles and one.id != self.node]
-        return [*others, self.node] if self._may_hold and not self._is_leaving else others
+        return [*others, self.node] if self._may_hold else others
 
     async def present(self) -> Sequence[str]:
         return [one.id for one in await self._nodes()]

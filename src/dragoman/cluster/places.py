@@ -170,6 +170,10 @@ class Places(Protocol):
         """The same; what another node placed here is looked up."""
         ...
 
+    async def stop_taking(self) -> None:
+        """This node leaves: nothing more is placed here. What it holds it holds until it is let go."""
+        ...
+
     async def let_go(self, key: PlaceKey, to: str | None = None) -> None:
         """What this node held is closed: the next who wants it finds it free, or at node `to`."""
         ...

@@ -163,6 +163,7 @@ class PlacedConnections:
             places.say("hello", None)
             # Left first: while it closes, calls under way are answered and its places are let go.
             await stack.enter_async_context(inner)
+            stack.push_async_callback(places.stop_taking)
             yield self
 
     @property

@@ -369,6 +369,8 @@ class Hub(BoundHub):
         """
         self._runtime.is_draining = True
         if self._runtime.is_open:
+            if (places := self._runtime.cluster.places) is not None:
+                await places.stop_taking()
             await self._runtime.engine.drain(patience)
 
     async def failure(self) -> DragomanError:
