@@ -8,10 +8,13 @@ from typing import Any
 
 import pytest
 
+from api.live import open_service
+from cli.command_line import Command
 from cluster.nats_server import NatsServer
-from cluster.nodes import open_hubs
+from cluster.nodes import KEY, open_hubs
 from dragoman import Hub, Progress
-from dragoman.errors import NotFound
+from dragoman.errors import Denied, NotFound
+from dragoman.scope import Caller
 from dragoman.tool import Elicitation
 from patience import deadline, patient, until
 from servers.hubs import quick
@@ -172,6 +175,32 @@ def running(log: Path) -> set[int]:
 
 async def state(hub: Hub, wanted: str) -> bool:
     return (await hub.connectors.get("box")).status.state == wanted
+
+
+async def test_who_holds_what_is_shown_and_moved_by_rest_and_command(
+    tmp_path: Path, postgres_url: str, dragoman: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with (
+        NatsServer(tmp_path / "nats") as nats,
+        open_service(tmp_path / "a", database_url=postgres_url, cluster_url=(nats.url,), key=KEY) as live,
+    ):
+        assert (await live.ask("GET", "/api/cluster/places")).value == []
+        await live.hub.connectors.add("box", approval="never", shared=True, **quick(**stdio()))
+        node = id_of(live.hub)
+        (held,) = (await live.ask("GET", "/api/cluster/places")).value
+        assert (held["connector"], held["node"], held["is_pinned"]) == ("box", node, False)
+        assert (await live.ask("GET", "/api/connectors/box")).value["status"]["node"] == node
+        unknown = await live.ask("POST", "/api/cluster/places/move", {"connector": "none"})
+        assert (unknown.status, unknown.value["code"]) == (404, "not_found")
+        with pytest.raises(Denied):
+            await live.hub.acting_for(Caller()).cluster.move("box")
+
+        monkeypatch.setenv("DRAGOMAN_URL", live.url)
+        monkeypatch.setenv("DRAGOMAN_TOKEN", live.token)
+        moved = await asyncio.to_thread(dragoman, "cluster", "move", "box", "--to", node, "--json")
+        assert [(one["node"], one["is_pinned"]) for one in moved.value] == [(node, True)], moved
+        shown = await asyncio.to_thread(dragoman, "cluster", "status")
+        assert "chosen by hand" in shown.out, shown
 
 
 async def test_without_nats_only_what_needs_a_place_waits(
