@@ -41,10 +41,22 @@ class Settings:
     cluster_url: Annotated[
         tuple[str, ...],
         Setting(
-            "`nats://…`: several processes share the PostgreSQL database. Several servers with commas.",
+            "`nats://…` or `tls://…`: several processes share the PostgreSQL database. Several servers with"
+            " commas; a user and password, or a token, before an `@`.",
             _SERVICE,
         ),
     ] = field(default=(), repr=False)
+    cluster_credentials: Annotated[
+        str | None, Setting("The .creds file by which NATS knows this installation.", _SERVICE)
+    ] = None
+    cluster_ca: Annotated[
+        str | None,
+        Setting("Certificates, in PEM, of who may have signed those of NATS; nobody else then.", _SERVICE),
+    ] = None
+    cluster_certificate: Annotated[
+        str | None,
+        Setting("Our own certificate with its key, in PEM, where NATS asks for one.", _SERVICE),
+    ] = None
     cluster_prefix: Annotated[
         str, Setting("What the names of this installation begin with in NATS.", _SERVICE)
     ] = "dragoman"

@@ -1,6 +1,7 @@
 """Two nodes on one PostgreSQL, joined by NATS: what happens on one is known on the other without looking."""
 
 import asyncio
+from base64 import b64encode
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -98,7 +99,29 @@ async def test_what_cannot_be_a_cluster_is_said_when_it_starts(tmp_path: Path, s
             pass
 
 
-async def test_a_server_that_is_not_there_is_said_when_it_starts(tmp_path: Path, postgres_url: str) -> None:
+async def test_nodes_with_other_keys_or_another_mode_are_told_both_when_they_start(
+    tmp_path: Path, postgres_url: str
+) -> None:
+    async with (
+        NatsServer(tmp_path / "nats") as nats,
+        open_hubs(tmp_path, postgres_url, nats, count=1) as (hub,),
+    ):
+        own = replace(hub.settings, home=tmp_path / "other")
+        other = b64encode(b"o" * 32).decode()
+        for settings, words in (
+            (replace(own, key=other), rf"master key .* {hub._runtime.vault.key_ids[0]}"),
+            (replace(own, multi_user=True), "multi_user of this node is true, that of the others false"),
+        ):
+            with pytest.raises(ClusterFault, match=words):
+                async with Hub(settings):
+                    pass
+        assert [one.id for one in await hub._runtime.cluster.nodes()] == [hub._runtime.cluster.node.id]
+
+
+async def test_a_server_that_is_not_there_is_said_when_it_starts(
+    tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dragoman.cluster.nats_connection._FIRST", 1)
     wrong = Settings(home=tmp_path, database_url=postgres_url, cluster_url=("nats://127.0.0.1:1",))
     with pytest.raises(ClusterFault, match="does not answer"):
         async with Hub(wrong):

@@ -5,13 +5,12 @@ prefix of the installation, so that several can share a server.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
-from nats.aio.client import Client
-from nats.errors import AuthorizationError, Error, InvalidUserCredentialsError
+from nats.errors import Error, NoRespondersError
 from nats.js.api import KeyValueConfig
 from nats.js.errors import (
     APIError,
@@ -31,6 +30,7 @@ from dragoman.cluster.messages import (
     load_notice,
     passed_over,
 )
+from dragoman.cluster.nats_connection import NatsAddress, NatsClient, connect
 from dragoman.cluster.nats_places import NatsPlaces, open_places
 from dragoman.cluster.nats_work import NatsWork
 from dragoman.cluster.protocol import TOPICS, Heard, Node, Topic
@@ -41,32 +41,26 @@ from dragoman.telemetry.logs import get_logger
 _BEAT = 0.5  # seconds between two signs of life
 _LIFE = 2.0  # after so many without one a node is gone
 _DEAF = 1.5  # after so many seconds without its own a node is not sure to hear the others'
-_FIRST = 8  # seconds for the first connection
-_AGAIN: Any = 0.2  # seconds between two attempts; declared as whole ones
-_OLDEST = (2, 10)  # of the server
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NatsAddress:
-    """Where the servers are. `prefix` is the installation's; `credentials` the path of a .creds file."""
-
-    servers: tuple[str, ...]
-    prefix: str = "dragoman"
-    credentials: str = ""
+_SAYS_WITHIN = 2.0  # seconds in which a node that lives says what it has
 
 
 @asynccontextmanager
 async def open_nats(
-    address: NatsAddress, node: Node, agreed: Mapping[str, str], supervisor: Supervisor
+    address: NatsAddress,
+    node: Node,
+    agreed: Mapping[str, str],
+    supervisor: Supervisor,
+    stated: Callable[[], Mapping[str, str]] = dict,
 ) -> AsyncGenerator["NatsCluster"]:
     """A node of the cluster while the block runs.
 
-    `agreed` is what all nodes of an installation must have in common (its database, its master key), as words
-    that may be shown. Raises `ClusterFault` where they do not, and where NATS cannot be used.
+    `agreed` is what all nodes of an installation have in common for ever (its database), `stated` what those
+    have in common that live at the same time (a master key, settings); as words that may be shown, of which
+    one must be the same. Raises `ClusterFault` where they do not agree, and where NATS cannot be used.
     """
-    client = Client()
-    cluster = NatsCluster(client, address.prefix, node, agreed)
-    await _connect(client, address, cluster)
+    client = NatsClient()
+    cluster = NatsCluster(client, address.prefix, node, agreed, stated)
+    await connect(client, address, cluster.reconnected, cluster.disconnected)
     try:
         await cluster.join()
         try:
@@ -88,11 +82,19 @@ async def open_nats(
 class NatsCluster:
     """Fills `Cluster`."""
 
-    def __init__(self, client: Any, prefix: str, node: Node, agreed: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        client: Any,
+        prefix: str,
+        node: Node,
+        agreed: Mapping[str, str],
+        stated: Callable[[], Mapping[str, str]],
+    ) -> None:
         self.node = node
         self._client = client
         self._prefix = prefix
         self._agreed = agreed
+        self._stated = stated
         self.places: NatsPlaces | None = None
         self._listeners = Listeners()
         self._unsent: dict[tuple[Topic, str], None] = {}
@@ -136,9 +138,10 @@ class NatsCluster:
         return node == self.node.id or max(heard, self._hears_since) > now - _LIFE
 
     async def join(self) -> None:
-        """Once, when the process starts."""
+        """Once, when the process starts. Nobody hears of a node that may not be one."""
         try:
             await self._agree()
+            await self._compare()
             await self.work.open()
         except (ServiceUnavailableError, NotFoundError, TimeoutError) as error:
             raise ClusterFault(
@@ -151,6 +154,7 @@ class NatsCluster:
             ("alive", self._received_node),
             ("gone", self._received_node),
             ("hello", self._received_hello),
+            ("state", self._received_question),
         ):
             await self._client.subscribe(f"{self._prefix}.{subject}", cb=heard)
         await self._publish("hello", b"")
@@ -161,6 +165,15 @@ class NatsCluster:
             KeyValueConfig(f"{self._prefix}_installation")
         )
         await _check_agreed(shared, self._prefix, self._agreed)
+
+    async def _compare(self) -> None:
+        """With whoever answers first: all who live agree with each other."""
+        try:
+            answer = await self._client.request(f"{self._prefix}.state", b"", timeout=_SAYS_WITHIN)
+        except (NoRespondersError, TimeoutError):
+            return  # the first
+        with passed_over():
+            _check(self._stated(), load_agreed(answer.data), self._prefix)
 
     async def reconnected(self) -> None:
         """Messages were lost meanwhile: everybody looks once at everything."""
@@ -242,54 +255,9 @@ class NatsCluster:
     async def _received_hello(self, _: Any) -> None:
         await self._publish("alive", dump_node(self.node))
 
-
-async def _connect(client: Client, address: NatsAddress, cluster: NatsCluster) -> None:
-    """Waits a moment for the first server that answers; later, for as long as it takes."""
-    where = ", ".join(map(_shown, address.servers))
-    refused = False
-
-    async def noted(error: Exception) -> None:
-        nonlocal refused
-        refused = refused or "authorization" in str(error).lower()
-        get_logger().debug("cluster.connection", cause=str(error))
-
-    try:
-        async with asyncio.timeout(_FIRST):
-            await client.connect(
-                list(address.servers),
-                name="dragoman",
-                connect_timeout=_FIRST,
-                reconnect_time_wait=_AGAIN,
-                max_reconnect_attempts=-1,
-                user_credentials=address.credentials or None,
-                error_cb=noted,
-                reconnected_cb=cluster.reconnected,
-                disconnected_cb=cluster.disconnected,
-                ping_interval=2,
-                max_outstanding_pings=2,
-            )
-    except (Error, OSError, TimeoutError) as error:
+    async def _received_question(self, message: Any) -> None:
         with suppress(Error, OSError):
-            await client.close()
-        if refused or isinstance(error, AuthorizationError | InvalidUserCredentialsError):
-            raise ClusterFault(
-                f"NATS at {where} refused the credentials", hint="put them into DRAGOMAN_CLUSTER_URL"
-            ) from error
-        raise ClusterFault(
-            f"NATS at {where} does not answer", hint="is DRAGOMAN_CLUSTER_URL right, and does it run?"
-        ) from error
-    version = client.connected_server_version
-    if (version.major, version.minor) < _OLDEST:
-        raise ClusterFault(
-            f"NATS at {where} is {version.major}.{version.minor}",
-            hint=f"Dragoman needs {_OLDEST[0]}.{_OLDEST[1]} or newer",
-        )
-
-
-def _shown(server: str) -> str:
-    """Without the password."""
-    scheme, sign, rest = server.rpartition("://")
-    return scheme + sign + rest.rpartition("@")[2]
+            await message.respond(dump_agreed(self._stated()))
 
 
 async def _check_agreed(shared: Any, prefix: str, agreed: Mapping[str, str]) -> None:
@@ -297,10 +265,14 @@ async def _check_agreed(shared: Any, prefix: str, agreed: Mapping[str, str]) -> 
     with suppress(KeyWrongLastSequenceError):
         await shared.create("agreed", dump_agreed(agreed))
         return
-    kept = load_agreed((await shared.get("agreed")).value or b"")
-    for name, value in agreed.items():
-        if kept.get(name, value) != value:
+    _check(agreed, load_agreed((await shared.get("agreed")).value or b""), prefix)
+
+
+def _check(own: Mapping[str, str], others: Mapping[str, str], prefix: str) -> None:
+    for name, value in own.items():
+        other = others.get(name, value)
+        if set(value.split(",")).isdisjoint(other.split(",")):
             raise ClusterFault(
-                f"the {name} of this node is {value}, that of the others {kept[name]}",
+                f"the {name} of this node is {value}, that of the others {other}",
                 hint=f"give all nodes the same, or another installation another prefix than {prefix!r}",
             )

@@ -15,10 +15,14 @@ from dragoman.errors import InvalidConfig
 from dragoman.scope import LOCAL_WORKSPACE
 from dragoman.settings import Settings
 from dragoman.store import Store
+from dragoman.telemetry.redaction import Redactor
+from dragoman.vault import Vault
 
 
 @asynccontextmanager
-async def open_cluster(settings: Settings, store: Store, supervisor: Supervisor) -> AsyncGenerator[Cluster]:
+async def open_cluster(
+    settings: Settings, store: Store, vault: Vault, redactor: Redactor, supervisor: Supervisor
+) -> AsyncGenerator[Cluster]:
     """A node while the block runs. `ClusterFault` or `InvalidConfig` say why it cannot be one."""
     node = Node(
         id=token_hex(8),
@@ -39,9 +43,24 @@ async def open_cluster(settings: Settings, store: Store, supervisor: Supervisor)
         )
     from dragoman.cluster.nats import NatsAddress, open_nats
 
-    address = NatsAddress(servers=settings.cluster_url, prefix=settings.cluster_prefix)
+    address = NatsAddress(
+        servers=settings.cluster_url,
+        prefix=settings.cluster_prefix,
+        credentials=settings.cluster_credentials or "",
+        authorities=settings.cluster_ca or "",
+        certificate=settings.cluster_certificate or "",
+    )
+    redactor.register(address.secrets)
+
+    def stated() -> dict[str, str]:
+        """Of the keys the ids, the one that seals first: who replaces it has both for a while."""
+        return {
+            "master key": ",".join(vault.key_ids),
+            "setting multi_user": str(settings.multi_user).lower(),
+        }
+
     agreed = {"database": await _database(store)}
-    async with open_nats(address, node, agreed, supervisor) as cluster:
+    async with open_nats(address, node, agreed, supervisor, stated) as cluster:
         yield cluster
 
 

@@ -164,7 +164,9 @@ class Runtime:
         self.vault = Vault(store.connectors, await supply.ring(await store.connectors.key_ids()), supply)
         await self.vault.check()
         await make_local(store.people)
-        self.cluster = await stack.enter_async_context(open_cluster(settings, store, self.supervisor))
+        self.cluster = await stack.enter_async_context(
+            open_cluster(settings, store, self.vault, self.redactor, self.supervisor)
+        )
         self.door_clients = DoorClients(store, self.vault, self.cluster)
         self.directory = Directory(store.people)
         self.authenticator = await stack.enter_async_context(

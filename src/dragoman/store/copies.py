@@ -51,7 +51,7 @@ from dragoman.store.schema import (
 from dragoman.store.tables import metadata
 
 # What concerns nobody but the processes that run now.
-PASSING = frozenset({"app_files", "changes", "leases"})
+PASSING = frozenset({"app_files", "changes", "client_sessions", "leases", "one_time_values"})
 _AT_ONCE = 500
 _PATIENCE = 30.0
 
