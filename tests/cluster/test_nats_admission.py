@@ -1,6 +1,6 @@
 """Being let in by NATS: TLS, passwords, tokens, .creds files; nothing of it is shown to anybody."""
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ async def joins(server: str, **address: Any) -> bool:
 
 
 @contextmanager
-def refused(*words: str) -> Iterator[None]:
+def refused(*words: str) -> Generator[None]:
     """Whoever may not come in is told so, and no secret is in what they are told or in the log."""
     with capture_logs() as logs, pytest.raises(ClusterFault) as fault:
         yield

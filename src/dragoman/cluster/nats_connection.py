@@ -23,6 +23,7 @@ from dragoman.telemetry.logs import get_logger
 
 _FIRST = 8  # seconds for the first connection
 _AGAIN: Any = 0.2  # seconds between two attempts; declared as whole ones
+_LEAVES_WITHIN = 0.5
 _OLDEST = (2, 10)  # of the server
 _JWT, _SEED = "NATS USER JWT", "USER NKEY SEED"
 _SEED_PREFIX = 18 << 3  # of an nkey that is a seed; the seed of a user begins with SU
@@ -76,44 +77,44 @@ async def connect(client: NatsClient, address: NatsAddress, reconnected: Heard, 
     """Waits a moment for the first server that answers; later, for as long as it takes."""
     client.needs_tls = address.needs_tls
     options = {**_user(address), **_tls(address)}
-    refused: asyncio.Future[ClusterFault] = asyncio.get_running_loop().create_future()
-    refusals = 0
+    refusals, is_in = 0, False
 
     async def noted(error: Exception) -> None:
+        """What is raised here ends the first attempt to connect."""
         get_logger().debug("cluster.connection", cause=f"{type(error).__name__}: {error}"[:200])
         nonlocal refusals
-        fault = _refusal(error, address)
+        fault = None if is_in else _refusal(error, address)
         refusals += fault is not None
-        if fault is not None and refusals >= len(address.servers) and not refused.done():
-            refused.set_result(fault)  # before, another server might be willing
+        if fault is not None and refusals >= len(address.servers):
+            raise fault  # before, another server might be willing
 
-    connecting = asyncio.ensure_future(
-        client.connect(
-            [_without_user(server) for server in address.servers],
-            name="dragoman",
-            connect_timeout=_FIRST,
-            reconnect_time_wait=_AGAIN,
-            max_reconnect_attempts=-1,
-            error_cb=noted,
-            reconnected_cb=reconnected,
-            disconnected_cb=disconnected,
-            ping_interval=2,
-            max_outstanding_pings=2,
-            **options,
-        )
-    )
     try:
-        await asyncio.wait([connecting, refused], timeout=_FIRST, return_when=asyncio.FIRST_COMPLETED)
-        if not connecting.done() or connecting.exception() is not None:
-            raise refused.result() if refused.done() else _silent(address)
+        async with asyncio.timeout(_FIRST):
+            await client.connect(
+                [_without_user(server) for server in address.servers],
+                name="dragoman",
+                connect_timeout=_FIRST,
+                reconnect_time_wait=_AGAIN,
+                max_reconnect_attempts=-1,
+                error_cb=noted,
+                reconnected_cb=reconnected,
+                disconnected_cb=disconnected,
+                ping_interval=2,
+                max_outstanding_pings=2,
+                **options,
+            )
+        is_in = True
         _check_version(client, address)
-    except BaseException:
-        connecting.cancel()
-        with suppress(asyncio.CancelledError, Error, OSError, TimeoutError):
-            await connecting
-        with suppress(Error, OSError):
-            await client.close()
-        raise
+    except (ClusterFault, Error, OSError, TimeoutError) as error:
+        # After a handshake that failed, the other side never says that it has closed.
+        with suppress(Error, OSError, TimeoutError):
+            async with asyncio.timeout(_LEAVES_WITHIN):
+                await client.close()
+        if isinstance(error, ClusterFault):
+            raise
+        raise ClusterFault(
+            f"NATS at {address.shown} does not answer", hint="is DRAGOMAN_CLUSTER_URL right, and does it run?"
+        ) from error
 
 
 def _refusal(error: Exception, address: NatsAddress) -> ClusterFault | None:
@@ -130,12 +131,6 @@ def _refusal(error: Exception, address: NatsAddress) -> ClusterFault | None:
     return ClusterFault(
         f"NATS at {address.shown} refused the credentials",
         hint="put them into DRAGOMAN_CLUSTER_URL, or name a file in DRAGOMAN_CLUSTER_CREDENTIALS",
-    )
-
-
-def _silent(address: NatsAddress) -> ClusterFault:
-    return ClusterFault(
-        f"NATS at {address.shown} does not answer", hint="is DRAGOMAN_CLUSTER_URL right, and does it run?"
     )
 
 
