@@ -1,5 +1,6 @@
 """Signing in and out: links, keys, the issuer elsewhere; and what a stranger's page cannot do."""
 
+from base64 import b64encode
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -43,6 +44,24 @@ async def test_a_link_works_once_and_leads_nowhere_else(tmp_path: Path) -> None:
         assert status == 401
         assert "Set-Cookie" not in headers
         assert "This link was used already" in text
+
+
+async def test_a_link_of_one_process_works_once_at_another(tmp_path: Path, postgres_url: str) -> None:
+    shared: dict[str, Any] = {
+        "key": b64encode(b"k" * 32).decode(),
+        "operator_token": ("drg_" + "t" * 40,),
+        "database_url": postgres_url,
+    }
+    async with (
+        open_service(tmp_path / "one", **shared) as one,
+        open_service(tmp_path / "two", **shared) as two,
+    ):
+        link = f"/sign-in?code={await one.doors.sign_in_code()}"
+        status, headers, _ = await asked(two, "GET", link)
+        assert status == 303
+        cookie = {"Cookie": headers["Set-Cookie"].partition(";")[0]}
+        assert (await asked(one, "GET", "/connectors", headers=cookie))[0] == 200
+        assert (await asked(one, "GET", link))[0] == 401
 
 
 @pytest.mark.parametrize(
