@@ -123,6 +123,7 @@ if TYPE_CHECKING:
     from dragoman.hub.imports import Imports as Imports
     from dragoman.hub.imports import ImportStep as ImportStep
     from dragoman.hub.messages import Messages as Messages
+    from dragoman.hub.people import Erasure as Erasure
     from dragoman.hub.people import Myself as Myself
     from dragoman.hub.people import People as People
     from dragoman.hub.people_settings import AgentSettings as AgentSettings
@@ -249,7 +250,7 @@ _HOMES = {
         "dragoman.hub.imported_agents": "ImportedAgents",
         "dragoman.hub.imports": "Exports ImportStep Imports",
         "dragoman.hub.messages": "Messages",
-        "dragoman.hub.people": "Myself People",
+        "dragoman.hub.people": "Erasure Myself People",
         "dragoman.hub.people_settings": (
             "AgentSettings KeySettings LimitSettings PreferenceSettings UserSettings WorkspaceSettings"
         ),

@@ -35,7 +35,7 @@ def every_path(command: Any, path: tuple[str, ...] = ()) -> Iterator[list[str]]:
 PATHS = list(every_path(get_command(app)))
 GROUPS = [path for path in PATHS if any(one and one[:-1] == path for one in PATHS)]
 # A person, or an MCP client, goes on speaking: there is no answer to print.
-SPEAKING = (["chat"], ["demo"], ["stdio"])
+SPEAKING = (["chat"], ["demo"], ["cluster", "demo"], ["stdio"])
 
 
 def test_no_help_imports_the_stack() -> None:

@@ -1,9 +1,11 @@
 """Workspaces, users and keys by the command, and a key in the place of the token."""
 
+import json
 from pathlib import Path
 
 import pytest
 from command_line import Command, raw, running_service
+from terminal import at_terminal
 
 
 def test_a_team_is_set_up_by_command(dragoman: Command, home: Path) -> None:
@@ -87,3 +89,36 @@ def test_a_key_is_good_where_the_token_is(
         assert "no tool" in dragoman("call", "raw__echo", "text=x").err  # it is the owner's
         monkeypatch.setenv("DRAGOMAN_TOKEN", token.strip())
         assert dragoman("whoami", "--json").value["role"] == "operator"
+
+
+def test_a_person_is_exported_to_a_file_and_erased_after_a_yes(dragoman: Command, tmp_path: Path) -> None:
+    assert dragoman("workspaces", "add", "acme").code == 0
+    ada = dragoman("users", "add", "ada", "-w", "acme", "--json").value["id"]
+    assert dragoman("keys", "add", "laptop", "--user", "ada", "-w", "acme").code == 0
+    file = tmp_path / "ada.json"
+    assert dragoman("users", "export", "ada", "-w", "acme", "-o", str(file)).code == 0
+    assert file.stat().st_mode & 0o777 == 0o600
+    data = json.loads(file.read_text())
+    assert [one["name"] for one in data["users"] + data["api_keys"]] == ["ada", "laptop"]
+    assert "hash" not in data["api_keys"][0]
+    assert "users" in dragoman("users", "export").value  # oneself
+
+    unsure = dragoman("users", "erase", "ada", "-w", "acme")
+    assert (unsure.code, "hint: say yes with --yes" in unsure.err) == (1, True)
+    with at_terminal("users", "erase", "ada", "-w", "acme") as erasing:
+        erasing.until("It cannot be taken back.")
+        erasing.type("n\n")
+        assert erasing.wait() == 130
+    assert dragoman("users", "show", "ada", "-w", "acme").code == 0
+    done = dragoman("users", "erase", "ada", "-w", "acme", "--yes")
+    assert (done.code, "ada is gone" in done.err) == (0, True)
+    assert "of them erased" in dragoman("audit", "verify", "--workspace", "acme").out
+    assert dragoman("users", "show", "ada", "-w", "acme").code == 1
+    assert dragoman("users", "erase", "ada", "-w", "acme", "--yes").code == 1
+    # Who was removed before is known by their id.
+    bob = dragoman("users", "add", "bob", "-w", "acme", "--json").value["id"]
+    assert dragoman("users", "remove", "bob", "-w", "acme").code == 0
+    assert bob in str(dragoman("audit", "list", "--workspace", "acme", "--json").value)
+    assert dragoman("users", "erase", bob, "-w", "acme", "--yes").code == 0
+    trail = str(dragoman("audit", "list", "--workspace", "acme", "--json").value)
+    assert not {ada, bob, "'ada'", "'bob'"} & {word for word in (ada, bob, "'ada'", "'bob'") if word in trail}

@@ -62,11 +62,18 @@ class RequestedCall:
 
     @classmethod
     def opened(cls, sealer: Sealer, approval: Approval) -> "RequestedCall":
-        place = _place(approval.binding.workspace, approval.binding.user, approval.id)
-        # Not by orjson: it would round whole numbers over 64 bits, and the exact ones are to be shown.
-        facts: dict[str, Any] = json.loads(sealer.open_bytes(approval.arguments, *place))
+        binding = approval.binding
+        facts = opened_facts(sealer, approval.arguments, binding.workspace, binding.user, approval.id)
         marks = Annotations(**facts.pop("annotations"))
         return cls(**facts, annotations=marks)
+
+
+def opened_facts(
+    sealer: Sealer, sealed: bytes, workspace: str, user: str, approval_id: str
+) -> dict[str, Any]:
+    """What a person was asked to say yes to, with the exact arguments."""
+    # Not by orjson: it would round whole numbers over 64 bits, and the exact ones are to be shown.
+    return json.loads(sealer.open_bytes(sealed, *_place(workspace, user, approval_id)))
 
 
 def _place(workspace: str, user: str, approval_id: str) -> tuple[str, ...]:

@@ -47,13 +47,17 @@ class AuditEntriesShape(Shape):
 
 
 class AuditVerdictShape(Shape):
-    """`number` is the last good entry and `head` its hash; `problem` says what is wrong after it."""
+    """`number` is the last good entry and `head` its hash; `problem` says what is wrong after it.
+
+    `erased` is how many entries are nobody's any more.
+    """
 
     is_whole: bool
     number: int
     problem: str | None
     count: int
     head: str
+    erased: int
 
 
 @routes.get("/audit", responses={200: {"model": AuditEntriesShape}})
@@ -78,7 +82,7 @@ async def list_entries(
 @routes.get("/audit/verify", responses={200: {"model": AuditVerdictShape}})
 async def verify_trail(hub: TheHub, workspace: Workspace = None) -> Response:
     """Whether the trail of the workspace is whole, or where it is broken. For admins."""
-    return json_response(await hub.audit.verify(workspace=workspace))
+    return json_response(AuditVerdictShape.of(await hub.audit.verify(workspace=workspace)))
 
 
 @routes.get("/audit/export", responses={200: {"content": {LINES: {}}}})

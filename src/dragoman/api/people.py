@@ -1,9 +1,10 @@
 """`/api/me`, `/api/workspaces`, `/api/users`, `/api/keys`. Who may do what is the hub's to say."""
 
+from collections.abc import AsyncGenerator, Mapping
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
 from dragoman.api import people_shapes as shapes
 from dragoman.api.people_shapes import key_view, me_view, new_key_view, user_view, workspace_view
@@ -11,7 +12,7 @@ from dragoman.api.requests import PROBLEMS, TheHub
 from dragoman.api.setting_models import SettingsRequest
 from dragoman.identity.authenticated import ALL_SCOPES
 from dragoman.people import KeyScope
-from dragoman.web.encoding import json_response
+from dragoman.web.encoding import JSON, encode, json_response
 from dragoman.web.scopes import SCOPES
 
 routes = APIRouter(prefix="/api", tags=["people"], responses=PROBLEMS)
@@ -27,6 +28,30 @@ def _as(request: SettingsRequest) -> Any:
     return request.settings()
 
 
+_EXPORTED: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "By table: every row that is theirs",
+        "content": {JSON: {"schema": {"type": "object", "additionalProperties": {"type": "array"}}}},
+    }
+}
+
+
+async def _exported(rows: AsyncGenerator[tuple[str, Mapping[str, Any]]]) -> Response:
+    """As it is read, so that nobody holds all of it. Who may not have it is told before it begins."""
+    first = await anext(rows)
+
+    async def written() -> AsyncGenerator[bytes]:
+        table, row = first
+        yield b"{" + encode(table) + b": [" + encode(row)
+        async for name, row in rows:
+            yield b", " if name == table else b"], " + encode(name) + b": ["
+            table = name
+            yield encode(row)
+        yield b"]}"
+
+    return StreamingResponse(written(), media_type=JSON)
+
+
 TheScopes = Annotated[frozenset[KeyScope], Depends(scopes_of)]
 Where = Annotated[str | None, Query(min_length=1, max_length=200, description="id or name; for the operator")]
 Whose = Annotated[str | None, Query(min_length=1, max_length=200, description="id or name; for admins")]
@@ -36,6 +61,12 @@ Whose = Annotated[str | None, Query(min_length=1, max_length=200, description="i
 async def show_me(hub: TheHub, scopes: TheScopes) -> Response:
     """Who asks, in which workspace, and with which rights."""
     return json_response(me_view(await hub.people.me(), scopes))
+
+
+@routes.get("/me/export", responses=_EXPORTED)
+async def export_me(hub: TheHub) -> Response:
+    """All that is kept of who asks. Secrets are named and not told."""
+    return await _exported(hub.people.export_user())
 
 
 @routes.get("/workspaces", responses={200: {"model": shapes.WorkspacesShape}})
@@ -101,6 +132,18 @@ async def remove_user(user: str, hub: TheHub, workspace: Where = None) -> Respon
     """Their keys end at once, calls under way finish, then all that is theirs goes."""
     await hub.people.remove_user(user, workspace)
     return Response(status_code=204)
+
+
+@routes.get("/users/{user}/export", responses=_EXPORTED)
+async def export_user(user: str, hub: TheHub, workspace: Where = None) -> Response:
+    """All that is kept of a user. Secrets are named and not told."""
+    return await _exported(hub.people.export_user(user, workspace))
+
+
+@routes.post("/users/{user}/erase", responses={200: {"model": shapes.ErasureShape}})
+async def erase_user(user: str, hub: TheHub, workspace: Where = None) -> Response:
+    """Removes them with all that is theirs, and their name from the audit trail, for good."""
+    return json_response(await hub.people.erase_user(user, workspace))
 
 
 @routes.get("/keys", responses={200: {"model": shapes.KeysShape}})

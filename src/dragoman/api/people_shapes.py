@@ -86,6 +86,14 @@ class UserShape(shape_of(User, id=str, workspace=str, name=str)):
     created_at: datetime
 
 
+class ErasureShape(Shape):
+    """`pseudonym` stands in the audit trail now. `is_compact` says whether the database's files are clean."""
+
+    pseudonym: str
+    entries: int
+    is_compact: bool
+
+
 class UsersShape(Shape):
     users: list[UserShape]
 

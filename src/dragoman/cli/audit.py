@@ -94,7 +94,8 @@ def _show_verdict(screen: Screen, verdict: Mapping[str, Any]) -> None:
     if not verdict["is_whole"]:
         hint = f"what was written before it, up to entry {verdict['number']}, is as it was written"
         return screen.fail({"detail": f"the trail is broken: {verdict['problem']}", "hint": hint})
-    screen.text(f"the trail is whole: {verdict['count']:,} entries, the last is {verdict['number']}")
+    erased = f", {verdict['erased']:,} of them erased" if verdict["erased"] else ""
+    screen.text(f"the trail is whole: {verdict['count']:,} entries{erased}, the last is {verdict['number']}")
     return screen.text(f"its hash is {verdict['head']}") if verdict["head"] else None
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import unquote, urlencode
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
-from starlette.types import Message
+from starlette.types import Message, Receive
 
 from dragoman.api import Api
 from dragoman.cli.door import EVENTS, Door, DoorResponse, RunningService, accepted
@@ -63,17 +63,13 @@ class InProcessDoor:
 
 async def exchange(api: Api, method: str, path: str, body: Any, query: Mapping[str, Any]) -> DoorResponse:
     """One request to an ASGI application."""
-    data = b"" if body is None else json.dumps(body).encode()
     sent: list[Message] = []
-
-    async def receive() -> Message:
-        return {"type": "http.request", "body": data, "more_body": False}
 
     async def send(message: Message) -> None:
         sent.append(message)
 
     given = {name: value for name, value in query.items() if value is not None}
-    await api(_scope(method, path, urlencode(given)), receive, send)
+    await api(_scope(method, path, urlencode(given)), _received(body), send)
     kinds = dict(sent[0]["headers"])
     return DoorResponse(
         sent[0]["status"],
@@ -84,11 +80,6 @@ async def exchange(api: Api, method: str, path: str, body: Any, query: Mapping[s
 
 async def _stream(api: Api, path: str, after: int, body: Any, sent: "SimpleQueue[Message | None]") -> None:
     """A request whose answer goes on until it ends or this task is cancelled."""
-    data = b"" if body is None else json.dumps(body).encode()
-    asked: list[Message] = [{"type": "http.request", "body": data, "more_body": False}]
-
-    async def receive() -> Message:
-        return asked.pop() if asked else await asyncio.get_running_loop().create_future()
 
     async def send(message: Message) -> None:
         sent.put(message)
@@ -97,7 +88,18 @@ async def _stream(api: Api, path: str, after: int, body: Any, sent: "SimpleQueue
     scope["headers"].append((b"accept", EVENTS.encode()))
     if after:
         scope["headers"].append((b"last-event-id", str(after).encode()))
-    await api(scope, receive, send)
+    await api(scope, _received(body), send)
+
+
+def _received(body: Any) -> Receive:
+    """The request, and then nothing: who asks stays until the answer has ended."""
+    data = b"" if body is None else json.dumps(body).encode()
+    asked: list[Message] = [{"type": "http.request", "body": data, "more_body": False}]
+
+    async def receive() -> Message:
+        return asked.pop() if asked else await asyncio.get_running_loop().create_future()
+
+    return receive
 
 
 def _bodies(sent: "SimpleQueue[Message | None]") -> Iterator[bytes]:

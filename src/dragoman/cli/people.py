@@ -1,6 +1,8 @@
 """`dragoman workspaces …`, `dragoman users …`, `dragoman keys …`, `dragoman whoami`."""
 
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -8,8 +10,10 @@ import typer
 from dragoman.cli.door import path_of
 from dragoman.cli.people_tables import keys_table, me_card, users_table, workspaces_table
 from dragoman.cli.screen import Screen
-from dragoman.cli.session import AsJson, Show, card, note, request, rows
+from dragoman.cli.session import AsJson, Show, Yes, card, confirm, note, request, rows, session
 from dragoman.cli.setting_options import any_of, settings_of, with_changes, with_settings
+from dragoman.errors import InvalidConfig
+from dragoman.private_files import overwrite_private
 
 workspaces = typer.Typer(no_args_is_help=True, help="Tenants: nothing crosses their border.")
 users = typer.Typer(no_args_is_help=True, help="People and services inside a workspace.")
@@ -155,6 +159,62 @@ def remove_user(user: User, workspace: Where = None, as_json: AsJson = False) ->
         screen.note("an outside issuer that still knows them brings them back: users update --inactive")
 
     request(as_json, show, "DELETE", path_of("users", user), data={"removed": user}, workspace=workspace)
+
+
+@users.command("export")
+def export_user(
+    user: Annotated[
+        str | None, typer.Argument(help="Their name or id; yourself if left out.", show_default=False)
+    ] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="A file, in place of stdout.")] = None,
+    workspace: Where = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write all that is kept of a user as JSON: threads, runs, calls, results, keys, the audit trail.
+
+    \b
+    dragoman users export ada -o ada.json
+    dragoman users export > me.json
+
+    Values of secrets are not in it. The file is for its owner alone.
+    """
+    with session(as_json) as (door, screen):
+        path = path_of("me", "export") if user is None else path_of("users", user, "export")
+        body = door.fetch(path, workspace=None if user is None else workspace).body
+        if output is None:
+            sys.stdout.flush()
+            sys.stdout.buffer.write(body + b"\n")
+            return
+        overwrite_private(output, body)
+        screen.data({"written": str(output)}) if as_json else screen.note(f"written to {output}")
+
+
+@users.command("erase")
+def erase_user(user: User, workspace: Where = None, yes: Yes = False, as_json: AsJson = False) -> None:
+    """Remove a user with all that is theirs, and their name from the audit trail, for good.
+
+    \b
+    dragoman users export ada -o ada.json
+    dragoman users erase ada
+
+    The trail keeps what was done, by a pseudonym that nobody can trace; it can still be verified. Backups
+    and logs keep what they have. Who was removed before can be erased, too.
+    """
+    with session(as_json) as (door, screen):
+        if not yes:
+            if as_json or not sys.stdin.isatty():
+                raise InvalidConfig("this cannot be taken back", hint="say yes with --yes")
+            confirm(f"Erase {user} with everything that is theirs? It cannot be taken back.")
+        with screen.busy(f"erasing {user} …"):
+            done = door.ask("POST", path_of("users", user, "erase"), workspace=workspace)
+        if as_json:
+            return screen.data(done)
+        screen.note(
+            f"{user} is gone; {done['entries']} entries of the audit trail are {done['pseudonym']}'s now"
+        )
+        if not done["is_compact"]:
+            screen.warn("somebody reads the database for long: its files may hold deleted rows for a while")
+        return None
 
 
 # Keys

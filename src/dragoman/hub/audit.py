@@ -1,5 +1,6 @@
 """The audit trail as people read it, and the check that nobody has changed it."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -76,10 +77,20 @@ class Audit(BoundService):
         is_head_right = head == anchor[0] and hash == anchor[1]
         while page := await self._runtime.store.audit.read(workspace, after=verdict.number, limit=_PAGE):
             found = verify(page, (verdict.number, verdict.head))
-            verdict = replace(found, count=verdict.count + found.count)
+            unexplained = Counter(verdict.unexplained)
+            unexplained.update(found.unexplained)
+            verdict = replace(
+                found,
+                count=verdict.count + found.count,
+                erased=verdict.erased + found.erased,
+                unexplained=unexplained,
+            )
             if not verdict.is_whole:
                 return verdict
             is_head_right = is_head_right or any(one.number == head and one.hash == hash for one in page)
+        if more := sum(count for count in verdict.unexplained.values() if count > 0):
+            problem = f"{more} entries have lost their content, and no entry says why"
+            return replace(verdict, is_whole=False, problem=problem)
         if verdict.number < head:
             return replace(verdict, is_whole=False, problem=f"entry {verdict.number + 1} is missing")
         if not is_head_right:

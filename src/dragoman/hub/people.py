@@ -4,12 +4,14 @@ Admins manage their own workspace, members their own keys; the operator may name
 belongs to another workspace does not exist.
 """
 
-from collections.abc import Mapping, Sequence
+from base64 import b64encode
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime, timedelta
 from secrets import token_hex
 from typing import Any, Unpack
 
+from dragoman.access.approvals import opened_facts
 from dragoman.errors import Conflict, InvalidConfig, NotFound
 from dragoman.hub import user_rights
 from dragoman.hub.bound import BoundService
@@ -23,6 +25,8 @@ from dragoman.people import ApiKey, KeyScope, User, Workspace
 from dragoman.scope import Caller
 from dragoman.setting import changed
 from dragoman.settings import Settings
+from dragoman.store.audit_chain import ERASURE
+from dragoman.store.records import AuditEntry
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +35,20 @@ class Myself:
 
     caller: Caller
     person: Person
+
+
+@dataclass(frozen=True, slots=True)
+class Erasure:
+    """Under which name entries of the trail stand now, how many they are, and whether the files are clean."""
+
+    pseudonym: str
+    entries: int
+    is_compact: bool
+
+
+_MOST_REMOVED = 10_000
+# Columns that hold hashes and sealed values.
+_SEALED = frozenset({"hash", "nonce", "ciphertext", "key_id", "sealed", "state_hash", "arguments"})
 
 
 class People(BoundService):
@@ -191,12 +209,89 @@ class People(BoundService):
             user_rights.check_admin(caller)
             user_rights.check_not_local(place.id, found.id)
             user_rights.check_stays_led(found, await self._runtime.store.people.users(place.id), caller)
-            await self._shut_out(found)
-            await self._remove_connectors(place.id, found.id)
-            await self._runtime.close_for_user(place.id, found.id)
+            await self._see_out(found)
             await self._runtime.store.people.remove_user(place.id, found.id)
             self._runtime.authenticator.forget(place.id, found.id)
         await self._tell(place.id, "user.removed", found.id, name=found.name)
+
+    # What is theirs
+
+    async def export_user(
+        self, user: str | None = None, workspace: str | None = None
+    ) -> AsyncGenerator[tuple[str, Mapping[str, Any]]]:
+        """All that is kept of somebody, row by row with the name of its table: one's own, or for admins.
+
+        Secrets are named and not told; what was asked of them to approve is opened.
+        """
+        place = await self._place(workspace)
+        found = await self.get_user(self._caller.user if user is None else user, place.id)
+        await self._write_what_waits()
+        await self._tell(place.id, "user.exported", found.id)
+        async for table, row in self._runtime.store.personal.rows(place.id, found.id):
+            yield table, self._shown(table, row)
+
+    async def erase_user(self, user: str, workspace: str | None = None) -> Erasure:
+        """Removes somebody with all that is theirs, and their name from the audit trail, for good.
+
+        Nobody comes in as them from now on; what they have under way is stopped. Who was removed before can
+        be erased, too, by name or id. Backups and logs keep what they have.
+        """
+        caller = self._caller
+        place = await self._place(workspace)
+        user_rights.check_admin(caller)
+        pseudonym = f"erased_{token_hex(6)}"
+        async with self._runtime.locks.of("workspace", place.id):
+            found = await self._known_in_trail(user, place.id)
+            user_rights.check_not_local(place.id, found.id)
+            if found.revision:
+                users = await self._runtime.store.people.users(place.id)
+                user_rights.check_stays_led(found, users, caller)
+                await self._see_out(found)
+            await self._write_what_waits()
+            told = AuditEntry(
+                time=datetime.now(UTC),
+                workspace=place.id,
+                user=caller.user,
+                agent=caller.agent,
+                way=caller.way,
+                action=ERASURE,
+                subject=pseudonym,
+                outcome="ok",
+            )
+            outside = found.external or ""
+            names = [name for name in (found.name, outside, outside.rpartition("|")[2]) if name]
+            entries = await self._runtime.store.personal.erase(place.id, found.id, names, told)
+            self._runtime.authenticator.forget(place.id, found.id)
+        return Erasure(pseudonym, entries, await self._runtime.store.personal.compact())
+
+    async def _known_in_trail(self, user: str, place: str) -> User:
+        """Who is meant; the trail still knows one who was removed."""
+        try:
+            return await self.get_user(user, place)
+        except NotFound:
+            removed = await self._runtime.store.audit.read(
+                place, action="user.removed", limit=_MOST_REMOVED, newest_first=True
+            )
+            for entry in removed:
+                if user in (entry.subject, name := str(entry.details.get("name", ""))):
+                    return User(id=entry.subject, workspace=place, name=name)
+            raise
+
+    async def _write_what_waits(self) -> None:
+        await self._runtime.recorder.flush()
+        await self._runtime.auditor.flush()
+
+    def _shown(self, table: str, row: Mapping[str, Any]) -> dict[str, Any]:
+        """Without what only Dragoman can read; a kept result as text where it is one."""
+        shown = {name: value for name, value in row.items() if name not in _SEALED}
+        if table == "approvals":
+            shown["asked"] = opened_facts(
+                self._runtime.vault, row["arguments"], row["workspace"], row["user"], row["id"]
+            )
+        for name, value in shown.items():
+            if isinstance(value, bytes):
+                shown[name] = _text(value)
+        return shown
 
     # Keys
 
@@ -275,6 +370,12 @@ class People(BoundService):
             raise Conflict(f"there is a workspace {name!r} already", hint="choose another name")
         return name
 
+    async def _see_out(self, user: User) -> None:
+        """Nobody comes in as them; their connectors and connections are closed."""
+        await self._shut_out(user)
+        await self._remove_connectors(user.workspace, user.id)
+        await self._runtime.close_for_user(user.workspace, user.id)
+
     async def _shut_out(self, user: User) -> None:
         async def change(before: User) -> User:
             return replace(before, is_active=False)
@@ -302,6 +403,13 @@ class People(BoundService):
         await self._runtime.auditor.done(
             replace(caller, workspace=workspace), action, subject, details=details
         )
+
+
+def _text(value: bytes) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return b64encode(value).decode()
 
 
 def _changed(before: User | Workspace, after: User | Workspace) -> list[str]:

@@ -40,7 +40,7 @@ class SqlAudit(SqlAggregate):
             return
         async with self._database.write() as connection:
             for workspace in sorted(by_workspace):  # always in this order, so that no two wait for each other
-                await self._append(connection, workspace, by_workspace[workspace])
+                await self.append_in(connection, workspace, by_workspace[workspace])
 
     async def read(
         self,
@@ -104,9 +104,10 @@ class SqlAudit(SqlAggregate):
         row = await self._database.row(query)
         return (row["number"], row["hash"]) if row else (0, "")
 
-    async def _append(
+    async def append_in(
         self, connection: AsyncConnection, workspace: str, entries: Sequence[AuditEntry]
     ) -> None:
+        """In a transaction of somebody else."""
         number, hash, forgotten_number, forgotten_hash = await self._head(connection, workspace)
         for start in range(0, len(entries), AT_ONCE):
             rows: list[tuple[object, ...]] = []

@@ -26,6 +26,7 @@ from dragoman.store.sqlite_cursor import BEGIN, make_lean
 NOTED = "dragoman.noted"
 Method = TypeVar("Method", bound=Callable[..., Any])
 Facts = Mapping[str, Any]
+_CHECKPOINTS = 100
 
 
 def shielded(method: Method) -> Method:
@@ -107,6 +108,20 @@ class Database:
         """A transaction of its own; how many rows it changed."""
         async with self.write() as connection:
             return (await connection.execute(statement, facts)).rowcount
+
+    async def compact(self) -> bool:
+        """Writes the tables anew without what was deleted. False: somebody reads SQLite's log for long."""
+        with translated(self.location):
+            async with self._writer, self._reading.connect() as connection:
+                await connection.exec_driver_sql("VACUUM")
+                if not self.location.is_sqlite:
+                    return True
+                for _ in range(_CHECKPOINTS):
+                    emptied = await connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+                    if not emptied.one()[0]:
+                        return True
+                    await asyncio.sleep(0.05)
+        return False
 
     async def _time(self) -> datetime:
         return await self.scalar(select(func.clock_timestamp()))

@@ -7,32 +7,24 @@ from sqlalchemy import Table, bindparam, delete, func, select, update
 
 from dragoman.errors import Conflict
 from dragoman.people import ApiKey, User, Workspace
-from dragoman.scope import Caller, identity_of
 from dragoman.store import tables
 from dragoman.store.database import SqlAggregate
 from dragoman.store.noun_rows import noun_of, row_of
+from dragoman.store.personal_data import STAYS, remove_theirs
 from dragoman.store.revised_rows import put_row, remove_rows
 from dragoman.store.run_families import remove_families
 
 _workspaces = tables.workspaces
 _users = tables.users
 _keys = tables.api_keys
-_tools = tables.tools
-_agents = tables.agents
-_numbers = tables.agent_numbers
 _runs = tables.runs
 _USED = frozenset({"last_used_at"})  # written by `used_keys` alone, which tells nobody
 _used = update(_keys).where(_keys.c.id == bindparam("of_id")).values(last_used_at=bindparam("at"))
-# What stays when whose it was is gone: the trail, and what other processes have yet to read.
-_KEPT: tuple[Table, ...] = (tables.audit, tables.audit_heads, tables.changes)
-# All the rest that says whose it is, those first that refer to others. A new table is among them by itself.
+# All that says whose it is, those first that refer to others. A new table is among them by itself.
 _OF_WORKSPACE: tuple[Table, ...] = tuple(
     table
     for table in reversed(tables.metadata.sorted_tables)
-    if "workspace" in table.c and table not in _KEPT
-)
-_OF_USER: tuple[tuple[Table, str], ...] = tuple(
-    (table, column) for table in _OF_WORKSPACE for column in ("user", "owner") if column in table.c
+    if "workspace" in table.c and table not in STAYS and table is not tables.audit_heads
 )
 
 
@@ -90,18 +82,7 @@ class SqlPeople(SqlAggregate):
 
     async def remove_user(self, workspace: str, user: str) -> None:
         async with self._database.write() as connection:
-            await remove_families(connection, (_runs.c.workspace == workspace) & (_runs.c.user == user))
-            is_own = (_agents.c.workspace == workspace) & (_agents.c.owner == user)
-            own = select(_agents.c.id).where(is_own)
-            is_of_own = (_numbers.c.workspace == workspace) & _numbers.c.agent.in_(own)
-            await connection.execute(delete(_numbers).where(is_of_own))
-            for table, column in _OF_USER:
-                is_theirs = (table.c.workspace == workspace) & (table.c[column] == user)
-                await connection.execute(delete(table).where(is_theirs))
-            identity = identity_of(Caller(workspace, user), "user")
-            await connection.execute(delete(_tools).filter_by(identity=identity))
-            is_this = (_users.c.workspace == workspace) & (_users.c.id == user)
-            await remove_rows(self._database, connection, _users, is_this)
+            await remove_theirs(self._database, connection, workspace, user)
 
     async def keys(self, workspace: str, user: str | None = None) -> Sequence[ApiKey]:
         query = select(_keys).filter_by(workspace=workspace).order_by(_keys.c.created_at.desc(), _keys.c.id)

@@ -22,13 +22,14 @@ A store knows nothing of servers, people or permissions, and never sees a secret
 # A docstring is the whole body here.
 # pyright: reportReturnType=false
 
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from dragoman.agent import Agent, AgentNumbers
 from dragoman.connector import Connector
+from dragoman.errors import InvalidConfig
 from dragoman.people import ApiKey, Thread, User, Workspace
 from dragoman.run import Message, Question, Run, RunEvent, RunStatus, Step
 from dragoman.store.clock import Clock
@@ -593,6 +594,43 @@ class NoChanges:
     async def trim(self, now: datetime) -> None: ...
 
 
+class PersonalDataStore(Protocol):
+    """One person's data, whole, over all aggregates."""
+
+    def rows(self, workspace: str, user: str) -> AsyncIterator[tuple[str, Mapping[str, Any]]]:
+        """Every row that is theirs, with the name of its table; those of the audit trail last."""
+        ...
+
+    async def erase(self, workspace: str, user: str, names: Collection[str], told: AuditEntry) -> int:
+        """Removes all of it, and who they are from the audit trail: both or nothing.
+
+        `names` are how people call them. The trail tells of it by `told`, whose subject is the pseudonym that
+        stands for them from now on. Returns how many entries were changed.
+        """
+        ...
+
+    async def compact(self) -> bool:
+        """So that nothing of what was deleted is left in the files; whether that could be done."""
+
+
+class NoPersonalData:
+    """Fills `PersonalDataStore` for a store that does not know whose its rows are."""
+
+    async def rows(self, workspace: str, user: str) -> AsyncGenerator[tuple[str, Mapping[str, Any]]]:
+        raise _cannot()
+        yield  # a generator, though an empty one
+
+    async def erase(self, workspace: str, user: str, names: Collection[str], told: AuditEntry) -> int:
+        raise _cannot()
+
+    async def compact(self) -> bool:
+        raise _cannot()
+
+
+def _cannot() -> InvalidConfig:
+    return InvalidConfig("this store cannot tell whose its rows are", hint="fill PersonalDataStore for it")
+
+
 @dataclass(frozen=True)
 class Store:
     """One open store. Who opens it closes it."""
@@ -613,3 +651,4 @@ class Store:
     ping: Callable[[], Awaitable[None]]
     """`StoreUnavailable` when facts can be neither read nor written."""
     changes: ChangeStore = field(default_factory=NoChanges)
+    personal: PersonalDataStore = field(default_factory=NoPersonalData)

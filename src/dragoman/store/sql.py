@@ -17,6 +17,7 @@ from dragoman.store.database import Database, open_database, shielded
 from dragoman.store.faults import translated
 from dragoman.store.location import DatabaseLocation
 from dragoman.store.people import SqlPeople
+from dragoman.store.personal_data import SqlPersonalData
 from dragoman.store.protocols import Store
 from dragoman.store.rollout import SqlRollout
 from dragoman.store.runs import SqlRuns
@@ -49,6 +50,7 @@ async def open_sql_store(url: str, *, busy_timeout: float) -> AsyncGenerator[Sto
             clock=database.clock,
             ping=partial(_ping, database),
             changes=SqlChanges(database),
+            personal=SqlPersonalData(database),
         )
 
 
