@@ -11,7 +11,7 @@ import sys
 import time
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -97,11 +97,10 @@ class Cluster:
 
     async def say_yes(self) -> None:
         while True:
-            try:
+            with suppress(DragomanError):  # the database is away
                 for question in await self.hub.approvals.list():
-                    await self.hub.approvals.answer(question.approval.id, "once")
-            except DragomanError:
-                pass  # answered already, or the database is away
+                    with suppress(DragomanError):  # answered already
+                        await self.hub.approvals.answer(question.approval.id, "once")
             await asyncio.sleep(0.05)
 
     async def posted(self, node: WorkerNode) -> Run:

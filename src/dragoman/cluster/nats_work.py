@@ -4,6 +4,7 @@ A run is in the queue at most once. The queue is in NATS's memory and may be los
 store and put in again. What a node pulled and did not claim within a moment goes to another.
 """
 
+import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any
@@ -25,6 +26,7 @@ from dragoman.telemetry.logs import get_logger
 
 _CONSUMER = "workers"
 _CLAIM_WITHIN = 1.0  # seconds after which a run that was pulled and not claimed goes to another node
+_HEARD_WITHIN = 1.0
 _PULL = 2.0  # seconds that one request for work waits
 _OLDEST = 600.0  # seconds that an entry may wait; what is in the store is put in again
 _AT_ONCE = 20
@@ -64,9 +66,13 @@ class NatsWork:
         try:
             yield [run for message in pulled if (run := _run_of(message))]
         except BaseException:
-            await _answer(pulled, "nak")
+            with suppress(Error, OSError):
+                for message in pulled:
+                    await message.nak()
             raise
-        await _answer(pulled, "ack")
+        # Waited for: until NATS has heard it, one that is put in again is refused.
+        with suppress(Error, OSError, TimeoutError):
+            await asyncio.gather(*(message.ack_sync(_HEARD_WITHIN) for message in pulled))
 
     async def open(self) -> None:
         """The queue is made where it is not: NATS may have forgotten it."""
@@ -144,9 +150,3 @@ def _run_of(message: Any) -> RunKey | None:
     except Unreadable as fault:
         get_logger().warning("cluster.unreadable", cause=str(fault))
         return None
-
-
-async def _answer(pulled: Sequence[Any], answer: str) -> None:
-    with suppress(Error, OSError):
-        for message in pulled:
-            await getattr(message, answer)()
