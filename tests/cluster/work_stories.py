@@ -135,7 +135,11 @@ class Cluster:
         wrote = [line for line in victim.read("wrote_after").splitlines() if line != "[]"]
         victim.signal(signal.SIGTERM)
         assert not wrote, (ledger, "written after the fence", wrote)
-        check(await self._result(run), executed(self.folder, ledger, "began"), ledger)
+        result = await self._result(run)
+        if word == "SIGSTOP":
+            # One that was frozen while it asked may ask when it wakes up; nobody uses the answer.
+            result["approvals"] = [one for one in result["approvals"] if one[1] == "used"]
+        check(result, executed(self.folder, ledger, "began"), ledger)
         assert run.finished_at is not None
         assert later.started_at is not None
         assert later.status == "done"

@@ -1,15 +1,20 @@
 import asyncio
 import sqlite3
 import traceback
+from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
+from run_values import a_run, accept
+from sqlalchemy import select, update
 from store_values import a_call, a_connector, a_result
 
 from dragoman.errors import InvalidArguments, StoreUnavailable
-from dragoman.store import open_store
+from dragoman.store import open_store, tables
 from dragoman.store.database import Database
+from patience import deadline
 
 pytestmark = pytest.mark.anyio
 
@@ -130,3 +135,22 @@ async def test_a_key_with_characters_that_no_database_holds_is_the_caller_s_faul
             with pytest.raises(InvalidArguments):
                 await store.calls.find_result("local", "owner", handle)
         await store.ping()
+
+
+async def test_who_freezes_in_the_middle_of_a_transaction_holds_nobody_up(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its locks end with its patience and not with its process."""
+    monkeypatch.setattr("dragoman.store.database.LONGEST_PAUSE", timedelta(seconds=0.5))
+    async with open_store(postgres_url) as frozen, open_store(postgres_url) as other:
+        await accept(other, a_run())
+        database: Any = frozen.runs._database  # type: ignore[attr-defined]
+        with pytest.raises(StoreUnavailable):
+            async with database.write() as connection:
+                await connection.execute(update(tables.runs).values(worker="frozen"))
+                async with deadline(5):
+                    assert await other.runs.ask_cancel("local", "run_1")
+                await connection.execute(select(tables.runs.c.id))
+        found = await frozen.runs.find("local", "run_1")
+        assert found is not None
+        assert found.worker is None

@@ -7,7 +7,7 @@ the database. The engine belongs to `open_database`, which disposes of it.
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import wraps
 from inspect import iscoroutinefunction
 from secrets import token_hex
@@ -24,6 +24,7 @@ from dragoman.store.location import DatabaseLocation
 from dragoman.store.sqlite_cursor import BEGIN, make_lean
 
 NOTED = "dragoman.noted"
+LONGEST_PAUSE = timedelta(seconds=3)  # between two statements of a transaction; less than a lease
 Method = TypeVar("Method", bound=Callable[..., Any])
 Facts = Mapping[str, Any]
 _CHECKPOINTS = 100
@@ -180,13 +181,24 @@ async def open_database(location: DatabaseLocation, busy_timeout: float) -> Asyn
     else:
         options["pool_pre_ping"] = True  # a restarted server costs no caller an error
     engine = create_async_engine(location.url, **options)
-    if location.is_sqlite:
+    if not location.is_sqlite:
+        event.listen(engine.sync_engine, "connect", _limit_pauses)
+    else:
         event.listen(engine.sync_engine, "connect", _prepare)
         event.listen(engine.sync_engine, "begin", _begin)
     try:
         yield Database(engine, location)
     finally:
         await engine.dispose()
+
+
+def _limit_pauses(connection: Any, _record: Any) -> None:
+    """PostgreSQL ends the session of a process that froze, or whose machine went, and with it its locks."""
+    cursor = connection.cursor()
+    milliseconds = int(LONGEST_PAUSE.total_seconds() * 1000)
+    cursor.execute(f"SET idle_in_transaction_session_timeout = {milliseconds}")
+    cursor.close()
+    connection.commit()
 
 
 def _prepare(connection: Any, _record: Any) -> None:
