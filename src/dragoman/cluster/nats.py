@@ -32,6 +32,7 @@ from dragoman.cluster.messages import (
 )
 from dragoman.cluster.nats_connection import NatsAddress, NatsClient, connect
 from dragoman.cluster.nats_places import NatsPlaces, open_places
+from dragoman.cluster.nats_replicas import replicated
 from dragoman.cluster.nats_work import NatsWork
 from dragoman.cluster.protocol import TOPICS, Heard, Node, Topic
 from dragoman.cluster.streams import NatsStreams
@@ -42,6 +43,7 @@ _BEAT = 0.5  # seconds between two signs of life
 _LIFE = 2.0  # after so many without one a node is gone
 _DEAF = 1.5  # after so many seconds without its own a node is not sure to hear the others'
 _SAYS_WITHIN = 2.0  # seconds in which a node that lives says what it has
+_FIRST_LEADER = 30  # seconds until servers that were just started must have chosen who leads
 
 
 @asynccontextmanager
@@ -140,10 +142,13 @@ class NatsCluster:
     async def join(self) -> None:
         """Once, when the process starts. Nobody hears of a node that may not be one."""
         try:
-            await self._agree()
-            await self._compare()
-            await self.work.open()
-        except (ServiceUnavailableError, NotFoundError, TimeoutError) as error:
+            async with asyncio.timeout(_FIRST_LEADER):
+                await self._join()
+        except TimeoutError as error:
+            raise ClusterFault(
+                "JetStream of NATS does not answer", hint="its servers may have no leader: see their logs"
+            ) from error
+        except (ServiceUnavailableError, NotFoundError) as error:
             raise ClusterFault(
                 "NATS has no JetStream", hint="start nats-server with --jetstream, or enable it in its file"
             ) from error
@@ -159,11 +164,19 @@ class NatsCluster:
             await self._client.subscribe(f"{self._prefix}.{subject}", cb=heard)
         await self._publish("hello", b"")
 
+    async def _join(self) -> None:
+        """Servers that have just started say nothing until they have chosen who leads."""
+        while True:
+            with suppress(TimeoutError):
+                await self._agree()
+                await self._compare()
+                await self.work.open()
+                return
+
     async def _agree(self) -> None:
         """The bucket is made where it is not: NATS may have forgotten everything."""
-        shared = await self._client.jetstream(timeout=10).create_key_value(
-            KeyValueConfig(f"{self._prefix}_installation")
-        )
+        make, name = self._client.jetstream(timeout=3).create_key_value, f"{self._prefix}_installation"
+        shared = await replicated(lambda replicas: make(KeyValueConfig(name, replicas=replicas)))
         await _check_agreed(shared, self._prefix, self._agreed)
 
     async def _compare(self) -> None:

@@ -19,6 +19,7 @@ from nats.js.errors import KeyNotFoundError, KeyWrongLastSequenceError
 
 from dragoman.background_tasks import Supervisor
 from dragoman.cluster.messages import Unreadable, dump_lease, dump_place, load_lease, load_place
+from dragoman.cluster.nats_replicas import replicated
 from dragoman.cluster.places import (
     OVER_AFTER,
     RENEW_EVERY,
@@ -106,10 +107,12 @@ class NatsPlaces:
 
     async def _make_buckets(self) -> None:
         self._came_at = asyncio.get_running_loop().time()
-        self._leases = await self._jetstream.create_key_value(
-            KeyValueConfig(f"{self._prefix}_leases", ttl=_FORGET_LEASES)
+        make = self._jetstream.create_key_value
+        leases, places = f"{self._prefix}_leases", f"{self._prefix}_places"
+        self._leases = await replicated(
+            lambda replicas: make(KeyValueConfig(leases, ttl=_FORGET_LEASES, replicas=replicas))
         )
-        self._places = await self._jetstream.create_key_value(KeyValueConfig(f"{self._prefix}_places"))
+        self._places = await replicated(lambda replicas: make(KeyValueConfig(places, replicas=replicas)))
 
     async def _begin(self) -> None:
         """A new lease, in place of one that was lost or never was."""
