@@ -52,6 +52,8 @@ COMPARED_OTHERWISE = {
     "secrets": "replaced whole while the connector's row is locked and compared",
     "loaded_tools": "a row is there or not",
     "approvals": FENCED,
+    "client_sessions": "read and changed while its row is locked",
+    "one_time_values": "a row is there or not",
 }
 
 
