@@ -12,7 +12,7 @@ import os
 import signal
 import sys
 
-from dragoman.cli import main
+from dragoman.cli.root import main
 
 # What a service imports on its way to the first answer, and its first run.
 NEEDED = (
