@@ -50,12 +50,13 @@ class Visits:
 
     def next(self, visitor: Tenant) -> tuple[str, str, Any]:
         method, path, operation = self._random.choice(self.operations)
-        if self._random.random() > (RARE_DELETE if method == "DELETE" else RARE.get(path, 1.0)):
+        removes = method == "DELETE" or path.endswith("/erase")
+        if self._random.random() > (RARE_DELETE if removes else RARE.get(path, 1.0)):
             return self.next(visitor)
         for parameter in operation.get("parameters", ()):
             if parameter["in"] == "path":
                 value = self.value(parameter["name"], path)
-                if method == "DELETE" and value in _needed(self._town, visitor):
+                if removes and value in _needed(self._town, visitor):
                     return self.next(visitor)
                 path = _filled(path, parameter["name"], value)
         query = {

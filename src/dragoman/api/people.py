@@ -136,7 +136,7 @@ async def remove_user(user: str, hub: TheHub, workspace: Where = None) -> Respon
 
 @routes.get("/users/{user}/export", responses=_EXPORTED)
 async def export_user(user: str, hub: TheHub, workspace: Where = None) -> Response:
-    """All that is kept of a user. Secrets are named and not told."""
+    """All that is kept of a user: one's own, or anybody's for the operator. Secrets are named only."""
     return await _exported(hub.people.export_user(user, workspace))
 
 

@@ -37,6 +37,7 @@ from dragoman.cli.screen import Screen
 from dragoman.cli.session import failures_on
 from dragoman.errors import Unreachable
 from dragoman.extras import require
+from dragoman.private_files import make_private_directory, write_whole
 
 _NODES = 3
 _SECONDS = 8  # that the report takes
@@ -218,9 +219,13 @@ def _postgres(folder: Path) -> Generator[str]:
 def _nats(folder: Path) -> Generator[str]:
     """Listens on loopback, on a port that is free."""
     ports = folder / "ports"
-    ports.mkdir(parents=True)
-    (folder / "nats.conf").write_text(
-        f'listen: "127.0.0.1:-1"\nports_file_dir: "{ports}"\njetstream {{ store_dir: "{folder / "data"}" }}\n'
+    make_private_directory(ports)
+    write_whole(
+        folder / "nats.conf",
+        (
+            f'listen: "127.0.0.1:-1"\nports_file_dir: "{ports}"\n'
+            f'jetstream {{ store_dir: "{folder / "data"}" }}\n'
+        ).encode(),
     )
     program = shutil.which(
         "nats-server", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"

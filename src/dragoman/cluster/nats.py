@@ -30,7 +30,7 @@ from dragoman.cluster.messages import (
     load_notice,
     passed_over,
 )
-from dragoman.cluster.nats_connection import NatsAddress, NatsClient, connect
+from dragoman.cluster.nats_connection import LEAVES_WITHIN, NatsAddress, NatsClient, connect
 from dragoman.cluster.nats_places import NatsPlaces, open_places
 from dragoman.cluster.nats_replicas import replicated
 from dragoman.cluster.nats_work import NatsWork
@@ -77,8 +77,9 @@ async def open_nats(
         finally:
             await cluster.leave()
     finally:
-        with suppress(Error, OSError):
-            await client.close()
+        with suppress(Error, OSError, TimeoutError):
+            async with asyncio.timeout(LEAVES_WITHIN):
+                await client.close()
 
 
 class NatsCluster:

@@ -23,7 +23,7 @@ from dragoman.telemetry.logs import get_logger
 
 _FIRST = 8  # seconds for the first connection
 _AGAIN: Any = 0.2  # seconds between two attempts; declared as whole ones
-_LEAVES_WITHIN = 0.5
+LEAVES_WITHIN = 0.5
 _OLDEST = (2, 10)  # of the server
 _JWT, _SEED = "NATS USER JWT", "USER NKEY SEED"
 _SEED_PREFIX = 18 << 3  # of an nkey that is a seed; the seed of a user begins with SU
@@ -108,7 +108,7 @@ async def connect(client: NatsClient, address: NatsAddress, reconnected: Heard, 
     except (ClusterFault, Error, OSError, TimeoutError) as error:
         # After a handshake that failed, the other side never says that it has closed.
         with suppress(Error, OSError, TimeoutError):
-            async with asyncio.timeout(_LEAVES_WITHIN):
+            async with asyncio.timeout(LEAVES_WITHIN):
                 await client.close()
         if isinstance(error, ClusterFault):
             raise

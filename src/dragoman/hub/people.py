@@ -219,12 +219,15 @@ class People(BoundService):
     async def export_user(
         self, user: str | None = None, workspace: str | None = None
     ) -> AsyncGenerator[tuple[str, Mapping[str, Any]]]:
-        """All that is kept of somebody, row by row with the name of its table: one's own, or for admins.
+        """All that is kept of somebody, row by row with the name of its table: one's own, or anybody's for
+        who runs the installation. Threads of members are not for their admin to read.
 
         Secrets are named and not told; what was asked of them to approve is opened.
         """
         place = await self._place(workspace)
         found = await self.get_user(self._caller.user if user is None else user, place.id)
+        if (place.id, found.id) != (self._caller.workspace, self._caller.user):
+            user_rights.check_operator(self._caller)
         await self._write_what_waits()
         await self._tell(place.id, "user.exported", found.id)
         async for table, row in self._runtime.store.personal.rows(place.id, found.id):
