@@ -33,6 +33,23 @@ async def test_what_must_go_on_is_begun_again_after_a_fault(caplog: pytest.LogCa
     supervisor.check()
 
 
+async def test_who_does_not_hear_that_it_ends_is_told_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(background_tasks, "_HEARD_WITHIN", 0.05)
+    begun = asyncio.Event()
+
+    async def work() -> None:
+        for _ in range(2):
+            try:
+                begun.set()
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                pass  # as a library that takes it for a timeout of its own
+        await asyncio.Event().wait()
+
+    async with deadline(10), Supervisor().keeping(work, "hard of hearing"):
+        await begun.wait()
+
+
 async def test_what_is_vital_and_fails_for_too_long_ends_it_for_good(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(background_tasks, "VITAL_PATIENCE", 0.2)
     supervisor = Supervisor()

@@ -14,6 +14,7 @@ from dragoman.telemetry.logs import get_logger
 
 Work = Callable[[], Awaitable[object]]
 
+_HEARD_WITHIN = 2.0  # seconds until what was cancelled is cancelled again
 _FIRST_PAUSE = 0.25
 _LONGEST_PAUSE = 60.0
 _LONGEST_VITAL_PAUSE = 2.0  # less than the lease of a run: what can be renewed is
@@ -83,8 +84,10 @@ class Supervisor:
             yield task
         finally:
             self._left.add(task)
-            task.cancel()
-            await asyncio.wait([task])
+            # A library may take it for a timeout of its own: it is said until it is heard.
+            while not task.done():
+                task.cancel()
+                await asyncio.wait([task], timeout=_HEARD_WITHIN)
             self._left.discard(task)
 
     async def _keep(self, work: Work, name: str, is_vital: bool) -> None:

@@ -148,11 +148,11 @@ def path_of(operation: Operation, tenant: Tenant) -> str:
 
 
 # It has what its person asked before, with the ids of others in it; test_erasing_a_person.py looks into it.
-TELLS_WHAT_WAS_ASKED = ("GET", "/api/me/export")
+TELLS_WHAT_WAS_ASKED = {("GET", "/api/me/export"), ("GET", "/api/users/{user}/export")}
 
 
 def is_left_out(operation: Operation) -> bool:
-    return (operation.method, operation.path) in {*LEFT_OUT, TELLS_WHAT_WAS_ASKED}
+    return (operation.method, operation.path) in LEFT_OUT | TELLS_WHAT_WAS_ASKED
 
 
 class Attempts:
