@@ -228,6 +228,8 @@ class RunDispatcher:
                 async with self._work.take(min(room, _AT_ONCE)) as runs:
                     await asyncio.sleep(max(0.0, self._claims_from - self._now()))
                     await self._claim(runs, min(room, _AT_ONCE))
+            except ShuttingDown:
+                return
             except DragomanError as error:
                 self._store_is_away(error)
 
