@@ -4,11 +4,13 @@ A node reads the messages of the version before its own, so that nodes can be re
 """
 
 import json
-from collections.abc import Generator, Mapping
+from collections.abc import Collection, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, cast
+
+import orjson
 
 from dragoman.cluster.places import Place
 from dragoman.cluster.protocol import ROLES, TOPICS, Node, Topic
@@ -194,11 +196,16 @@ def _dump(message: Mapping[str, Any]) -> bytes:
 def _load(data: bytes, most: int = _MOST) -> dict[str, Any]:
     if len(data) > most:
         raise Unreadable(f"{len(data):,} bytes")
+    return load_versioned(data, _READABLE)
+
+
+def load_versioned(data: bytes, readable: Collection[int]) -> dict[str, Any]:
+    """Of these versions; another is refused."""
     try:
-        said: Any = json.loads(data)
+        said: Any = orjson.loads(data)
     except ValueError:
         raise Unreadable("no JSON") from None
     message = cast("dict[str, Any]", said) if isinstance(said, dict) else {}
-    if message.get("v") not in _READABLE:
+    if message.get("v") not in readable:
         raise Unreadable("a version that is not known here")
     return message

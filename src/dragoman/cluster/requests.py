@@ -9,12 +9,12 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from itertools import count
 from secrets import token_hex
-from typing import Any, cast
+from typing import Any
 
 import orjson
 from nats.errors import Error
 
-from dragoman.cluster.messages import Unreadable, passed_over
+from dragoman.cluster.messages import Unreadable, load_versioned, passed_over
 from dragoman.cluster.places import NodeMessage, NodeReply
 from dragoman.remote_data import parse_lenient_json
 from dragoman.tool import json_bytes
@@ -186,13 +186,7 @@ class NodeRequests:
     def _read(self, message: Any) -> Received | None:
         """None while parts of it are to come."""
         line, _, data = message.data.partition(b"\n")
-        try:
-            said: Any = orjson.loads(line)
-        except ValueError:
-            raise Unreadable("no JSON") from None
-        head = cast("dict[str, Any]", said) if isinstance(said, dict) else {}
-        if head.get("v") not in _READABLE:
-            raise Unreadable("a version that is not known here")
+        head = load_versioned(line, _READABLE)
         node, request, kind = head.get("node"), head.get("id"), head.get("kind")
         if not (isinstance(node, str) and isinstance(request, str) and isinstance(kind, str)):
             raise Unreadable("a request without node, id or kind")
