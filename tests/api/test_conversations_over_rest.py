@@ -185,6 +185,13 @@ async def test_who_waits_gets_the_run_as_it_is_when_the_time_is_over(tmp_path: P
         script.held.set()
 
 
+async def test_who_waits_behind_a_question_is_not_kept_waiting(tmp_path: Path) -> None:
+    async with open_conversations(tmp_path) as (live, _):
+        first = await posted(live, "which one")
+        behind = await posted(live, "hello", first["thread"], agent="assistant")
+        assert (first["status"], behind["status"]) == ("waiting", "queued")
+
+
 async def test_bad_input_is_told_clearly_and_starts_nothing(tmp_path: Path, database_url: str) -> None:
     async with open_conversations(tmp_path, database_url=database_url) as (live, script):
         thread = (await live.ask("POST", "/api/threads", {"title": "t"})).value["id"]

