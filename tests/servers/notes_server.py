@@ -1,4 +1,7 @@
-"""An MCP server with one harmless tool whose text says whatever is in the file: `notes_server.py FILE`."""
+"""An MCP server with one harmless tool whose text says whatever is in the file.
+
+`notes_server.py FILE [DESCRIPTION]`
+"""
 
 import sys
 from pathlib import Path
@@ -9,9 +12,11 @@ from mcp_types import ToolAnnotations
 server = MCPServer("notes")
 
 
-@server.tool(annotations=ToolAnnotations(read_only_hint=True))
+@server.tool(
+    description=" ".join(sys.argv[2:]) or "The person's notes.",
+    annotations=ToolAnnotations(read_only_hint=True),
+)
 def read_notes() -> str:
-    """The person's notes."""
     return Path(sys.argv[1]).read_text()
 
 

@@ -60,6 +60,7 @@ def offer_of(tool: Tool, work: WorkContext) -> Offer:
         connector=tool.slug,
         repeatable=marks.is_safe_to_repeat,
         departs_itself=True,
+        is_described_by_others=not work.toolbox.is_native(tool),
         metadata={"tool": tool},
     )
 

@@ -8,6 +8,7 @@ from dragoman.agent import Agent, AgentKind, Exposure
 from dragoman.agents.catalog_offers import CatalogOffers, CodeOffers, NativeOffers, SearchOffers
 from dragoman.agents.delegation_offers import DEEPEST
 from dragoman.agents.exposure import Arm, ExposureChoice, ExposureInputs, checked_exposure, choose
+from dragoman.agents.fences import has_fence
 from dragoman.agents.models import ModelChoice, Models
 from dragoman.agents.offers import Offers
 from dragoman.agents.plan_offers import PersonOffers, PlanOffers
@@ -58,13 +59,15 @@ class Composer:
         chosen = await self._chosen(work, choice, forced)
         sources = self._sources(work, chosen, forced)
         notes = [await source.instructions(work) for source in sources]
+        instructions = "\n\n".join([instructions_for(work.agent), *filter(None, notes)])
+        work.has_heard_others |= has_fence(instructions)
         return ComposedAgent(
             agent=work.agent,
             choice=choice,
             model=self._models.open(choice),
             exposure=chosen.exposure,
             sources=sources,
-            instructions="\n\n".join([instructions_for(work.agent), *filter(None, notes)]),
+            instructions=instructions,
             arm=chosen.arm,
         )
 

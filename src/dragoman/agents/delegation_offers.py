@@ -63,9 +63,10 @@ class ConnectorOffers:
         for tool in await work.toolbox.tools(work.caller):
             names.setdefault(tool.connector_id, []).append(tool.original_name)
         lines = "\n".join(_line(card, names.get(card.id, ())) for card in cards)
+        is_by_name = not any(card.description or card.cause or names.get(card.id) for card in cards)
         return (
             f"Connectors that you can hand a job to with {connector_query.NAME} (id: what, state):"
-            f"\n{fenced(lines)}"
+            f"\n{lines if is_by_name else fenced(lines)}"
         )
 
     async def _query(self, query: ConnectorQuery, attempt: OfferCall, work: WorkContext) -> dict[str, Any]:
@@ -110,7 +111,8 @@ class AgentOffers:
         if not others or len(work.chain) >= DEEPEST:
             return ""
         lines = "\n".join(f"- {one.name}: {_short(one.description or 'no description')}" for one in others)
-        return f"Agents that you can ask with ask_agent:\n{fenced(lines)}"
+        is_by_name = not any(one.description for one in others)
+        return f"Agents that you can ask with ask_agent:\n{lines if is_by_name else fenced(lines)}"
 
     async def _ask(self, arguments: Mapping[str, Any], attempt: OfferCall, work: WorkContext) -> ToolReply:
         name = str(arguments.get("agent") or "").strip().removeprefix("@")

@@ -23,6 +23,11 @@ def fenced(text: str) -> str:
     return f"<data {mark}>\n{text}\n</data {mark}>"
 
 
+def has_fence(text: str) -> bool:
+    """Whether something in it came from elsewhere."""
+    return _FENCED.search(text) is not None
+
+
 def unfenced(text: str) -> str:
     """For who obeys nothing that it reads, and shows it to people: the built-in offline model."""
     return _FENCED.sub(r"\2", text)

@@ -66,8 +66,9 @@ class Offer:
 
     `departs_itself`: the call takes the road, which tells the observer when it leaves. Otherwise one that is
     not `repeatable` is written down before it is performed. `is_own_words`: what it brings are words of the
-    person or names that Dragoman itself knows, nothing that others wrote. `metadata` is for the offline
-    model: the `tool` that it ranks, names of things that are `known`.
+    person or names that Dragoman itself knows, nothing that others wrote. `is_described_by_others`: its
+    description and schema are what a server says of itself. `metadata` is for the offline model: the `tool`
+    that it ranks, names of things that are `known`.
     """
 
     name: str
@@ -80,6 +81,7 @@ class Offer:
     repeatable: bool = True
     departs_itself: bool = False
     is_own_words: bool = False
+    is_described_by_others: bool = False
     metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 

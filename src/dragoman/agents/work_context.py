@@ -133,8 +133,8 @@ class WorkContext:
     """One run at work. `caller` is narrowed to what the agent may; `loaded` are tools found on the way.
 
     `has_heard_others`: what its model was given holds more than its person's own words (answers of tools, of
-    other agents, a file). It is in the journal, in the messages of the thread and in the options of child
-    runs, so that no restart and no delegation forgets it.
+    other agents, a file, what servers say of their tools; not names). It is in the journal, in the messages
+    of the thread and in the options of child runs, so that no restart and no delegation forgets it.
     """
 
     run: Run

@@ -86,6 +86,7 @@ class JournaledTools(AbstractToolset[WorkContext]):
             # Called before the restart and gone since: what is known of the call is told all the same.
             offers.setdefault(name, _gone(name))
         self._offers = offers
+        self._work.has_heard_others |= any(offer.is_described_by_others for offer in offers.values())
         return {name: self._tool(offer) for name, offer in offers.items()}
 
     async def call_tool(
