@@ -11,6 +11,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
+import pytest
+
 import dragoman
 from dragoman import errors
 from dragoman.hub.hub import Hub
@@ -105,6 +107,7 @@ def test_type_checkers_and_python_know_the_same_names() -> None:
         assert getattr(dragoman, name) is getattr(import_module(str(home)), name)
 
 
+@pytest.mark.slow
 def test_importing_dragoman_and_its_hub_loads_no_model_client() -> None:
     program = """
 import json, sys

@@ -63,6 +63,7 @@ def test_the_python_example_works_as_written(
     assert "180.0" in printed
 
 
+@pytest.mark.slow
 def test_the_team_section_works_as_written(
     tmp_path: Path, dragoman: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:

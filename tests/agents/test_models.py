@@ -306,6 +306,7 @@ def test_choosing_imports_no_pydantic_ai() -> None:
     assert done.stdout.strip() == "[]"
 
 
+@pytest.mark.slow
 def test_the_command_imports_no_pydantic_ai() -> None:
     code = "import dragoman.cli, dragoman.hub, sys; print('pydantic_ai' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -248,6 +248,7 @@ async def test_members_see_their_own_admins_their_workspace_the_operator_any(
             await hub.acting_for(admin).audit.verify(workspace="w2")
 
 
+@pytest.mark.slow
 async def test_a_killed_process_loses_about_a_second_and_leaves_a_whole_chain(
     settings: Settings, tmp_path: Path, database_url: str
 ) -> None:

@@ -45,6 +45,7 @@ def contents_of(home: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in home.iterdir() if path.name != "server.lock"}
 
 
+@pytest.mark.slow
 def test_a_backup_of_a_running_service_opens_elsewhere_with_its_secrets(
     dragoman: Command, typed: Typed, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

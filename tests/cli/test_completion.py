@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from command_line import Command, raw, running_service
 
 from patience import patient
@@ -32,6 +33,7 @@ printf '%s\\n' "${{COMPREPLY[@]}}"
     return done.stdout.split()
 
 
+@pytest.mark.slow
 def test_the_shell_completes_commands_and_the_names_of_a_running_service(dragoman: Command) -> None:
     with running_service():
         assert dragoman("connectors", "add", "raw", *raw()).code == 0

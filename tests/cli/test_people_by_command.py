@@ -62,6 +62,7 @@ def test_wrong_words_end_with_2(dragoman: Command, words: list[str]) -> None:
     assert (outcome.code, outcome.out) == (2, "")
 
 
+@pytest.mark.slow
 def test_a_key_is_good_where_the_token_is(
     dragoman: Command, home: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

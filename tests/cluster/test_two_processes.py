@@ -255,6 +255,7 @@ KINDS: dict[ChangeKind, Callable[[Pair], Awaitable[None]]] = {
 OF_CLIENTS: set[ChangeKind] = {"client_session", "one_time_value"}
 
 
+@pytest.mark.slow
 async def test_every_kind_of_change_in_one_process_is_seen_in_the_other(
     tmp_path: Path, database_url: str
 ) -> None:

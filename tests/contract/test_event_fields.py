@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, get_args
 
+import pytest
 from old_home_service import (
     FACTS,
     KEYS,
@@ -27,6 +28,7 @@ ANN = KEYS["ann"]
 Fields = dict[str, set[str]]
 
 
+@pytest.mark.slow
 def test_the_events_and_their_fields_are_these(compare: Callable[[str, str], None], tmp_path: Path) -> None:
     """One after the other, whatever makes an event; those that were not heard are named as well."""
     with running_old_home(copy_old_home(tmp_path), tmp_path / "journal") as service:

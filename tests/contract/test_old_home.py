@@ -117,6 +117,7 @@ def test_the_audit_trail_is_whole(old: Service) -> None:
     assert names(entries, "outcome") >= {"ok", "approval_pending"}
 
 
+@pytest.mark.slow
 def test_the_command_works_on_it(old: Service) -> None:
     listed = run_dragoman(old.home, "connectors", "list", "--json")
     assert names(json.loads(listed.stdout)["connectors"], "slug") >= {"mail", "notes"}

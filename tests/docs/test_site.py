@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, get_args
 from urllib.parse import unquote, urlsplit
 
+import pytest
 import typer
 import yaml
 from typer.main import get_command
@@ -50,6 +51,7 @@ class Links(HTMLParser):
             self.loaded.append(facts.get("href", ""))
 
 
+@pytest.mark.slow
 def test_every_link_leads_somewhere_and_nothing_is_loaded_from_elsewhere(site: Path) -> None:
     pages = {page: Links(page) for page in site.rglob("*.html")}
     assert len(pages) > 15

@@ -53,6 +53,7 @@ def named(page: Path) -> str:
     return str(page.relative_to(DOCS))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "page",
     [pytest.param(page, marks=pytest.mark.real if page in REAL else (), id=named(page)) for page in RUN],

@@ -37,6 +37,7 @@ async def test_the_latest_message_of_a_person_is_the_bug_that_they_report(tmp_pa
     assert found["messages"] == latest["messages"]
 
 
+@pytest.mark.slow
 async def test_what_is_posted_outlives_a_kill_and_a_restart(tmp_path: Path) -> None:
     data = tmp_path / "data"
     async with open_hub(tmp_path / "home") as hub:

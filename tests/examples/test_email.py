@@ -145,6 +145,7 @@ async def test_the_port_is_written_to_a_file_for_those_who_wait(tmp_path: Path) 
         assert url == f"http://127.0.0.1:{int(port_file.read_text())}/mcp"
 
 
+@pytest.mark.slow
 async def test_two_servers_share_one_mailbox(tmp_path: Path) -> None:
     mailbox = tmp_path / "mail.json"
     async with open_client("http-2026-07-28", mailbox) as one, open_client("stdio-legacy", mailbox) as other:

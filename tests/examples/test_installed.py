@@ -5,11 +5,14 @@ import sys
 import zipfile
 from pathlib import Path
 
+import pytest
+
 from dragoman.examples import examples
 
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.slow
 def test_a_wheel_has_the_example_servers_and_says_where_they_are(tmp_path: Path) -> None:
     built = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
     subprocess.run(built, cwd=ROOT, check=True, capture_output=True)

@@ -40,6 +40,7 @@ async def test_tasks_of_this_week_are_found_by_person_and_day(tmp_path: Path) ->
     assert set(definitions) - reading == {"create_task", "update_task", "delete_task"}
 
 
+@pytest.mark.slow
 async def test_changes_outlive_a_kill_and_an_id_is_never_given_twice(tmp_path: Path) -> None:
     async with open_hub(tmp_path / "home") as hub:
         async with open_tasks(tmp_path) as (url, process):

@@ -62,6 +62,7 @@ async def test_every_filter_is_optional_and_all_must_hold(tmp_path: Path) -> Non
     assert (few["count"], few["more"]) == (2, True)
 
 
+@pytest.mark.slow
 async def test_what_is_changed_outlives_a_kill_and_a_restart(tmp_path: Path) -> None:
     data = tmp_path / "data"
     async with open_hub(tmp_path / "home") as hub:

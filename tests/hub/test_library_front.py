@@ -19,6 +19,7 @@ RIGHT = 'await hub.connectors.add("time", command="uvx", args=["mcp-server-time"
 WRONG = 'await hub.connectors.{}("time", comand="uvx")'
 
 
+@pytest.mark.slow
 def test_type_checkers_know_the_settings_of_a_connector(tmp_path: Path) -> None:
     lines = [
         RIGHT,
@@ -112,6 +113,7 @@ async def test_a_program_is_told_what_to_do_in_python(tmp_path: Path) -> None:
         assert output.error.hint == 'enable it first: hub.connectors.enable("test")'
 
 
+@pytest.mark.slow
 def test_the_example_runs(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, str(ROOT / "examples" / "library.py")],

@@ -19,7 +19,7 @@ from patience import deadline, patient
 from servers.hubs import open_hub
 from servers.processes import stdio
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 ERAS = pytest.mark.parametrize("mode", ["2026-07-28", "legacy"])
 PROGRAM = "import typer; from dragoman.cli.stdio import stdio; typer.run(stdio)"
 FREE: dict[str, Any] = {**stdio(), "approval": "never"}

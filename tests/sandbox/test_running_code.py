@@ -123,15 +123,20 @@ async def test_a_tool_that_vanished_between_search_and_call_is_said_to_be_gone(t
     async with open_workshop(tmp_path) as (hub, code):
         await hub.call("mcp_raw_add_tool", {"name": "fleeting"})
         await until(lambda: any(one.original_name == "fleeting" for one in hub.tools.list("raw")))
-        for name in ("fleeting", "remove_tool"):
-            await allow(hub, f"mcp_raw_{name}")
+
+        @hub.tool(annotations=Annotations(read_only=True))
+        async def until_gone() -> None:
+            """Waits until the hub has heard of it."""
+            await until(lambda: all(one.original_name != "fleeting" for one in hub.tools.list("raw")))
+
+        for name in ("mcp_raw_fleeting", "mcp_raw_remove_tool", "until_gone"):
+            await allow(hub, name)
         output = await code.run(
             "found = await search_tools('fleeting')\n"
             "print(found[0]['name'])\n"
             "await raw.remove_tool(name='fleeting')\n"
-            "for _ in range(8):\n"
-            f"    await raw.sleep(seconds={patient(0.1)})\n"
-            "    print(await raw.fleeting(text='x'))"
+            "await until_gone()\n"
+            "await raw.fleeting(text='x')"
         )
         assert output.printed.startswith("raw.fleeting\n")
         _, message, _ = error_of(output)

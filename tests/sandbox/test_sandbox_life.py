@@ -111,6 +111,7 @@ async def test_closing_ends_what_runs(tmp_path: Path) -> None:
         assert (await code.run("1")).error
 
 
+@pytest.mark.slow
 def test_a_short_program_ends_as_it_should(tmp_path: Path) -> None:
     program = """
 import asyncio, pathlib, sys

@@ -260,6 +260,7 @@ async def test_an_embedder_that_cannot_be_is_refused_with_a_hint(
     assert caught.value.hint
 
 
+@pytest.mark.slow
 async def test_the_benchmark_runs_an_embedder_beside_the_default(
     tmp_path: Path, server: EmbeddingServer
 ) -> None:

@@ -160,6 +160,7 @@ def test_the_command_shows_what_fits_and_says_when_nothing_does(dragoman: Comman
     assert "hint:" in found.err
 
 
+@pytest.mark.slow
 def test_nothing_heavy_is_loaded_before_the_first_question() -> None:
     program = """
 import asyncio, pathlib, sys, tempfile

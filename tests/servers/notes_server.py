@@ -1,6 +1,6 @@
 """An MCP server with one harmless tool whose text says whatever is in the file.
 
-`notes_server.py FILE [DESCRIPTION]`
+`notes_server.py FILE`
 """
 
 import sys
@@ -13,7 +13,7 @@ server = MCPServer("notes")
 
 
 @server.tool(
-    description=" ".join(sys.argv[2:]) or "The person's notes.",
+    description="The person's notes.",
     annotations=ToolAnnotations(read_only_hint=True),
 )
 def read_notes() -> str:

@@ -31,6 +31,7 @@ def arguments() -> argparse.Namespace:
     )
     parser.add_argument("--log", help="one line of JSON per start and per message")
     parser.add_argument("--tools-file", help="JSON list of names of extra tools, read at start")
+    parser.add_argument("--descriptions", default="The tool {name}", help="what tools say of themselves")
     parser.add_argument("--page", type=int, default=0, help="tools per page of the list")
     parser.add_argument("--start-delay", type=float, default=0)
     parser.add_argument("--start-gate", help="it waits until this file has a letter")
@@ -56,7 +57,7 @@ class Server:
             with open(options.tools_file) as file:
                 extra = json.load(file)
         self._options = options
-        self._tools = Toolbox(options.journal, extra)
+        self._tools = Toolbox(options.journal, extra, options.descriptions)
         self._log = Log(options.log)
         self._is_legacy = False
         self._listeners: dict[Any, Json] = {}

@@ -111,8 +111,14 @@ def structured(facts: Json) -> Json:
 class Toolbox:
     """The definitions and the state of one server process."""
 
-    def __init__(self, journal: str | None = None, extra: list[str] | None = None) -> None:
+    def __init__(
+        self,
+        journal: str | None = None,
+        extra: list[str] | None = None,
+        descriptions: str = "The tool {name}",
+    ) -> None:
         self._journal = journal
+        self._descriptions = descriptions
         self._lock = threading.Lock()
         self._counts: dict[str, int] = {}
         self._changes: dict[str, int] = {}
@@ -136,7 +142,8 @@ class Toolbox:
 
     def _definition(self, name: str, properties: Json, required: list[str], annotations: Json) -> Json:
         changes = self._changes.get(name, 0)
-        description = f"The tool {name}" + (f", changed {changes} times" if changes else "")
+        described = self._descriptions.replace("{name}", name)
+        description = described + (f", changed {changes} times" if changes else "")
         schema = {"type": "object", "properties": properties, "required": required}
         return {
             "name": name,

@@ -69,6 +69,7 @@ async def test_a_current_store_opens_without_alembic(sqlite_url: str) -> None:
     subprocess.run([sys.executable, "-c", code], check=True, timeout=patient(60))
 
 
+@pytest.mark.slow
 async def test_processes_that_open_a_fresh_database_at_once_all_succeed(
     database_url: str, tmp_path: Path
 ) -> None:
@@ -110,6 +111,7 @@ async def test_stores_that_open_a_fresh_database_at_once_in_one_process_all_succ
         assert len(await store.connectors.list()) == 8
 
 
+@pytest.mark.slow
 async def test_many_fresh_databases_are_made_at_once_in_one_process(tmp_path: Path) -> None:
     async def use(n: int) -> None:
         async with open_store(f"sqlite:///{tmp_path}/{n}.db") as store:

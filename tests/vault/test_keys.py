@@ -20,6 +20,7 @@ def test_the_key_file_is_made_once_for_its_owner_alone(tmp_path: Path) -> None:
     assert os.listdir(file.path.parent) == ["master.key"]
 
 
+@pytest.mark.slow
 def test_processes_that_make_the_key_at_once_end_with_the_same(tmp_path: Path) -> None:
     go = tmp_path / "go"
     code = (

@@ -226,6 +226,7 @@ async def conversations(home: Path) -> AsyncGenerator[Live]:
             held.set()
 
 
+@pytest.mark.slow
 async def test_streams_of_every_door_end_when_their_right_does(tmp_path: Path) -> None:
     async with conversations(tmp_path) as live:
         for end, key in ENDINGS.items():
