@@ -175,7 +175,9 @@ async def test_a_batch_to_three_people_is_asked_once_each_and_sent_once_each(
 async def test_an_agent_is_made_used_deprived_and_given_again(tmp_path: Path, database_url: str) -> None:
     async with story(tmp_path, database_url) as (hub, _):
         await add_mail(hub, tmp_path)
-        made = await hub.ask("create an email agent with email_mcp tools")
+        async with answering(hub) as shown:  # what the connector says of itself has been heard
+            made = await hub.ask("create an email agent with email_mcp tools")
+        assert [what for what, _ in shown] == ["create_agent"]
         assert made.answer == "@mailer is there: write to @mailer with what you want."
         assert (await hub.agents.get("mailer")).connectors == ("email-mcp",)
         used = await hub.ask("@mailer how many emails are there?")
@@ -183,7 +185,8 @@ async def test_an_agent_is_made_used_deprived_and_given_again(tmp_path: Path, da
         await hub.agents.unassign("mailer", "email_mcp")
         without = await hub.ask("@mailer how many emails are there?", thread=used.thread)
         assert without.answer == "I have no tool for that."
-        given = await hub.ask("give mailer email access")
+        async with answering(hub):
+            given = await hub.ask("give mailer email access")
         assert given.answer == "mailer has email-mcp now."
         again = await hub.ask("@mailer how many emails are there?", thread=used.thread)
         assert again.answer == used.answer
