@@ -1,6 +1,5 @@
 """A hub behind its REST door on a real socket, in the test's own loop."""
 
-import asyncio
 import io
 import json
 from collections.abc import AsyncGenerator
@@ -16,9 +15,8 @@ from dragoman.api import Api
 from dragoman.server import Doors, build_app
 from dragoman.web.http_server import ConnectionLimits, HttpServer
 from dragoman.web.service_token import get_or_make_token
-from patience import until
 from servers.hubs import open_hub
-from servers.ports import listen
+from servers.ports import listen, served
 
 
 @dataclass(frozen=True)
@@ -62,14 +60,10 @@ async def open_service(
         doors = Doors(hub, Api(hub, max_body=max_body))
         listener = listen()
         server = HttpServer(build_app(hub, doors), ConnectionLimits.of(hub.settings), last_requests=2)
-        # No handlers of signals inside a test.
-        serving = asyncio.create_task(server._serve([listener]))
-        await until(lambda: server.started)
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        try:
-            async with aiohttp.ClientSession() as session:
-                yield Live(hub, url, session, doors)
-        finally:
-            doors.stop()
-            server.should_exit = True
-            await serving
+        async with served(server, listener):
+            try:
+                async with aiohttp.ClientSession() as session:
+                    yield Live(hub, url, session, doors)
+            finally:
+                doors.stop()

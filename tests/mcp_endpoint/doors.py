@@ -1,6 +1,5 @@
 """A hub behind its MCP door on a real socket, guarded as in the service, in the test's own loop."""
 
-import asyncio
 import itertools
 import json
 from collections.abc import AsyncGenerator, Iterator, Mapping
@@ -20,9 +19,9 @@ from dragoman import Hub
 from dragoman.mcp_endpoint import McpEndpoint
 from dragoman.scope import LOCAL_CALLER, Caller
 from dragoman.web.guard import Guard
-from patience import deadline, patient, until
+from patience import deadline, patient
 from servers.hubs import open_hub
-from servers.ports import listen
+from servers.ports import listen, served
 
 TOKEN = "drg_test"
 is_token = TOKEN.encode().__eq__
@@ -229,16 +228,11 @@ async def serving(app: Any, endpoint: McpEndpoint) -> AsyncGenerator[str]:
     config = uvicorn.Config(
         app, http="httptools", lifespan="off", log_config=None, timeout_graceful_shutdown=2
     )
-    server = uvicorn.Server(config)
-    # No handlers of signals inside a test.
-    serving = asyncio.create_task(server._serve([listener]))
-    await until(lambda: server.started)
-    try:
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-    finally:
-        endpoint.stop()
-        server.should_exit = True
-        await serving
+    async with served(uvicorn.Server(config), listener):
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            endpoint.stop()
 
 
 def numbered(count: int) -> Iterator[str]:

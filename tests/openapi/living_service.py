@@ -1,6 +1,5 @@
 """A real FastAPI service that changes while it runs. Its document has an ETag."""
 
-import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from hashlib import sha256
@@ -10,8 +9,7 @@ import orjson
 import uvicorn
 from fastapi import FastAPI, Request, Response
 
-from patience import until
-from servers.ports import listen
+from servers.ports import listen, served
 
 
 class LivingService:
@@ -58,13 +56,6 @@ class LivingService:
         listener = listen(self.port)
         self.port = listener.getsockname()[1]
         config = uvicorn.Config(self.app, log_level="error", lifespan="off", timeout_graceful_shutdown=1)
-        server = uvicorn.Server(config)
-        server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]
-        task = asyncio.create_task(server._serve([listener]))
-        try:
-            await until(lambda: server.started)
-            yield
-        finally:
-            server.should_exit = True
-            await task
-            listener.close()
+        with listener:
+            async with served(uvicorn.Server(config), listener):
+                yield

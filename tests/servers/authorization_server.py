@@ -22,7 +22,7 @@ from joserfc.errors import JoseError
 from joserfc.jwk import OctKey
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from servers.ports import listen
+from servers.ports import listen, served
 from servers.sdk_server import build
 
 
@@ -242,12 +242,5 @@ async def open_protected_server(authorization: AuthorizationServer) -> AsyncGene
     listener = listen()
     protected.origin = f"http://127.0.0.1:{listener.getsockname()[1]}"
     config = uvicorn.Config(protected, lifespan="on", log_config=None, timeout_graceful_shutdown=1)
-    server = uvicorn.Server(config)
-    serving = asyncio.create_task(server._serve([listener]))
-    while not server.started:
-        await asyncio.sleep(0.005)
-    try:
+    async with served(uvicorn.Server(config), listener):
         yield protected
-    finally:
-        server.should_exit = True
-        await serving

@@ -1,6 +1,13 @@
 """A port to serve on, for servers of tests. Knows nothing of what is served."""
 
+import asyncio
 import socket
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, nullcontext
+
+import uvicorn
+
+from patience import until
 
 
 def listen(port: int = 0) -> socket.socket:
@@ -11,3 +18,16 @@ def listen(port: int = 0) -> socket.socket:
     listener.bind(("127.0.0.1", port))
     listener.listen(128)
     return listener
+
+
+@asynccontextmanager
+async def served(server: uvicorn.Server, listener: socket.socket) -> AsyncGenerator[None]:
+    """From here on it answers, in the loop of the test; signals are the test's own."""
+    server.capture_signals = nullcontext  # type: ignore[method-assign]
+    serving = asyncio.create_task(server.serve([listener]))
+    try:
+        await until(lambda: server.started or serving.done())
+        yield
+    finally:
+        server.should_exit = True
+        await serving

@@ -13,6 +13,7 @@ from starlette.types import Receive, Scope, Send
 
 from dragoman.web.http_server import ConnectionLimits, HttpServer, Wait
 from patience import deadline, until
+from servers.ports import served
 
 pytestmark = pytest.mark.anyio
 PATIENT: dict[Wait, float] = {"head": 60.0, "body": 60.0, "idle": 60.0, "reader": 60.0}
@@ -55,8 +56,6 @@ async def serving(most: int = 100, **seconds: float) -> AsyncGenerator[tuple[Htt
     limits = ConnectionLimits(most, {**PATIENT, **seconds})  # type: ignore[dict-item]
     server = HttpServer(app, limits, last_requests=1)
     listener = socket.create_server(("127.0.0.1", 0))
-    serving = asyncio.create_task(server._serve([listener]))
-    await until(lambda: server.started)
     opened: list[asyncio.StreamWriter] = []
 
     async def connect(said: bytes = b"") -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
@@ -65,13 +64,12 @@ async def serving(most: int = 100, **seconds: float) -> AsyncGenerator[tuple[Htt
         writer.write(said)
         return reader, writer
 
-    try:
-        yield server, app, connect
-    finally:
-        for writer in opened:
-            writer.close()
-        server.should_exit = True
-        await serving
+    async with served(server, listener):
+        try:
+            yield server, app, connect
+        finally:
+            for writer in opened:
+                writer.close()
 
 
 async def told(reader: asyncio.StreamReader) -> bytes:

@@ -5,8 +5,8 @@ import socket as sockets
 import sys
 import tempfile
 import threading
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
@@ -26,8 +26,9 @@ from dragoman.web.guard import CALLER
 class _Quiet(uvicorn.Server):
     """Leaves the signals to the command."""
 
-    def install_signal_handlers(self) -> None:
-        return None
+    @contextmanager
+    def capture_signals(self) -> Generator[None]:
+        yield
 
 
 @asynccontextmanager
@@ -53,7 +54,7 @@ async def serving(hub: Hub, path: Path) -> AsyncGenerator[None]:
     listener.bind(str(path))
     listener.listen(1024)  # from here on a client may connect, and waits until it is answered
     async with asyncio.TaskGroup() as tasks:
-        task = tasks.create_task(server._serve([listener]))  # pyright: ignore[reportPrivateUsage]
+        task = tasks.create_task(server.serve([listener]))
         try:
             yield
         finally:
