@@ -1,4 +1,4 @@
-"""A way to a server that can be blocked and made slow: what is between a node and NATS."""
+"""A way to a server that can be blocked, made slow and moved: between a node and NATS or PostgreSQL."""
 
 import asyncio
 from contextlib import suppress
@@ -17,6 +17,15 @@ class TcpProxy:
         self.delay = 0.0
         self._tasks: set[asyncio.Task[None]] = set()
 
+    def move(self, port: int) -> None:
+        """To another server from now on; whoever is connected is cut off."""
+        self._to = port
+        self.cut()
+
+    def cut(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+
     async def __aenter__(self) -> Self:
         self._server = await asyncio.start_server(self._accepted, "127.0.0.1", 0)
         self.port = int(self._server.sockets[0].getsockname()[1])
@@ -26,8 +35,7 @@ class TcpProxy:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._server.close()
-        for task in self._tasks:
-            task.cancel()
+        self.cut()
         if self._tasks:
             await asyncio.wait(self._tasks)
 

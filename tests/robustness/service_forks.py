@@ -1,7 +1,8 @@
 """A process with everything imported from which services are forked: one starts in a fraction of a second.
 
 Each line on stdin is JSON, `{"words": […], "log": FILE}`; it is answered with the id of a new process that
-runs `dragoman` with these words. Whatever ends this process ends its services.
+runs `dragoman` with these words, and with what `environment` adds to this one's. Whatever ends this process
+ends its services.
 """
 
 import ctypes
@@ -42,6 +43,7 @@ def fork_on_demand() -> None:
     for line in sys.stdin:
         order = json.loads(line)
         if (pid := os.fork()) == 0:
+            os.environ.update(order.get("environment", {}))
             serve(order["words"], order["log"])
             return
         print(pid, flush=True)

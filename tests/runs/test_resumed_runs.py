@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from pydantic_ai.messages import ModelMessage
-from pydantic_ai.models.function import AgentInfo, FunctionModel
+from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
 
 from cluster.nodes import alone
 from dragoman import Hub
@@ -26,7 +26,7 @@ from dragoman.store import Store, open_store
 from dragoman.store.records import JournalBatch, NewRun
 from dragoman.tool import Annotations
 from patience import deadline, patient
-from runs.scripted import by_request, model_of, open_scripted
+from runs.scripted import by_request, model_of, open_scripted, situation
 from servers.hubs import QUICK, open_hub, quick, until
 from servers.processes import HttpProcess, journal, stdio
 
@@ -77,6 +77,37 @@ async def test_a_question_survives_a_restart_and_is_asked_once(tmp_path: Path, d
         for event in events[:-1]:
             rest = await told(hub, run, event.number)
             assert [one.number for one in rest] == [one.number for one in events if one.number > event.number]
+
+
+async def test_words_that_were_interrupted_after_a_call_are_discarded_before_they_come_again(
+    tmp_path: Path,
+) -> None:
+    is_interrupted = True
+
+    async def answer(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[Any]:
+        if situation(messages)[0] == 0:
+            yield {0: DeltaToolCall("mcp_a_echo", '{"text": "x"}', tool_call_id="c0")}
+            return
+        yield "All is "
+        if is_interrupted:
+            await asyncio.Event().wait()
+        yield "well."
+
+    model = FunctionModel(stream_function=answer)
+    async with open_scripted(tmp_path, model) as hub:
+        await hub.connectors.add("a", **stdio(), **QUICK)
+        run = (await hub.messages.post("how is it?")).run
+        async for event in hub.runs.follow(run.id):
+            if event.kind == "text":
+                break
+    is_interrupted = False
+    async with open_scripted(tmp_path, model) as hub:
+        await hub.open_engine()
+        heard = [event for event in await told(hub, run) if "turn" in event.data]
+        void = [event.kind for event in heard].index("text.discarded")
+        said = ["".join(event.data["delta"] for event in some) for some in (heard[:void], heard[void + 1 :])]
+        assert said == ["All is ", "All is well."]
+        assert {event.data["turn"] for event in heard} == {2}
 
 
 async def test_an_approval_survives_a_restart_and_is_used_once(tmp_path: Path, database_url: str) -> None:

@@ -36,9 +36,10 @@ class LiveRun:
             self._hear_call(event)
         elif event.kind == "text" and _is_root(event):
             self._text(event)
-        elif event.kind == "text.discarded" and _is_root(event) and self._said:
-            self._said = ""
-            self._line(event, "[dim]… begins again[/]")
+        elif event.kind == "text.discarded" and _is_root(event):
+            if self._said and self._turn >= event.data["turn"]:
+                self._said = ""
+                self._line(event, "[dim]… begins again[/]")
         elif event.kind == "plan.stated":
             for line in ["[dim]plan[/]", *run_lines.plan_lines(event.data["steps"])]:
                 self._line(event, line)

@@ -7,7 +7,7 @@ compare-and-set. Knows neither connections nor NATS.
 
 import time
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 from zlib import crc32
@@ -192,8 +192,8 @@ class Places(Protocol):
 
     def ask(self, node: str) -> AbstractContextManager[NodeRequest]: ...
 
-    def answering(self, take: Callable[[NodeMessage], None]) -> AbstractContextManager[None]:
-        """`take` gets what other nodes ask of this one while the block runs."""
+    def answering(self, take: Callable[[NodeMessage], None]) -> AbstractAsyncContextManager[None]:
+        """`take` gets what other nodes ask of this one while the block runs, all that came until its end."""
         ...
 
     def say(self, kind: str, body: Any) -> None:

@@ -5,8 +5,8 @@ once where nobody listens. What is said here may be lost: who asks looks after i
 """
 
 import asyncio
-from collections.abc import Callable, Generator
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from itertools import count
 from secrets import token_hex
 from typing import Any
@@ -15,6 +15,7 @@ import orjson
 from nats.errors import Error
 
 from dragoman.cluster.messages import Unreadable, load_versioned, passed_over
+from dragoman.cluster.nats_connection import LEAVES_WITHIN
 from dragoman.cluster.places import NodeMessage, NodeReply
 from dragoman.remote_data import parse_lenient_json
 from dragoman.tool import json_bytes
@@ -90,12 +91,11 @@ class NodeRequests:
         return f"{self._prefix}.told.{node}.{request}"
 
     async def open(self) -> None:
-        for subject, heard in (
-            (self.door(self.node), self._asked),
-            (f"{self._prefix}.told.{self.node}.>", self._told),
-            (f"{self._prefix}.said", self._said),
-        ):
-            await self._client.subscribe(subject, cb=heard, pending_bytes_limit=_MOST_PENDING)
+        await self._subscribe(f"{self._prefix}.told.{self.node}.>", self._told)
+        await self._subscribe(f"{self._prefix}.said", self._said)
+
+    async def _subscribe(self, subject: str, heard: Callable[[Any], Awaitable[None]]) -> Any:
+        return await self._client.subscribe(subject, cb=heard, pending_bytes_limit=_MOST_PENDING)
 
     @contextmanager
     def ask(self, node: str) -> Generator[SentRequest]:
@@ -106,12 +106,17 @@ class NodeRequests:
         finally:
             del self._sent[request.id]
 
-    @contextmanager
-    def answering(self, take: Callable[[NodeMessage], None]) -> Generator[None]:
+    @asynccontextmanager
+    async def answering(self, take: Callable[[NodeMessage], None]) -> AsyncGenerator[None]:
+        """Once it is over NATS says so to whoever asks; what came until then was taken."""
         self._take = take
+        door = await self._subscribe(self.door(self.node), self._asked)
         try:
             yield
         finally:
+            with suppress(Error, OSError, TimeoutError):
+                async with asyncio.timeout(LEAVES_WITHIN):
+                    await door.drain()
             self._take = None
 
     @contextmanager

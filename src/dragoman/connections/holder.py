@@ -38,6 +38,7 @@ UNKNOWN_COUNTS = 30.0  # an id that is not known was never seen, if it was sent 
 _BEHIND = 1.0  # seconds to hear of a change that another node has heard of
 _LOOK = 1.0
 _TIME_TO_MOVE = 10.0
+_LAST_WORDS = 1.0  # seconds to say what came of requests, once their connections are closed
 _MISSED = 3  # looks in a row at which a node is not there
 
 
@@ -299,6 +300,12 @@ class Holder:
         """Returns once this node does not hold it any more."""
         while self._places.holds(key) and key not in self._moving:  # noqa: ASYNC110 - a lease ends by the clock
             await asyncio.sleep(_LOOK)
+
+    async def finish(self) -> None:
+        """This node leaves: whoever asked hears what came of it, or that it was not made."""
+        last = [job.task for job in self._jobs.values() if job.task and job.message.kind != "watch"]
+        if last:
+            await asyncio.wait(last, timeout=_LAST_WORDS)
 
     def is_moving(self, key: Key) -> bool:
         return key in self._moving

@@ -152,7 +152,8 @@ class PlacedConnections:
             inner.holds = self._holds
             inner.on_forgotten = self._forgotten
             places.on_lost(self._cut)
-            stack.enter_context(places.answering(self._holder.take))
+            stack.push_async_callback(self._holder.finish)
+            await stack.enter_async_context(places.answering(self._holder.take))
             stack.enter_context(places.hearing(self._hear))
             stack.enter_context(inner.listening(self._tell_notice))
             for work, name in (

@@ -68,8 +68,7 @@ class AgentLoop:
     def _take_up(self) -> None:
         """Resumes a run: events of an unfinished answer are void, tools that were found are loaded again."""
         self._work.loaded.update(dict.fromkeys(self._record.offered))
-        if not self._record.open_calls:
-            self._execution.tell("text.discarded", {"turn": self._record.turn + 1})
+        self._execution.tell("text.discarded", {"turn": self._record.turn + 1})
 
     async def _run(self, agent: "LoopAgent[WorkContext, str]", performance: JournaledTools) -> str:
         models = (self._execution.run.model or "").split(",")
