@@ -268,16 +268,21 @@ def _code_in(text: str) -> str:
 
 
 class Installation:
-    """`forks` are what nodes are started from, unless others are named."""
+    """`forks` are what nodes are started from, unless others are named, `shared` the settings of all."""
 
     def __init__(
-        self, folder: Path, nodes: list[ServiceNode], balancer: Balancer, forks: Forks, nats: NatsServer
+        self,
+        folder: Path,
+        nodes: list[ServiceNode],
+        balancer: Balancer,
+        forks: Forks,
+        shared: Mapping[str, str],
     ) -> None:
         self.folder = folder
         self.nodes = nodes
         self.balancer = balancer
         self.forks = forks
-        self.nats = nats
+        self.shared = shared
 
     async def roll(self, forks: Forks | None = None) -> None:
         """Every node is stopped and started again, one after the other, as a deploy does."""
@@ -346,9 +351,9 @@ async def open_installation(
     database: str,
     *,
     python: str | None = None,
-    environment: Mapping[int, Mapping[str, str]] | None = None,
+    clock: Mapping[str, str] | None = None,
 ) -> AsyncGenerator[Installation]:
-    """Three nodes; `python` is that of another version, `environment` what single nodes have of their own."""
+    """Three nodes; `python` is that of another version, `clock` what makes the clock of one wrong."""
     folder.mkdir(exist_ok=True)
     async with AsyncExitStack() as stack:
         far = stack.enter_context(
@@ -365,14 +370,18 @@ async def open_installation(
         }
         words = {} if python is None else {"python": python}
         forks = stack.enter_context(Forks(folder / "forks.log", shared, **words))
-        own = environment or {}
-        nodes = [ServiceNode(folder / f"node{number}", own.get(number, {})) for number in range(3)]
-        for node in nodes:
+        nodes = [ServiceNode(folder / f"node{number}") for number in range(3)]
+        for node in nodes[:-1]:
             await node.start(forks)
             stack.callback(node.kill)
+        last = forks
+        if clock is not None:
+            last = stack.enter_context(Forks(folder / "clock.log", {**shared, **clock}))
+        await nodes[-1].start(last)
+        stack.callback(nodes[-1].kill)
         balancer = await stack.enter_async_context(Balancer(nodes))
         await balancer.all_ready()
-        installation = Installation(folder, nodes, balancer, forks, nats)
+        installation = Installation(folder, nodes, balancer, forks, shared)
         await installation.prepare(far.url)
         yield installation
 

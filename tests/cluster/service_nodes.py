@@ -75,7 +75,7 @@ def _open(pipe: IO[str] | None) -> IO[str]:
 class ServiceNode:
     """One `dragoman serve`, on the same port whenever it is started."""
 
-    def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
+    def __init__(self, folder: Path) -> None:
         folder.mkdir(mode=0o700, parents=True)
         (folder / "token").write_text(TOKEN)
         (folder / "token").chmod(0o600)
@@ -84,7 +84,6 @@ class ServiceNode:
             "DRAGOMAN_HOME": str(folder),
             "DRAGOMAN_KEY": KEY,
             "DRAGOMAN_DRAIN_WAIT": str(patient(DRAIN_WAIT)),
-            **environment,
         }
         with listen() as free:
             self.port = int(free.getsockname()[1])
