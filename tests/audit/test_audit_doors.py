@@ -9,7 +9,7 @@ from trail import ADA, echo, tamper
 
 from api.live import open_service
 from cli.command_line import Command
-from dragoman import Hub, Settings
+from dragoman import Hub, NotFound, Settings
 
 pytestmark = pytest.mark.anyio
 
@@ -61,3 +61,18 @@ def test_the_command_says_which_entry_was_changed_and_ends_with_1(dragoman: Comm
     assert "entry 777 was changed" in verified.err
     verified = dragoman("audit", "verify", "--json")
     assert (verified.code, verified.value["number"]) == (1, 776)
+
+
+async def test_an_admin_names_the_own_workspace_and_no_other(tmp_path: Path, database_url: str) -> None:
+    settings = Settings(home=tmp_path, database_url=database_url, multi_user=True)
+    async with Hub(settings) as hub:
+        acme = await hub.people.add_workspace("acme")
+        await hub.people.add_workspace("other")
+        await hub.people.add_user("ann", workspace="acme", role="admin")
+        ann = await hub.as_user("ann", workspace="acme")
+        by_name = await ann.audit.list(workspace="acme")
+        assert [entry.action for entry in by_name][:1] == ["user.added"]
+        assert by_name == await ann.audit.list(workspace=acme.id) == await hub.audit.list(workspace="acme")
+        assert (await ann.audit.verify(workspace="acme")).is_whole
+        with pytest.raises(NotFound, match="there is no workspace 'other'"):
+            await ann.audit.list(workspace="other")

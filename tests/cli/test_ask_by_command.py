@@ -230,7 +230,7 @@ def test_agents_from_creation_to_removal(dragoman: Command, tmp_path: Path) -> N
         taken = dragoman("agents", "create", "mailer")
         assert (taken.code, "already" in taken.err) == (1, True)
         kept = dragoman("agents", "remove", "mailer")
-        assert (kept.code, "--yes" in kept.err) == (2, True)
+        assert (kept.code, "hint: say yes with --yes" in kept.err) == (1, True)
         assert dragoman("agents", "remove", "mailer", "--yes").code == 0
         gone = dragoman("agents", "show", "mailer", "--json")
         assert (gone.code, gone.value["code"]) == (1, "not_found")

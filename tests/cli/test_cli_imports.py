@@ -78,7 +78,7 @@ def test_what_was_exported_is_imported_again(tmp_path: Path, dragoman: Command) 
     file.chmod(0o644)
     assert dragoman("export", "--include-secrets", "-o", str(file)).code == 0
     assert file.stat().st_mode & 0o777 == 0o600
-    assert dragoman("connectors", "remove", "mine").code == 0
+    assert dragoman("connectors", "remove", "mine", "--yes").code == 0
     assert dragoman("import", str(file), "--no-connect").code == 0
     assert dragoman("connectors", "show", "mine", "--json").value["secrets"] == ["env:KEY"]
     assert dragoman("export", "--format", "yaml").code == 1

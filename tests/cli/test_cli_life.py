@@ -33,7 +33,7 @@ def test_a_connector_lives_from_add_to_remove(dragoman: Command, home: Path) -> 
     updated = dragoman("connectors", "update", "raw", "--request-timeout", "7", "--json").value
     assert updated["configuration"]["request_timeout"] == 7
     assert dragoman("calls", "list").out.count("mcp_raw_echo") == 2
-    assert dragoman("connectors", "remove", "raw").code == 0
+    assert dragoman("connectors", "remove", "raw", "--yes").code == 0
     assert dragoman("connectors", "show", "raw").code == 1
 
 
@@ -55,7 +55,7 @@ def test_every_command_gives_pure_json(dragoman: Command, home: Path) -> None:
         ["call", "raw__add", "a=1", "b=2"],
         ["calls", "list"],
         ["doctor"],
-        ["connectors", "remove", "raw"],
+        ["connectors", "remove", "raw", "--yes"],
     ]
     for words in lines:
         outcome = dragoman(*words, "--json")

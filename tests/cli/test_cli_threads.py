@@ -22,7 +22,7 @@ def test_threads_from_creation_to_removal_by_command(dragoman: Command) -> None:
     wrong = dragoman("threads", "add", thread, "gamma")
     assert (wrong.code, "there is no connector 'gamma'" in wrong.err) == (1, True)
     assert "Rome" in dragoman("threads", "list").out
-    assert dragoman("threads", "remove", thread).code == 0
+    assert dragoman("threads", "remove", thread, "--yes").code == 0
     assert dragoman("threads", "show", thread).code == 1
 
 

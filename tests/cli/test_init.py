@@ -134,3 +134,15 @@ def test_every_file_that_is_changed_keeps_its_copy(person: Path, dragoman: Comma
     assert file.with_name(f"{file.name}.before-dragoman").read_bytes() == first
     assert json.loads(file.with_name(f"{file.name}.before-dragoman-2").read_text()) == second
     assert [*json.loads(file.read_text())["mcpServers"]] == ["far", "dragoman"]
+
+
+def test_a_machine_without_clients_is_told_how_to_begin(
+    tmp_path: Path, dragoman: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    monkeypatch.chdir(tmp_path)
+    told = dragoman("init")
+    assert (told.code, "no Claude, Cursor, VS Code or Codex was found" in told.err) == (0, True)
+    assert "there is no server yet: dragoman connectors add" in told.err
+    assert "--yes" not in told.err  # there is nothing to say yes to

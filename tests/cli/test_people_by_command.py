@@ -6,6 +6,9 @@ from pathlib import Path
 import pytest
 from command_line import Command, raw, running_service
 from terminal import at_terminal
+from typer.main import get_command
+
+from dragoman.cli.root import app
 
 
 def test_a_team_is_set_up_by_command(dragoman: Command, home: Path) -> None:
@@ -40,10 +43,10 @@ def test_a_team_is_set_up_by_command(dragoman: Command, home: Path) -> None:
     assert "always" in dragoman("workspaces", "update", "acme", "--approval", "always").out
     assert dragoman("workspaces", "show", "acme", "--json").value["approval"] == "always"
     assert dragoman("users", "show", "ada", "-w", "acme").code == 0
-    assert dragoman("users", "remove", "ada", "-w", "acme").code == 0
+    assert dragoman("users", "remove", "ada", "-w", "acme", "--yes").code == 0
     assert dragoman("users", "list", "-w", "acme", "--json").value == {"users": []}
-    assert dragoman("workspaces", "remove", "acme").code == 0
-    refused = dragoman("users", "remove", "owner")
+    assert dragoman("workspaces", "remove", "acme", "--yes").code == 0
+    refused = dragoman("users", "remove", "owner", "--yes")
     assert (refused.code, refused.out) == (1, "")
     assert "hint: " in refused.err
     assert "operator" in dragoman("whoami").out
@@ -118,8 +121,56 @@ def test_a_person_is_exported_to_a_file_and_erased_after_a_yes(dragoman: Command
     assert dragoman("users", "erase", "ada", "-w", "acme", "--yes").code == 1
     # Who was removed before is known by their id.
     bob = dragoman("users", "add", "bob", "-w", "acme", "--json").value["id"]
-    assert dragoman("users", "remove", "bob", "-w", "acme").code == 0
+    assert dragoman("users", "remove", "bob", "-w", "acme", "--yes").code == 0
     assert bob in str(dragoman("audit", "list", "--workspace", "acme", "--json").value)
     assert dragoman("users", "erase", bob, "-w", "acme", "--yes").code == 0
     trail = str(dragoman("audit", "list", "--workspace", "acme", "--json").value)
     assert not {ada, bob, "'ada'", "'bob'"} & {word for word in (ada, bob, "'ada'", "'bob'") if word in trail}
+
+
+def removals() -> list[list[str]]:
+    """Every command that takes something away for good."""
+    groups = getattr(get_command(app), "commands", {}).items()
+    return [
+        [name, verb]
+        for name, group in groups
+        for verb in getattr(group, "commands", {})
+        if verb in ("remove", "erase")
+    ]
+
+
+def test_nothing_is_removed_without_a_yes_where_nobody_can_be_asked(dragoman: Command) -> None:
+    assert len(removals()) == 7
+    assert dragoman("connectors", "add", "x", *raw()).code == 0
+    for words in removals():
+        for form in ([], ["--json"]):
+            refused = dragoman(*words, "x", *form)
+            assert refused.code == 1, words
+            assert "say yes with --yes" in (str(refused.value["hint"]) if form else refused.err), words
+    assert dragoman("connectors", "show", "x").code == 0
+    assert dragoman("agents", "show", "x").code == 0
+
+
+def test_what_is_there_just_as_asked_for_may_be_added_again(dragoman: Command) -> None:
+    """A script that sets something up can be run twice; what differs is refused, and nothing is changed."""
+    ann = ["users", "add", "ann", "-w", "acme", "--role", "admin", "--limit", "calls_per_hour=9"]
+    lines = [
+        ["workspaces", "add", "acme"],
+        ann,
+        ["connectors", "add", "x", "--pin", "block", *raw()],
+    ]
+    for words in lines:
+        assert dragoman(*words).code == 0, words
+    for words in lines:
+        again = dragoman(*words)
+        assert (again.code, "is there already, as you want it" in again.err) == (0, True), words
+    different = [
+        ["users", "add", "ann", "-w", "acme", "--role", "member"],
+        ["connectors", "add", "x", "--", "another-program"],
+        ["connectors", "add", "x", "--secret-env", "PASSWORD=hunter2hunter2", *raw()],
+    ]
+    for words in different:
+        refused = dragoman(*words)
+        assert (refused.code, "as you want it" in refused.err) == (1, False), words
+    assert dragoman("connectors", "show", "x", "--json").value["configuration"]["pin"] == "block"
+    assert dragoman("users", "show", "ann", "-w", "acme", "--json").value["role"] == "admin"

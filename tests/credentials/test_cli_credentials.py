@@ -63,7 +63,7 @@ def test_a_credential_is_wanted_given_replaced_and_removed(
     assert dragoman("credentials", "set", "test", typed="")[0] == 2
     code, _, err = dragoman("credentials", "authorize", "test")
     assert (code, "takes env:WHO" in err) == (1, True), err
-    assert dragoman("credentials", "remove", "test")[0] == 0
+    assert dragoman("credentials", "remove", "test", "--yes")[0] == 0
     assert dragoman("call", "mcp_test_environment")[0] == 1
 
 

@@ -382,7 +382,7 @@ async def _look_by_command(journey: Journey, admin: str, member: str) -> None:
     runs += [journey.command("doctor", "--json"), journey.command("whoami", "--json", by=member)]
     runs.append(journey.command("approvals", "allowed", "--json", by=admin))
     runs.append(journey.command("usage", "show", "--json", by=member))
-    runs.append(journey.command("credentials", "remove", "mine", "--json", by=member))
+    runs.append(journey.command("credentials", "remove", "mine", "--yes", "--json", by=member))
     await asyncio.gather(*runs)
 
 

@@ -17,12 +17,13 @@ CANARY = 'ca"nary/ü+secret'
 
 @pytest.fixture(autouse=True)
 def logging_as_before() -> Generator[None]:
-    root = logging.getLogger()
-    handlers, level = list(root.handlers), root.level
+    root, ours = logging.getLogger(), logging.getLogger("dragoman")
+    handlers, levels = list(root.handlers), (root.level, ours.level)
     yield
     structlog.reset_defaults()
     root.handlers[:] = handlers
-    root.setLevel(level)
+    root.setLevel(levels[0])
+    ours.setLevel(levels[1])
 
 
 def written(json_lines: bool, level: str = "info") -> tuple[io.StringIO, Redactor]:
@@ -64,6 +65,21 @@ def test_the_level_is_kept() -> None:
     structlog.get_logger().info("quiet")
     structlog.get_logger().warning("loud")
     assert [json.loads(line)["event"] for line in stream.getvalue().splitlines()] == ["loud"]
+
+
+@pytest.mark.parametrize(
+    ("level", "heard"),
+    [("info", ["ours", "theirs loud"]), ("debug", ["ours quiet", "ours", "theirs", "theirs loud"])],
+)
+def test_libraries_tell_of_their_own_work_only_where_a_fault_is_looked_for(
+    level: str, heard: list[str]
+) -> None:
+    stream, _ = written(json_lines=True, level=level)
+    get_logger().debug("ours quiet")
+    get_logger().info("ours")
+    logging.getLogger("alembic.runtime.migration").info("theirs")
+    logging.getLogger("alembic.runtime.migration").warning("theirs loud")
+    assert [json.loads(line)["event"] for line in stream.getvalue().splitlines()] == heard
 
 
 def test_short_values_are_not_taken_for_secrets() -> None:

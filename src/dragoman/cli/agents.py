@@ -9,7 +9,7 @@ from dragoman.cli.agent_tables import agent_card, agents_table
 from dragoman.cli.completion import names_of
 from dragoman.cli.door import path_of
 from dragoman.cli.screen import Screen
-from dragoman.cli.session import AsJson, Show, card, request, rows, session
+from dragoman.cli.session import AsJson, Show, Yes, card, confirm, request, rows, session
 from dragoman.cli.setting_options import any_of, settings_of, with_changes, with_settings
 
 app = typer.Typer(
@@ -101,14 +101,13 @@ def stop(name: Name, as_json: AsJson = False) -> None:
 @app.command("remove")
 def remove(
     name: Name,
-    yes: Annotated[bool, typer.Option("--yes", help="Without asking.")] = False,
+    yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
     """Remove a worker with its numbers. What it said stays where it was said."""
     with session(as_json) as (door, screen):
         agent = door.ask("GET", _path(name))
-        if not yes:
-            _agreed(f"Remove the agent {agent['name']}?")
+        confirm(f"Remove the agent {agent['name']}?", yes, as_json)
         door.ask("DELETE", _path(name))
         if as_json:
             screen.data({"removed": agent["name"]})
@@ -147,13 +146,6 @@ def _facts(given: dict[str, Any]) -> dict[str, Any]:
     if facts.get("model") == "":
         facts["model"] = None
     return facts
-
-
-def _agreed(question: str) -> None:
-    """Where nobody can be asked, nothing is destroyed."""
-    if not sys.stdin.isatty():
-        raise typer.BadParameter("nobody can be asked here: say it", param_hint="--yes")
-    typer.confirm(question, abort=True, err=True)
 
 
 def _path(name: str, *parts: str) -> str:

@@ -10,7 +10,7 @@ from dragoman.cli.discovery import RegistryChoice, add_from_registry
 from dragoman.cli.door import Door, Refused, path_of
 from dragoman.cli.input_values import Inputs
 from dragoman.cli.screen import Screen
-from dragoman.cli.session import AsJson, Yes, card, confirm, is_asked, request, session
+from dragoman.cli.session import AsJson, Yes, add_once, card, confirm, request, session
 from dragoman.cli.setting_options import pairs, with_changes, with_settings
 from dragoman.cli.tables import connector_card, connectors_table
 from dragoman.errors import DragomanError
@@ -100,8 +100,13 @@ def add(
     with session(as_json) as (door, screen):
         if choice:
             return _show_added(screen, add_from_registry(door, screen, choice))
-        with screen.busy(f"connecting to {name} …", _last_words(door, name or "")):
-            connector = door.ask("POST", path_of("connectors"), {"name": name, **facts})
+        name = name or ""
+        with screen.busy(f"connecting to {name} …", _last_words(door, name)):
+            connector, is_new = add_once(door, "connectors", name, facts)
+            if not is_new and connect:
+                connector = door.ask("POST", path_of("connectors", name, "connect"))
+        if not is_new:
+            screen.note(f"{name} is there already, as you want it")
         return _show_added(screen, connector)
 
 
@@ -149,9 +154,8 @@ def remove(name: Name, yes: Yes = False, as_json: AsJson = False) -> None:
     """Remove a connector with its tools, secrets and numbers. Calls under way finish."""
     path = path_of("connectors", name)
     with session(as_json) as (door, screen):
-        if is_asked(yes, as_json):
-            found = door.ask("GET", path)
-            confirm(f"Remove {found['slug']} with its {found['tools']} tools, secrets and numbers?")
+        found = door.ask("GET", path)
+        confirm(f"Remove {found['slug']} with its {found['tools']} tools, secrets and numbers?", yes, as_json)
         with screen.busy(f"removing {name} …"):
             door.ask("DELETE", path)
         screen.data({"removed": name}) if as_json else screen.note(f"{name} is removed")

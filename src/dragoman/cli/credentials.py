@@ -10,7 +10,7 @@ import typer
 from dragoman.cli.connectors import Name
 from dragoman.cli.door import Door, Refused, path_of
 from dragoman.cli.screen import Screen, ago, plain
-from dragoman.cli.session import AsJson, note, request, rows, session
+from dragoman.cli.session import AsJson, Yes, note, request, request_removal, rows, session
 from dragoman.cli.tables import new_table
 
 if TYPE_CHECKING:
@@ -67,10 +67,11 @@ def set_credential(
 
 
 @app.command("remove")
-def remove(name: Name, as_json: AsJson = False) -> None:
+def remove(name: Name, yes: Yes = False, as_json: AsJson = False) -> None:
     """Remove what you gave a connector. Only your own connection is closed."""
     show, busy = note(f"{name} has nothing of yours any more"), f"removing your credentials for {name} …"
-    request(as_json, show, "DELETE", path_of("credentials", name), busy=busy, data={"removed": name})
+    question = f"Remove what you gave {name}?"
+    request_removal(as_json, show, path_of("credentials", name), question, yes, busy=busy, name=name)
 
 
 @app.command("authorize")

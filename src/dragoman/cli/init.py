@@ -71,7 +71,7 @@ def init(yes: Yes = False, as_json: AsJson = False) -> None:
         ]
         if as_json:
             return _tell(screen, found, steps, is_imported, written)
-        return _show_next(screen, connectors, is_imported or bool(written))
+        return _show_next(screen, connectors, bool(found) and not (is_imported or written))
 
 
 def _found() -> list[FoundFile]:
@@ -219,8 +219,8 @@ def _tell(
     screen.data({"found": facts, "steps": steps, "imported": is_imported, "written": written})
 
 
-def _show_next(screen: Screen, connectors: Iterable[Mapping[str, Any]], is_changed: bool) -> None:
-    if not is_changed and not sys.stdin.isatty():
+def _show_next(screen: Screen, connectors: Iterable[Mapping[str, Any]], is_left_to_do: bool) -> None:
+    if is_left_to_do and not sys.stdin.isatty():
         screen.note("nothing was changed; to do all of it: dragoman init --yes")
     elif any(one["kind"] != "native" for one in connectors):
         screen.note("see what you have: dragoman tools list; look at it in a browser: dragoman serve")

@@ -10,9 +10,20 @@ import typer
 from dragoman.cli.door import path_of
 from dragoman.cli.people_tables import keys_table, me_card, users_table, workspaces_table
 from dragoman.cli.screen import Screen
-from dragoman.cli.session import AsJson, Show, Yes, card, confirm, note, request, rows, session
+from dragoman.cli.session import (
+    AsJson,
+    Show,
+    Yes,
+    add_once,
+    card,
+    confirm,
+    note,
+    request,
+    request_removal,
+    rows,
+    session,
+)
 from dragoman.cli.setting_options import any_of, settings_of, with_changes, with_settings
-from dragoman.errors import InvalidConfig
 from dragoman.private_files import overwrite_private
 
 workspaces = typer.Typer(no_args_is_help=True, help="Tenants: nothing crosses their border.")
@@ -61,11 +72,11 @@ def add_workspace(
     dragoman users add ada --workspace acme --role admin
     """
 
-    def show(screen: Screen, made: Any) -> None:
-        screen.show(workspaces_table([made]))
-        screen.note(f"next: dragoman users add NAME --workspace {made['name']} --role admin")
-
-    request(as_json, show, "POST", path_of("workspaces"), {"name": name})
+    with session(as_json) as (door, screen):
+        made, is_new = add_once(door, "workspaces", name, {})
+        _show_added(screen, made, is_new, workspaces_table)
+        if not as_json:
+            screen.note(f"next: dragoman users add NAME --workspace {made['name']} --role admin")
 
 
 @workspaces.command("show")
@@ -93,10 +104,11 @@ def update_workspace(
 
 
 @workspaces.command("remove")
-def remove_workspace(workspace: Workspace, as_json: AsJson = False) -> None:
+def remove_workspace(workspace: Workspace, yes: Yes = False, as_json: AsJson = False) -> None:
     """Remove a workspace with its users, connectors and credentials. Calls under way finish."""
     said = note(f"the workspace {workspace} is gone; its audit trail stays")
-    request(as_json, said, "DELETE", path_of("workspaces", workspace), data={"removed": workspace})
+    question = f"Remove the workspace {workspace} with its users, connectors and credentials?"
+    request_removal(as_json, said, path_of("workspaces", workspace), question, yes, name=workspace)
 
 
 # Users
@@ -123,12 +135,12 @@ def add_user(
     dragoman users add bot --capability mcp_email --limit calls_per_hour=100
     """
 
-    def show(screen: Screen, made: Any) -> None:
-        screen.show(users_table([made]))
-        there = f" --workspace {workspace}" if workspace else ""
-        screen.note(f"next: dragoman keys add NAME --user {made['name']}{there}")
-
-    request(as_json, show, "POST", path_of("users"), {**_given(name=name, workspace=workspace), **given})
+    with session(as_json) as (door, screen):
+        made, is_new = add_once(door, "users", name, given, **_given(workspace=workspace))
+        _show_added(screen, made, is_new, users_table)
+        if not as_json:
+            there = f" --workspace {workspace}" if workspace else ""
+            screen.note(f"next: dragoman keys add NAME --user {made['name']}{there}")
 
 
 @users.command("show")
@@ -151,14 +163,16 @@ def update_user(
 
 
 @users.command("remove")
-def remove_user(user: User, workspace: Where = None, as_json: AsJson = False) -> None:
+def remove_user(user: User, workspace: Where = None, yes: Yes = False, as_json: AsJson = False) -> None:
     """Remove a user. Their keys end at once, calls under way finish, then all that is theirs goes."""
 
     def show(screen: Screen, _: Any) -> None:
         screen.note(f"{user} is gone, with their keys, connectors, credentials and threads")
         screen.note("an outside issuer that still knows them brings them back: users update --inactive")
 
-    request(as_json, show, "DELETE", path_of("users", user), data={"removed": user}, workspace=workspace)
+    question = f"Remove {user} with their keys, connectors, credentials and threads?"
+    path = path_of("users", user)
+    request_removal(as_json, show, path, question, yes, name=user, workspace=workspace)
 
 
 @users.command("export")
@@ -201,10 +215,7 @@ def erase_user(user: User, workspace: Where = None, yes: Yes = False, as_json: A
     and logs keep what they have. Who was removed before can be erased, too.
     """
     with session(as_json) as (door, screen):
-        if not yes:
-            if as_json or not sys.stdin.isatty():
-                raise InvalidConfig("this cannot be taken back", hint="say yes with --yes")
-            confirm(f"Erase {user} with everything that is theirs? It cannot be taken back.")
+        confirm(f"Erase {user} with everything that is theirs? It cannot be taken back.", yes, as_json)
         with screen.busy(f"erasing {user} …"):
             done = door.ask("POST", path_of("users", user, "erase"), workspace=workspace)
         if as_json:
@@ -273,6 +284,12 @@ def update_key(key: Key, workspace: Where = None, as_json: AsJson = False, *, gi
 def revoke_key(key: Key, workspace: Where = None, as_json: AsJson = False) -> None:
     """End a key: nobody comes in with it from now on."""
     request(as_json, _one(keys_table), "DELETE", path_of("keys", key), workspace=workspace)
+
+
+def _show_added(screen: Screen, made: Any, is_new: bool, table: Callable[[Any], Any]) -> None:
+    screen.data(made) if screen.as_json else screen.show(table([made]))
+    if not is_new:
+        screen.note(f"{made['name']} is there already, as you want it")
 
 
 def _one(table: Callable[[Any], Any]) -> Show:

@@ -105,9 +105,9 @@ def cancel(
 ) -> None:
     """Stop a run with all that is under it. Calls under way are cancelled at their servers."""
     with session(as_json) as (door, screen):
-        if is_asked(yes, as_json):
+        if is_asked(yes, as_json):  # a program may stop what runs without a yes: nothing is lost
             found = door.ask("GET", path_of("runs", run))["run"]
-            confirm(f"Stop the run of {found['agent'] or 'several agents'}?")
+            confirm(f"Stop the run of {found['agent'] or 'several agents'}?", yes, as_json)
         asked = door.ask("POST", path_of("runs", run, "cancel"))
         with screen.busy("stopping …"):
             after = _ended(door, asked)

@@ -4,15 +4,15 @@ Most commands are one request and how its answer is shown: `request` is all that
 """
 
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import ExitStack, contextmanager
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
 
-from dragoman.cli.door import Door, Refused, open_door, problem_of
+from dragoman.cli.door import Door, Refused, open_door, path_of, problem_of
 from dragoman.cli.screen import Screen
-from dragoman.errors import DragomanError
+from dragoman.errors import DragomanError, InvalidConfig
 from dragoman.settings import Settings
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
@@ -61,14 +61,56 @@ def request(
         return answer
 
 
+def add_once(door: Door, noun: str, name: str, asked: Mapping[str, Any], **query: Any) -> tuple[Any, bool]:
+    """Adds it, and says whether it is new. What is there already just as asked for is no failure: a script
+    may be run again. Secrets cannot be compared, so with one in it a name that is taken is refused.
+    """
+    try:
+        return door.ask("POST", path_of(noun), {"name": name, **asked, **query}), True
+    except Refused as refused:
+        if refused.problem.get("code") != "conflict":
+            raise
+        found = door.ask("GET", path_of(noun, name), **query)
+        facts = {"shared": found.get("tier") == "workspace", **found, **found.get("configuration", {})}
+        if not _has(facts, {key: value for key, value in asked.items() if key != "connect"}):
+            raise
+        return found, False
+
+
+def _has(found: Mapping[str, Any], asked: Mapping[str, Any]) -> bool:
+    """Whether all that was asked for is there; what was not asked for may be anything."""
+    for name, value in asked.items():
+        have = found.get(name)
+        if isinstance(value, dict) and isinstance(have, dict):
+            if not _has(cast("dict[str, Any]", have), cast("dict[str, Any]", value)):
+                return False
+        elif name not in found or have != value:
+            return False
+    return True
+
+
 def is_asked(yes: bool, as_json: bool) -> bool:
-    """Whether a person is there who has not said yes yet. A program that removes something means it."""
+    """Whether a person is there who has not said yes yet."""
     return not yes and not as_json and sys.stdin.isatty()
 
 
-def confirm(question: str) -> None:
-    """Goes on with a yes; else the command ends here."""
-    typer.confirm(question, abort=True, err=True)
+def confirm(question: str, yes: bool, as_json: bool) -> None:
+    """Goes on with a yes; else the command ends here. Where nobody can be asked, only `--yes` is one."""
+    if is_asked(yes, as_json):
+        typer.confirm(question, abort=True, err=True)
+    elif not yes:
+        raise InvalidConfig("nobody can be asked here, and nothing was changed", hint="say yes with --yes")
+
+
+def request_removal(
+    as_json: bool, show: Show, path: str, question: str, yes: bool, *, busy: str = "", name: str, **query: Any
+) -> None:
+    """Removes what the door has at the path, once it is agreed; a program is told the name of what went."""
+    with session(as_json) as (door, screen):
+        confirm(question, yes, as_json)
+        with screen.busy(busy):
+            door.ask("DELETE", path, None, **query)
+        screen.data({"removed": name}) if as_json else show(screen, None)
 
 
 def rows(make: Callable[[Any], Any], name: str, none: str = "", after: str = "") -> Show:

@@ -9,7 +9,7 @@ from dragoman.cli.agents import Connectors
 from dragoman.cli.completion import names_of
 from dragoman.cli.door import path_of
 from dragoman.cli.screen import Screen, ago, plain
-from dragoman.cli.session import AsJson, note, request, rows
+from dragoman.cli.session import AsJson, Yes, note, request, request_removal, rows
 from dragoman.cli.tables import new_card, new_table, tools_table
 
 if TYPE_CHECKING:
@@ -58,10 +58,10 @@ def show(thread: Id, as_json: AsJson = False) -> None:
 
 
 @app.command("remove")
-def remove(thread: Id, as_json: AsJson = False) -> None:
+def remove(thread: Id, yes: Yes = False, as_json: AsJson = False) -> None:
     """Forget a thread. Connectors and their tools stay."""
-    show = note(f"{thread} is removed")
-    request(as_json, show, "DELETE", path_of("threads", thread), data={"removed": thread})
+    show, question = note(f"{thread} is removed"), f"Forget {thread} with its messages?"
+    request_removal(as_json, show, path_of("threads", thread), question, yes, name=thread)
 
 
 @app.command("set")

@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from dragoman.errors import Denied, NotFound
+from dragoman.hub import user_rights
 from dragoman.hub.bound import BoundService
 from dragoman.store.audit_chain import ChainVerdict, verify
 from dragoman.store.protocols import AuditStore
@@ -98,16 +99,13 @@ class Audit(BoundService):
         return verdict
 
     async def _workspace(self, named: str | None) -> str:
-        caller = self._caller
-        if named is None or named == caller.workspace:
-            return caller.workspace
-        if caller.role == "operator":
-            for workspace in await self._runtime.store.people.workspaces():
-                if named in (workspace.id, workspace.name):
-                    return workspace.id
-            if named in await self._runtime.store.audit.workspaces():  # its trail outlives a workspace
-                return named
-        raise NotFound(f"there is no workspace {named[:80]!r}", hint="dragoman workspaces list shows yours")
+        store, caller = self._runtime.store, self._caller
+        if found := await self._find_workspace(named):
+            return found.id
+        # Its trail outlives a workspace.
+        if named and caller.role == "operator" and named in await store.audit.workspaces():
+            return named
+        raise user_rights.no_workspace(named or caller.workspace)
 
     async def _whose(self, user: str | None, workspace: str) -> str | None:
         """The id of the user whose entries are meant; None for everybody's."""

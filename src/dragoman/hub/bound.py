@@ -4,6 +4,7 @@ import asyncio
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
+from dragoman.people import Workspace
 from dragoman.scope import Caller
 
 if TYPE_CHECKING:
@@ -21,6 +22,18 @@ class BoundService:
     def __init__(self, runtime: "Runtime", caller: Caller) -> None:
         self._runtime = runtime
         self._caller = caller
+
+    async def _find_workspace(self, named: str | None) -> Workspace | None:
+        """The one that is meant, by id or name: the caller's own, or for the operator any."""
+        rows, caller = self._runtime.store.people, self._caller
+        own = await rows.find_workspace(caller.workspace) or Workspace(
+            id=caller.workspace, name=caller.workspace
+        )
+        if named is None or named == own.id:
+            return own
+        reached = await rows.workspaces() if caller.role == "operator" else [own]
+        by_id = {one.id: one for one in reached}
+        return by_id.get(named) or next((one for one in reached if one.name == named), None)
 
 
 class Locks:

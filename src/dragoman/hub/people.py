@@ -351,21 +351,9 @@ class People(BoundService):
 
     async def _place(self, workspace: str | None) -> Workspace:
         """The workspace that is meant: the caller's own, or for the operator any."""
-        caller = self._caller
-        if workspace is None or workspace == caller.workspace:
-            found = await self._runtime.store.people.find_workspace(caller.workspace)
-            return found or Workspace(id=caller.workspace, name=caller.workspace)
-        if caller.role == "operator":
-            if found := await self._runtime.store.people.find_workspace(workspace):
-                return found
-            for found in await self._runtime.store.people.workspaces():
-                if found.name == workspace:
-                    return found
-        else:
-            own = await self._runtime.store.people.find_workspace(caller.workspace)
-            if own is not None and own.name == workspace:
-                return own
-        raise user_rights.no_workspace(workspace)
+        if found := await self._find_workspace(workspace):
+            return found
+        raise user_rights.no_workspace(workspace or self._caller.workspace)
 
     async def _free_name(self, name: str) -> str:
         name = user_rights.checked_name(name)

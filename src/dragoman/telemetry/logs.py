@@ -55,7 +55,10 @@ def configure_logging(
             processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer],
         )
     )
-    logging.basicConfig(level=max(number, logging.INFO), handlers=[outlet], force=True)
+    # What libraries tell of their own work is for those who look for a fault.
+    theirs = logging.INFO if number <= logging.DEBUG else max(number, logging.WARNING)
+    logging.basicConfig(level=theirs, handlers=[outlet], force=True)
+    logging.getLogger("dragoman").setLevel(number)
 
 
 class RepeatFilter(logging.Filter):
