@@ -1,7 +1,7 @@
 """What the pages show works: every shell and Python snippet that can run here is run, page by page.
 
 The snippets of a page are one shell script in an empty folder with a home of its own. `dragoman serve` goes
-on in the background; 8765 is a port that is free.
+on in the background; 8765 is a port that is free. The README's are run a second time, where they ran before.
 """
 
 import os
@@ -26,10 +26,14 @@ from snippets import command_lines, snippets
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-PAGES = sorted(DOCS.rglob("*.md"))
+README = ROOT / "README.md"
+PAPERS = [ROOT / name for name in ("SECURITY.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md")]
+PAGES = [README, *PAPERS, *sorted(DOCS.rglob("*.md"))]
 RUN = [page for page in PAGES if any(not one.why_not for one in snippets(page, "sh", "python"))]
 # Their servers come from the package index.
-REAL = {DOCS / "start.md"}
+REAL = {DOCS / "start.md", README}
+# What a reader sees of them, among other things.
+SHOWN = {README: ("mcp_time_get_current_time", "Europe/Rome", "180.0", "Asia/Tokyo")}
 
 HEAD = """
 set -euo pipefail
@@ -50,7 +54,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Generator[Path]:
 
 
 def named(page: Path) -> str:
-    return str(page.relative_to(DOCS))
+    return str(page.relative_to(ROOT))
 
 
 @pytest.mark.slow
@@ -65,25 +69,29 @@ def test_the_snippets_of_a_page_work(page: Path, programs: Path, tmp_path: Path)
     script = tmp_path / "page.sh"
     script.write_text(HEAD + "".join(parts(page, tmp_path, port)))
     kept = {name: value for name, value in os.environ.items() if not name.startswith("DRAGOMAN_")}
-    done = subprocess.run(
-        ["bash", str(script)],
-        cwd=work,
-        env={
-            "UV_CACHE_DIR": str(Path.home() / ".cache" / "uv"),
-            **kept,
-            "PATH": os.pathsep.join((str(programs), str(ROOT / ".venv" / "bin"), os.environ["PATH"])),
-            "HOME": str(people),
-            "DRAGOMAN_HOME": str(tmp_path / "home"),
-            "DRAGOMAN_PORT": port,
-            "DRAGOMAN_MODEL": "offline",
-            "NO_COLOR": "1",
-        },
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=patient(100),
-    )
-    assert done.returncode == 0, f"{done.stderr[-3000:]}\n{done.stdout[-2000:]}"
+    environment = {
+        "UV_CACHE_DIR": str(Path.home() / ".cache" / "uv"),
+        **kept,
+        "PATH": os.pathsep.join((str(programs), str(ROOT / ".venv" / "bin"), os.environ["PATH"])),
+        "HOME": str(people),
+        "DRAGOMAN_HOME": str(tmp_path / "home"),
+        "DRAGOMAN_PORT": port,
+        "DRAGOMAN_MODEL": "offline",
+        "NO_COLOR": "1",
+    }
+    for _ in range(2 if page == README else 1):
+        done = subprocess.run(
+            ["bash", str(script)],
+            cwd=work,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=patient(100),
+        )
+        assert done.returncode == 0, f"{done.stderr[-3000:]}\n{done.stdout[-2000:]}"
+        for words in SHOWN.get(page, ()):
+            assert words in done.stdout
 
 
 def parts(page: Path, folder: Path, port: str) -> list[str]:
@@ -147,7 +155,15 @@ def test_every_command_on_a_page_exists(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=named)
+def test_no_snippet_is_overlooked(page: Path) -> None:
+    """By another name of its language, or because it is indented."""
+    fences = re.findall(r"^[ >]*```[ {.]*(\w+)", page.read_text(encoding="utf-8"), re.MULTILINE)
+    assert not {"bash", "shell", "console", "zsh", "shellsession", "py", "pycon"} & set(fences)
+    assert len(snippets(page, "sh", "python")) == sum(one in ("sh", "python") for one in fences)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
 def test_what_is_not_run_is_shell_or_python(page: Path) -> None:
     """The mark says something of a snippet that would be run otherwise."""
-    marks = page.read_text(encoding="utf-8").count("<!-- not run: ")
+    marks = len(re.findall(r"^\s*<!-- not run: ", page.read_text(encoding="utf-8"), re.MULTILINE))
     assert marks == sum(one.why_not is not None for one in snippets(page, "sh", "python"))
