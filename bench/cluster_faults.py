@@ -22,19 +22,27 @@ sys.path.append(str(HERE))
 
 import cluster_faults_calls  # noqa: E402
 import cluster_faults_runs  # noqa: E402
+import cluster_faults_services  # noqa: E402
 import lab  # noqa: E402
 from cluster_faults_calls import CallsTally, WantedCalls  # noqa: E402
 from cluster_faults_runs import RunsTally, Wanted  # noqa: E402
+from cluster_faults_services import ServicesTally, WantedServices  # noqa: E402
 
-LANES = ("runs", "calls")
+LANES = ("runs", "calls", *cluster_faults_services.LANES)
 
 
 async def measure(
-    lanes: Sequence[str], wanted: Wanted, wanted_calls: WantedCalls, seconds: float, state: Path | None
+    lanes: Sequence[str],
+    wanted: Wanted,
+    wanted_calls: WantedCalls,
+    wanted_services: WantedServices,
+    seconds: float,
+    state: Path | None,
 ) -> lab.Report:
     known = json.loads(state.read_text()) if state and state.exists() else {}
     runs_tally = RunsTally(**known.get("runs", {}))
     calls_tally = CallsTally(**known.get("calls", {}))
+    services = {name: ServicesTally(**known.get(name, {})) for name in cluster_faults_services.LANES}
     started = time.monotonic()
 
     def is_over() -> bool:
@@ -43,7 +51,8 @@ async def measure(
     def save() -> None:
         if state:
             fresh = state.with_name(state.name + ".new")
-            fresh.write_text(json.dumps({"runs": vars(runs_tally), "calls": vars(calls_tally)}, indent=1))
+            tallies = {"runs": runs_tally, "calls": calls_tally, **services}
+            fresh.write_text(json.dumps(tallies, default=vars, indent=1))
             fresh.replace(state)
 
     report = lab.Report("cluster_faults")
@@ -53,16 +62,24 @@ async def measure(
     if "calls" in lanes:
         await cluster_faults_calls.go_on(calls_tally, wanted_calls, is_over, save)
         cluster_faults_calls.report(calls_tally, wanted_calls, report)
+    for name, tally in services.items():
+        if name in lanes:
+            await cluster_faults_services.go_on(name, tally, wanted_services, is_over, save)
+            cluster_faults_services.report(name, tally, wanted_services, report)
     return report
 
 
 def main() -> None:
-    parser = lab.parser(__doc__, quick="8 kills, 4 freezes, 10 jobs without NATS")
+    parser = lab.parser(
+        __doc__, quick="8 kills, 4 freezes, 10 jobs without NATS, one of each fault of services"
+    )
     parser.add_argument("--lane", choices=LANES, help="only this one")
     parser.add_argument("--calls", type=int, default=20_000, help="of the lane calls (default 20,000)")
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--freezes", type=int, default=50)
     parser.add_argument("--jobs", type=int, default=100, help="runs under each fault of NATS (default 100)")
+    parser.add_argument("--rounds", type=int, default=5, help="of each fault of the services (default 5)")
+    parser.add_argument("--before", help="the interpreter of another version, which the lane rolling leaves")
     parser.add_argument(
         "--seconds", type=float, default=3600, help="most seconds of this start (default 3600)"
     )
@@ -71,8 +88,9 @@ def main() -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # whatever was started is ended
     wanted = Wanted(8, 4, 10) if given.quick else Wanted(given.kills, given.freezes, given.jobs)
     wanted_calls = WantedCalls(*((200, 2, 1) if given.quick else (given.calls, given.kills, given.freezes)))
+    wanted_services = WantedServices(1 if given.quick else given.rounds, given.before)
     lanes = [given.lane] if given.lane else LANES
-    found = asyncio.run(measure(lanes, wanted, wanted_calls, given.seconds, given.state))
+    found = asyncio.run(measure(lanes, wanted, wanted_calls, wanted_services, given.seconds, given.state))
     found.show(as_json=given.json)
 
 
