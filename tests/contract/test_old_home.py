@@ -25,6 +25,8 @@ from old_home_service import (
 )
 from product import Service, run_dragoman
 
+from dragoman.store.schema import HEAD
+
 
 @pytest.fixture(scope="module")
 def journal(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -125,6 +127,17 @@ def test_the_command_works_on_it(old: Service) -> None:
     shown = run_dragoman(old.home, "runs", "show", FACTS["painting"], variables=as_ann)
     assert shown.returncode == 0, shown.stderr
     assert "Which colour?" in shown.stdout
+
+
+def test_doctor_says_what_was_migrated(old: Service) -> None:
+    told = json.loads(run_dragoman(old.home, "doctor", "--json").stdout)["findings"]
+    (schema,) = (one for one in told if one["subject"] == "schema")
+    assert schema["verdict"] == "ok"
+    assert schema["text"].startswith(f"{HEAD}, migrated from 0004 at 20")
+    assert [step[:4] for step in schema["details"]] == [f"{n:04}" for n in range(5, int(HEAD) + 1)]
+    assert schema["details"][2].startswith("0007 Settings of workspaces")
+    shown = run_dragoman(old.home, "doctor").stdout
+    assert "\n  0007 Settings of workspaces" in shown
 
 
 def names(found: list[dict[str, Any]], field: str) -> set[str]:

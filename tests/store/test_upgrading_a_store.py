@@ -9,7 +9,7 @@ from store_values import NOON, a_connector, a_secret, a_tool, a_version
 from dragoman.people import Preferences, UserLimits
 from dragoman.store import open_store
 from dragoman.store.location import DatabaseLocation
-from dragoman.store.schema import migrate
+from dragoman.store.schema import HEAD, Schema, migrate, migrated, read_schema
 
 pytestmark = pytest.mark.anyio
 
@@ -38,6 +38,22 @@ _SECRET = (
 def is_migrated() -> bool:
     """Here stores make their own tables."""
     return False
+
+
+async def test_a_migration_is_written_down_once_and_the_making_of_tables_is_none(database_url: str) -> None:
+    assert migrated(database_url) == Schema(HEAD, None) == migrated(database_url)
+    async with open_store(database_url):
+        assert read_schema(database_url) == Schema(HEAD, None)
+
+
+async def test_a_database_says_from_where_it_was_migrated_whoever_did_it(database_url: str) -> None:
+    _write_old_rows(database_url)
+    async with open_store(database_url):
+        schema = read_schema(database_url)
+    assert schema.migration is not None
+    assert (schema.version, schema.migration.found) == (HEAD, "0001")
+    assert [step[:4] for step in schema.migration.steps] == [f"{n:04}" for n in range(2, int(HEAD) + 1)]
+    assert schema == migrated(database_url)
 
 
 def _write_old_rows(url: str) -> None:

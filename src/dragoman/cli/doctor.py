@@ -1,5 +1,6 @@
 """`dragoman doctor`: looks at everything that a working installation needs, and says what to do."""
 
+import os
 import shutil
 import stat
 import subprocess
@@ -34,6 +35,7 @@ class Finding:
     verdict: Verdict
     text: str
     hint: str | None = None
+    details: tuple[str, ...] = ()
 
 
 def doctor(as_json: AsJson = False) -> None:
@@ -80,7 +82,10 @@ def _opened(door: Door, settings: Settings) -> Iterator[Finding]:
         yield Finding("service", "ok", f"runs at {door.service.url}")
     else:
         yield Finding("service", "note", "none runs; commands open the store themselves", "dragoman serve")
-    yield _store(door, settings)
+    store = _store(door, settings)
+    yield store
+    if store.verdict == "ok" and "DRAGOMAN_URL" not in os.environ:
+        yield _schema(settings)
     yield from _connectors(door)
 
 
@@ -103,6 +108,15 @@ def _store(door: Door, settings: Settings) -> Finding:
             "store", "wrong", str(refused.problem.get("detail")), "look at its disk or its database"
         )
     return Finding("store", "ok", f"{where} answers")
+
+
+def _schema(settings: Settings) -> Finding:
+    """What an upgrade of Dragoman did to the tables of this installation."""
+    from dragoman.cli.migrate import lines
+    from dragoman.store.schema import read_schema
+
+    told, *steps = lines(read_schema(settings.store_url))
+    return Finding("schema", "ok", told, details=tuple(steps))
 
 
 def _program(name: str, purpose: str) -> Finding:
@@ -147,5 +161,7 @@ def _connected(door: Door, subject: str, slug: str) -> Finding:
 
 def _show(screen: Screen, finding: Finding) -> None:
     screen.show(f"{_SIGNS[finding.verdict]} [bold]{plain(finding.subject)}[/]: {plain(finding.text)}")
+    for detail in finding.details:
+        screen.show(f"  {plain(detail)}")
     if finding.hint and finding.verdict != "ok":
         screen.show(f"  [cyan]hint:[/] {plain(finding.hint)}")

@@ -27,6 +27,7 @@ from dragoman.cli import (
     doctor,
     imports,
     init,
+    migrate,
     models,
     people,
     preferences,
@@ -48,7 +49,8 @@ _ORDER = (
     *("connectors", "import", "export", "discover", "tools", "call", "code", "results", "calls", "events"),
     *("approvals", "credentials", "threads", "preferences", "usage", "audit", "rollout", "cluster"),
     *("workspaces", "users", "keys", "whoami"),
-    *("connect", "stdio", "serve", "worker", "console", "token", "backup", "restore", "doctor", "version"),
+    *("connect", "stdio", "serve", "worker", "console", "token"),
+    *("backup", "restore", "migrate", "doctor", "version"),
 )
 
 
@@ -113,6 +115,7 @@ app.command("console")(console.console)
 app.command("token")(serve.token)
 app.command("backup")(backups.backup)
 app.command("restore")(backups.restore)
+app.command("migrate")(migrate.migrate)
 app.command("doctor")(doctor.doctor)
 
 
