@@ -58,7 +58,19 @@ class Authority:
             .not_valid_before(now - timedelta(days=1))
             .not_valid_after(now + timedelta(days=1))
             .add_extension(x509.BasicConstraints(ca=is_authority, path_length=None), critical=True)
+            # Since Python 3.13 a chain without them is not trusted.
+            .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
+            .add_extension(
+                x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False
+            )
         )
+        if is_authority:
+            others = (
+                *("digital_signature", "content_commitment", "key_encipherment", "data_encipherment"),
+                *("key_agreement", "encipher_only", "decipher_only"),
+            )
+            usage = x509.KeyUsage(**dict.fromkeys(others, False), key_cert_sign=True, crl_sign=True)
+            builder = builder.add_extension(usage, critical=True)
         if addresses:
             names = [x509.IPAddress(ip_address(one)) for one in addresses]
             builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)

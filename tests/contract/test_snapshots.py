@@ -4,6 +4,7 @@
 """
 
 import json
+import re
 import sqlite3
 import subprocess
 import sys
@@ -216,8 +217,9 @@ def often(texts: list[str]) -> list[str]:
 
 
 def written(kind: Any) -> str:
+    """As it is written in the code; where Python keeps the type itself differs from version to version."""
     return (
-        kind.__name__ if isinstance(kind, type) else str(kind).replace("pathlib.", "").replace("typing.", "")
+        kind.__name__ if isinstance(kind, type) else re.sub(r"\b(pathlib(\._local)?|typing)\.", "", str(kind))
     )
 
 

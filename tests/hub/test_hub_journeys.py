@@ -3,6 +3,7 @@
 import asyncio
 import sqlite3
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -251,7 +252,7 @@ async def test_a_database_sealed_with_another_key_is_refused_at_start(tmp_path: 
     with pytest.raises(KeyFault, match="another master key"):
         async with Hub(settings):
             pass
-    with sqlite3.connect(tmp_path / "dragoman.db") as database:
+    with closing(sqlite3.connect(tmp_path / "dragoman.db")) as database:
         assert database.execute("select count(*) from secrets").fetchone() == (1,)
 
 

@@ -79,7 +79,18 @@ async def open_nats(
     finally:
         with suppress(Error, OSError, TimeoutError):
             async with asyncio.timeout(LEAVES_WITHIN):
-                await client.close()
+                await _close(client)
+
+
+async def _close(client: Any) -> None:
+    """What waits for a connection that is away goes with it.
+
+    The client would write it to the old one, which since Python 3.12 fails, and stay half closed.
+    """
+    if not client.is_connected:
+        client._pending.clear()
+        client._pending_data_size = 0
+    await client.close()
 
 
 class NatsCluster:
