@@ -167,7 +167,7 @@ import asyncio, pathlib, sys, tempfile
 from dragoman import Hub, Settings
 async def main():
     async with Hub(Settings(home=pathlib.Path(tempfile.mkdtemp()))):
-        names = ("numpy", "tokenizers", "safetensors", "re2", "Stemmer")
+        names = ("numpy", "tokenizers", "safetensors", "re2", "snowballstemmer")
         heavy = [name for name in names if name in sys.modules]
         sys.exit(f"imported: {heavy}" if heavy else 0)
 asyncio.run(main())

@@ -7,7 +7,7 @@ import re
 from functools import lru_cache
 from typing import Any
 
-import Stemmer
+from snowballstemmer import english_stemmer  # pyright: ignore[reportMissingTypeStubs]
 
 _RUN = re.compile(r"[^\W_]+")
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+|[^\W\d_]")
@@ -68,12 +68,7 @@ def name_key(name: str) -> str:
     return _KEY.sub("", name).lower()
 
 
-@lru_cache(maxsize=1)
-def _stemmer() -> Any:
-    engine: Any = Stemmer
-    return engine.Stemmer("english")
-
-
 @lru_cache(maxsize=20_000)
 def stem(word: str) -> str:
-    return _stemmer().stemWord(word)
+    stemmers: Any = english_stemmer
+    return stemmers.EnglishStemmer().stemWord(word)  # one each: it keeps the word, and threads share us
