@@ -6,8 +6,7 @@ written when it was read: 0 for a new one.
 
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
-from operator import attrgetter
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -78,8 +77,12 @@ class UserLimits:
         )
 
 
+def _limits(self: Any) -> UserLimits:
+    return self.limits
+
+
 # What `limits` were called before; for one version.
-_OLD_NAME = property(attrgetter("limits"))
+_OLD_NAME = property(_limits)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

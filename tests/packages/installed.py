@@ -1,4 +1,7 @@
-"""The wheel, installed into empty environments of its own, as people install it."""
+"""The wheel, installed into empty environments of its own, as people install it.
+
+`WHEEL_PYTHON` names another interpreter than that of the tests for them: scripts/pythons.
+"""
 
 import json
 import os
@@ -13,7 +16,14 @@ from typing import Any
 from patience import patient, wait_until
 
 ROOT = Path(__file__).parents[2]
+PYTHON = os.environ.get("WHEEL_PYTHON") or sys.executable
 _UV = str(Path(sys.executable).with_name("uv"))
+
+
+def uvx(wheel: Path) -> list[str]:
+    """Runs the command of a wheel that nobody has installed."""
+    pinned = ["--python", PYTHON, "--constraints", str(ROOT / "requirements.lock")]
+    return [_UV, "tool", "run", "-q", *pinned, "--from", str(wheel), "dragoman"]
 
 
 def build_wheel(folder: Path) -> Path:
@@ -35,7 +45,7 @@ class Environment:
     @classmethod
     def make(cls, folder: Path, wheel: Path, extra: str = "") -> "Environment":
         """Nothing is in it but the wheel with the extra and what these need, in the versions of the lock."""
-        subprocess.run([_UV, "venv", "-q", "--python", sys.executable, str(folder)], check=True)
+        subprocess.run([_UV, "venv", "-q", "--python", PYTHON, str(folder)], check=True)
         made = cls(folder / "bin" / "python", folder / "home", extra)
         wanted = f"dragoman{f'[{extra}]' if extra else ''} @ {wheel.as_uri()}"
         pinned = ["--python", str(made.python), "-c", str(ROOT / "requirements.lock")]
@@ -78,15 +88,15 @@ class Environment:
         return json.loads(done.stdout)
 
     @contextmanager
-    def serving(self, **variables: str) -> Generator[str]:
-        """The address of its service."""
-        command = [str(self.python.with_name("dragoman")), "serve", "--port", "0"]
+    def serving(self, *runner: str, **variables: str) -> Generator[str]:
+        """The address of its service; another `runner` than its own command may start it."""
+        command = [*(runner or [str(self.python.with_name("dragoman"))]), "serve", "--port", "0"]
         where = self.home / "server.json"
         process = subprocess.Popen(
             command, env=self.variables(**variables), stderr=subprocess.PIPE, text=True
         )
         try:
-            wait_until(lambda: where.exists() or process.poll() is not None, within=30)
+            wait_until(lambda: where.exists() or process.poll() is not None, within=90)
             assert process.poll() is None, process.communicate()[1]
             yield json.loads(where.read_text())["url"]
         finally:
