@@ -30,13 +30,13 @@ class Reply:
         return json.loads(self.body)
 
 
-class Live:
-    def __init__(self, hub: Hub, url: str, session: aiohttp.ClientSession, doors: Doors) -> None:
-        self.hub = hub
-        self.doors = doors
+class ServiceClient:
+    """Who asks a service, in whichever process that is."""
+
+    def __init__(self, url: str, session: aiohttp.ClientSession, token: str) -> None:
         self.url = url
         self.session = session
-        self.token = get_or_make_token(hub.settings.token_file)
+        self.token = token
 
     async def ask(self, method: str, path: str, body: Any = None, **headers: str) -> Reply:
         """With the token unless `Authorization` is given; bytes are sent as they are."""
@@ -50,6 +50,15 @@ class Live:
         reply = await self.ask("POST", "/api/call", {"tool": tool, "arguments": arguments})
         assert reply.status == 200
         return reply.value
+
+
+class Live(ServiceClient):
+    """The service is in this process."""
+
+    def __init__(self, hub: Hub, url: str, session: aiohttp.ClientSession, doors: Doors) -> None:
+        super().__init__(url, session, get_or_make_token(hub.settings.token_file))
+        self.hub = hub
+        self.doors = doors
 
 
 @asynccontextmanager

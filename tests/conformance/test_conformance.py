@@ -3,8 +3,6 @@
 All that a revision requires is run. What is left out stands in `NOT_OURS`, with the reason.
 """
 
-import asyncio
-import re
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,18 +10,15 @@ from pathlib import Path
 import pytest
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from conformance import node_tools
-from conformance.expectations import NOT_OURS
+from conformance.suite import check, run
 from dragoman.mcp_endpoint import McpEndpoint
 from dragoman.scope import LOCAL_CALLER
 from dragoman.web.guard import Guard
 from mcp_endpoint.doors import TOKEN, is_token, serving
-from patience import deadline
 from servers.hubs import open_hub
 from servers.processes import HttpProcess
 
 pytestmark = [pytest.mark.anyio, pytest.mark.real, pytest.mark.timeout(400)]
-_VERDICT = re.compile(r"^\s*([✓✗~])\s+(?:FAIL\s+)?([a-z0-9-]+):?\s+(\d+) passed, (\d+) failed", re.MULTILINE)
 
 
 class WithToken:
@@ -50,38 +45,6 @@ async def open_gateway(folder: Path) -> AsyncGenerator[str]:
                 yield f"{url}/mcp/everything"
 
 
-async def run(package: str, url: str, *options: str) -> str:
-    tools = node_tools.find()
-    if isinstance(tools, str):
-        pytest.skip(tools)
-    command = [
-        *tools.program(package, "dist", "index.js"),
-        "server",
-        "--url",
-        url,
-        *options,
-    ]
-    process = await asyncio.create_subprocess_exec(
-        *command,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-        env=tools.environment,
-        cwd=tools.folder,
-    )
-    try:
-        async with deadline(300):
-            out, _ = await process.communicate()
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-    return out.decode()
-
-
-def verdicts(text: str) -> dict[str, bool]:
-    return {match[2]: match[4] == "0" for match in _VERDICT.finditer(text)}
-
-
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
 async def test_every_required_scenario_that_applies_to_a_gateway_passes(
     tmp_path: Path, revision: str
@@ -95,12 +58,3 @@ async def test_the_stable_release_of_the_suite_passes_as_well(tmp_path: Path) ->
     async with open_gateway(tmp_path) as url:
         text = await run("conformance-2025", url)
     check(text, "2025-11-25")
-
-
-def check(text: str, revision: str) -> None:
-    found = verdicts(text)
-    assert len(found) > 25, text
-    wrong = {name for name, passed in found.items() if not passed} - NOT_OURS[revision].keys()
-    assert not wrong, "\n".join(line for line in text.splitlines() if any(name in line for name in wrong))
-    stale = {name for name in NOT_OURS[revision] if found.get(name)}
-    assert not stale, f"these pass now and need no excuse: {stale}"

@@ -6,9 +6,10 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
-from playwright.async_api import Browser, Locator, Page, expect
+from playwright.async_api import Browser, expect
 
 from console.browsing import Console, OpenConsole
+from console.chatting import is_live, is_over, last_turn, write
 from console.speaking import Speaker
 from console.wires import opened_wire
 from dragoman.tool import Annotations
@@ -18,27 +19,6 @@ from servers.samples import sample
 pytestmark = pytest.mark.anyio
 ASKING = Path(__file__).parents[1] / "servers" / "asking_stdio.py"
 NASTY = "<img src=x onerror=alert(1)><script>alert(2)</script>"
-
-
-async def write(page: Page, text: str) -> None:
-    """Sends a message; the first of a chat leads to its page."""
-    await page.fill("#message", text)
-    await page.press("#message", "Enter")
-    await page.wait_for_url(re.compile(r"/chat/thr_"))
-
-
-def last_turn(page: Page) -> Locator:
-    return page.locator(".turn").last
-
-
-async def is_live(page: Page) -> None:
-    await expect(page.locator("#live")).to_have_text("live")
-
-
-async def is_over(page: Page, state: str = "done") -> None:
-    await expect(last_turn(page)).to_have_attribute("data-state", state)
-    await expect(page.locator("#typing")).to_be_hidden()
-    await expect(page.locator("#stop")).to_be_hidden()
 
 
 def speaking(console: Console) -> Speaker:

@@ -67,19 +67,18 @@ class People:
         await self._app(scope, receive, send)
 
 
-class Door:
+class McpClient:
     """A raw client of both eras: says exactly what a test wants said."""
 
-    def __init__(self, hub: Hub, endpoint: McpEndpoint, url: str, session: aiohttp.ClientSession) -> None:
-        self.hub = hub
-        self.endpoint = endpoint
+    def __init__(self, url: str, session: aiohttp.ClientSession, token: str = TOKEN) -> None:
         self.url = url
         self.http = session
+        self.token = token
 
     async def send(self, method: str, path: str, body: Any = None, **headers: str) -> Reply:
         """Headers are given with underscores; one that is empty is left out."""
         given = {
-            "Authorization": f"Bearer {TOKEN}",
+            "Authorization": f"Bearer {self.token}",
             "Content-Type": "application/json",
             "Accept": "application/json, text/event-stream",
             **{name.replace("_", "-"): value for name, value in headers.items()},
@@ -109,10 +108,12 @@ class Door:
         body = {"jsonrpc": "2.0", "id": next(_ids), "method": method, "params": params}
         return await self.send("POST", path, body, **headers)
 
-    async def open(self, path: str = "/mcp", **headers: str) -> "Session":
+    async def open(
+        self, path: str = "/mcp", capabilities: Mapping[str, Any] | None = None, **headers: str
+    ) -> "Session":
         params = {
             "protocolVersion": LEGACY,
-            "capabilities": {},
+            "capabilities": capabilities or {},
             "clientInfo": {"name": "test", "version": "1"},
         }
         body = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}
@@ -124,21 +125,34 @@ class Door:
     async def client(self, path: str = "/mcp", mode: Any = "auto", **options: Any) -> AsyncGenerator[Client]:
         """The SDK's own client."""
         async with httpx2.AsyncClient(
-            headers={"Authorization": f"Bearer {TOKEN}"}, timeout=patient(30)
+            headers={"Authorization": f"Bearer {self.token}"}, timeout=patient(30)
         ) as http:
             transport = streamable_http_client(self.url + path, http_client=http)
             async with Client(transport, mode=mode, **options) as client:
                 yield client
 
 
+class Door(McpClient):
+    """The endpoint is in this process."""
+
+    def __init__(self, hub: Hub, endpoint: McpEndpoint, url: str, session: aiohttp.ClientSession) -> None:
+        super().__init__(url, session)
+        self.hub = hub
+        self.endpoint = endpoint
+
+
 class Session:
     """One session of the 2025 era."""
 
-    def __init__(self, door: Door, path: str, opened: Reply, headers: dict[str, str]) -> None:
+    def __init__(self, door: McpClient, path: str, opened: Reply, headers: dict[str, str]) -> None:
         self.door = door
         self.path = path
         self.opened = opened
         self.headers = {**headers, "MCP_Protocol_Version": LEGACY}
+
+    def at(self, door: McpClient) -> "Session":
+        """The same session, at another node."""
+        return Session(door, self.path, self.opened, self.headers)
 
     async def ask(self, method: str, params: Any = None, request_id: Any = None, **headers: str) -> Reply:
         body = {"jsonrpc": "2.0", "id": next(_ids) if request_id is None else request_id, "method": method}
@@ -148,6 +162,13 @@ class Session:
     async def tell(self, method: str, params: Any = None) -> Reply:
         body = {"jsonrpc": "2.0", "method": method} | ({} if params is None else {"params": params})
         return await self.door.send("POST", self.path, body, **self.headers)
+
+    @asynccontextmanager
+    async def posted(self, method: str, params: Any, request_id: Any = 5) -> AsyncGenerator["News"]:
+        """A request whose answer is a stream."""
+        body = {"jsonrpc": "2.0", "id": request_id, "method": method, "params": params}
+        async with _stream(self.door, "POST", self.path, body, self.headers) as news:
+            yield news
 
     @asynccontextmanager
     async def listening(self) -> AsyncGenerator["News"]:
@@ -179,9 +200,9 @@ class News:
 
 @asynccontextmanager
 async def _stream(
-    door: Door, method: str, path: str, body: Any, headers: Mapping[str, str]
+    door: McpClient, method: str, path: str, body: Any, headers: Mapping[str, str]
 ) -> AsyncGenerator[News]:
-    given = {"Authorization": f"Bearer {TOKEN}", "Accept": "text/event-stream"}
+    given = {"Authorization": f"Bearer {door.token}", "Accept": "text/event-stream"}
     given |= {name.replace("_", "-"): value for name, value in headers.items()}
     data = None if body is None else json.dumps(body).encode()
     if data:
@@ -194,7 +215,7 @@ async def _stream(
 
 
 @asynccontextmanager
-async def subscribed(door: Door, path: str = "/mcp", **wanted: Any) -> AsyncGenerator[News]:
+async def subscribed(door: McpClient, path: str = "/mcp", **wanted: Any) -> AsyncGenerator[News]:
     """subscriptions/listen of the 2026 era, acknowledged."""
     params = {"notifications": wanted, "_meta": META}
     body = {"jsonrpc": "2.0", "id": "listen-1", "method": "subscriptions/listen", "params": params}

@@ -1,7 +1,7 @@
 """Streams of every door end within two seconds of the key, the user or the workspace behind them.
 
-REST streams are found in the OpenAPI document and the console's in its routes, so that one that is added
-later is opened here as well, or the test says that it does not know how.
+The console's are found in its routes, so that one that is added later is opened here as well, or the test
+says that it does not know how.
 """
 
 import asyncio
@@ -11,7 +11,6 @@ import socket
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,101 +25,26 @@ from starlette.routing import Route
 from api.live import Live, open_service
 from dragoman import Annotations
 from dragoman.console.sessions import COOKIE
-from mcp_endpoint.doors import LEGACY, META, MODERN
-from patience import PATIENCE, deadline, until
+from patience import PATIENCE, deadline
+from web.ended_rights import (
+    Someone,
+    disable,
+    expire,
+    mcp_streams,
+    narrow,
+    opened,
+    remove_user,
+    remove_workspace,
+    rest_streams,
+    revoke,
+    seconds_until_end,
+    someone,
+)
 
 pytestmark = pytest.mark.anyio
 
 WITHIN = 2.0
 SETTINGS: dict[str, Any] = {"multi_user": True, "allowed_networks": ("127.0.0.0/8",), "model": "scripted"}
-
-
-@dataclass
-class Someone:
-    """A user whose message an agent works on, and the name of everything that has a stream."""
-
-    workspace: str
-    user: str
-    key: str
-    key_id: str
-    names: dict[str, str]
-
-    @property
-    def bearer(self) -> dict[str, str]:
-        return {"Authorization": f"Bearer {self.key}"}
-
-
-async def made(live: Live, path: str, body: Any, **headers: str) -> Any:
-    reply = await live.ask("POST", path, body, **headers)
-    assert reply.status in (200, 201, 202), reply.body
-    return reply.value
-
-
-async def someone(live: Live, name: str, **key: Any) -> Someone:
-    workspace = (await made(live, "/api/workspaces", {"name": name}))["id"]
-    place = {"workspace": workspace}
-    user = (await made(live, "/api/users", {"name": name, "role": "member", **place}))["id"]
-    wish = {"name": "k", "user": user, "scopes": ["read", "call", "manage"], **place, **key}
-    given = await made(live, "/api/keys", wish)
-    bearer = {"Authorization": f"Bearer {given['key']}"}
-    run = (await made(live, "/api/messages", {"text": "hold"}, **bearer))["run"]
-    names = {"run": run["id"], "thread": run["thread"], "name": "wait_long"}
-    return Someone(workspace, user, given["key"], given["id"], names)
-
-
-# How each stream is opened
-
-BODIES: dict[str, Any] = {"/api/call": {"tool": "wait_long"}, "/api/tools/{name}/call": {}}
-
-
-@asynccontextmanager
-async def opened(
-    live: Live, method: str, path: str, headers: dict[str, str], data: Any = None
-) -> AsyncGenerator[aiohttp.ClientResponse]:
-    async with live.session.request(method, live.url + path, headers=headers, data=data) as response:
-        assert response.status == 200, (path, response.status, await response.read())
-        assert response.headers["Content-Type"].startswith("text/event-stream"), path
-        await response.content.readline()
-        yield response
-
-
-async def rest_streams(live: Live, who: Someone, stack: AsyncExitStack) -> dict[str, aiohttp.ClientResponse]:
-    document = (await live.ask("GET", "/api/openapi.json")).value
-    streams: dict[str, aiohttp.ClientResponse] = {}
-    for path, methods in document["paths"].items():
-        for method, operation in methods.items():
-            if "text/event-stream" in operation["responses"].get("200", {}).get("content", {}):
-                filled = path.format(**who.names)
-                body = None if method == "get" else json.dumps(BODIES[path])
-                takes = {**who.bearer, "Accept": "text/event-stream", "Content-Type": "application/json"}
-                stream = opened(live, method, filled, takes, body)
-                streams[path] = await stack.enter_async_context(stream)
-    return streams
-
-
-async def mcp_streams(live: Live, who: Someone, stack: AsyncExitStack) -> dict[str, aiohttp.ClientResponse]:
-    takes = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
-    hello = {
-        "protocolVersion": LEGACY,
-        "capabilities": {},
-        "clientInfo": {"name": "t", "version": "1"},
-    }
-    body = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello}
-    reply = await live.ask("POST", "/mcp", body, **who.bearer, **takes)
-    session = {
-        **who.bearer,
-        "Accept": "text/event-stream",
-        "Mcp-Session-Id": reply.headers["Mcp-Session-Id"],
-    }
-    wanted = {"notifications": {"toolsListChanged": True}, "_meta": META}
-    listen = {"jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen", "params": wanted}
-    stateless = {"MCP-Protocol-Version": MODERN, "Mcp-Method": "subscriptions/listen"}
-    standing = opened(live, "GET", "/mcp", session)
-    listening = opened(live, "POST", "/mcp", {**who.bearer, **takes, **stateless}, json.dumps(listen))
-    return {
-        "GET /mcp": await stack.enter_async_context(standing),
-        "subscriptions/listen": await stack.enter_async_context(listening),
-    }
 
 
 async def console_streams(
@@ -157,42 +81,7 @@ async def console_streams(
     return streams
 
 
-# How a right ends
-
-
-async def revoke(live: Live, who: Someone) -> None:
-    reply = await live.ask("DELETE", f"/api/keys/{who.key_id}?workspace={who.workspace}")
-    assert reply.status == 200
-
-
-async def expire(live: Live, who: Someone) -> None:
-    """The key was made to last this long."""
-    await until(lambda: is_shut_out(live, who))
-
-
-async def disable(live: Live, who: Someone) -> None:
-    reply = await live.ask("PATCH", f"/api/users/{who.user}?workspace={who.workspace}", {"is_active": False})
-    assert reply.status == 200
-
-
-async def narrow(live: Live, who: Someone) -> None:
-    reply = await live.ask(
-        "PATCH", f"/api/users/{who.user}?workspace={who.workspace}", {"capabilities": ["mcp_other"]}
-    )
-    assert reply.status == 200
-
-
-async def remove_user(live: Live, who: Someone) -> None:
-    assert (await live.ask("DELETE", f"/api/users/{who.user}?workspace={who.workspace}")).status == 204
-
-
-async def remove_workspace(live: Live, who: Someone) -> None:
-    assert (await live.ask("DELETE", f"/api/workspaces/{who.workspace}")).status == 204
-
-
-async def is_shut_out(live: Live, who: Someone) -> bool:
-    return (await live.ask("GET", "/api/me", **who.bearer)).status == 401
-
+# How a right ends, and what its key is made with
 
 ENDINGS: dict[Callable[[Live, Someone], Awaitable[None]], dict[str, Any]] = {
     revoke: {},
@@ -242,15 +131,7 @@ async def test_streams_of_every_door_end_when_their_right_does(tmp_path: Path) -
                     opened(live, "GET", "/api/events", {"Authorization": f"Bearer {live.token}"})
                 )
                 await end(live, who)
-                ended_at = time.monotonic()
-
-                async def seconds_until_end(response: aiohttp.ClientResponse, since: float) -> float:
-                    await response.content.read()
-                    return time.monotonic() - since
-
-                took = await asyncio.gather(
-                    *(seconds_until_end(stream, ended_at) for stream in streams.values())
-                )
+                took = await seconds_until_end(streams.values(), time.monotonic())
                 late = {name: f"{after:.1f} s" for name, after in zip(streams, took, strict=True)}
                 assert max(took) < WITHIN * PATIENCE, (end.__name__, late)
                 assert not kept.content.at_eof(), "a stranger's ending ended another's stream"
