@@ -17,7 +17,7 @@ from dragoman import Hub
 from dragoman.mcp_endpoint import McpEndpoint
 from dragoman.scope import LOCAL_CALLER, Caller
 from dragoman.web.guard import Guard
-from mcp_endpoint.doors import LEGACY, META, Door, News, People, Session, is_token, serving
+from mcp_endpoint.doors import META, Door, News, People, is_token, serving
 from patience import deadline, until
 from servers.processes import HttpProcess, stdio
 
@@ -87,22 +87,6 @@ async def nodes(
         connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
 
 
-def at(session: Session, door: Door) -> Session:
-    """The same session, at another node."""
-    return Session(door, session.path, session.opened, session.headers)
-
-
-async def open_session(door: Door, path: str = "/mcp", **capabilities: Any) -> Session:
-    params = {
-        "protocolVersion": LEGACY,
-        "capabilities": capabilities,
-        "clientInfo": {"name": "t", "version": "1"},
-    }
-    body = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}
-    reply = await door.send("POST", path, body)
-    return Session(door, path, reply, {"Mcp_Session_Id": reply.headers["Mcp-Session-Id"]})
-
-
 async def ends(news: News) -> None:
     async with deadline(5):
         with pytest.raises(EOFError):
@@ -122,7 +106,7 @@ async def hears_of(news: News, uri: str) -> None:
 
 async def test_a_session_is_used_at_any_node_by_who_opened_it_and_ended_at_any(nodes: Nodes) -> None:
     session = await nodes.a.open()
-    there = at(session, nodes.b)
+    there = session.at(nodes.b)
     assert (await there.ask("ping")).status == 200
     call = {"name": "mcp_plain_echo", "arguments": {"text": "hi"}}
     assert (await there.ask("tools/call", call)).value["result"]["content"][0]["text"] == "hi"
@@ -143,13 +127,13 @@ async def test_a_session_is_used_at_any_node_by_who_opened_it_and_ended_at_any(n
 async def test_a_session_goes_on_after_the_node_that_opened_it_has_ended(nodes: Nodes) -> None:
     async with nodes.another() as c:
         session = await c.open()
-    assert (await at(session, nodes.a).ask("ping")).status == 200
-    assert (await at(session, nodes.b).ask("ping")).status == 200
+    assert (await session.at(nodes.a).ask("ping")).status == 200
+    assert (await session.at(nodes.b).ask("ping")).status == 200
 
 
 async def test_a_stream_is_taken_over_at_another_node_and_tells_what_changed_between(nodes: Nodes) -> None:
     session = await nodes.a.open("/mcp/box")
-    there = at(session, nodes.b)
+    there = session.at(nodes.b)
     await there.ask("tools/list")
     assert (await there.ask("resources/subscribe", {"uri": "test://a"})).value["result"] == {}
     async with session.listening() as old:
@@ -176,10 +160,10 @@ async def test_a_stream_is_taken_over_at_another_node_and_tells_what_changed_bet
 
 
 async def test_an_answer_and_a_cancellation_reach_the_node_where_the_request_is(nodes: Nodes) -> None:
-    session = await open_session(nodes.a, "/mcp/asking", **ASKABLE)
-    there = at(session, nodes.b)
+    session = await nodes.a.open("/mcp/asking", ASKABLE)
+    there = session.at(nodes.b)
     for is_accepted in (True, False):
-        async with _posted(session, "tools/call", {"name": "greet", "arguments": {}}) as stream:
+        async with session.posted("tools/call", {"name": "greet", "arguments": {}}) as stream:
             asked = await stream.next()
             assert asked["method"] == "elicitation/create"
             accepted = {"result": {"action": "accept", "content": {"name": "Ada"}}}
@@ -190,7 +174,7 @@ async def test_an_answer_and_a_cancellation_reach_the_node_where_the_request_is(
             assert (await nodes.b.send("POST", "/mcp/asking", answer, **there.headers)).status == 202
             result = (await stream.next())["result"]
             assert (result["content"][0]["text"] == "Hello, Ada!") is is_accepted
-    async with _posted(session, "tools/call", {"name": "greet", "arguments": {}}, "long") as stream:
+    async with session.posted("tools/call", {"name": "greet", "arguments": {}}, "long") as stream:
         await stream.next()
         assert (await there.tell("notifications/cancelled", {"requestId": "long"})).status == 202
         assert (await stream.next())["error"]["message"] == "Request cancelled"
@@ -198,18 +182,6 @@ async def test_an_answer_and_a_cancellation_reach_the_node_where_the_request_is(
     assert (await there.tell("notifications/cancelled", {"requestId": "long"})).status == 202
     late = {"jsonrpc": "2.0", "id": "dragoman-0", "result": {}}
     assert (await nodes.b.send("POST", "/mcp/asking", late, **there.headers)).status == 202
-
-
-@asynccontextmanager
-async def _posted(session: Session, method: str, params: Any, request_id: Any = 5) -> AsyncGenerator[News]:
-    """A request whose answer is a stream."""
-    headers = {"Authorization": "Bearer drg_test", "Accept": "application/json, text/event-stream"}
-    headers |= {name.replace("_", "-"): value for name, value in session.headers.items()}
-    body = {"jsonrpc": "2.0", "id": request_id, "method": method, "params": params}
-    async with session.door.http.post(
-        session.door.url + session.path, json=body, headers=headers
-    ) as response:
-        yield News(response)
 
 
 # Requests of the 2026 era that are asked back
@@ -262,14 +234,21 @@ async def test_progress_of_a_request_is_told_and_its_end_wished_where_its_client
     await until(lambda: parked._task.cancelled())
 
 
-async def test_a_request_whose_node_has_ended_is_said_to_wait_no_more(nodes: Nodes) -> None:
-    call = {"name": "greet", "arguments": {}}
+async def test_a_request_whose_node_has_ended_goes_on_where_it_may_be_repeated(nodes: Nodes) -> None:
+    introduce, sign = ({"name": name, "arguments": {}} for name in ("introduce", "sign"))
     async with nodes.another() as c:
-        await until(lambda: _knows_tool(c, "mcp_asking_greet"))
-        asked = await ask(c, call)
-        assert asked["resultType"] == "input_required", asked
-    async with deadline(5):
-        assert "waits for no answer any more" in (await ask(nodes.a, answered(call, asked)))["message"]
+        await until(lambda: _knows_tool(c, "mcp_asking_sign"))
+        first = await ask(c, introduce)
+        assert first["resultType"] == "input_required", first
+        second = await ask(nodes.a, answered(introduce, first, "Ada"))
+        signing = await ask(c, sign)
+        assert signing["resultType"] == "input_required", signing
+    async with deadline(10):
+        # The first name was given before: it is not asked for again.
+        done = await ask(nodes.b, answered(introduce, second, "Lovelace"))
+        assert "content" in done, done
+        assert done["content"][0]["text"] == "Ada Lovelace"
+        assert "waits for no answer any more" in (await ask(nodes.a, answered(sign, signing)))["message"]
 
 
 def _knows_tool(door: Door, name: str) -> bool:
@@ -281,13 +260,13 @@ def _knows_tool(door: Door, name: str) -> bool:
 
 async def test_without_nats_all_of_this_takes_longer_and_is_not_lost(nodes: Nodes) -> None:
     call = {"name": "greet", "arguments": {}}
-    session = await open_session(nodes.a, "/mcp/asking", **ASKABLE)
+    session = await nodes.a.open("/mcp/asking", ASKABLE)
     nodes.nats.kill()
     await until(lambda: not nodes.a.hub._runtime.cluster.is_connected)
-    async with deadline(15), _posted(session, "tools/call", call) as stream:
+    async with deadline(15), session.posted("tools/call", call) as stream:
         asked = await stream.next()
         answer = {"jsonrpc": "2.0", "id": asked["id"], "result": {"action": "decline"}}
-        there = at(session, nodes.b)
+        there = session.at(nodes.b)
         assert (await nodes.b.send("POST", "/mcp/asking", answer, **there.headers)).status == 202
         assert (await stream.next())["result"]["content"][0]["text"] == "declined"
         asked = await ask(nodes.a, call)

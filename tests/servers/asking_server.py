@@ -26,6 +26,12 @@ def build() -> MCPServer:
         answer = await ctx.elicit("What is your name?", Name)
         return f"Hello, {answer.data.name}!" if answer.action == "accept" else f"{answer.action}d"
 
+    @server.tool()
+    async def sign(ctx: Context) -> str:
+        """Asks for a name and signs with it."""
+        answer = await ctx.elicit("Who signs?", Name)
+        return f"signed by {answer.data.name}" if answer.action == "accept" else f"{answer.action}d"
+
     @server.tool(annotations=ToolAnnotations(read_only_hint=True))
     async def introduce(ctx: Context) -> str:
         """Asks for two names, one after the other."""

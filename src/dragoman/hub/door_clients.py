@@ -43,6 +43,11 @@ class DoorClients:
         """This process."""
         return self._cluster.node.id
 
+    @property
+    def has_others(self) -> bool:
+        """Whether clients may have met other processes since their last request to this one."""
+        return self._cluster.places is not None
+
     def is_gone(self, node: str) -> bool:
         """Whether another process is known to have ended; False where nobody can tell."""
         return not self._cluster.may_live(node)

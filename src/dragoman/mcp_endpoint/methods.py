@@ -80,6 +80,13 @@ class McpMethods:
         """The tools of this client, as they are now. Raises `NotFound` for an unknown connector."""
         return self._views.show(context.target, await context.hub.in_thread())
 
+    async def may_repeat(self, request: RpcRequest, context: RequestContext) -> bool:
+        """Whether it does no harm when it was begun before, and nobody knows how far it came."""
+        if request.method != "tools/call":
+            return True
+        tool = (await self.shown(context)).by_name.get(request.params.get("name", ""))
+        return tool is not None and tool.definition.annotations.is_safe_to_repeat
+
     # Requests that are asked back and come again
 
     async def _take_mark(self, context: RequestContext) -> None:

@@ -2,13 +2,15 @@
 
 A server of the 2025 era asks during a call and waits. Its client gets the question as a result, and the
 same request again, with the answer, goes on where the first one stopped: in the process that it began in,
-to which any other hands the answer on. Owns the tasks of such requests; `stop` ends them. One waits for as
-long as a call waits for a person: then the question is declined.
+to which any other hands the answer on. Where that process has died, what may be repeated is begun anew with
+the answers that were given so far. Owns the tasks of such requests; `stop` ends them. One waits for as long
+as a call waits for a person: then the question is declined.
 """
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from secrets import token_hex
 from time import monotonic
@@ -32,7 +34,8 @@ from dragoman.web.encoding import encode
 MAY_ASK = frozenset({"tools/call", "resources/read", "prompts/get"})
 MOST = 2_000
 _QUESTION = "question"
-_OWN = frozenset({"_meta", "inputResponses", "requestState"})
+_ANSWERS = frozenset({"inputResponses", "requestState"})
+_OWN = _ANSWERS | {"_meta"}
 _LOOK_EVERY = 1.0  # seconds between two looks whether the process that a request waits in still lives
 _TAKEN_WITHIN = 10.0  # seconds in which that process takes an answer, if it still has the request
 _RESULT, _ERROR, _TOLD = b"=", b"!", b"~"
@@ -61,7 +64,16 @@ class ParkedRequests:
             return await self._resumed(mark.token, request, context, channel)
         if "elicitation" not in channel.capabilities:
             return await self._answers.answer(request, context)
-        parked = ParkedRequest(request, channel, lambda one: self._give(one, context))
+        return await self._begun(request, context, channel)
+
+    async def _begun(
+        self,
+        request: RpcRequest,
+        context: RequestContext,
+        channel: StatelessChannel,
+        answered: "Sequence[_AnsweredQuestion]" = (),
+    ) -> bytes:
+        parked = ParkedRequest(request, channel, lambda one: self._give(one, context), answered)
         channel.parked = parked
         return await parked.begin(self._started(self._answers.answer(request, context)))
 
@@ -70,7 +82,8 @@ class ParkedRequests:
         clients = clients_of(context.hub)
         if len(self._parked) >= self._most:
             return None
-        token = await self._states.give(context, encode([clients.node, parked.digest]))
+        kept = _KeptRequest(clients.node, parked.digest, parked.question, parked.answered)
+        token = await self._states.give(context, encode(kept))
         if token is None:
             return None
         self._parked[token] = parked
@@ -95,16 +108,25 @@ class ParkedRequests:
     async def _resumed(
         self, token: str, request: RpcRequest, context: RequestContext, channel: StatelessChannel
     ) -> bytes:
-        kept = await self._states.take(token, context)
-        node, digest = json.loads(kept) if kept else ("", "")
-        if digest != _digest(request):
+        found = await self._states.take(token, context)
+        kept = _KeptRequest(**json.loads(found)) if found else None
+        if kept is None or kept.digest != _digest(request):
             raise _not_waiting()
         parked = self._parked.pop(token, None)
         if parked is not None:
             return await parked.resume(request.params, channel)
-        if node == clients_of(context.hub).node:
+        if kept.node == clients_of(context.hub).node:
             raise _not_waiting()
-        return await _resumed_elsewhere(node, token, request, context, channel)
+        try:
+            return await _resumed_elsewhere(kept.node, token, request, context, channel)
+        except _ProcessGone:
+            if not await self._answers.may_repeat(request, context):
+                raise _not_waiting() from None
+        channel.inputs = {}  # the state was ours, the answers are for who asks again
+        again = replace(
+            request, params={name: value for name, value in request.params.items() if name not in _ANSWERS}
+        )
+        return await self._begun(again, context, channel, kept.with_answer(_answer_in(request.params)))
 
     def _started(self, work: Coroutine[Any, Any, bytes]) -> asyncio.Task[bytes]:
         # Held here and ended by `stop`: it outlives the request that began it.
@@ -119,16 +141,44 @@ class ParkedRequests:
             task.exception()  # seen, also where the client never came back for it
 
 
+_AnsweredQuestion = tuple[str, Params]
+"""The digest of a question, and what the client answered."""
+
+
+@dataclass(frozen=True, slots=True)
+class _KeptRequest:
+    """What any process must know of a request whose client was asked `question`, by its digest."""
+
+    node: str
+    digest: str
+    question: str
+    answered: Sequence[_AnsweredQuestion]
+
+    def with_answer(self, answer: Params | None) -> Sequence[_AnsweredQuestion]:
+        return self.answered if answer is None else [*self.answered, (self.question, answer)]
+
+
+class _ProcessGone(Exception):
+    """The process that a request waits in has died, and the request with it."""
+
+
 class ParkedRequest:
-    """One request under way. `give` makes the token by which its client finds it again."""
+    """One request under way. `give` makes the token by which its client finds it again.
+
+    `answered` are questions that the client need not be asked again, for as long as they come in that order.
+    """
 
     def __init__(
         self,
         request: RpcRequest,
         channel: StatelessChannel,
         give: "Callable[[ParkedRequest], Awaitable[str | None]]",
+        answered: Sequence[_AnsweredQuestion] = (),
     ) -> None:
         self.digest = _digest(request)
+        self.question = ""
+        self.answered: list[_AnsweredQuestion] = []
+        self._known = [*answered]
         self._channel = channel
         self._give = give
         self._turn = asyncio.Lock()
@@ -153,14 +203,14 @@ class ParkedRequest:
     async def resume(self, params: Params, channel: StatelessChannel) -> bytes:
         """The client is back. One that brings no answer is asked again."""
         self._leave()
-        given = params.get("inputResponses")
-        answer = cast("Params", given).get(_QUESTION) if isinstance(given, dict) else None
+        answer = _answer_in(params)
         self._channel.come_back(channel)
         waiting, asked = self._answer, self._asked
         self._asked = asyncio.get_running_loop().create_future()
         if waiting is not None and not waiting.done():
-            if isinstance(answer, dict):
-                waiting.set_result(cast("Params", answer))
+            if answer is not None:
+                self.answered.append((self.question, answer))
+                waiting.set_result(answer)
             else:
                 await self._send_away(asked.result()["inputRequests"])
         return await self._outcome()
@@ -170,6 +220,11 @@ class ParkedRequest:
         async with self._turn:
             if self._channel.is_away or self._task.done():
                 raise InputRequired("the client has not come back with an answer in time")
+            self.question = blake2b(encode([method, params]), digest_size=16).hexdigest()
+            if self._known and self._known[0][0] == self.question:
+                self.answered.append(self._known.pop(0))
+                return self.answered[-1][1]
+            self._known.clear()
             self._answer = asyncio.get_running_loop().create_future()
             await self._send_away({_QUESTION: {"method": method, "params": params}})
             return await self._answer
@@ -233,7 +288,7 @@ async def _outcome_of(
             is_late = monotonic() - began > _TAKEN_WITHIN
             # What can still be taken here, nobody took there.
             if clients.is_gone(node) or (is_late and await clients.take("resume", (token,))):
-                raise _not_waiting() from None
+                raise _ProcessGone from None
             continue
         kind, said = message[:1], message[1:]
         if kind == _RESULT:
@@ -289,6 +344,12 @@ def _not_waiting() -> RpcError:
     return RpcError(
         INVALID_PARAMS, "This request waits for no answer any more (send it again without requestState)"
     )
+
+
+def _answer_in(params: Params) -> Params | None:
+    given = params.get("inputResponses")
+    answer = cast("Params", given).get(_QUESTION) if isinstance(given, dict) else None
+    return cast("Params", answer) if isinstance(answer, dict) else None
 
 
 def _digest(request: RpcRequest) -> str:
