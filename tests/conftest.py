@@ -26,6 +26,7 @@ settings.load_profile("dragoman")
 # Modules whose tests share what is started or downloaded once: one worker takes all of them.
 TOGETHER = (
     "tests/agents/test_offline.py",
+    "tests/cluster/test_any_node.py",
     "tests/cluster/test_sessions_anywhere.py",
     "tests/conformance/",
     "tests/console/test_accessibility.py",
