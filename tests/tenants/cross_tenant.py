@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AbstractContextManager, aclosing, asynccontextmanager
 from dataclasses import dataclass, field
+from itertools import cycle
 from typing import Any, Literal, cast
 from urllib.parse import quote, urlencode
 
@@ -123,13 +124,15 @@ def _is_told_again(word: str, where: str) -> bool:
 
 
 class CrossTenantRequests:
-    """One town and its doors, whose people ask for each other's things at random."""
+    """One town and its doors, whose people ask for each other's things at random. Each request goes to the
+    next node.
+    """
 
     def __init__(self, town: Town, watch: Watch, document: Any) -> None:
         self._town = town
         self._watch = watch
         self._visits = Visits(town, document)
-        self._app = build_app(town.live.hub, town.live.doors)
+        self._apps = cycle([build_app(node.hub, node.doors) for node in town.nodes])
         routes = [route for route in town.live.doors.console._app.routes if isinstance(route, Route)]
         pages = [(method, route.path) for route in routes for method in route.methods or ()]
         self._pages = {
@@ -282,7 +285,7 @@ class CrossTenantRequests:
     async def _send(self, tenant: Tenant, request: Request) -> None:
         try:
             status, said = await asgi.request(
-                self._app,
+                next(self._apps),
                 request.method,
                 request.path,
                 request.body,
@@ -306,7 +309,8 @@ async def listening(town: Town, watch: Watch) -> AsyncGenerator[None]:
     """To the events of each tenant, all the while."""
 
     async def listen(tenant: Tenant) -> None:
-        hub = town.live.hub.acting_for(Caller(tenant.workspace, tenant.user))
+        node = town.nodes[tenant.number % len(town.nodes)]
+        hub = node.hub.acting_for(Caller(tenant.workspace, tenant.user))
         async with aclosing(cast("AsyncGenerator[Event]", hub.events())) as events:
             async for event in events:
                 watch.events += 1

@@ -4,8 +4,8 @@ import asyncio
 import random
 import re
 from collections import defaultdict
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,8 @@ from model import make_model
 from upstream import Upstream, open_upstream
 
 from api.live import Live, Reply, open_service
+from cluster.nats_server import NatsServer
+from cluster.nodes import KEY
 
 MARK = re.compile(r"(?:private|common)mark\d+q[0-9a-f]+q")
 ID = re.compile(r"\b(?:wsp|usr|key|con|thr|run|apr|qst)_[0-9a-f]{16,20}\b|\bresult_[\w-]{24}")
@@ -43,8 +45,11 @@ class Tenant:
 
 
 class Town:
-    def __init__(self, live: Live, upstream: Upstream, seed: int) -> None:
-        self.live = live
+    """Where there are several `nodes`, people move in at the first, and ask and hear at all of them."""
+
+    def __init__(self, nodes: Sequence[Live], upstream: Upstream, seed: int) -> None:
+        self.nodes = nodes
+        self.live = nodes[0]
         self.upstream = upstream
         self.random = random.Random(seed)
         self.tenants: list[Tenant] = []
@@ -150,9 +155,12 @@ class Town:
 
 @asynccontextmanager
 async def open_town(
-    home: Path, seed: int, workspaces: int, users: int, **settings: Any
+    home: Path, seed: int, workspaces: int, users: int, nodes: int = 1, **settings: Any
 ) -> AsyncGenerator[Town]:
-    """A service with so many tenants, their upstream, and a model that repeats what it is told."""
+    """A service with so many tenants, their upstream, and a model that repeats what it is told.
+
+    Several nodes are joined by NATS, and need a `database_url` of PostgreSQL.
+    """
     settings |= {
         "multi_user": True,
         "allowed_networks": ("127.0.0.0/8",),
@@ -161,8 +169,15 @@ async def open_town(
         "max_servers": 500,
         "model": "repeat",
     }
-    async with open_upstream() as upstream, open_service(home, **settings) as live:
-        live.hub.models.register("repeat", make_model())
-        town = Town(live, upstream, seed)
+    async with open_upstream() as upstream, AsyncExitStack() as stack:
+        homes = [home]
+        if nodes > 1:
+            nats = await stack.enter_async_context(NatsServer(home / "nats"))
+            homes = [home / f"node{number}" for number in range(nodes)]
+            settings |= {"key": KEY, "cluster_url": (nats.url,)}
+        services = [await stack.enter_async_context(open_service(one, **settings)) for one in homes]
+        for service in services:
+            service.hub.models.register("repeat", make_model())
+        town = Town(services, upstream, seed)
         await town.settle(workspaces, users)
         yield town

@@ -71,6 +71,22 @@ async def test_twenty_tenants_and_thousands_of_requests_over_every_door_never_me
     assert watch.count("status")[404] > 1000
 
 
+async def test_tenants_never_meet_at_three_nodes(postgres_url: str, tmp_path: Path) -> None:
+    """A sample; `bench/tenants.py --nodes 3` asks twenty of them for longer."""
+    async with open_town(tmp_path, SEED, 3, 2, nodes=3, database_url=postgres_url) as town:
+        watch = Watch(town)
+        async with listening(town, watch):
+            requests = await CrossTenantRequests.open(town, watch)
+            assert await requests.make(400) == 400
+        await look_at_rows(town, watch)
+    assert watch.leaks == []
+    assert watch.faults == []
+    assert watch.events > 0
+    assert watch.count("whose")["another workspace's"] > 100
+    # What was made at one node is seen at each of them.
+    assert all(any(watch.own[door, one.number] for door in ("REST", "MCP")) for one in town.tenants)
+
+
 async def test_every_leak_that_is_planted_is_found(sqlite_url: str, tmp_path: Path) -> None:
     async with open_town(tmp_path, SEED, workspaces=3, users=2, database_url=sqlite_url) as town:
         clean = Watch(town)
