@@ -12,8 +12,9 @@ from cluster.nats_server import NatsServer
 from cluster.nodes import node
 from dragoman.background_tasks import Supervisor
 from dragoman.cluster.nats import NatsAddress, NatsCluster, open_nats
+from dragoman.cluster.nats_connection import NatsClient
 from dragoman.errors import ClusterFault
-from patience import until
+from patience import patient, until
 
 pytestmark = pytest.mark.anyio
 AGREED = {"database": "one"}
@@ -170,3 +171,23 @@ async def test_a_message_that_nobody_understands_is_passed_over(tmp_path: Path) 
                 await a._client.publish("dragoman.notice", wrong)
             a.tell("answered", "after")
             await ear.has("after")
+
+
+async def test_who_leaves_before_the_server_has_answered_ends_no_connection(tmp_path: Path) -> None:
+    lost: list[str] = []
+
+    async def disconnected() -> None:
+        lost.append("lost")
+
+    async with NatsServer(tmp_path) as nats:
+        client = NatsClient()
+        await client.connect(nats.url, disconnected_cb=disconnected)
+        for steps in range(5):
+            leaving = asyncio.create_task(client.flush())
+            for _ in range(steps):  # at each of the places where it waits
+                await asyncio.sleep(0)
+            leaving.cancel()
+            await asyncio.wait([leaving])
+        await client.flush(timeout=int(patient(5)))
+        assert lost == []
+        await client.close()

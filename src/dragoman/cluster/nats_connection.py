@@ -72,6 +72,12 @@ class NatsClient(Client):
             raise ssl.SSLError("the server does not offer TLS")
         return super()._connect_command()
 
+    async def _process_pong(self) -> None:
+        # Who waited for it may have left. The library would take that for a fault of the connection.
+        if self._pongs and self._pongs[0].done():
+            self._pongs[0] = asyncio.get_running_loop().create_future()
+        await super()._process_pong()
+
 
 async def connect(client: NatsClient, address: NatsAddress, reconnected: Heard, disconnected: Heard) -> None:
     """Waits a moment for the first server that answers; later, for as long as it takes."""
