@@ -121,11 +121,13 @@ async def rights(report: lab.Report, count: int) -> None:
                 ended += await seconds_until_end((one, two), began)
     found = {"the next call is refused": refused, "the stream ends": ended}
     rows = [[name, len(some), *_percentiles(some)] for name, some in found.items()]
-    report.table("A key is revoked at one node: ms until", ["what", "times", "p50", "p95", "max"], rows)
-    late = max(refused)
+    report.table(
+        "A key is revoked at one node: ms until", ["what", "times", "p50", "p95", "p99", "max"], rows
+    )
+    late = statistics.quantiles(refused, n=100)[-1]
     report.verdict(
-        "the next call elsewhere is refused within 200 ms",
-        f"{late * 1000:.0f} ms at most",
+        "the next call elsewhere is refused within 200 ms (p99)",
+        f"{late * 1000:.0f} ms",
         met=late < _REFUSED_WITHIN,
     )
     report.verdict(
@@ -140,8 +142,8 @@ async def _until_refused(node: Any, who: Any, since: float) -> float:
 
 
 def _percentiles(seconds: Sequence[float]) -> list[float]:
-    cuts = statistics.quantiles(seconds, n=20)
-    return [round(one * 1000, 1) for one in (statistics.median(seconds), cuts[-1], max(seconds))]
+    cuts = statistics.quantiles(seconds, n=100)
+    return [round(one * 1000, 1) for one in (cuts[49], cuts[94], cuts[98], max(seconds))]
 
 
 LANES: dict[str, Callable[[lab.Report, int], Awaitable[None]]] = {

@@ -220,7 +220,7 @@ class ParkedRequest:
         async with self._turn:
             if self._channel.is_away or self._task.done():
                 raise InputRequired("the client has not come back with an answer in time")
-            self.question = blake2b(encode([method, params]), digest_size=16).hexdigest()
+            self.question = _question_digest(method, params)
             if self._known and self._known[0][0] == self.question:
                 self.answered.append(self._known.pop(0))
                 return self.answered[-1][1]
@@ -350,6 +350,12 @@ def _answer_in(params: Params) -> Params | None:
     given = params.get("inputResponses")
     answer = cast("Params", given).get(_QUESTION) if isinstance(given, dict) else None
     return cast("Params", answer) if isinstance(answer, dict) else None
+
+
+def _question_digest(method: str, params: Params) -> str:
+    """By what a person reads and fills in: the rest may differ with the process that holds the connection."""
+    asked = {name: params.get(name) for name in ("message", "requestedSchema", "url")}
+    return blake2b(json.dumps([method, asked], sort_keys=True).encode(), digest_size=16).hexdigest()
 
 
 def _digest(request: RpcRequest) -> str:

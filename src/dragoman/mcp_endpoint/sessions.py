@@ -255,8 +255,11 @@ class EndpointSessions:
         key, now = _key(session_id), self._clock()
         session = self._sessions.get(key)
         # Another process tells of a session that ended there, but a request may be sooner.
-        is_doubted = session is None or clients.has_others
-        if is_doubted or (now - session.used_at > self._idle and not session.is_busy):
+        if (
+            session is None
+            or clients.has_others
+            or (now - session.used_at > self._idle and not session.is_busy)
+        ):
             session = await self._read(session_id, caller, target, clients)
         if session is None or session.caller != caller or session.target != target:
             return None
