@@ -1,5 +1,6 @@
 """Why a program did not become a server: what real package runners, interpreters and servers print of it."""
 
+import asyncio
 import os
 import sys
 import time
@@ -12,6 +13,7 @@ from dragoman.connections.process import spawn
 from dragoman.connections.start_failures import ErrorLines, diagnosed, missing_variable
 from dragoman.connections.stdio import remove_half_installed
 from dragoman.errors import InvalidConfig, Unreachable
+from patience import deadline
 from servers.hubs import open_hub, until
 
 NPM_404 = """\
@@ -182,3 +184,28 @@ def test_a_program_that_the_machine_cannot_start_now_is_tried_again_and_a_wrong_
     (tmp_path / "text").write_text("no program")
     with pytest.raises(InvalidConfig, match="could not be started"):
         spawn(str(tmp_path / "text"), [], {}, None)
+
+
+@pytest.mark.anyio
+async def test_a_start_that_is_cancelled_at_any_step_leaves_nothing_to_the_next(tmp_path: Path) -> None:
+    """A pipe that stayed with the loop would keep the next program that gets its number from being heard."""
+    for steps in range(8):
+        is_up = tmp_path / str(steps)
+        # What it leaves behind holds its output open: nothing says that it has ended.
+        program = f"env -i setsid sleep 2 & touch {is_up}; exec cat"
+        process = spawn("/bin/sh", ["-c", program], dict(os.environ), None)
+        start = asyncio.create_task(process.start(lambda _: None, 1000, lambda: None))
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        start.cancel()
+        await asyncio.wait([start])
+        await until(is_up.exists)
+        process.kill()
+        await process.close()
+        heard: asyncio.Queue[bytes] = asyncio.Queue()
+        following = spawn("/bin/cat", [], {}, None)
+        await following.start(heard.put_nowait, 1000, lambda: None)
+        following.write(b"hello\n")
+        async with deadline(5):
+            assert (await heard.get()).strip() == b"hello"
+        await following.close()

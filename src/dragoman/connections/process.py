@@ -79,7 +79,7 @@ class ServerProcess:
     async def start(
         self, on_line: Callable[[bytes], None], limit: int, on_oversize: Callable[[], None]
     ) -> None:
-        """Connects the pipes to the event loop."""
+        """Connects the pipes to the event loop. Each is kept at once: a cancelled start is closed whole."""
         loop = asyncio.get_running_loop()
         popen = self._popen
         assert popen.stdin
@@ -89,15 +89,15 @@ class ServerProcess:
         out, self._output = await loop.connect_read_pipe(
             lambda: _Lines(on_line, self.output_ended.set, limit, on_oversize), popen.stdout
         )
+        self._readers.append(out)
         err, _ = await loop.connect_read_pipe(
             lambda: _Lines(
                 self._keep_stderr, lambda: None, _STDERR_LINE * 4, lambda: None, rest=_STDERR_REST
             ),
             popen.stderr,
         )
-        writer, _ = await loop.connect_write_pipe(lambda: _Input(self._may_write), popen.stdin)
-        self._readers = [out, err]
-        self._writer = writer
+        self._readers.append(err)
+        self._writer, _ = await loop.connect_write_pipe(lambda: _Input(self._may_write), popen.stdin)
 
     def stop_reading(self) -> None:
         """Nobody wants its output any more: it fills its pipe, not our time."""
