@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from urllib.parse import unquote
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -74,8 +74,9 @@ class NatsClient(Client):
 
     async def _process_pong(self) -> None:
         # Who waited for it may have left. The library would take that for a fault of the connection.
-        if self._pongs and self._pongs[0].done():
-            self._pongs[0] = asyncio.get_running_loop().create_future()
+        awaited: list[asyncio.Future[bool]] = cast("Any", self)._pongs
+        if awaited and awaited[0].done():
+            awaited[0] = asyncio.get_running_loop().create_future()
         await super()._process_pong()
 
 
