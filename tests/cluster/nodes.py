@@ -12,6 +12,7 @@ from cluster.nats_server import NatsServer
 from dragoman import Hub
 from dragoman.cluster import Alone, Node
 from dragoman.settings import Settings
+from patience import until
 
 KEY = b64encode(b"k" * 32).decode()
 
@@ -46,3 +47,49 @@ async def open_hubs(
             )
             for number in range(count)
         ]
+
+
+class Nodes:
+    """The nodes of one installation. `holder` has the connection of a connector, `others` have not."""
+
+    def __init__(self, hubs: list[Hub], nats: NatsServer) -> None:
+        self.hubs = hubs
+        self.nats = nats
+
+    async def add(self, slug: str, **facts: Any) -> None:
+        await self.hubs[0].connectors.add(slug, approval="never", shared=True, **facts)
+        for hub in self.hubs:
+            await until(lambda hub=hub: any(tool.slug == slug for tool in hub.tools.list()))
+
+    async def find_holder(self, slug: str) -> Hub | None:
+        found = {one.connector: one.node for one in (await self.hubs[0].cluster.places())}
+        return next((hub for hub in self.hubs if id_of(hub) == found.get(slug)), None)
+
+    async def holder(self, slug: str) -> Hub:
+        found = await self.find_holder(slug)
+        assert found is not None
+        return found
+
+    async def other(self, slug: str) -> Hub:
+        """A node that does not hold it."""
+        holder = await self.holder(slug)
+        return next(hub for hub in self.hubs if hub is not holder)
+
+
+def id_of(hub: Hub) -> str:
+    return hub._runtime.cluster.node.id
+
+
+async def knows(hub: Hub, count: int) -> bool:
+    return len(await hub._runtime.cluster.nodes()) == count
+
+
+@asynccontextmanager
+async def open_nodes(folder: Path, database_url: str, count: int = 2) -> AsyncGenerator[Nodes]:
+    async with (
+        NatsServer(folder / "nats") as nats,
+        open_hubs(folder, database_url, nats, count=count) as hubs,
+    ):
+        for hub in hubs:
+            await until(lambda hub=hub: knows(hub, count))
+        yield Nodes(hubs, nats)

@@ -48,7 +48,9 @@ async def test_a_node_that_is_told_to_stop_answers_until_requests_go_elsewhere(
             assert service.get("/health")[0] == 200
             status, found = service.get("/api/cluster", token)
             assert status == 200
-            assert [one["roles"] for one in found["nodes"]] == [["doors", "work"]], "it takes no more places"
+            (node,) = found["nodes"]
+            assert node["roles"] == ["doors", "work"], "it takes no more places"
+            assert node["is_draining"]
             rest = answer.read()
             assert time.monotonic() - began >= WAIT, "streams end once nobody is sent here any more"
             assert rest.endswith(b"retry: 1000\n\n")
@@ -68,5 +70,6 @@ async def test_what_waits_for_a_process_is_told_with_how_long(tmp_path: Path) ->
         assert "dragoman_installation_runs_waiting 1.0" in text
         assert "dragoman_installation_runs_waiting_seconds " in text
         assert 'roles="doors"' in text
+        assert "dragoman_places_held 0.0" in text
         assert "dragoman_cluster_nodes 1.0" in text
         assert "dragoman_cluster_connected 1.0" in text, "nothing is wrong where no cluster is set"

@@ -1,8 +1,7 @@
 """Connections with state over several nodes in this process, joined by a real NATS server."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,62 +10,17 @@ import pytest
 from api.live import open_service
 from cli.command_line import Command
 from cluster.nats_server import NatsServer
-from cluster.nodes import KEY, open_hubs
+from cluster.nodes import KEY, id_of, knows, open_hubs, open_nodes
 from dragoman import Hub, Progress
+from dragoman.cluster.places import preferred
 from dragoman.errors import Denied, NotFound
 from dragoman.scope import Caller
 from dragoman.tool import Elicitation
 from patience import deadline, patient, until
 from servers.hubs import quick
-from servers.processes import HttpProcess, journal, read_log, starts, stdio
+from servers.processes import HttpProcess, journal, read_log, running, starts, stdio
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(240)]
-
-
-class Nodes:
-    """The nodes of one installation. `holder` has the connection of a connector, `others` have not."""
-
-    def __init__(self, hubs: list[Hub], nats: NatsServer) -> None:
-        self.hubs = hubs
-        self.nats = nats
-
-    async def add(self, slug: str, **facts: Any) -> None:
-        await self.hubs[0].connectors.add(slug, approval="never", shared=True, **facts)
-        for hub in self.hubs:
-            await until(lambda hub=hub: any(tool.slug == slug for tool in hub.tools.list()))
-
-    async def find_holder(self, slug: str) -> Hub | None:
-        found = {one.connector: one.node for one in (await self.hubs[0].cluster.places())}
-        return next((hub for hub in self.hubs if id_of(hub) == found.get(slug)), None)
-
-    async def holder(self, slug: str) -> Hub:
-        found = await self.find_holder(slug)
-        assert found is not None
-        return found
-
-    async def other(self, slug: str) -> Hub:
-        """A node that does not hold it."""
-        holder = await self.holder(slug)
-        return next(hub for hub in self.hubs if hub is not holder)
-
-
-def id_of(hub: Hub) -> str:
-    return hub._runtime.cluster.node.id
-
-
-async def knows(hub: Hub, count: int) -> bool:
-    return len(await hub._runtime.cluster.nodes()) == count
-
-
-@asynccontextmanager
-async def open_nodes(folder: Path, database_url: str, count: int = 2) -> AsyncGenerator[Nodes]:
-    async with (
-        NatsServer(folder / "nats") as nats,
-        open_hubs(folder, database_url, nats, count=count) as hubs,
-    ):
-        for hub in hubs:
-            await until(lambda hub=hub: knows(hub, count))
-        yield Nodes(hubs, nats)
 
 
 async def test_one_server_serves_every_node(tmp_path: Path, postgres_url: str) -> None:
@@ -168,11 +122,6 @@ async def test_how_a_connection_is_and_where_is_known_everywhere_and_it_can_be_m
         await until(lambda: len(running(log)) == 1)
 
 
-def running(log: Path) -> set[int]:
-    pids = {one["pid"] for one in read_log(log) if one["event"] == "start"}
-    return {pid for pid in pids if Path(f"/proc/{pid}").exists()}
-
-
 async def state(hub: Hub, wanted: str) -> bool:
     return (await hub.connectors.get("box")).status.state == wanted
 
@@ -190,6 +139,7 @@ async def test_who_holds_what_is_shown_and_moved_by_rest_and_command(
         (held,) = (await live.ask("GET", "/api/cluster/places")).value
         assert (held["connector"], held["node"], held["is_pinned"]) == ("box", node, False)
         assert (await live.ask("GET", "/api/connectors/box")).value["status"]["node"] == node
+        assert "dragoman_places_held 1.0" in (await live.ask("GET", "/metrics")).body.decode()
         unknown = await live.ask("POST", "/api/cluster/places/move", {"connector": "none"})
         assert (unknown.status, unknown.value["code"]) == (404, "not_found")
         with pytest.raises(Denied):
@@ -201,6 +151,72 @@ async def test_who_holds_what_is_shown_and_moved_by_rest_and_command(
         assert [(one["node"], one["is_pinned"]) for one in moved.value] == [(node, True)], moved
         shown = await asyncio.to_thread(dragoman, "cluster", "status")
         assert "chosen by hand" in shown.out, shown
+        assert "drains" not in shown.out, shown
+        assert "dragoman_places_moved_total 1.0" in (await live.ask("GET", "/metrics")).body.decode()
+        await live.hub.drain(0)
+        leaving = await asyncio.to_thread(dragoman, "cluster", "status")
+        assert "(drains)" in leaving.out, leaving
+
+
+async def test_what_is_unused_is_balanced_when_nodes_come_and_go_and_what_is_busy_stays(
+    tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dragoman.connections.placed._BALANCE_EVERY", 0.1)
+    users = [Caller(user=f"user{number}") for number in range(24)]  # enough for every fate below
+    gate = tmp_path / "gate"
+    with HttpProcess(tmp_path, "--era", "2025") as server:
+        async with (
+            NatsServer(tmp_path / "nats") as nats,
+            open_hubs(tmp_path, postgres_url, nats, 1) as (first,),
+        ):
+            await first.connectors.add(
+                "web", url=server.url, approval="never", shared=True, **quick(request_timeout=patient(60))
+            )
+            for user in users:
+                assert (await first.acting_for(user).call("mcp_web_echo", {"text": "x"})).ok
+            async with open_hubs(tmp_path / "later", postgres_url, nats, 1) as (second,):
+                for hub in (first, second):
+                    await until(lambda hub=hub: knows(hub, 2))
+                nodes = [id_of(first), id_of(second)]
+                theirs = [
+                    user.user
+                    for user in users
+                    if preferred((await connector_id(first), f"user:local:{user.user}"), nodes)[0] == nodes[1]
+                ]
+                busy, pinned, *moving = theirs
+                slow = asyncio.create_task(
+                    first.acting_for(Caller(user=busy)).call(
+                        "mcp_web_sleep", {"seconds": 600, "gate": str(gate)}
+                    )
+                )
+                await until(lambda: any(one.get("tool") == "sleep" for one in server.seen("tools/call")))
+                await first.cluster.move("web", user=pinned, to=nodes[0])
+                assert len(await held_by(first, nodes[0])) == len(users) + 1, "long unused means minutes"
+                monkeypatch.setattr("dragoman.connections.placed._LONG_IDLE", 0.0)
+                await until(lambda: moved_away(first, nodes[0], {*moving}))
+                for user in moving:
+                    assert (await second.acting_for(Caller(user=user)).call("mcp_web_echo", {"text": "x"})).ok
+                assert await held_by(first, nodes[1]) == {*moving}
+                stayed = await held_by(first, nodes[0])
+                assert {busy, pinned} <= stayed
+                assert stayed.isdisjoint(moving)
+                gate.write_text("x")
+                assert (await slow).ok
+            for user in users:
+                assert (await first.acting_for(user).call("mcp_web_echo", {"text": "x"})).ok
+            assert {one.user for one in users} <= await held_by(first, nodes[0])
+
+
+async def connector_id(hub: Hub) -> str:
+    return (await hub.connectors.get("web")).connector.id
+
+
+async def held_by(hub: Hub, node: str) -> set[str]:
+    return {one.user for one in await hub.cluster.places() if one.node == node}
+
+
+async def moved_away(hub: Hub, node: str, users: set[str]) -> bool:
+    return (await held_by(hub, node)).isdisjoint(users)
 
 
 async def test_without_nats_only_what_needs_a_place_waits(

@@ -6,6 +6,7 @@ import sys
 from contextlib import AsyncExitStack
 from pathlib import Path
 
+import nats
 import pytest
 
 from cluster.nats_server import NatsServer
@@ -37,6 +38,7 @@ async def test_one_of_three_servers_is_lost_and_nothing_else(tmp_path: Path, pos
             )
             for number in range(2)
         ]
+        assert {*(await replicas(urls)).values()} == {3}, "whatever nodes keep in NATS, each server has"
         journal = tmp_path / "journal"
         args = ["-S", STDIO, "--journal", str(journal)]
         await hubs[0].connectors.add("box", command=sys.executable, args=args)
@@ -50,6 +52,15 @@ async def test_one_of_three_servers_is_lost_and_nothing_else(tmp_path: Path, pos
             await until(lambda: all_connected(hubs))
         wanted = [f"{number} by node{node}" for number in range(3) for node in range(2)]
         assert journal.read_text().split("\n")[:-1] == wanted, "and none of them twice"
+
+
+async def replicas(urls: tuple[str, ...]) -> dict[str, int]:
+    """How many servers keep each stream; a bucket is one, and so is the queue of runs."""
+    async with await nats.connect([*urls]) as client:
+        streams = await client.jetstream().streams_info()
+    found = {str(one.config.name): one.config.num_replicas or 1 for one in streams}
+    assert len(found) >= 4, found
+    return found
 
 
 async def until_answered(hub: Hub, text: str) -> bool:

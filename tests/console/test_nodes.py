@@ -36,6 +36,9 @@ async def test_who_lives_and_holds_what_is_seen_and_moved(
                 await page.get_by_role("button", name="Move").click()
                 await expect(there).to_contain_text("reports for owner, chosen by hand")
                 await console.picture(page, "nodes")
+                await expect(there).not_to_contain_text("drains")
+                await other.drain(0)
+                await expect(there).to_contain_text("drains")
             await expect(there).to_have_count(0)
 
 

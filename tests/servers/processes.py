@@ -43,6 +43,12 @@ def starts(path: Path) -> int:
     return sum(entry["event"] in ("start", "refused") for entry in read_log(path))
 
 
+def running(log: Path) -> set[int]:
+    """Ids of the server processes with this log that live."""
+    pids = {one["pid"] for one in read_log(log) if one["event"] == "start"}
+    return {pid for pid in pids if Path(f"/proc/{pid}").exists()}
+
+
 def journal(path: Path) -> list[str]:
     """What was executed, in order: one entry per `send`."""
     return path.read_text().splitlines() if path.exists() else []

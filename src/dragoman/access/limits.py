@@ -20,6 +20,10 @@ class ConcurrencyGate:
     def running(self) -> int:
         return self._running
 
+    @property
+    def waiting(self) -> int:
+        return len(self._waiting)
+
     def try_enter(self, limit: int) -> bool:
         """Without waiting, and never ahead of somebody who waits."""
         if self._waiting or self._running >= limit:
@@ -29,7 +33,7 @@ class ConcurrencyGate:
 
     async def enter(self, connector: Connector, deadline: float) -> None:
         """Waits for room until the deadline on the event loop's clock, then `LimitReached`."""
-        if self.try_enter(connector.configuration.max_concurrency):
+        if self.try_enter(self.limit_of(connector)):
             return
         loop = asyncio.get_running_loop()
         turn = loop.create_future()
@@ -42,10 +46,7 @@ class ConcurrencyGate:
                 self.leave(connector)
             raise
         except TimeoutError:
-            raise LimitReached(
-                f"{self._running} calls of {connector.slug!r} were running and none ended in time",
-                hint="call again later, allow more time, or raise max_concurrency of the connector",
-            ) from None
+            raise self.refusal(connector) from None
         finally:
             alarm.cancel()
             if not turn.done() or turn.cancelled() or turn.exception() is not None:
@@ -54,12 +55,25 @@ class ConcurrencyGate:
     def leave(self, connector: Connector) -> None:
         """Gives the room to whoever has waited longest. A raised limit lets several in."""
         self._running -= 1
-        limit = connector.configuration.max_concurrency
+        if self._waiting:
+            self.let_in(self.limit_of(connector))
+
+    def let_in(self, limit: int) -> None:
+        """Those who have waited longest, as many as there is room for."""
         while self._waiting and self._running < limit:
             turn = self._waiting.popleft()
             if not turn.done():
                 self._running += 1
                 turn.set_result(None)
+
+    def limit_of(self, connector: Connector) -> int:
+        return connector.configuration.max_concurrency
+
+    def refusal(self, connector: Connector) -> LimitReached:
+        return LimitReached(
+            f"{self._running} calls of {connector.slug!r} were running and none ended in time",
+            hint="call again later, allow more time, or raise max_concurrency of the connector",
+        )
 
     def _withdraw(self, turn: "asyncio.Future[None]") -> None:
         if turn in self._waiting:

@@ -17,7 +17,8 @@ routes = APIRouter(prefix="/api", tags=["cluster"], responses=PROBLEMS)
 class NodeShape(Shape):
     """One process. A process that starts again is another node.
 
-    `runs` are those that it executes, or holds until a person has answered.
+    `runs` are those that it executes, or holds until a person has answered. `is_draining`: it stops soon,
+    and gives away what it has.
     """
 
     id: str
@@ -26,6 +27,7 @@ class NodeShape(Shape):
     version: str
     started_at: datetime
     roles: list[Role]
+    is_draining: bool
     runs: int
 
 

@@ -89,6 +89,17 @@ def _cluster_gauges(status: ClusterStatus) -> Iterator[Gauge]:
         text="Whether this process is connected to NATS; 1 where no cluster is set",
         value=status.is_connected or not status.is_clustered,
     )
+    yield Gauge(
+        name="places_held",
+        text="Connections with state that this process holds for all nodes",
+        value=status.places.held,
+    )
+    for name, text in (
+        ("moved", "Connections with state that this process gave to another, by hand or to balance"),
+        ("lost", "Connections with state that this process closed because it lost its lease"),
+        ("taken_over", "Connections with state that this process took from one that was gone"),
+    ):
+        yield Gauge(name=f"places_{name}", text=text, value=getattr(status.places, name), only_grows=True)
     yield Gauge(name="runs_at_work", text="Runs that this process executes", value=status.runs_at_work)
     if status.runs_waiting is not None and status.longest_wait is not None:
         yield Gauge(

@@ -59,6 +59,7 @@ def _show(screen: Screen, answer: Any) -> None:
     table = new_table("node", "host", "process", "version", "roles", "runs", "started")
     for node in answer["nodes"]:
         mark = " (answers)" if node["id"] == answer["node"] else ""
+        mark += " (drains)" if node["is_draining"] else ""
         table.add_row(
             plain(node["id"] + mark),
             plain(node["host"]),

@@ -59,6 +59,7 @@ def dump_node(node: Node) -> bytes:
             "version": node.version,
             "started_at": node.started_at.isoformat(),
             "roles": node.roles,
+            **({"is_draining": True} if node.is_draining else {}),
         }
     )
 
@@ -73,6 +74,7 @@ def load_node(data: bytes) -> Node:
             version=str(said["version"]),
             started_at=datetime.fromisoformat(said["started_at"]),
             roles=tuple(role for role in ROLES if role in said.get("roles", ROLES)),
+            is_draining=said.get("is_draining") is True,
         )
     except (KeyError, TypeError, ValueError) as error:
         raise Unreadable(f"a node that is described wrongly: {error}") from None

@@ -68,7 +68,7 @@ async def open_nats(
         try:
             async with (
                 open_places(
-                    client, address.prefix, node, cluster.nodes, cluster.stop_holding, supervisor
+                    client, address.prefix, node, cluster.nodes, cluster.drain, supervisor
                 ) as cluster.places,
                 supervisor.keeping(cluster.send, "tell other nodes"),
                 supervisor.keeping(cluster.beat, "say that this node lives"),
@@ -221,9 +221,10 @@ class NatsCluster:
         for topic in TOPICS:
             self._listeners.tell(topic, "")
 
-    async def stop_holding(self) -> None:
-        """From now on this node is one without the role `hold`, and the others hear it."""
-        self.node = replace(self.node, roles=tuple(role for role in self.node.roles if role != "hold"))
+    async def drain(self) -> None:
+        """From now on this node drains, without the role `hold`, and the others hear it."""
+        roles = tuple(role for role in self.node.roles if role != "hold")
+        self.node = replace(self.node, roles=roles, is_draining=True)
         with suppress(Error, OSError):
             await self._publish("alive", dump_node(self.node))
 

@@ -25,6 +25,7 @@ from dragoman.cluster.places import (
     RENEW_EVERY,
     NodeLease,
     Place,
+    PlaceCounts,
     PlaceKey,
     preferred,
 )
@@ -76,6 +77,7 @@ class NatsPlaces:
         self.say = self.requests.say
         self.lease = NodeLease()
         self._may_hold = "hold" in node.roles
+        self._is_leaving = False
         self._nodes = nodes
         self._leave = leave
         self._jetstream: Any = client.jetstream(timeout=_ANSWER)
@@ -88,6 +90,7 @@ class NatsPlaces:
         self._looks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._seen: dict[str, _Seen] = {}
         self._came_at = 0.0
+        self._moved = self._lost = self._taken_over = 0
         self._close: Callable[[], Awaitable[None]] | None = None
 
     def on_lost(self, close: Callable[[], Awaitable[None]]) -> None:
@@ -156,6 +159,7 @@ class NatsPlaces:
         self.lease.end()
         for key in [key for key, place in self._known.items() if place.node == self.node]:
             del self._known[key]
+            self._lost += 1
         if self._close is not None and self.lease.id:
             log.warning("places.lost", node=self.node)
             await self._close()
@@ -168,6 +172,11 @@ class NatsPlaces:
         with suppress(*_AWAY):
             if was_held:
                 await self._leases.update(self.node, dump_lease(""), last=self._revision)
+
+    @property
+    def counts(self) -> PlaceCounts:
+        held = sum(self._is_mine(place) for place in self._known.values())
+        return PlaceCounts(held=held, moved=self._moved, lost=self._lost, taken_over=self._taken_over)
 
     # Where a connection is
 
@@ -326,26 +335,33 @@ class NatsPlaces:
                 revision = await self._places.update(_word(key), dump_place(place), last=before.revision)
         except KeyWrongLastSequenceError:
             return None
+        if before is not None and before.node != place.node and place.node == self.node:
+            self._taken_over += 1
         return replace(place, revision=revision)
 
     async def stop_taking(self) -> None:
-        if self._may_hold:
-            self._may_hold = False
+        if not self._is_leaving:
+            self._may_hold, self._is_leaving = False, True
             await self._leave()
 
-    async def let_go(self, key: PlaceKey, to: str | None = None) -> None:
+    async def let_go(self, key: PlaceKey, to: str | None = None, *, is_moved: bool = False) -> None:
         place = self._known.get(key)
         if place is None or place.node != self.node:
             return
         del self._known[key]
+        self._moved += is_moved
         self._released[key] = place.revision
         self._forget_some()
-        lease = (await self._lease_of(to))[0] if to else ""
-        with suppress(KeyWrongLastSequenceError):
+        try:
+            lease = (await self._lease_of(to))[0] if to else ""
             if to and lease:
                 await self._write(key, replace(place, node=to, lease=lease, is_pinned=True), place)
             else:
                 await self._places.delete(_word(key), last=place.revision)
+        except KeyWrongLastSequenceError:
+            pass  # somebody else has it already
+        except _AWAY as error:
+            raise ClusterUnavailable(f"NATS does not answer: {str(error) or type(error).__name__}") from error
 
     def _forget_some(self) -> None:
         while len(self._released) > 10_000:

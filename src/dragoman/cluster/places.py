@@ -39,6 +39,18 @@ class Place:
         return self.connector, self.identity
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlaceCounts:
+    """Places that this node has, and since it started: those that it gave to another node, by hand or to
+    balance; those that it lost because its lease was over; those that it took from a node that lost them.
+    """
+
+    held: int = 0
+    moved: int = 0
+    lost: int = 0
+    taken_over: int = 0
+
+
 class NotHeld(Exception):
     """This node does not hold the place, or not any more. What was to be done there was not done."""
 
@@ -146,6 +158,9 @@ class Places(Protocol):
         """The id of this one."""
         ...
 
+    @property
+    def counts(self) -> PlaceCounts: ...
+
     async def locate(self, key: PlaceKey, doubted: Place | None = None) -> Place:
         """Who holds it; where nobody does, a node is chosen.
 
@@ -171,11 +186,14 @@ class Places(Protocol):
         ...
 
     async def stop_taking(self) -> None:
-        """This node leaves: nothing more is placed here. What it holds it holds until it is let go."""
+        """This node drains: nothing more is placed here. What it holds it holds until it is let go."""
         ...
 
-    async def let_go(self, key: PlaceKey, to: str | None = None) -> None:
-        """What this node held is closed: the next who wants it finds it free, or at node `to`."""
+    async def let_go(self, key: PlaceKey, to: str | None = None, *, is_moved: bool = False) -> None:
+        """What this node held is closed: the next who wants it finds it free, or at node `to`.
+
+        `is_moved`: another node shall have it.
+        """
         ...
 
     async def list(self) -> Sequence[Place]:

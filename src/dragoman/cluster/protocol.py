@@ -10,9 +10,9 @@ from dragoman.cluster.places import Places
 from dragoman.cluster.streams import Streams
 from dragoman.cluster.work import Work
 
-Topic = Literal["changes", "thread", "answered", "cancelled"]
+Topic = Literal["changes", "thread", "answered", "cancelled", "slots"]
 """What a message is about: the feed of changes; a new root run of a thread; an approval or a question that
-somebody answered; a run that somebody wants cancelled."""
+somebody answered; a run that somebody wants cancelled; slots of a limit that a node wants, or was given."""
 
 TOPICS: tuple[Topic, ...] = get_args(Topic)
 Heard = Callable[[str], None]
@@ -24,7 +24,10 @@ ROLES: tuple[Role, ...] = get_args(Role)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """One process of the installation. `id` is its own: a process that starts again is another node."""
+    """One process of the installation. `id` is its own: a process that starts again is another node.
+
+    `is_draining`: it stops soon, and gives away what it has.
+    """
 
     id: str
     host: str
@@ -32,6 +35,7 @@ class Node:
     version: str
     started_at: datetime
     roles: tuple[Role, ...] = ROLES
+    is_draining: bool = False
 
 
 class Cluster(Protocol):

@@ -130,7 +130,7 @@ class Holder:
         places: Places,
         tasks: BackgroundTasks,
         connector_of: Callable[[str], Connector | None],
-        gate_of: Callable[[Connector], CallGate],
+        gate_of: Callable[[Connector], CallGate | None],
     ) -> None:
         self._connections = connections
         self._places = places
@@ -249,8 +249,13 @@ class Holder:
 
     @asynccontextmanager
     async def _room(self, connector: Connector, deadline: Deadline) -> AsyncGenerator[None]:
-        """Calls from everywhere share the room that the connector has."""
+        """Calls from everywhere share the room that the connector has, unless they had theirs where they came
+        from.
+        """
         gate = self._gate_of(connector)
+        if gate is None:
+            yield
+            return
         await gate.enter(connector, deadline.at)
         try:
             yield
@@ -280,10 +285,13 @@ class Holder:
             end()
         raise NotHeld
 
-    async def move(self, key: Key, to: str | None) -> None:
-        """Closes what this node holds and has node `to` hold it, or whoever asks next."""
+    async def move(self, key: Key, to: str | None, patience: float = _TIME_TO_MOVE) -> None:
+        """Closes what this node holds and has node `to` hold it, or whoever asks next.
+
+        `Conflict` where it is in use for longer than `patience` seconds: then it stays.
+        """
         loop = asyncio.get_running_loop()
-        give_up = loop.time() + _TIME_TO_MOVE
+        give_up = loop.time() + patience
         self._moving.add(key)
         try:
             while not await self._connections.close_idle(key):
@@ -292,7 +300,7 @@ class Holder:
                         "the connection is in use and was not moved", hint="try again when its calls are done"
                     )
                 await asyncio.sleep(0.05)
-            await self._places.let_go(key, to)
+            await self._places.let_go(key, to, is_moved=True)
         finally:
             self._moving.discard(key)
 

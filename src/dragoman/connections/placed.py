@@ -44,6 +44,7 @@ from dragoman.connections.wire_faults import WireFault
 from dragoman.connector import Connector
 from dragoman.errors import (
     ClusterUnavailable,
+    Conflict,
     ConnectTimeout,
     DragomanError,
     InputRequired,
@@ -66,6 +67,13 @@ def has_state(connector: Connector) -> bool:
     """Whether it matters which process is connected. HTTP of the 2026 era has no session."""
     configuration = connector.configuration
     return connector.kind == "mcp" and (configuration.wire != "http" or connector.era != "2026")
+
+
+def has_one_place(connector: Connector) -> bool:
+    """Whether one node makes all its calls: with a state, and one connection for everybody who may use it."""
+    return (
+        has_state(connector) and connector.configuration.isolation == "shared" and connector.workspace != ""
+    )
 
 
 class AnnouncingObserver:
@@ -122,7 +130,7 @@ class PlacedConnections:
         places: Places,
         observer: ConnectionObserver,
         connector_of: Callable[[str], Connector | None],
-        gate_of: Callable[[Connector], CallGate],
+        gate_of: Callable[[Connector], CallGate | None],
         request_timeout: float,
     ) -> None:
         """`observer` is told of connections that other nodes hold."""
@@ -368,7 +376,8 @@ class PlacedConnections:
                 if seconds < _LONG_IDLE or not self._places.holds(key) or self._places.is_pinned(key):
                     continue
                 if living and preferred(key, living)[0] != self._places.node:
-                    await self._inner.close_idle(key)
+                    with suppress(Conflict, ClusterUnavailable):  # in use again, or NATS is away
+                        await self._holder.move(key, None, patience=0)
 
     # What other nodes say
 

@@ -4,7 +4,7 @@ goes first.
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, nullcontext, suppress
 from typing import Any
 
 from dragoman.cluster.places import NotHeld
@@ -58,9 +58,11 @@ class Connections(LinkPool[Connection]):
         self._spawns = asyncio.Semaphore(max_spawns)
         self._watching: dict[Key, ResourceSubscriptions] = {}
         self._listeners: set[NoticeListener] = set()
-        # Where several nodes hold connections: whether this one holds, and who is told that it needs not.
+        # Where several nodes hold connections: whether this one holds, who is told that it needs not, and
+        # one of the connections that a connector may have over all nodes.
         self.holds: Callable[[Connector, Key], bool] = lambda connector, key: True
         self.on_forgotten: Callable[[Key], None] = lambda key: None
+        self.room: Callable[[Connector], AbstractAsyncContextManager[None]] = lambda connector: nullcontext()
         self.on_server: Callable[[int], None] = lambda pid: None  # a process was started for a connection
 
     async def ask(self, question: ServerRequest) -> Mapping[str, Any]:
@@ -173,6 +175,17 @@ class Connections(LinkPool[Connection]):
             key: now - link.usage.last_used for key, link in self._links.items() if link.usage.leases == 0
         }
 
+    async def close_oldest_idle(self, connector_id: str) -> bool:
+        """Closes the link of a connector that was unused for longest; False when all are in use."""
+        idle = [
+            link
+            for key, link in self._links.items()
+            if key[0] == connector_id and link.is_open and not link.usage.leases
+        ]
+        if idle:
+            await self.close_link(min(idle, key=lambda link: link.usage.last_used))
+        return bool(idle)
+
     async def close_idle(self, key: Key) -> bool:
         """Closes the link of this key; False when it is in use."""
         link = self._links.get(key)
@@ -221,6 +234,7 @@ class Connections(LinkPool[Connection]):
             secrets = await self._secrets.reveal(connector, key[1])
             bearer = self._secrets.bearer(connector, key[1])
             async with (
+                self.room(connector),
                 self._turn_to_start(connector) as started,
                 asyncio.timeout(connector.connect_limit) as limit,
                 open_session(connector, secrets, reach, on_notice, seen, bearer, can_ask=can_ask) as session,

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from dragoman.cluster import Node
-from dragoman.cluster.places import Place
+from dragoman.cluster.places import Place, PlaceCounts
 from dragoman.connections.placed import PlacedConnections
 from dragoman.connector import Connector
 from dragoman.errors import DragomanError, NotFound
@@ -22,7 +22,8 @@ class ClusterStatus:
     `nodes` are those that this one knows of, the oldest first; `node` is the id of the one that was asked.
     `runs_waiting` could begin and wait for a process, the first of them for `longest_wait` seconds; None
     while the database does not answer. `runs_at_work` are executed by the process that was asked; `runs` has
-    by node how many it executes, or holds until a person has answered.
+    by node how many it executes, or holds until a person has answered. `places` counts those of the process
+    that was asked.
     """
 
     is_clustered: bool
@@ -33,6 +34,7 @@ class ClusterStatus:
     longest_wait: float | None
     runs_at_work: int
     runs: Mapping[str, int]
+    places: PlaceCounts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +70,7 @@ class ClusterService(BoundService):
             longest_wait=longest,
             runs_at_work=0 if dispatch is None else dispatch.at_work,
             runs=runs,
+            places=PlaceCounts() if cluster.places is None else cluster.places.counts,
         )
 
     async def _work(self) -> tuple[int | None, float | None, Mapping[str, int]]:

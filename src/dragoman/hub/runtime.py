@@ -11,7 +11,14 @@ from contextlib import AsyncExitStack
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Self
 
-from dragoman.access import AccessRules, ActiveConnectors, ApprovalGate, Budgets, ConcurrencyLimits
+from dragoman.access import (
+    AccessRules,
+    ActiveConnectors,
+    ApprovalGate,
+    Budgets,
+    ConcurrencyLimits,
+    SharedLimits,
+)
 from dragoman.agents.models import Models
 from dragoman.background_tasks import BackgroundTasks, Supervisor
 from dragoman.calls import Auditor, Recorder, Road, open_auditor, open_recorder
@@ -22,7 +29,7 @@ from dragoman.connections.http_clients import HttpClients
 from dragoman.connections.native import NativeSource, NativeTools
 from dragoman.connections.oauth import AuthorizationFlows, Authorizations
 from dragoman.connections.openapi.service import OpenApiServices
-from dragoman.connections.placed import AnnouncingObserver, PlacedConnections
+from dragoman.connections.placed import AnnouncingObserver, PlacedConnections, has_one_place
 from dragoman.connections.pool import Connections
 from dragoman.connections.source import Sources
 from dragoman.discovery import McpRegistry
@@ -218,12 +225,21 @@ class Runtime:
         if places is None:
             self.servers = await stack.enter_async_context(servers)
         else:
+            shared = SharedLimits(
+                self.store.usage,
+                self.store.clock,
+                self.cluster,
+                lambda connector: connector.kind == "native" or has_one_place(connector),
+                servers.close_oldest_idle,
+            )
+            self.limits = await stack.enter_async_context(shared.opened())
+            servers.room = shared.server_room
             placed = PlacedConnections(
                 servers,
                 places,
                 self.watcher,
                 self.registry.find_by_id,
-                self.limits.gate,
+                shared.holder_gate,
                 settings.request_timeout,
             )
             self.servers = await stack.enter_async_context(placed.opened())

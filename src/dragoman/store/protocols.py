@@ -443,6 +443,34 @@ class UsageStore(Protocol):
         """What was counted of a subject, by measure and window."""
 
     async def count_places(self, workspace: str, subject: str, now: datetime) -> int: ...
+    async def hold_slots(
+        self, subject: str, node: str, wanted: int, limit: int, until: datetime, now: datetime
+    ) -> Mapping[str, int]:
+        """Has the node hold so many slots, or what the limit leaves; none is taken from it.
+
+        Returns how many each node has then.
+        """
+
+    async def pass_slots(
+        self,
+        subject: str,
+        node: str,
+        counts: Mapping[str | None, int],
+        limit: int,
+        until: datetime,
+        now: datetime,
+    ) -> int:
+        """Gives so many to other nodes, as the limit allows, or to nobody (None).
+
+        Returns how many the node has then.
+        """
+
+    async def renew_slots(self, node: str, until: datetime, now: datetime) -> None:
+        """All that it has, of every subject."""
+
+    async def drop_slots(self, node: str) -> None:
+        """The node is about to end."""
+
     async def forget(self, before_window: Mapping[str, int], now: datetime) -> None:
         """Deletes windows that are over, by measure, and places that nobody gave back."""
 

@@ -4,10 +4,12 @@ Counting and comparing happen in one transaction. In PostgreSQL those of one sub
 SQLite has one writer anyway.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from secrets import token_hex
 
-from sqlalchemy import delete, func, insert, select, tuple_
+from sqlalchemy import ColumnElement, and_, delete, func, insert, select, tuple_, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from dragoman.store import tables
@@ -60,6 +62,60 @@ class SqlUsage(SqlAggregate):
     async def count_places(self, workspace: str, subject: str, now: datetime) -> int:
         async with self._database.read() as connection:
             return await _places(connection, workspace, subject, now)
+
+    async def hold_slots(
+        self, subject: str, node: str, wanted: int, limit: int, until: datetime, now: datetime
+    ) -> Mapping[str, int]:
+        async with self._database.write() as connection:
+            held = await self._slots(connection, subject, now)
+            more = min(wanted - held[node], limit - held.total())
+            if more > 0:
+                await connection.execute(insert(_leases), _slot_rows(subject, node, more, until))
+                held[node] += more
+        return held
+
+    async def pass_slots(
+        self,
+        subject: str,
+        node: str,
+        counts: Mapping[str | None, int],
+        limit: int,
+        until: datetime,
+        now: datetime,
+    ) -> int:
+        async with self._database.write() as connection:
+            held = await self._slots(connection, subject, now)
+            mine = and_(_of_node(node), _leases.c.subject == subject, _leases.c.expires_at > now)
+            gone = min(held[node], sum(counts.values()))
+            meant = (await connection.scalars(select(_leases.c.id).where(mine).limit(gone))).all()
+            await connection.execute(delete(_leases).where(mine, _leases.c.id.in_(meant)))
+            room = min(gone, limit - held.total() + gone)
+            for to, count in counts.items():
+                if to is not None and (given := min(count, room)) > 0:
+                    await connection.execute(insert(_leases), _slot_rows(subject, to, given, until))
+                    room -= given
+        return held[node] - gone
+
+    async def renew_slots(self, node: str, until: datetime, now: datetime) -> None:
+        """Those that have expired may be somebody else's by now."""
+        async with self._database.write() as connection:
+            await connection.execute(
+                update(_leases).where(_of_node(node), _leases.c.expires_at > now).values(expires_at=until)
+            )
+
+    async def drop_slots(self, node: str) -> None:
+        async with self._database.write() as connection:
+            await connection.execute(delete(_leases).where(_of_node(node)))
+
+    async def _slots(self, connection: AsyncConnection, subject: str, now: datetime) -> Counter[str]:
+        """How many each node has. Whoever counts is the only one until its transaction ends."""
+        await self._wait_for_turn(connection, {("", subject)})
+        found = await connection.scalars(
+            select(_leases.c.id).where(
+                _leases.c.workspace == "", _leases.c.subject == subject, _leases.c.expires_at > now
+            )
+        )
+        return Counter(one.partition(":")[0] for one in found)
 
     async def forget(self, before_window: Mapping[str, int], now: datetime) -> None:
         async with self._database.write() as connection:
@@ -117,6 +173,18 @@ async def _places(connection: AsyncConnection, workspace: str, subject: str, now
         _leases.c.workspace == workspace, _leases.c.subject == subject, _leases.c.expires_at > now
     )
     return await connection.scalar(query) or 0
+
+
+def _slot_rows(subject: str, node: str, count: int, until: datetime) -> list[dict[str, object]]:
+    """One row each; it names the node that has it."""
+    return [
+        {"workspace": "", "subject": subject, "id": f"{node}:{token_hex(6)}", "expires_at": until}
+        for _ in range(count)
+    ]
+
+
+def _of_node(node: str) -> ColumnElement[bool]:
+    return and_(_leases.c.workspace == "", _leases.c.id.startswith(f"{node}:", autoescape=True))
 
 
 def _lease_row(lease: ConcurrencyLease) -> dict[str, object]:

@@ -24,12 +24,13 @@ class ConnectorState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gauge:
-    """One number with its name, without `dragoman_`."""
+    """One number with its name, without `dragoman_`. One that only grows is a counter to Prometheus."""
 
     name: str
     text: str
     value: float
     labels: Mapping[str, str] = field(default_factory=dict[str, str])
+    only_grows: bool = False
 
 
 class PrometheusExposition:
@@ -92,7 +93,8 @@ class _Numbers(Collector):
             self._installation(),
         )
         for gauge in self._gauges:
-            shown = GaugeMetricFamily(f"dragoman_{gauge.name}", gauge.text, labels=[*gauge.labels])
+            family = CounterMetricFamily if gauge.only_grows else GaugeMetricFamily
+            shown = family(f"dragoman_{gauge.name}", gauge.text, labels=[*gauge.labels])
             shown.add_metric([*gauge.labels.values()], gauge.value)
             yield shown
 

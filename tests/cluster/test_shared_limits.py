@@ -1,0 +1,102 @@
+"""Limits of a connector count over all nodes, whichever of them makes the calls."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from cluster.nodes import id_of, open_nodes
+from dragoman import Hub
+from dragoman.scope import Caller
+from patience import give_time, patient, until
+from servers.hubs import quick
+from servers.processes import HttpProcess, read_log, running, stdio
+
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(240)]
+
+
+def calls_of(log: Path, tool: str) -> int:
+    return sum(one.get("tool") == tool for one in read_log(log))
+
+
+async def slept(hub: Hub, gate: Path) -> bool:
+    return (await hub.call("mcp_web_sleep", {"seconds": 600, "gate": str(gate)})).ok
+
+
+async def test_calls_at_once_are_counted_over_all_nodes_with_nats_and_without(
+    tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = tmp_path / "log"
+    monkeypatch.setattr("dragoman.access.shared_limits._RENEW_EVERY", 0.5)
+    with HttpProcess(tmp_path, "--era", "2026", "--log", str(log)) as server:
+        async with open_nodes(tmp_path, postgres_url, count=3) as nodes:
+            await nodes.add("web", **quick(url=server.url, max_concurrency=4, request_timeout=patient(60)))
+            for hub in nodes.hubs * 4:
+                assert (await hub.call("mcp_web_echo", {"text": "x"})).ok
+
+            async def burst(number: int) -> None:
+                gate, before = tmp_path / f"gate{number}", calls_of(log, "sleep")
+                calls = [asyncio.create_task(slept(hub, gate)) for hub in nodes.hubs * 3]
+                await until(lambda: calls_of(log, "sleep") == before + 4, within=20)
+                await give_time(0.5)
+                assert calls_of(log, "sleep") == before + 4, "no node has a limit of its own"
+                gate.write_text("x")
+                assert await asyncio.gather(*calls) == [True] * 9
+
+            await burst(1)
+            nodes.nats.kill()
+            await burst(2)
+            await nodes.nats.start()
+
+            # Who has none is given those of a node that needs them no more.
+            first, second, _ = nodes.hubs
+            await first.connectors.update("web", max_concurrency=1)
+            for hub in nodes.hubs:
+                await until(lambda hub=hub: limited_to(hub, 1))
+            for hub in (first, second) * 3:
+                assert (await hub.call("mcp_web_echo", {"text": "x"})).ok
+            gate = tmp_path / "gate3"
+            before = calls_of(log, "sleep")
+            slow = asyncio.create_task(slept(first, gate))
+            await until(lambda: calls_of(log, "sleep") == before + 1)
+            refused = await second.call("mcp_web_echo", {"text": "x"}, timeout=0.3)
+            assert refused.error is not None
+            assert refused.error.code == "limit_reached"
+            assert "over all nodes (1)" in refused.error.message
+            gate.write_text("x")
+            assert await slow
+
+
+async def limited_to(hub: Hub, count: int) -> bool:
+    return (await hub.connectors.get("web")).connector.configuration.max_concurrency == count
+
+
+async def test_open_connections_are_counted_over_all_nodes_and_an_unused_one_makes_room(
+    tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = tmp_path / "log"
+    async with open_nodes(tmp_path, postgres_url) as nodes:
+        await nodes.add(
+            "box", **quick(**stdio("--log", str(log)), max_servers=1, request_timeout=patient(60))
+        )
+        users = [Caller(user=f"user{number}") for number in range(4)]
+        held: set[str] = set()
+        for user in users:
+            assert (await nodes.hubs[0].acting_for(user).call("mcp_box_echo", {"text": "x"})).ok
+            await until(lambda: len(running(log)) == 1)
+            held |= {one.node for one in await nodes.hubs[0].cluster.places()}
+        assert held == {id_of(hub) for hub in nodes.hubs}, "they were not all of one node"
+
+        gate = tmp_path / "gate"
+        busy = asyncio.create_task(
+            nodes.hubs[0].acting_for(users[0]).call("mcp_box_sleep", {"seconds": 600, "gate": str(gate)})
+        )
+        await until(lambda: calls_of(log, "sleep") == 1)
+        monkeypatch.setattr("dragoman.access.shared_limits._ROOM_WITHIN", 0.5)
+        for user in users[1:]:
+            refused = await nodes.hubs[1].acting_for(user).call("mcp_box_echo", {"text": "x"})
+            assert refused.error is not None
+            assert refused.error.code == "limit_reached", refused.error
+        assert len(running(log)) == 1
+        gate.write_text("x")
+        assert (await busy).ok
