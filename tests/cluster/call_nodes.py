@@ -8,7 +8,7 @@ import json
 import os
 import signal
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
@@ -20,14 +20,20 @@ from dragoman.settings import Settings
 from patience import deadline, until
 from servers.processes import FORKS, end_with_parent
 
+Did = Callable[[Hub, str, list[Any]], Awaitable[Any]]
+"""What a node answers to a word and what comes with it; a function of a module, as processes are forked."""
+
 
 class CallNode:
     """One node. A call through a node that dies meanwhile is answered with None."""
 
-    def __init__(self, folder: Path, database: str, nats: str, **settings: Any) -> None:
+    def __init__(
+        self, folder: Path, database: str, nats: str, did: Did | None = None, **settings: Any
+    ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._address = folder / "socket"
         self._settings = {"home": str(folder), "database_url": database, "cluster_url": [nats], **settings}
+        self._did = did or node_did
         self._process: ForkServerProcess | None = None
         self._reading: asyncio.Task[None] | None = None
         self._waiting: dict[int, asyncio.Future[Any]] = {}
@@ -35,7 +41,9 @@ class CallNode:
 
     async def start(self) -> None:
         self._address.unlink(missing_ok=True)
-        self._process = FORKS.Process(target=_run, args=(self._settings, str(self._address)), daemon=True)
+        self._process = FORKS.Process(
+            target=_run, args=(self._settings, str(self._address), self._did), daemon=True
+        )
         self._process.start()
         await until(self._address.exists, 30)
         reader, self._writer = await asyncio.open_unix_connection(str(self._address), limit=1 << 26)
@@ -105,12 +113,12 @@ class CallNode:
             self._process = None
 
 
-def _run(settings: dict[str, Any], address: str) -> None:
+def _run(settings: dict[str, Any], address: str, did: Did) -> None:
     end_with_parent()
-    asyncio.run(_serve(settings, address))
+    asyncio.run(_serve(settings, address, did))
 
 
-async def _serve(settings: dict[str, Any], address: str) -> None:
+async def _serve(settings: dict[str, Any], address: str, did: Did) -> None:
     facts: dict[str, Any] = {**settings, "home": Path(settings["home"]), "key": KEY}
     given = Settings(**facts)
     is_over = asyncio.Event()
@@ -124,7 +132,7 @@ async def _serve(settings: dict[str, Any], address: str) -> None:
             is_over.set()
 
         async def answered(writer: asyncio.StreamWriter, number: int, what: str, words: list[Any]) -> None:
-            answer = await _did(hub, what, words)
+            answer = await did(hub, what, words)
             with suppress(ConnectionError):
                 writer.write(json.dumps([number, answer], default=str).encode() + b"\n")
 
@@ -134,7 +142,7 @@ async def _serve(settings: dict[str, Any], address: str) -> None:
             await is_over.wait()
 
 
-async def _did(hub: Hub, what: str, words: list[Any]) -> Any:
+async def node_did(hub: Hub, what: str, words: list[Any]) -> Any:
     match what:
         case "facts":
             return {"node": hub._runtime.cluster.node.id, "pid": os.getpid()}
@@ -150,10 +158,6 @@ async def _did(hub: Hub, what: str, words: list[Any]) -> Any:
             return {one.connector: one.node for one in await places.list()}
         case "cpu":
             return time.process_time()
-        case "timed":
-            began = time.perf_counter()
-            assert (await hub.call(words[0], words[1])).ok
-            return 1000 * (time.perf_counter() - began)
         case "add_quietly":
             return (await hub.connectors.add(words[0], command="true", connect=False)).connector.id
         case "disable":
