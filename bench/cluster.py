@@ -236,9 +236,10 @@ async def by_size(
         ),
     ]
     report.table("Milliseconds of CPU, of all nodes together", columns, rows)
-    for at, what in ((1, "call that stays at home"), (2, "run")):
-        more = max(float(row[at]) / float(rows[0][at]) for row in rows) - 1
-        report.verdict(f"a {what} costs within 10 % of one node's", f"{more:+.0%}", met=more <= 0.1)
+    more = max(float(row[1]) / float(rows[0][1]) for row in rows) - 1
+    report.verdict(
+        "a call that stays at home costs within 10 % of one node's", f"{more:+.0%}", met=more <= 0.1
+    )
     every = [medians[size, kind] for size in installations for kind in ("run", "run5")]
     cost = statistics.median(one[1] / one[2] for one in every)
     report.notes.append(f"One statement costs PostgreSQL {cost:.3f} ms of CPU (runs, by turns).")

@@ -25,14 +25,15 @@ SIZES = (3, 10, 50)
 class Costs:
     """Milliseconds and counts, of one machine's measurements (RESULTS.md)."""
 
-    run_cpu: float = 13.2  # a run without calls, in its node
-    call_cpu: float = 5.0  # one more call of a tool by an agent, with its step of the model
-    remote_call_cpu: float = 0.6  # both nodes together, when the server is held elsewhere
-    statements_per_run: float = 9.0
-    statements_per_call: float = 3.0
-    statement: float = 0.35  # of one of PostgreSQL's processors
-    idle_statements: float = 1.0  # a second, of a node that does nothing
-    follower_statements: float = 0.4  # a second, of a stream whose run is on another node
+    run_cpu: float = 42.2  # a run without calls, all three nodes together
+    call_cpu: float = 7.4  # one more call of a tool by an agent, with its step of the model
+    remote_call_cpu: float = 0.47  # both nodes together, when the server is held elsewhere
+    home_call_cpu: float = 0.33  # a call without a run
+    statements_per_run: float = 38.2
+    statements_per_call: float = 1.1
+    statement: float = 0.21  # of one of PostgreSQL's processors
+    idle_statements: float = 0.56  # a second, of a node that does nothing
+    follower_statements: float = 0.76  # a second, of a stream whose run is on another node
     word_cpu: float = 0.12  # a word that is pushed: to write it, and to pass it on
     life: float = 2000.0  # without a sign of life a node is gone
     silence: float = 3000.0  # since the last renewal, until its runs may be taken
@@ -208,7 +209,8 @@ class Cluster:
         self._at(now + self._gap(self._load.requests), self._request)
         node = self._chance.choice(self._nodes)
         is_far = self._chance.random() < 1 - 1 / self._load.nodes
-        node.core.serve(now, 0.5 + (self._costs.remote_call_cpu if is_far else 0))
+        costs = self._costs
+        node.core.serve(now, costs.home_call_cpu + (costs.remote_call_cpu if is_far else 0))
         self._tell(2 if is_far else 0)
 
     def _kill(self, now: float) -> None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from dragoman.catalog.search.query import SearchHit as SearchHit
     from dragoman.catalog.search.query import SearchQuery as SearchQuery
     from dragoman.catalog.search.query import SearchResults as SearchResults
+    from dragoman.cluster.places import PlaceCounts as PlaceCounts
     from dragoman.cluster.protocol import Node as Node
     from dragoman.connections.native.source import NativeTool as NativeTool
     from dragoman.connections.oauth.flow import AuthorizationCallback as AuthorizationCallback
@@ -210,6 +211,7 @@ _HOMES = {
         "dragoman.catalog.changes": "ToolChange ToolChanges",
         "dragoman.catalog.footprints": "Footprints",
         "dragoman.catalog.search.query": "SearchHit SearchQuery SearchResults",
+        "dragoman.cluster.places": "PlaceCounts",
         "dragoman.cluster.protocol": "Node",
         "dragoman.connections.native.source": "NativeTool",
         "dragoman.connections.oauth.flow": "AuthorizationCallback StartedAuthorization",

@@ -203,7 +203,8 @@ class SharedLimits(ConcurrencyLimits):
             while gate.waiting:
                 gate.news.clear()
                 try:
-                    has = await self._hold(gate)
+                    # Twice as many as before: a burst is not one transaction for each call.
+                    has = await self._hold(gate, max(gate.running + gate.waiting, 2 * gate.held))
                 except DragomanError as error:
                     log.warning("slots.not_found", cause=error.message)
                     has = {}
@@ -219,14 +220,13 @@ class SharedLimits(ConcurrencyLimits):
         finally:
             gate.is_seeking = False
 
-    async def _hold(self, gate: SharedGate) -> dict[str, int]:
-        """Takes what is free. How many each node has."""
+    async def _hold(self, gate: SharedGate, wanted: int) -> dict[str, int]:
+        """Takes so many, if they are free; none that it has is given back. How many each node has."""
         async with gate.lock:
             sent_at, until = await self._now()
             if gate.rows and sent_at >= gate.until:
                 await self._rows.renew_slots(self._node, until, self._clock.now())
-            # Twice as many as before: a burst is not one transaction for each call.
-            wanted = min(gate.limit, max(gate.running + gate.waiting, 2 * gate.held)) + gate.owed.total()
+            wanted = min(gate.limit, wanted) + gate.owed.total()
             has = await self._rows.hold_slots(
                 gate.subject, self._node, wanted, gate.limit, until, self._clock.now()
             )
@@ -244,30 +244,41 @@ class SharedLimits(ConcurrencyLimits):
         return sent_at, self._clock.now() + timedelta(seconds=_LIVE)
 
     def _wish(self, gate: SharedGate, others: dict[str, int]) -> None:
-        """Of a node that has some: the more, the likelier."""
+        """Of a node that has some: the more, the likelier. It is told how many it has."""
         if others:
             (target,) = random.choices([*others], [*others.values()])  # noqa: S311 - any will do
-            self._cluster.tell("slots", f"{target} {self._node} {gate.waiting} {gate.limit} {gate.subject}")
+            self._tell(target, gate, gate.waiting, others[target])
+
+    def _tell(self, node: str, gate: SharedGate, wanted: int, has: int) -> None:
+        self._cluster.tell("slots", f"{node} {self._node} {wanted} {has} {gate.limit} {gate.subject}")
 
     # What others want
 
     def _heard(self, key: str) -> None:
-        """ "" when messages may have been lost: whoever wants something says so again."""
+        """The key is empty when messages may have been lost: whoever wants something says so again."""
         to, _, rest = key.partition(" ")
         if to != self._node:
             return
-        node, count, limit, subject = rest.split(" ", 3)
+        node, *words, subject = rest.split(" ", 4)
+        wanted, has, limit = map(int, words)
         gate = self._shared.get(subject)
         if gate is None:
             return
-        if not int(count):
-            gate.news.set()  # given by that node
-            return
-        gate.take_limit(min(gate.limit, int(limit)))
-        gate.wishes[node] = (int(count), boot_clock())
-        self._hand_over(gate)
-        if gate.wishes and isinstance(gate, ServersGate):
+        if wanted:
+            gate.take_limit(min(gate.limit, limit))
+            gate.wishes[node] = (wanted, boot_clock())
+            self._hand_over(gate)
+        gate.news.set()
+        if not gate.is_seeking and (not wanted or has > gate.rows):  # given when nobody waited any more
+            self._tasks.start(self._look(gate), "look at slots that were given")
+        elif gate.wishes and isinstance(gate, ServersGate):
             self._tasks.start(self._close_idle(gate.connector_id), "close a connection for another node")
+
+    async def _look(self, gate: SharedGate) -> None:
+        with suppress(DragomanError):  # who wants them says so again
+            await self._hold(gate, 0)
+            gate.let_in(gate.limit)
+            self._hand_over(gate)
 
     def _hand_over(self, gate: SharedGate) -> None:
         gate.set_aside(gate.limit // self._nodes)
@@ -288,9 +299,9 @@ class SharedLimits(ConcurrencyLimits):
                 log.warning("slots.not_passed", cause=error.message)  # who wants them says so again
             finally:
                 gate.owed -= counts
-        for node in counts:
+        for node, count in counts.items():
             if node is not None:
-                self._cluster.tell("slots", f"{node} {self._node} 0 {gate.limit} {gate.subject}")
+                self._tell(node, gate, 0, count)
 
     async def _keep(self) -> None:
         while True:
@@ -303,12 +314,14 @@ class SharedLimits(ConcurrencyLimits):
 
     async def _renew(self) -> None:
         """All at once. What was not used for long goes back; any that is not used, where no wish is heard."""
-        gates = [gate for gate in self._shared.values() if gate.rows]
+        gates = [gate for gate in self._shared.values() if gate.until]
         if not gates:
             return
         sent_at, until = await self._now()
-        await self._rows.renew_slots(self._node, until, self._clock.now())
+        has = await self._rows.renew_slots(self._node, until, self._clock.now())
         for gate in gates:
+            if has.get(gate.subject, 0) > gate.rows and not gate.lock.locked():
+                await self._look(gate)  # given, and nobody was heard to say so
             if sent_at < gate.until:
                 gate.until = sent_at + _SPENT_FOR
             if not self._cluster.is_connected or sent_at - max(gate.used_at, gate.had_at) > _UNUSED:

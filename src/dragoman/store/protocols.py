@@ -465,8 +465,8 @@ class UsageStore(Protocol):
         Returns how many the node has then.
         """
 
-    async def renew_slots(self, node: str, until: datetime, now: datetime) -> None:
-        """All that it has, of every subject."""
+    async def renew_slots(self, node: str, until: datetime, now: datetime) -> Mapping[str, int]:
+        """All that it has: how many of each subject."""
 
     async def drop_slots(self, node: str) -> None:
         """The node is about to end."""

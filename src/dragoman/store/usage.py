@@ -96,12 +96,12 @@ class SqlUsage(SqlAggregate):
                     room -= given
         return held[node] - gone
 
-    async def renew_slots(self, node: str, until: datetime, now: datetime) -> None:
-        """Those that have expired may be somebody else's by now."""
+    async def renew_slots(self, node: str, until: datetime, now: datetime) -> Mapping[str, int]:
         async with self._database.write() as connection:
-            await connection.execute(
-                update(_leases).where(_of_node(node), _leases.c.expires_at > now).values(expires_at=until)
-            )
+            # Those that have expired may be somebody else's by now.
+            mine = update(_leases).where(_of_node(node), _leases.c.expires_at > now)
+            renewed = await connection.scalars(mine.values(expires_at=until).returning(_leases.c.subject))
+            return Counter(renewed)
 
     async def drop_slots(self, node: str) -> None:
         async with self._database.write() as connection:
