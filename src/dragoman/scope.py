@@ -67,6 +67,10 @@ class Caller:
         """The same caller with no more than these capabilities."""
         return replace(self, grants=(*self.grants, frozenset(capabilities)))
 
+    def as_agent(self, name: str) -> "Caller":
+        """What an agent of this name does for the caller: it may need a person's yes."""
+        return replace(self, agent=name, way="agent" if self.way == "direct" else self.way)
+
     def limited_to(self, names: Iterable[str]) -> "Caller":
         """The same caller with no other tools or connectors than these."""
         return self.narrowed((*names, ANY_EXTRA))

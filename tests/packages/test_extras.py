@@ -23,9 +23,12 @@ def test_every_extra_of_the_package_is_in_the_table() -> None:
     assert DECLARED.keys() - {"all"} == EXTRAS.keys()
 
 
-def test_all_has_every_extra_but_those_without_wheels_and_the_servers_of_a_demonstration() -> None:
+def test_all_has_every_extra_but_those_without_wheels_for_a_demonstration_or_for_langchain() -> None:
     (everything,) = DECLARED["all"]
-    assert set(re.findall(r"\w+", everything)) - {"dragoman"} == EXTRAS.keys() - {"demo", "tokens"}
+    by_agents = {"anthropic", "openai"}
+    assert all(any(one in needed for needed in DECLARED["agents"]) for one in by_agents)
+    left_out = {"demo", "langchain", "tokens"} | by_agents
+    assert set(re.findall(r"\w+", everything)) - {"dragoman"} == EXTRAS.keys() - left_out
 
 
 @pytest.mark.parametrize("name", [name for name in EXTRAS if name != "tokens"])

@@ -23,11 +23,18 @@ ASKING: dict[ExtraName, tuple[dict[str, str], list[str], str]] = {
     "postgres": ({"DRAGOMAN_DATABASE_URL": "postgresql://127.0.0.1:1/none"}, ["tools", "list"], ""),
 }
 NOT_NEEDED: set[ExtraName] = {"tokens"}  # estimates do without
+# No command has them: modules of `dragoman.integrations`, and the extra that each says it needs.
+INTEGRATIONS: dict[str, ExtraName] = {
+    "anthropic": "anthropic",
+    "langchain": "langchain",
+    "openai": "openai",
+    "pydantic_ai": "agents",
+}
 # Modules that import what an extra brings, each told by the module that is missing.
 HOMES = """
 import importlib, json, pkgutil
 import dragoman
-failed = {}
+failed, told = {}, {}
 for found in pkgutil.walk_packages(dragoman.__path__, "dragoman."):
     if found.name == "dragoman.__main__" or "._examples" in found.name:
         continue
@@ -35,7 +42,9 @@ for found in pkgutil.walk_packages(dragoman.__path__, "dragoman."):
         importlib.import_module(found.name)
     except ModuleNotFoundError as error:
         failed[found.name] = error.name.partition(".")[0]
-print(json.dumps(failed))
+    except dragoman.NotInstalled as error:
+        told[found.name] = error.hint
+print(json.dumps([failed, told]))
 """
 IN_PYTHON = """
 import asyncio, json, sys
@@ -70,7 +79,7 @@ def empty_home(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def test_every_extra_is_asked_for() -> None:
-    assert ASKING.keys() | NOT_NEEDED == EXTRAS.keys()
+    assert ASKING.keys() | NOT_NEEDED | {*INTEGRATIONS.values()} == EXTRAS.keys()
 
 
 @pytest.mark.parametrize("extra", ASKING)
@@ -119,7 +128,11 @@ def test_the_console_says_it_where_one_would_begin(core: Environment, service: s
     assert browser.open(service + "/").status == 200
 
 
-def test_only_the_homes_of_an_extra_import_what_it_brings(core: Environment) -> None:
+def test_only_the_homes_of_an_extra_import_what_it_brings_and_integrations_say_so(core: Environment) -> None:
     brought = {module.partition(".")[0] for extra in EXTRAS.values() for module in extra.modules}
-    failed: dict[str, str] = json.loads(core.python_output(HOMES))
+    failed, told = json.loads(core.python_output(HOMES))
     assert set(failed.values()) <= brought
+    assert told == {
+        f"dragoman.integrations.{module}": f"pip install 'dragoman[{extra}]'"
+        for module, extra in INTEGRATIONS.items()
+    }

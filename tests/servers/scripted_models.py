@@ -16,7 +16,7 @@ from pathlib import Path
 from aiohttp import web
 
 from servers.scenarios import Reply, Scenario, Script, Turn
-from servers.scripted_wires import AnthropicWire, Json, OpenAIWire, Wire
+from servers.scripted_wires import AnthropicWire, Json, OpenAIWire, ResponsesWire, Wire
 
 
 class ScriptedServer:
@@ -121,6 +121,11 @@ def open_scripted_openai(
 ) -> AbstractAsyncContextManager[ScriptedServer]:
     """Speaks OpenAI's chat completions: open its models as `openai-chat:…`."""
     return _open(OpenAIWire(), script, key)
+
+
+def open_scripted_responses(script: Script | str | Path) -> AbstractAsyncContextManager[ScriptedServer]:
+    """Speaks OpenAI's responses, to a client that sends the whole conversation."""
+    return _open(ResponsesWire(), script, None)
 
 
 def open_scripted_anthropic(

@@ -1,4 +1,4 @@
-"""The two protocols that the scripted models speak: OpenAI's chat completions and Anthropic's messages.
+"""The protocols of the scripted models: OpenAI's chat completions and responses, Anthropic's messages.
 
 Each reads a request into a `Turn` and writes a `Reply`, whole or as server-sent events, or an error as that
 provider words it. Knows no socket.
@@ -154,6 +154,57 @@ class OpenAIWire:
             "object": kind,
             "created": 1_700_000_000,
             "model": request["model"],
+        }
+
+
+class ResponsesWire(OpenAIWire):
+    """Whole answers only. Whoever asks sends the whole conversation: nothing is remembered here."""
+
+    path = "/v1/responses"
+
+    def read(self, request: Json) -> Turn:
+        reading = Reading([request.get("instructions") or ""])
+        names: dict[str, str] = {}
+        is_model = False
+        for item in request["input"]:
+            kind = item.get("type", "message")
+            is_answer = kind == "function_call" or item.get("role") == "assistant"
+            if is_answer and not is_model:
+                reading.model()
+            is_model = is_answer
+            if kind == "function_call":
+                names[item["call_id"]] = item["name"]
+            elif kind == "function_call_output":
+                reading.tool(names[item["call_id"]], item["call_id"], item["output"])
+            elif item["role"] == "user":
+                reading.person(item["content"])
+        return reading.turn([tool["name"] for tool in request.get("tools") or ()], request)
+
+    def whole(self, request: Json, reply: Reply) -> Json:
+        output: list[Json] = [
+            {
+                "type": "function_call",
+                "id": f"fc_{uuid4().hex[:20]}",
+                "call_id": call["id"],
+                "status": "completed",
+                **call["function"],
+            }
+            for call in self._calls(reply)
+        ]
+        if reply.text:
+            text = {"type": "output_text", "text": reply.text, "annotations": []}
+            identity = {"id": f"msg_{uuid4().hex[:20]}", "role": "assistant", "status": "completed"}
+            output.append({"type": "message", **identity, "content": [text]})
+        return {
+            "id": f"resp_{uuid4().hex[:20]}",
+            "object": "response",
+            "created_at": 1_700_000_000,
+            "model": request["model"],
+            "status": "completed",
+            "output": output,
+            "parallel_tool_calls": True,
+            "tool_choice": "auto",
+            "tools": request.get("tools") or [],
         }
 
 

@@ -123,7 +123,7 @@ def _nearer(caller: Caller, request: dict[str, Any]) -> Caller:
     if (thread := _word(request, "thread")) is not None:
         caller = replace(caller, thread=thread)
     if (agent := _word(request, "agent")) is not None:
-        caller = replace(caller, agent=agent, way="agent" if caller.way == "direct" else caller.way)
+        caller = caller.as_agent(agent)
     if (tools := request.get("tools")) is not None:
         if not isinstance(tools, list) or len(cast("list[Any]", tools)) > _MOST_TOOLS:
             raise InvalidRequest(f"'tools' must be a list of at most {_MOST_TOOLS:,} names")

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from dragoman.agents.offers import OfferCall, ToolReply
 from dragoman.agents.work_context import ConnectorCard, ConnectorState, FoundTools
-from dragoman.catalog import ToolInfo
 from dragoman.catalog.footprints import Footprints
 from dragoman.connections.missing_credentials import credential_hint
-from dragoman.errors import Denied, DragomanError, NotFound
+from dragoman.errors import Denied, DragomanError
 from dragoman.hub.code import Code
 from dragoman.hub.connectors import Connectors, ConnectorView
-from dragoman.hub.tools import Tools
+from dragoman.hub.tools import Tools, callable_tools
 from dragoman.sandbox import guide
 from dragoman.scope import Caller
 from dragoman.tool import Tool
@@ -44,10 +43,10 @@ class HubToolbox:
         return replace(caller, role="member", grants=(*caller.grants, user.capabilities))
 
     async def tools(self, caller: Caller) -> Sequence[Tool]:
-        return [info.shown_tool for info in await self._infos(caller)]
+        return [info.shown_tool for info in await callable_tools(self._runtime, caller, "agent")]
 
     async def deferred(self, caller: Caller) -> frozenset[str]:
-        return self._runtime.loading.deferred(await self._infos(caller), caller)
+        return self._runtime.loading.deferred(await callable_tools(self._runtime, caller, "agent"), caller)
 
     async def search(self, query: str, caller: Caller, limit: int) -> FoundTools:
         here = await self._runtime.active.narrowed(caller)
@@ -95,19 +94,6 @@ class HubToolbox:
 
     def is_native(self, tool: Tool) -> bool:
         return self._runtime.catalog.connector_of(tool).kind == "native"
-
-    async def _infos(self, caller: Caller) -> Sequence[ToolInfo]:
-        await self._runtime.watcher.read_announced(self._runtime.registry.list(caller))
-        here = await self._runtime.active.narrowed(caller)
-        found: list[ToolInfo] = []
-        for tool in self._runtime.catalog.list(here):
-            try:
-                info = self._runtime.catalog.info(tool.name, here)
-            except NotFound:
-                continue
-            if info.is_callable and tool.is_open_to("agent"):
-                found.append(info)
-        return found
 
 
 def _card(view: ConnectorView) -> ConnectorCard:

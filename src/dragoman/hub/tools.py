@@ -2,19 +2,22 @@
 
 from collections.abc import Iterable, Sequence
 from types import EllipsisType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dragoman.access.approvals import is_person
 from dragoman.catalog import ToolInfo
 from dragoman.catalog.search import SearchQuery, SearchResults
 from dragoman.connector import Connector, Policy
-from dragoman.errors import Denied
+from dragoman.errors import Denied, NotFound
 from dragoman.hub.bound import BoundService
 from dragoman.hub.deferred_tools import Footprint, ResolvedTools, in_thread
 from dragoman.hub.tool_settings import checked_settings
-from dragoman.scope import Caller
+from dragoman.scope import Caller, Way
 from dragoman.store import ToolVersion
 from dragoman.tool import Tool
+
+if TYPE_CHECKING:
+    from dragoman.hub.runtime import Runtime
 
 
 class Tools(BoundService):
@@ -28,6 +31,15 @@ class Tools(BoundService):
         if connector is None:
             return self._runtime.catalog.list(caller)
         return self._runtime.catalog.list(caller, self._runtime.registry.get(connector, caller).id)
+
+    async def ready(self) -> Sequence[Tool]:
+        """Those that the caller can call now, in their thread and by the way that they come.
+
+        As a model should read them: one whose server cannot be reached now says so in its description.
+        """
+        return [
+            info.shown_tool for info in await callable_tools(self._runtime, self._caller, self._caller.way)
+        ]
 
     async def search(
         self,
@@ -177,6 +189,21 @@ class Tools(BoundService):
         if not is_person(caller):
             raise Denied("only a person changes the settings of a tool", hint="use a key of your own")
         return caller
+
+
+async def callable_tools(runtime: "Runtime", caller: Caller, way: Way) -> Sequence[ToolInfo]:
+    """What the caller can call now by this way: with what servers just said is new."""
+    await runtime.watcher.read_announced(runtime.registry.list(caller))
+    here = await runtime.active.narrowed(caller)
+    found: list[ToolInfo] = []
+    for tool in runtime.catalog.list(here):
+        try:
+            info = runtime.catalog.info(tool.name, here)
+        except NotFound:
+            continue
+        if info.is_callable and tool.is_open_to(way):
+            found.append(info)
+    return found
 
 
 def _is_run_by(caller: Caller, connector: Connector) -> bool:
