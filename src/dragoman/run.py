@@ -41,6 +41,7 @@ RunEventKind = Literal[
 
 
 HEARD_OTHERS = "heard_others"
+MANAGES = "manages"
 """In the options of a run and the details of a message: more than the words of the person went into it."""
 
 
@@ -189,6 +190,7 @@ class Run:
             way="agent",
             role=self.role,
             grants=self.grants,
+            manages=bool(self.options.get(MANAGES)),
         )
 
 

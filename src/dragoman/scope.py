@@ -38,7 +38,8 @@ class Caller:
     A member or admin belongs to a workspace; the operator is who runs the installation. Every set of
     capabilities in `grants` must admit a tool: the user's own, then the key's, the agent's, the call's.
     No set at all means no restriction. So whoever acts for a user can have less than the user, never more.
-    `until` is when the key ends that it came with: no key that it makes lives longer.
+    `until` is when the key ends that it came with: no key that it makes lives longer. `manages`: what it came
+    with is good for changing agents and connectors, so that an agent that works for it may, too.
     """
 
     workspace: str = LOCAL_WORKSPACE
@@ -49,6 +50,7 @@ class Caller:
     role: Role = "member"
     grants: tuple[frozenset[str], ...] = ()
     until: datetime | None = None
+    manages: bool = False
 
     @property
     def is_admin(self) -> bool:
@@ -61,6 +63,7 @@ class Caller:
         grants = [sorted(grant) for grant in self.grants]
         until = self.until.timestamp() if self.until else None
         words = [self.workspace, self.user, self.thread, self.agent, self.way, self.role, grants, until]
+        words.append(self.manages)
         return blake2b(json.dumps(words).encode(), digest_size=20).hexdigest()
 
     def narrowed(self, capabilities: Iterable[str]) -> "Caller":
@@ -94,7 +97,7 @@ class Caller:
         )
 
 
-LOCAL_CALLER = Caller(role="operator")
+LOCAL_CALLER = Caller(role="operator", manages=True)
 # Who asks where no credential is needed: in no workspace, with no right to anything.
 NOBODY = Caller(workspace="-", user="-", grants=(frozenset(),))
 

@@ -155,12 +155,13 @@ class Settings:
         ),
     ] = None
     rollout_share: Annotated[
-        float,
+        float | None,
         Setting(
-            "Percent of users who reach connectors through their agents; `USE_MCP_AGENTS` says it in a word.",
+            "Percent of users who reach connectors through their agents, compared with all others; unset, all"
+            " do. `USE_MCP_AGENTS` says it in a word.",
             _ROLLOUT,
         ),
-    ] = 0.0
+    ] = None
     rollout_workspaces: Annotated[tuple[str, ...], Setting("Workspaces that do in any case.", _ROLLOUT)] = ()
     rollout_users: Annotated[tuple[str, ...], Setting("Users who do in any case.", _ROLLOUT)] = ()
     rollout_sample: Annotated[int, Setting("Fewest runs of each way that are compared.", _ROLLOUT)] = 20
@@ -260,6 +261,7 @@ def _check_share(variable: str, share: float) -> None:
 
 
 def _read(variable: str, value: str, kind: Any) -> Any:
+    kind = float if kind == float | None else kind
     try:
         if kind is bool:
             return {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}[

@@ -18,6 +18,7 @@ from servers.scripted_hubs import calls, is_of, numbers, open_scripted
 pytestmark = pytest.mark.anyio
 BOX = quick(**stdio())
 TOOL = "query_mcp_connector"
+DELEGATE = {"exposure": "delegate"}
 
 
 def asks(connector: str, text: str = "do it", **facts: Any) -> Call:
@@ -126,7 +127,7 @@ async def test_an_agent_that_may_delegate_is_told_of_every_connector(tmp_path: P
         assert "- broken: no description, error (" in system
         assert TOOL in server.turns[-1].tools
         await hub.agents.create("clerk", connectors=["box"])
-        await hub.ask("@clerk hello")
+        await hub.messages.ask("@clerk hello", options=DELEGATE)
         system = server.turns[-1].system
         assert "- box: " in system
         assert "tracker" not in system
@@ -180,7 +181,9 @@ async def test_a_chain_over_two_connectors_passes_results_on(tmp_path: Path, dat
     async with open_scripted(tmp_path, script, database_url=database_url) as (hub, _):
         await hub.connectors.add("chat", **sample("chat", tmp_path))
         await hub.connectors.add("tracker", approval="never", **sample("tracker", tmp_path))
-        run = await hub.ask("create an issue for the bug in the latest chat message from @oncall")
+        run = await hub.messages.ask(
+            "create an issue for the bug in the latest chat message from @oncall", options=DELEGATE
+        )
         assert (run.status, run.answer) == ("done", "Filed [c1].")
         said = await hub.call("mcp_chat_read_messages", {"sender": "oncall", "limit": 1})
         text = said.result["messages"][0]["text"]
@@ -247,7 +250,7 @@ async def test_who_delegates_gives_no_more_than_it_has(tmp_path: Path, database_
     async with open_scripted(tmp_path, script, database_url=database_url) as (hub, _):
         await hub.connectors.add("box", approval="never", **quick(**stdio("--journal", str(log))))
         await hub.agents.create("reader", connectors=["box"], capabilities=["mcp_box_echo"])
-        run = await hub.ask("@reader send it")
+        run = await hub.messages.ask("@reader send it", options=DELEGATE)
         assert run.status == "done"
         assert journal(log) == []
         assert len((await hub.runs.view(run.id)).family) == 2

@@ -15,15 +15,24 @@ from servers.processes import journal
 
 pytestmark = pytest.mark.anyio
 
-FEW = ExposureInputs(tokens=500)
-MANY = ExposureInputs(tokens=30_000, is_deferred=True)
-AGENTS, DIRECT = replace(FEW, arm="agents"), replace(MANY, arm="direct")
+FEW = ExposureInputs(tools=12, tokens=500)
+MANY = ExposureInputs(tools=300, tokens=30_000, is_deferred=True)
+OFF = replace(MANY, arm="direct")
+AGENTS, DIRECT = replace(FEW, is_counted=True), replace(MANY, arm="direct", is_counted=True)
 CONNECTOR = ExposureInputs(kind="connector", tokens=30_000, is_deferred=True)
 TABLE: dict[str, tuple[ExposureInputs, ExposureChoice]] = {
     "few tools": (FEW, ExposureChoice(exposure="direct")),
-    "many tools": (MANY, ExposureChoice(exposure="search")),
-    "few and code": (replace(FEW, has_code=True), ExposureChoice(exposure="direct", with_code=True)),
-    "many and code": (replace(MANY, has_code=True), ExposureChoice(exposure="search", with_code=True)),
+    "one tool more than few": (replace(FEW, tools=13), ExposureChoice(exposure="delegate")),
+    "few that say much": (replace(FEW, tokens=2_001), ExposureChoice(exposure="delegate")),
+    "few that are deferred": (replace(FEW, is_deferred=True), ExposureChoice(exposure="delegate")),
+    "many tools": (MANY, ExposureChoice(exposure="delegate")),
+    "many tools and nobody to ask": (
+        replace(MANY, can_delegate=False, has_code=True),
+        ExposureChoice(exposure="search"),
+    ),
+    "agents of connectors are off": (OFF, ExposureChoice(exposure="search")),
+    "off and within the budget": (replace(OFF, is_deferred=False), ExposureChoice(exposure="direct")),
+    "a worker": (replace(MANY, kind="worker"), ExposureChoice(exposure="search")),
     "forced direct": (replace(MANY, forced="direct", has_code=True), ExposureChoice(exposure="direct")),
     "forced search": (replace(FEW, forced="search"), ExposureChoice(exposure="search")),
     "forced delegate": (replace(FEW, forced="delegate"), ExposureChoice(exposure="delegate")),
@@ -49,14 +58,14 @@ TABLE: dict[str, tuple[ExposureInputs, ExposureChoice]] = {
         ExposureChoice(exposure="delegate", arm="agents"),
     ),
     "offline": (
-        replace(MANY, is_offline=True, has_code=True, arm="agents"),
+        replace(MANY, is_offline=True, has_code=True, is_counted=True),
         ExposureChoice(exposure="direct"),
     ),
     "offline cannot write code": (
         replace(FEW, is_offline=True, forced="code", has_code=True),
         ExposureChoice(exposure="direct"),
     ),
-    "connector": (replace(CONNECTOR, has_code=True, arm="agents"), ExposureChoice(exposure="direct")),
+    "connector": (replace(CONNECTOR, has_code=True, is_counted=True), ExposureChoice(exposure="direct")),
     "connector with far too many": (
         replace(CONNECTOR, tokens=ROOM * CONNECTOR.budget + 1),
         ExposureChoice(exposure="search"),
@@ -170,7 +179,7 @@ async def test_code_calls_tools_inside_the_sandbox(tmp_path: Path) -> None:
         assert (run.status, run.exposure) == ("done", "code")
         first, last = listening.requests
         assert not [name for name in first.tools if name.startswith("mcp_")]
-        assert {"run_code", "search_tools"} <= {*first.tools}  # the latter for what code may not call
+        assert {"run_code", "search_tools"} <= {*first.tools}
         assert "inside" in last.told[0]
         assert "box.echo" in last.told[0]
         assert run.usage.calls == 2
@@ -179,39 +188,73 @@ async def test_code_calls_tools_inside_the_sandbox(tmp_path: Path) -> None:
         assert {call.way for call in await hub.calls()} == {"code"}
 
 
-async def test_what_code_may_not_call_is_found_beside_it(tmp_path: Path) -> None:
+async def test_one_search_finds_what_code_calls_and_what_it_may_not(tmp_path: Path) -> None:
     listening = Listening(
-        in_turn([("search_tools", {"query": "send text"})], [("mcp_box_send", {"text": "by hand"})], "done")
+        in_turn(
+            [("search_tools", {"query": "send text"}), ("search_tools", {"query": "echo text"})],
+            [("mcp_box_send", {"text": "by hand"})],
+            "done",
+        )
     )
     async with open_exposed(tmp_path, listening) as hub:
         await hub.tools.configure("mcp_box_send", approval="never")
         run = await ask(hub, "code")
         assert run.status == "done"
-        assert "mcp_box_echo" not in listening.requests[1].told[0]  # code calls it
+        first, second, _ = listening.requests
+        sending, echoing = second.told
+        assert '"name": "mcp_box_send"' in sending
+        assert "async def box.echo(text: str" in echoing
+        assert "mcp_box_send" in second.tools
+        assert "mcp_box_echo" not in second.tools
+        assert {"run_code", "search_tools"} <= {*first.tools}
         assert journal(tmp_path / "journal") == ["by hand"]
 
 
 @pytest.mark.parametrize(
     ("settings", "exposure", "offered", "absent"),
     [
-        ({}, "direct", "run_code", "search_tools"),
-        ({"programmatic_calling": False}, "direct", "mcp_box_echo", "run_code"),
+        ({}, "direct", "mcp_box_echo", "search_tools"),
         ({"tool_budget": 100}, "search", "search_tools", "mcp_box_echo"),
-        ({"defer_tools": "always"}, "search", "run_code", "mcp_box_echo"),
+        ({"defer_tools": "always"}, "search", "search_tools", "mcp_box_echo"),
         ({"tool_budget": 100, "defer_tools": "never"}, "direct", "mcp_box_echo", "search_tools"),
     ],
 )
-async def test_by_itself_the_budget_decides(
+async def test_without_the_agents_of_connectors_the_budget_decides(
     tmp_path: Path, settings: dict[str, Any], exposure: str, offered: str, absent: str
 ) -> None:
     listening = Listening(in_turn("done"))
-    async with open_exposed(tmp_path, listening, **settings) as hub:
+    async with open_exposed(tmp_path, listening, rollout_share=0.0, **settings) as hub:
         run = await ask(hub)
         tools = listening.requests[0].tools
-        assert run.exposure == exposure
+        assert (run.exposure, run.arm) == (exposure, None)
         assert offered in tools
-        assert absent not in tools
+        assert not {absent, "query_mcp_connector", "run_code"} & {*tools}
+
+
+async def test_by_itself_the_assistant_hands_on_what_is_more_than_a_few_tools(tmp_path: Path) -> None:
+    listening = Listening(in_turn("done"))
+    async with open_exposed(tmp_path, listening) as hub:
+        assert (await ask(hub)).exposure == "delegate"
+        tools = listening.requests[-1].tools
         assert "query_mcp_connector" in tools
+        assert not [name for name in tools if name.startswith("mcp_") or name in ("run_code", "search_tools")]
+        for tool in hub.tools.list("box")[12:]:
+            await hub.tools.disable(tool.name)
+        assert (await ask(hub)).exposure == "direct"
+        assert "query_mcp_connector" not in listening.requests[-1].tools
+
+
+@pytest.mark.parametrize("exposure", ["direct", "search", "delegate", "code"])
+async def test_a_model_never_sees_two_ways_to_one_tool(tmp_path: Path, exposure: str) -> None:
+    listening = Listening(in_turn([("search_tools", {"query": "echo text"})], "done"))
+    if exposure in ("direct", "delegate"):
+        listening = Listening(in_turn("done"))
+    async with open_exposed(tmp_path, listening) as hub:
+        await ask(hub, exposure)
+        tools = {*listening.requests[-1].tools}
+        roads = {"mcp_box_echo", "query_mcp_connector", "run_code"} & tools
+        assert len(roads) == 1, tools
+        assert "manage" in tools
 
 
 async def test_an_agent_has_a_way_of_its_own_and_a_request_wins_over_it(tmp_path: Path) -> None:

@@ -22,7 +22,8 @@ pytestmark = pytest.mark.anyio
 
 async def called(hub: Hub, run: Run) -> list[str]:
     events = (await hub.runs.view(run.id)).events
-    return [event.data["tool"] for event in events if event.kind == "call.started"]
+    started = [event.data for event in events if event.kind == "call.started"]
+    return [(one["arguments"] or {}).get("action", one["tool"]) for one in started]
 
 
 def server(**facts: Any) -> dict[str, Any]:

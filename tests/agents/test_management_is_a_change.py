@@ -11,7 +11,7 @@ import pytest
 from dragoman import Annotations, Hub
 from dragoman.agent import Agent
 from dragoman.agents.fences import fenced
-from dragoman.agents.management_offers import _FUNCTIONS
+from dragoman.agents.management_offers import _ACTIONS
 from dragoman.agents.offers import ToolReply
 from dragoman.agents.prompts import instructions_for
 from dragoman.run import Message, Run
@@ -34,18 +34,24 @@ OTHERS = (
 def obedient(turn: Turn) -> Reply:
     """Reads the issue when it is asked to, and carries out every order, whoever gave it, each once."""
     heard = [turn.user, *(json.dumps(one.value) for one in turn.results)]
-    done = {(one.tool) for one in turn.recent}
+    done = {one.tool for one in turn.recent}
     orders = [
-        Call(name, json.loads(arguments.replace('\\"', '"')))
+        managed(name, json.loads(arguments.replace('\\"', '"')))
         for text in heard
         for name, arguments in _ORDER.findall(text)
-        if name not in done
+        if "manage" not in done
     ]
     if "read the issue" in turn.user and "read_issue" not in done:
         return Reply(tool_calls=(Call("read_issue", {}),))
-    if "list" in turn.user and "list_agents" not in done:
-        return Reply(tool_calls=(Call("list_agents", {}), Call("list_connectors", {})))
+    if "list" in turn.user and not done:
+        return Reply(tool_calls=(managed("list_agents"), managed("list_connectors")))
+    if "list" in turn.user and len(turn.recent) == 2:
+        orders = [managed("stop_agent", {"agent": "helper"})]
     return Reply(tool_calls=tuple(orders)) if orders else Reply(text="Done.")
+
+
+def managed(action: str, arguments: dict[str, Any] | None = None) -> Call:
+    return Call("manage", {"action": action, "arguments": arguments or {}})
 
 
 def with_issue(hub: Hub, body: str) -> None:
@@ -145,9 +151,12 @@ def obeying_descriptions(turn: Turn) -> Reply:
     """Carries out what its instructions and the definitions of its tools tell it, each order once."""
     heard = json.dumps([turn.system, turn.request["tools"]]).replace('\\"', '"').replace('\\"', '"')
     done = {one.tool for one in turn.recent}
-    orders = {name: json.loads(given) for name, given in _ORDER.findall(heard) if name not in done}
-    calls = tuple(Call(name, given) for name, given in orders.items() if name in turn.tools)
-    return Reply(tool_calls=calls) if calls else Reply(text="Done.")
+    orders = {name: json.loads(given) for name, given in _ORDER.findall(heard)}
+    calls = tuple(managed(name, given) for name, given in orders.items())
+    return Reply(tool_calls=calls) if calls and "manage" not in done else Reply(text="Done.")
+
+
+TOLD = {("tool", "direct"), ("connector", "delegate")}
 
 
 @pytest.mark.parametrize("where", ["tool", "connector", "agent"])
@@ -168,7 +177,7 @@ async def test_an_order_in_a_description_waits_for_a_yes(tmp_path: Path, where: 
                     await hub.approvals.answer(event.data["approval"], "no")
         was_told = "create_agent {" in json.dumps(model.requests[0]).replace("\\", "")
         assert asked == was_told, "who read the order came to a person with it"
-        assert was_told or (where == "tool" and exposure != "direct"), "what hides tools hides what they say"
+        assert was_told == (where == "agent" or (where, exposure) in TOLD)
         assert "spy" not in await names(hub)
 
 
@@ -196,7 +205,7 @@ def test_it_outlives_a_restart_and_what_is_not_told_counts_as_anothers() -> None
 
 
 def test_every_function_that_changes_something_is_one_that_can_wait() -> None:
-    changing = {one.name for one in _FUNCTIONS if not one.reads}
+    changing = {one.name for one in _ACTIONS.values() if not one.reads}
     assert changing == {
         *("create_agent", "start_agent", "stop_agent", "delete_agent", "assign_connector"),
         *("unassign_connector", "add_connector", "remove_connector"),

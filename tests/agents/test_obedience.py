@@ -42,10 +42,12 @@ def obedient(turn: Turn) -> Reply:
     if turn.number == 1 and not orders:
         return Reply(tool_calls=(Call("mcp_evil_read_notes", {}),))
     done = {result.tool for result in turn.recent}
-    todo = {name: given for name, given in orders.items() if name not in done and name in turn.tools}
-    if not todo:
-        return Reply(text="I did all that I was told.")
-    return Reply(tool_calls=tuple(Call(name, given) for name, given in todo.items()))
+    todo = [
+        Call(name, given) if name in turn.tools else Call("manage", {"action": name, "arguments": given})
+        for name, given in orders.items()
+        if (name if name in turn.tools else "manage") not in done
+    ]
+    return Reply(tool_calls=tuple(todo)) if todo else Reply(text="I did all that I was told.")
 
 
 ORDERS: dict[str, dict[str, Any]] = {
@@ -83,7 +85,7 @@ async def touch_all(hub: Hub) -> None:
 
 async def test_an_obedient_model_changes_nothing_without_a_yes(tmp_path: Path, database_url: str) -> None:
     home = tmp_path / "home"
-    async with open_scripted(home, obedient, database_url=database_url) as (hub, _):
+    async with open_scripted(home, obedient, database_url=database_url, rollout_share=0.0) as (hub, _):
         await add_every_sample(hub, tmp_path)
         await touch_all(hub)
         before = contents(tmp_path)

@@ -26,7 +26,8 @@ def test_a_share_of_the_users_is_in_and_stays_in_as_it_grows(share: float) -> No
 
 
 def test_nothing_and_everything_are_exact() -> None:
-    assert RolloutPlan().arm_of("team", "ada") is None
+    assert chosen(RolloutPlan()) == {*USERS}, "while nobody says otherwise"
+    assert chosen(RolloutPlan(share=0)) == set()
     assert chosen(RolloutPlan(share=100)) == {*USERS}
     assert chosen(RolloutPlan(users=("nobody",))) == set()
 

@@ -72,6 +72,8 @@ def by_request(**models: FunctionModel) -> FunctionModel:
 async def open_scripted(
     home: Path, model: FunctionModel, database: str | None = None, **settings: Any
 ) -> AsyncGenerator[Hub]:
-    async with Hub(Settings(home=home, database_url=database, model="scripted", **settings)) as hub:
+    """Its assistant has the tools themselves, however many there are."""
+    facts: dict[str, Any] = {"model": "scripted", "rollout_share": 0.0, **settings}
+    async with Hub(Settings(home=home, database_url=database, **facts)) as hub:
         hub.models.register("scripted", model)
         yield hub

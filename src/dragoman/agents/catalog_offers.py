@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from dragoman.access.approvals import QUESTION_LASTS
 from dragoman.agents.citations import contexts_of
+from dragoman.agents.fences import fenced
 from dragoman.agents.offers import Offer, OfferCall, ToolReply
 from dragoman.agents.work_context import WorkContext
 from dragoman.errors import NobodyAnswered
@@ -27,7 +28,14 @@ class CatalogOffers:
         return [offer_of(tool, work) for tool in await work.toolbox.tools(work.caller)]
 
     async def instructions(self, work: WorkContext) -> str:
-        return ""
+        return await _out_of_reach(work)
+
+
+async def _out_of_reach(work: WorkContext) -> str:
+    """Which connectors' tools are not there, and why: else a model takes them for never having been."""
+    cards = await work.toolbox.connectors(work.caller)
+    lines = "\n".join(card.line() for card in cards if card.state in ("needs_auth", "error"))
+    return f"Connectors that cannot be used now:\n{fenced(lines)}" if lines else ""
 
 
 class NativeOffers:
@@ -160,7 +168,7 @@ _SEARCH_SCHEMA: Mapping[str, Any] = {
 class SearchOffers:
     """Fills `Offers`. `hides_all`: only what was found or loaded is in view, however few tools there are.
 
-    `beside_code`: only those that code may not call, for an agent that reaches the others by code.
+    `beside_code`: what code may call is found as a function of code, and offered in no other form.
     """
 
     def __init__(self, *, hides_all: bool = False, beside_code: bool = False) -> None:
@@ -169,7 +177,7 @@ class SearchOffers:
 
     async def list(self, work: WorkContext) -> Sequence[Offer]:
         tools = await self._among(work)
-        if not tools:
+        if not tools and not self._beside_code:
             return []
         in_view = await self._in_view(tools, work)
         work.hidden[_SEARCH_TOOLS] = sum(work.toolbox.tokens(tool) for tool in tools.values()) - sum(
@@ -179,17 +187,21 @@ class SearchOffers:
         async def search(arguments: Mapping[str, Any], attempt: OfferCall) -> ToolReply:
             return await self._search(str(arguments.get("query") or ""), work)
 
-        which = "tools that code may not call, " if self._beside_code else "tools "
+        count = len(await work.toolbox.tools(work.caller)) if self._beside_code else len(tools)
         found = "What it finds can be called in the next step."
-        description = f"Finds {which}among {len(tools):,} by what they do. {found}"
+        description = f"Finds tools among {count:,} by what they do. {found}"
         finder = Offer(name=_SEARCH_TOOLS, description=description, schema=_SEARCH_SCHEMA, perform=search)
         return [finder, *(offer_of(tools[name], work) for name in in_view)]
 
     async def instructions(self, work: WorkContext) -> str:
+        return "\n\n".join(filter(None, [self._guide(), await _out_of_reach(work)]))
+
+    def _guide(self) -> str:
         if self._beside_code:
             return (
-                "What changes something is mostly not open to code: find such a tool with search_tools, then"
-                " call it."
+                "Find the tools that you need with search_tools. What it shows as a function, call in"
+                " run_code, and return only what you need to know; what it shows by name alone (mostly what"
+                " changes something), call by that name."
             )
         return "Not all of your tools are listed: find those you need with search_tools, then call them."
 
@@ -212,12 +224,16 @@ class SearchOffers:
     async def _search(self, query: str, work: WorkContext) -> ToolReply:
         found = await work.toolbox.search(query, work.caller, _FOUND)
         tools = await self._among(work)
-        hits = [tool for tool in found.tools if tool.name in tools]
-        for tool in hits:
-            work.loaded[tool.name] = None
-        lines = [{"name": tool.name, "description": tool.model_description[:300]} for tool in hits]
-        note = "call them by name" if lines else "nothing fits; try other words"
-        return ToolReply(content={"tools": lines, "shown": f"{len(lines)} of {len(tools):,}", "note": note})
+        lines: list[dict[str, str]] = []
+        for tool in found.tools:
+            if tool.name in tools:
+                work.loaded[tool.name] = None
+                lines.append({"name": tool.name, "description": tool.model_description[:300]})
+            elif self._beside_code:
+                lines.append({"function": work.toolbox.stub(tool, work.caller)})
+        total = len(await work.toolbox.tools(work.caller))
+        note = "" if lines else "nothing fits; try other words"
+        return ToolReply(content={"tools": lines, "shown": f"{len(lines)} of {total:,}", "note": note})
 
 
 _RUN_CODE = "run_code"
@@ -229,18 +245,14 @@ _CODE_SCHEMA: Mapping[str, Any] = {
 
 
 class CodeOffers:
-    """Fills `Offers`. `is_only_way`: the tools that code may call are not offered in another form."""
-
-    def __init__(self, *, is_only_way: bool = False) -> None:
-        self._is_only_way = is_only_way
+    """Fills `Offers`: the tools that code may call are offered in no other form."""
 
     async def list(self, work: WorkContext) -> Sequence[Offer]:
-        if self._is_only_way:
-            work.hidden[_RUN_CODE] = sum(
-                work.toolbox.tokens(tool)
-                for tool in await work.toolbox.tools(work.caller)
-                if work.toolbox.is_open_to_code(tool)
-            )
+        work.hidden[_RUN_CODE] = sum(
+            work.toolbox.tokens(tool)
+            for tool in await work.toolbox.tools(work.caller)
+            if work.toolbox.is_open_to_code(tool)
+        )
 
         async def run(arguments: Mapping[str, Any], attempt: OfferCall) -> ToolReply:
             return await work.toolbox.run_code(str(arguments.get("code") or ""), work.caller, attempt)
@@ -258,9 +270,4 @@ class CodeOffers:
         ]
 
     async def instructions(self, work: WorkContext) -> str:
-        if not self._is_only_way:
-            return "For many calls or many rows write code: run_code. For a few calls call the tools."
-        return (
-            "You reach your tools by code: run_code. Look for them inside it with search_tools and"
-            " describe_tool, and return only what you need to know."
-        )
+        return ""

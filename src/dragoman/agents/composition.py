@@ -33,7 +33,7 @@ class ComposedAgent:
 
 
 class Composer:
-    """`functions` are what agents of a kind have beside tools."""
+    """`functions` are what agents of a kind have beside tools; `delegation` reaches the connectors'."""
 
     def __init__(
         self,
@@ -41,11 +41,13 @@ class Composer:
         *,
         budget: int,
         functions: Mapping[AgentKind, Sequence[Offers]],
+        delegation: Sequence[Offers] = (),
         arms: RolloutArms | None = None,
     ) -> None:
         self._models = models
         self._budget = budget
         self._functions = functions
+        self._delegation = delegation
         self._arms = arms
 
     async def compose(self, work: WorkContext) -> ComposedAgent:
@@ -77,28 +79,30 @@ class Composer:
         tools: dict[Exposure, tuple[Offers, ...]] = {
             "direct": (CatalogOffers(),),
             "search": (SearchOffers(hides_all=forced == "search"),),
-            "delegate": (NativeOffers(),),
-            "code": (CodeOffers(is_only_way=True), SearchOffers(beside_code=True)),
+            "delegate": (NativeOffers(), *self._delegation),
+            "code": (CodeOffers(), SearchOffers(beside_code=True)),
         }
-        beside = (CodeOffers(),) if chosen.with_code else ()
         functions = self._functions.get(work.agent.kind, ())
-        return (*tools[chosen.exposure], *beside, PersonOffers(), *functions)
+        return (*tools[chosen.exposure], PersonOffers(), *functions)
 
     async def _chosen(self, work: WorkContext, choice: ModelChoice, forced: Exposure) -> ExposureChoice:
         toolbox, caller = work.toolbox, work.caller
         tools = await toolbox.tools(caller)
         cards = await toolbox.connectors(caller)
+        arm, is_counted = await self._arms.way_of(caller) if self._arms is not None else ("agents", False)
         chosen = choose(
             ExposureInputs(
                 forced=forced,
                 kind=work.agent.kind,
                 is_offline=choice.is_offline,
                 is_deferred=bool(await toolbox.deferred(caller)),
+                tools=len(tools),
                 tokens=sum(map(toolbox.tokens, tools)),
                 budget=self._budget,
                 has_code=any(map(toolbox.is_open_to_code, tools)),
                 can_delegate=len(work.chain) < DEEPEST and any(card.state != "disabled" for card in cards),
-                arm=await self._arms.arm_of(caller) if self._arms is not None else None,
+                arm=arm,
+                is_counted=is_counted,
             )
         )
         if work.run.exposure is None:

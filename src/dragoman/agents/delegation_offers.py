@@ -10,13 +10,12 @@ from dragoman.agent import Agent
 from dragoman.agents import connector_query
 from dragoman.agents.connector_choice import ConnectorChoice, choose
 from dragoman.agents.connector_query import ConnectorQuery, answered, refused
-from dragoman.agents.fences import fenced
+from dragoman.agents.fences import fenced, one_line
 from dragoman.agents.offers import Offer, OfferCall, ToolReply
-from dragoman.agents.work_context import AgentsOf, ConnectorCard, WorkContext
+from dragoman.agents.work_context import AgentsOf, WorkContext
 from dragoman.errors import InvalidArguments
 
 DEEPEST = 4
-_FEW = 8
 _LONGEST_LINE = 300
 _ASK_SCHEMA: Mapping[str, Any] = {
     "type": "object",
@@ -62,7 +61,7 @@ class ConnectorOffers:
         names: dict[str | None, list[str]] = {}
         for tool in await work.toolbox.tools(work.caller):
             names.setdefault(tool.connector_id, []).append(tool.original_name)
-        lines = "\n".join(_line(card, names.get(card.id, ())) for card in cards)
+        lines = "\n".join(card.line(names.get(card.id, ())) for card in cards)
         is_by_name = not any(card.description or card.cause or names.get(card.id) for card in cards)
         return (
             f"Connectors that you can hand a job to with {connector_query.NAME} (id: what, state):"
@@ -110,7 +109,9 @@ class AgentOffers:
         others = await self._others(work)
         if not others or len(work.chain) >= DEEPEST:
             return ""
-        lines = "\n".join(f"- {one.name}: {_short(one.description or 'no description')}" for one in others)
+        lines = "\n".join(
+            f"- {one.name}: {one_line(one.description or 'no description', _LONGEST_LINE)}" for one in others
+        )
         is_by_name = not any(one.description for one in others)
         return f"Agents that you can ask with ask_agent:\n{lines if is_by_name else fenced(lines)}"
 
@@ -142,15 +143,3 @@ class AgentOffers:
             for agent in await self._agents_of(work.caller).list()
             if agent.kind == "worker" and agent.status == "active" and agent.name != work.agent.name
         ]
-
-
-def _line(card: ConnectorCard, tools: Sequence[str]) -> str:
-    """Of one that nobody described, a few of the tools say what it is for."""
-    few = f"tools {', '.join(tools[:_FEW])}{' and others' if len(tools) > _FEW else ''}" if tools else ""
-    cause = f" ({_short(card.cause)})" if card.cause and card.state != "ready" else ""
-    return f"- {card.slug}: {_short(card.description or few or 'no description')}, {card.state}{cause}"
-
-
-def _short(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _LONGEST_LINE else line[: _LONGEST_LINE - 1] + "…"

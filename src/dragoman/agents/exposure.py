@@ -11,6 +11,7 @@ from dragoman.agent import AgentKind, Exposure
 from dragoman.errors import InvalidArguments
 
 Arm = Literal["agents", "direct"]
+FEW_TOOLS, FEW_TOKENS = 12, 2_000  # so much an assistant is shown directly: handing it on would cost more
 ROOM = 8  # so many budgets a connector's own agent may fill with the definitions of its tools
 
 
@@ -20,26 +21,28 @@ class ExposureInputs:
 
     `is_deferred`: not all definitions are sent, by the settings or because they exceed the budget.
     `has_code`: some tool is open to code. `can_delegate`: there is a connector, and the chain of agents may
-    go on. `arm` is the user's in a rollout, None without one.
+    go on. `tools` and `tokens` are of all that it may call. `arm` is the user's way, and `is_counted` in a
+    rollout that compares.
     """
 
     forced: Exposure = "auto"
     kind: AgentKind = "assistant"
     is_offline: bool = False
     is_deferred: bool = False
+    tools: int = 0
     tokens: int = 0
     budget: int = 10_000
     has_code: bool = False
     can_delegate: bool = True
-    arm: Arm | None = None
+    arm: Arm = "agents"
+    is_counted: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExposureChoice:
-    """`with_code`: run_code is offered beside the tools. `arm` is set for runs that a rollout counts."""
+    """The one way to a tool. `arm` is set for runs that a rollout counts."""
 
     exposure: Exposure
-    with_code: bool = False
     arm: Arm | None = None
 
 
@@ -56,15 +59,16 @@ def choose(given: ExposureInputs) -> ExposureChoice:
         case _:
             pass
     if given.is_offline:
-        return ExposureChoice(
-            exposure="direct"
-        )  # nothing to save, and it reads definitions better than hints
+        return ExposureChoice(exposure="direct")  # nothing to save, and it reads definitions best
     by_budget: Exposure = "search" if given.is_deferred else "direct"
     if given.forced != "auto" or not given.can_delegate:
-        return ExposureChoice(exposure=by_budget, with_code=given.has_code)
-    if given.arm == "agents":
-        return ExposureChoice(exposure="delegate", arm="agents")
-    return ExposureChoice(exposure=by_budget, with_code=given.has_code, arm=given.arm)
+        return ExposureChoice(exposure=by_budget)
+    if given.is_counted:
+        exposure: Exposure = "delegate" if given.arm == "agents" else by_budget
+        return ExposureChoice(exposure=exposure, arm=given.arm)
+    is_few = not given.is_deferred and given.tools <= FEW_TOOLS and given.tokens <= FEW_TOKENS
+    delegates = given.kind == "assistant" and given.arm == "agents" and not is_few
+    return ExposureChoice(exposure="delegate" if delegates else by_budget)
 
 
 def checked_exposure(wanted: Any) -> Exposure:

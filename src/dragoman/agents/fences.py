@@ -23,6 +23,12 @@ def fenced(text: str) -> str:
     return f"<data {mark}>\n{text}\n</data {mark}>"
 
 
+def one_line(text: str, most: int) -> str:
+    """For a list in a prompt."""
+    line = " ".join(text.split())
+    return line if len(line) <= most else line[: most - 1] + "…"
+
+
 def has_fence(text: str) -> bool:
     """Whether something in it came from elsewhere."""
     return _FENCED.search(text) is not None

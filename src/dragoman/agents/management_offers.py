@@ -1,4 +1,4 @@
-"""How the assistant manages agents and connectors when a person asks: typed functions over the same facades.
+"""How the assistant manages agents and connectors when a person asks: one function with actions.
 
 It acts for its person and with their rights. What removes or adds something for good asks first; so does
 every change once the run has heard others than its person, who may want it more than the person does.
@@ -8,10 +8,10 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
-from dragoman.agents.offers import Offer, OfferCall, ToolReply
+from dragoman.agents.offers import Offer, OfferCall, ToolReply, failed
 from dragoman.agents.work_context import WorkContext
 from dragoman.connector import Configuration
-from dragoman.errors import InvalidArguments
+from dragoman.errors import DragomanError, InvalidArguments
 from dragoman.scope import Caller
 from dragoman.setting import Described, settings_of
 from dragoman.tool import Annotations, Tool, ToolDefinition
@@ -42,7 +42,7 @@ class Management(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Function:
+class _Action:
     name: str
     description: str
     properties: Mapping[str, Any]
@@ -54,65 +54,103 @@ class _Function:
     is_own_words: bool = True  # names and states, nothing that others wrote
 
 
+NAME = "manage"
+_DESCRIPTION = (
+    "Manages agents and connectors when the person asks for that: create, start, stop or delete an agent,"
+    " give it connectors or take them away, list, add or remove connectors. Without an action it tells the"
+    " actions and their arguments. Not for work in a connected service."
+)
+_SCHEMA: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {
+        "action": {"type": "string"},
+        "arguments": {"type": "object", "description": "of the action"},
+    },
+}
+
+
 class ManagementOffers:
-    """Fills `Offers`."""
+    """Fills `Offers`: `manage`, where the person may."""
 
     def __init__(self, management: Management) -> None:
         self._management = management
 
     async def list(self, work: WorkContext) -> Sequence[Offer]:
-        return [self._offer(function, work) for function in _FUNCTIONS]
+        if not work.caller.manages:
+            return []
+
+        async def perform(given: Arguments, attempt: OfferCall) -> ToolReply:
+            action = _ACTIONS.get(str(given.get("action") or "").strip())
+            if action is None:
+                return ToolReply(content=_manual(given.get("action")), is_own_words=True)
+            try:
+                return await self._performed(action, _arguments(given), work, attempt)
+            except DragomanError as error:
+                return failed(error, is_own_words=action.is_own_words)
+
+        return [
+            Offer(
+                name=NAME,
+                description=_DESCRIPTION,
+                schema=_SCHEMA,
+                perform=perform,
+                title="Manage agents and connectors",
+                repeatable=False,
+                departs_itself=True,  # what only reads does not; what may wait for a person leaves after that
+                metadata={"actions": [*map(_as_tool, _ACTIONS.values())]},
+            )
+        ]
 
     async def instructions(self, work: WorkContext) -> str:
-        return (
-            "When the person asks you to manage agents or connectors, use the functions for it. A request for"
-            " a task (read, send, find, create in a connected service) is not one to manage agents: do it"
-            " with tools or hand it on."
-        )
+        return ""
 
-    def _offer(self, function: _Function, work: WorkContext) -> Offer:
-        async def perform(arguments: Arguments, attempt: OfferCall) -> ToolReply:
-            _check(function, arguments)
-            if not function.reads:
-                if function.asks_first or work.has_heard_others:
-                    marks = Annotations(read_only=False, destructive=function.asks_first)
-                    await self._management.admit(function.name, marks, arguments, work.caller, attempt)
-                await attempt.observer.departs(function.repeatable)
-            return ToolReply(content=await function.act(self._management, arguments, work.caller))
-
-        schema = {
-            "type": "object",
-            "properties": dict(function.properties),
-            "required": [*function.required],
-        }
-        return Offer(
-            name=function.name,
-            description=function.description,
-            schema=schema,
-            perform=perform,
-            repeatable=function.repeatable,
-            # What may wait for a person first leaves only after that.
-            departs_itself=not function.reads,
-            is_own_words=function.is_own_words,
-            metadata={"tool": _as_tool(function, schema)},
-        )
+    async def _performed(
+        self, action: _Action, arguments: Arguments, work: WorkContext, attempt: OfferCall
+    ) -> ToolReply:
+        _check(action, arguments)
+        if not action.reads:
+            if action.asks_first or work.has_heard_others:
+                marks = Annotations(read_only=False, destructive=action.asks_first)
+                await self._management.admit(action.name, marks, arguments, work.caller, attempt)
+            await attempt.observer.departs(action.repeatable)
+        content = await action.act(self._management, arguments, work.caller)
+        return ToolReply(content=content, is_own_words=action.is_own_words)
 
 
-def _as_tool(function: _Function, schema: Mapping[str, Any]) -> Tool:
-    """As the catalog would have it: the offline model ranks functions beside tools."""
-    marks = Annotations(read_only=function.reads, destructive=function.asks_first)
+def _manual(unknown: Any) -> Any:
+    actions = {
+        one.name: {"what": one.description, "arguments": one.properties, "required": [*one.required]}
+        for one in _ACTIONS.values()
+    }
+    return {**({"unknown": str(unknown)[:80]} if unknown else {}), "actions": actions}
+
+
+def _arguments(given: Arguments) -> Arguments:
+    """Models put them beside the action as well."""
+    inside = given.get("arguments")
+    beside = {name: value for name, value in given.items() if name not in ("action", "arguments")}
+    return {**beside, **(cast("Arguments", inside) if isinstance(inside, Mapping) else {})}
+
+
+def _as_tool(action: _Action) -> Tool:
+    """As the catalog would have it: the offline model ranks actions beside tools."""
+    schema = {"type": "object", "properties": dict(action.properties), "required": [*action.required]}
+    marks = Annotations(read_only=action.reads, destructive=action.asks_first)
     definition = ToolDefinition(
-        original_name=function.name, description=function.description, input_schema=schema, annotations=marks
+        original_name=action.name, description=action.description, input_schema=schema, annotations=marks
     )
-    return Tool(name=function.name, workspace="", connector_id="", slug="", definition=definition)
+    return Tool(name=action.name, workspace="", connector_id="", slug="", definition=definition)
 
 
-def _check(function: _Function, arguments: Arguments) -> None:
-    missing = [name for name in function.required if arguments.get(name) in (None, "", [])]
+def _check(action: _Action, arguments: Arguments) -> None:
+    missing = [name for name in action.required if arguments.get(name) in (None, "", [])]
     if missing:
-        raise InvalidArguments(f"{function.name} needs {', '.join(missing)}", hint="ask the person")
-    if unknown := arguments.keys() - function.properties.keys():
-        raise InvalidArguments(f"{function.name} does not know {', '.join(sorted(unknown))}")
+        raise InvalidArguments(f"{action.name} needs {', '.join(missing)}", hint="ask the person")
+    if unknown := arguments.keys() - action.properties.keys():
+        known = ", ".join(action.properties) or "none"
+        raise InvalidArguments(
+            f"{action.name} does not know {', '.join(sorted(unknown))}", hint=f"its arguments: {known}"
+        )
 
 
 def _names(value: Any) -> list[str]:
@@ -136,15 +174,15 @@ def _schema(one: Described) -> dict[str, Any]:
 _REACHED_BY = ("url", "openapi", "command", "args")
 _AGENT = _text("name of the agent")
 _CONNECTORS = {"type": "array", "items": {"type": "string"}, "description": "names of connectors"}
-_FUNCTIONS = (
-    _Function(
+_ALL = (
+    _Action(
         name="list_agents",
         description="Lists the agents there are, whether they are at work, and their connectors.",
         properties={},
         act=lambda hub, given, caller: hub.list_agents(caller),
         reads=True,
     ),
-    _Function(
+    _Action(
         name="create_agent",
         description="Creates a new agent (worker) with a name, a job and connectors whose tools it may use.",
         properties={
@@ -160,21 +198,21 @@ _FUNCTIONS = (
         ),
         repeatable=False,
     ),
-    _Function(
+    _Action(
         name="start_agent",
         description="Starts an agent that was stopped.",
         properties={"agent": _AGENT},
         required=("agent",),
         act=lambda hub, given, caller: hub.start_agent(given["agent"], caller),
     ),
-    _Function(
+    _Action(
         name="stop_agent",
         description="Stops an agent: it keeps everything and takes no new messages.",
         properties={"agent": _AGENT},
         required=("agent",),
         act=lambda hub, given, caller: hub.stop_agent(given["agent"], caller),
     ),
-    _Function(
+    _Action(
         name="delete_agent",
         description="Deletes an agent for good. A person is asked first.",
         properties={"agent": _AGENT},
@@ -183,28 +221,28 @@ _FUNCTIONS = (
         asks_first=True,
         repeatable=False,
     ),
-    _Function(
+    _Action(
         name="assign_connector",
         description="Gives an agent access to connectors: it can use their tools from now on.",
         properties={"agent": _AGENT, "connectors": _CONNECTORS},
         required=("agent", "connectors"),
         act=lambda hub, given, caller: hub.assign(given["agent"], _names(given["connectors"]), caller),
     ),
-    _Function(
+    _Action(
         name="unassign_connector",
         description="Takes access to connectors away from an agent.",
         properties={"agent": _AGENT, "connectors": _CONNECTORS},
         required=("agent", "connectors"),
         act=lambda hub, given, caller: hub.unassign(given["agent"], _names(given["connectors"]), caller),
     ),
-    _Function(
+    _Action(
         name="list_connectors",
         description="Lists the connectors there are, with their state and the number of their tools.",
         properties={},
         act=lambda hub, given, caller: hub.list_connectors(caller),
         reads=True,
     ),
-    _Function(
+    _Action(
         name="list_tools",
         description="Lists the tools that are available, of all connectors or of one.",
         properties={"connector": _text("name of a connector; leave out for all")},
@@ -212,7 +250,7 @@ _FUNCTIONS = (
         reads=True,
         is_own_words=False,
     ),
-    _Function(
+    _Action(
         name="add_connector",
         description="Adds a connector: an MCP server by its URL or command, or an OpenAPI service by the URL"
         " of its document. A person is asked first.",
@@ -227,7 +265,7 @@ _FUNCTIONS = (
         repeatable=False,
         is_own_words=False,
     ),
-    _Function(
+    _Action(
         name="remove_connector",
         description="Removes a connector for good, with its tools and secrets. A person is asked first.",
         properties={"connector": _text("name of the connector")},
@@ -237,3 +275,4 @@ _FUNCTIONS = (
         repeatable=False,
     ),
 )
+_ACTIONS = {one.name: one for one in _ALL}

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from dragoman.errors import DragomanError
 from dragoman.tool import CallObserver, ClientChannel
 
 if TYPE_CHECKING:
@@ -40,12 +41,19 @@ class ToolReply:
     calls: int = 0  # of tools, made inside it by code
     call_id: str | None = None  # of the road, where the call took it
     contexts: tuple[CitedContext, ...] = ()
-    is_own_words: bool = False  # set by who performs
+    is_own_words: bool = (
+        False  # of its person, or names that Dragoman itself knows; nothing that others wrote
+    )
 
     @property
     def is_refused(self) -> bool:
         """Whether a limit of the run kept the call from being made at all."""
         return self.code == OVER_LIMIT and self.call_id is None
+
+
+def failed(error: DragomanError, *, is_own_words: bool = False) -> ToolReply:
+    hint = f" ({error.hint})" if error.hint else ""
+    return ToolReply(content=f"{error.message}{hint}", ok=False, code=error.code, is_own_words=is_own_words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +76,7 @@ class Offer:
     not `repeatable` is written down before it is performed. `is_own_words`: what it brings are words of the
     person or names that Dragoman itself knows, nothing that others wrote. `is_described_by_others`: its
     description and schema are what a server says of itself. `metadata` is for the offline model: the `tool`
-    that it ranks, names of things that are `known`.
+    or the `actions` that it ranks, names of things that are `known`.
     """
 
     name: str

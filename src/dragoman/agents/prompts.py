@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from dragoman.agent import Agent
-from dragoman.agents.fences import RULE, fenced
+from dragoman.agents.fences import RULE, fenced, one_line
 from dragoman.agents.work_context import ConnectorCard
 from dragoman.tool import Tool
 
@@ -84,11 +84,9 @@ def _connector(card: ConnectorCard | None) -> list[str]:
 
 def _tools(tools: Sequence[Tool]) -> str:
     """Names and what they do; their schemas go with the request."""
-    lines = [f"- {tool.name}: {_line(tool.definition.description)}" for tool in tools[:_MOST_LISTED]]
+    lines = [
+        f"- {tool.name}: {one_line(tool.definition.description, _LONGEST_LINE)}"
+        for tool in tools[:_MOST_LISTED]
+    ]
     more = [f"- and {len(tools) - _MOST_LISTED} more"] if len(tools) > _MOST_LISTED else []
     return "Your tools:\n" + fenced("\n".join([*lines, *more])) if lines else ""
-
-
-def _line(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _LONGEST_LINE else line[: _LONGEST_LINE - 1] + "…"

@@ -18,8 +18,8 @@ _PARTS = 10_000
 
 
 class RolloutArms(Protocol):
-    async def arm_of(self, caller: Caller) -> Arm | None:
-        """The arm of a user; None while nothing is rolled out."""
+    async def way_of(self, caller: Caller) -> tuple[Arm, bool]:
+        """The way of a user's runs, and whether they are counted: not while nobody is compared."""
         ...
 
 
@@ -33,24 +33,30 @@ class RolloutRecorder(Protocol):
 class RolloutPlan:
     """Who goes through connector agents: those who are named, and a share of all others, in percent.
 
-    A user is named by id, or as `workspace/user`. Another `salt` makes another choice.
+    While it says nothing, all do. A user is named by id, or as `workspace/user`. Another `salt` makes another
+    choice.
     """
 
-    share: float = 0.0
+    share: float | None = None
     workspaces: tuple[str, ...] = ()
     users: tuple[str, ...] = ()
     salt: str = "connector-agents"
 
     @property
-    def is_on(self) -> bool:
-        return self.share > 0 or bool(self.workspaces or self.users)
+    def is_set(self) -> bool:
+        return self.share is not None or bool(self.workspaces or self.users)
 
-    def arm_of(self, workspace: str, user: str) -> Arm | None:
-        if not self.is_on:
-            return None
+    @property
+    def is_on(self) -> bool:
+        """Whether some are compared with others."""
+        return bool(self.share or self.workspaces or self.users)
+
+    def arm_of(self, workspace: str, user: str) -> Arm:
+        if not self.is_set:
+            return "agents"
         if workspace in self.workspaces or user in self.users or f"{workspace}/{user}" in self.users:
             return "agents"
-        return "agents" if _place(self.salt, workspace, user) < self.share / 100 * _PARTS else "direct"
+        return "agents" if _place(self.salt, workspace, user) < (self.share or 0) / 100 * _PARTS else "direct"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

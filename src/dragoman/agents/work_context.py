@@ -9,11 +9,13 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from dragoman.agent import Agent
+from dragoman.agents.fences import one_line
 from dragoman.agents.offers import CitedContext, OfferCall, ToolReply
 from dragoman.run import Run
 from dragoman.scope import Caller
 from dragoman.tool import Tool, ToolCall, ToolOutput
 
+_FEW, _LONGEST_LINE = 8, 300
 ConnectorState = Literal["ready", "disabled", "needs_auth", "error", "unknown"]
 
 
@@ -30,6 +32,13 @@ class ConnectorCard:
     instructions: str = ""
     tools: int = 0
     aliases: tuple[str, ...] = ()
+
+    def line(self, tools: Sequence[str] = ()) -> str:
+        """As a prompt lists it. Of one that nobody described, a few of the tools say what it is for."""
+        few = f"tools {', '.join(tools[:_FEW])}{' and others' if len(tools) > _FEW else ''}" if tools else ""
+        about = one_line(self.description or few or "no description", _LONGEST_LINE)
+        cause = f" ({one_line(self.cause, _LONGEST_LINE)})" if self.cause and self.state != "ready" else ""
+        return f"- {self.slug}: {about}, {self.state}{cause}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +84,10 @@ class Toolbox(Protocol):
         ...
 
     def code_guide(self) -> str: ...
+
+    def stub(self, tool: Tool, caller: Caller) -> str:
+        """The tool as a function that code calls."""
+        ...
 
     async def connectors(self, caller: Caller) -> Sequence[ConnectorCard]:
         """Those that the caller sees, by slug, with the state of each."""

@@ -40,7 +40,7 @@ class RolloutFiguresShape(Shape):
 
 
 class RolloutPlanShape(Shape):
-    share: float
+    share: float | None
     workspaces: list[str]
     users: list[str]
 

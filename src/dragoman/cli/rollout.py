@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 app = typer.Typer(
     no_args_is_help=True, help="Who reaches connectors through their agents; for who runs the installation."
 )
-_STATES = {"on": "on", "off": "off", "rolled_back": "switched off by itself"}
+_STATES = {"on": "on", "off": "not rolled out", "rolled_back": "switched off by itself"}
 
 
 @app.command("status")
@@ -95,8 +95,10 @@ def _show(screen: Screen, found: Mapping[str, Any]) -> None:
 
 def _who(plan: Mapping[str, Any]) -> str:
     named = [*plan["workspaces"], *plan["users"]]
+    if plan["share"] is None and not named:
+        return "all users, compared with nobody"
     first = f"{', '.join(map(plain, named[:10]))}{' …' if len(named) > 10 else ''} first, " if named else ""
-    return f"{first}{plan['share']:g} % of users"
+    return f"{first}{plan['share'] or 0:g} % of users"
 
 
 def _source(found: Mapping[str, Any]) -> str:

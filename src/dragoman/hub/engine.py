@@ -194,6 +194,7 @@ class RunEngine:
                 runtime.models,
                 budget=runtime.settings.tool_budget,
                 functions=self._functions(),
+                delegation=(ConnectorOffers(self.agents_of),),
                 arms=runtime.rollout,
             ),
             previews=self.previews,
@@ -205,10 +206,10 @@ class RunEngine:
 
     def _functions(self) -> Mapping[AgentKind, Sequence[Offers]]:
         """What agents of each kind have beside tools."""
-        delegation = (ConnectorOffers(self.agents_of), AgentOffers(self.agents_of))
+        others = AgentOffers(self.agents_of)
         return {
-            "assistant": (*delegation, ManagementOffers(HubManagement(self._runtime))),
-            "worker": delegation,
+            "assistant": (others, ManagementOffers(HubManagement(self._runtime))),
+            "worker": (others,),
             "connector": (PlanOffers(),),
         }
 

@@ -18,7 +18,7 @@ from dragoman.hub.agents import Agents
 from dragoman.hub.bound import BoundService
 from dragoman.hub.runs import Runs
 from dragoman.hub.threads import Threads
-from dragoman.run import HEARD_OTHERS, Message, Question, Run, RunLimits, new_run_id
+from dragoman.run import HEARD_OTHERS, MANAGES, Message, Question, Run, RunLimits, new_run_id
 from dragoman.scope import Caller
 from dragoman.store.records import AcceptedRun
 
@@ -90,7 +90,7 @@ class Messages(BoundService):
             thread=thread,
             agent=target,
             request=text,
-            options={**options, **facts, **heard},
+            options={**options, **facts, **heard, MANAGES: caller.manages},
             limits=limits or self._runtime.engine.limits,
             role=caller.role,
             grants=caller.grants,

@@ -154,10 +154,11 @@ class RolloutState:
 
     # For runs
 
-    async def arm_of(self, caller: Caller) -> Arm | None:
-        """None too where connector agents were switched off: then nobody is compared with anybody."""
+    async def way_of(self, caller: Caller) -> tuple[Arm, bool]:
+        """Where connector agents were switched off, nobody is compared with anybody."""
         known = await self._read(FRESH)
-        return known.plan.arm_of(caller.workspace, caller.user) if known.is_active else None
+        arm = "direct" if known.is_rolled_back else known.plan.arm_of(caller.workspace, caller.user)
+        return arm, known.is_active
 
     async def finished(self, run: Run, milliseconds: float) -> None:
         if run.arm is None or run.status == "cancelled":
@@ -298,7 +299,7 @@ class RolloutState:
 def _plan(stored: Mapping[str, Any], default: RolloutPlan) -> RolloutPlan:
     return replace(
         default,
-        share=float(stored["share"]),
+        share=stored["share"],
         workspaces=tuple(stored["workspaces"]),
         users=tuple(stored["users"]),
     )

@@ -78,7 +78,10 @@ class HubToolbox:
         )
 
     def code_guide(self) -> str:
-        return guide(self._runtime.sandbox.limits)
+        return guide(self._runtime.sandbox.limits, finds=False)
+
+    def stub(self, tool: Tool, caller: Caller) -> str:
+        return self._runtime.sandbox.stub(tool, caller)
 
     async def connectors(self, caller: Caller) -> Sequence[ConnectorCard]:
         views = await Connectors(self._runtime, await self._runtime.active.narrowed(caller)).list()

@@ -30,5 +30,6 @@ def admitted(person: Person, key: ApiKey | None = None) -> AuthenticatedCaller:
         role=user.role if "admin" in scopes else "member",
         grants=tuple(grants),
         until=None if key is None else key.expires_at,
+        manages="manage" in scopes,
     )
     return AuthenticatedCaller(caller, scopes)

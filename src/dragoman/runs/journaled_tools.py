@@ -17,7 +17,7 @@ from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
 from pydantic_core import SchemaValidator, core_schema
 
-from dragoman.agents.offers import OVER_LIMIT, Offer, OfferCall, Offers, ToolReply
+from dragoman.agents.offers import OVER_LIMIT, Offer, OfferCall, Offers, ToolReply, failed
 from dragoman.agents.work_context import WorkContext
 from dragoman.errors import DragomanError, InputRequired
 from dragoman.run import Run, RunEventKind, RunUsage, Step
@@ -135,8 +135,7 @@ class JournaledTools(AbstractToolset[WorkContext]):
             channel = _RunChannel(self, self._work, attempt, observer)
             return await offer.perform(arguments, replace(attempt, channel=channel))
         except DragomanError as error:
-            hint = f" ({error.hint})" if error.hint else ""
-            return ToolReply(content=f"{error.message}{hint}", ok=False, code=error.code)
+            return failed(error)
 
     def _refused(self, offer: Offer) -> ToolReply | None:
         if offer.kind == "tool":
@@ -150,7 +149,7 @@ class JournaledTools(AbstractToolset[WorkContext]):
     async def _finished(
         self, offer: Offer, key: str, told: ToolReply, milliseconds: float | None
     ) -> ToolReply:
-        told = replace(told, tool=offer.name, is_own_words=offer.is_own_words)
+        told = replace(told, tool=offer.name, is_own_words=told.is_own_words or offer.is_own_words)
         self._record.finished[key] = told
         self._work.has_heard_others |= not told.is_own_words
         if milliseconds is not None:

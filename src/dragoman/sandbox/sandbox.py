@@ -4,12 +4,14 @@ no pydantic_monty. Whoever opens the sandbox closes it; runs under way are ended
 
 import asyncio
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
 from dragoman import extras
 from dragoman.errors import ShuttingDown
-from dragoman.sandbox.namespace import CodeCatalog, callable_from_code
+from dragoman.sandbox.namespace import CodeCatalog, FunctionNames, Namespace, callable_from_code
 from dragoman.sandbox.outcome import CodeLimits, CodeOutput, CodeServices, CountTokens
+from dragoman.sandbox.signature import stub
 from dragoman.scope import Caller
 from dragoman.tokens import count_tokens
 from dragoman.tool import CallObserver, Tool
@@ -18,17 +20,22 @@ if TYPE_CHECKING:
     from dragoman.sandbox.pool import CodePool
 
 
-def guide(limits: CodeLimits) -> str:
-    """The description of `run_code`."""
+_FINDING = """
+    await search_tools("open an issue", limit=5)   # [{"name": "github.create_issue", "description": …}]
+    print(await describe_tool("github.create_issue"))   # signature, parameters, what it returns"""
+
+
+def guide(limits: CodeLimits, *, finds: bool = True) -> str:
+    """The description of `run_code`. Not `finds`: who reads it finds tools by another way."""
     return f"""Run Python that calls tools. Use it for many calls, many rows, or steps that need each other's
 results: intermediate results stay in the sandbox; only what you print or return comes back.
 
 Tools are async functions in groups named after their connectors (a hyphen becomes an underscore):
     issues = await github.list_issues(repo="a/b", state="open")
     first, second = await asyncio.gather(github.get_issue(number=1), github.get_issue(number=2))
-Native tools stand alone: await add(1, 2). Required parameters may be given by position, others by name.
-    await search_tools("open an issue", limit=5)   # [{{"name": "github.create_issue", "description": …}}]
-    print(await describe_tool("github.create_issue"))   # signature, parameters, what it returns
+Native tools stand alone: await add(1, 2). Required parameters may be given by position, others by name.{
+        _FINDING if finds else ""
+    }
     await call_tool("mcp_github_create_issue", {{"title": "…"}})   # by any name
 A call that fails raises RuntimeError whose text is code, message and hint: catch it where you can go on.
 
@@ -59,6 +66,7 @@ class CodeSandbox:
         self.limits = limits or CodeLimits()
         self._programmatic = programmatic
         self._count = count_tokens
+        self._names = FunctionNames()
         self._pool: CodePool | None = None
         self._opening = asyncio.Lock()
         self._stack = AsyncExitStack()
@@ -82,6 +90,12 @@ class CodeSandbox:
     def is_open(self, tool: Tool) -> bool:
         """Whether code may call it."""
         return extras.is_installed("code") and callable_from_code(tool, self._programmatic)
+
+    def stub(self, tool: Tool, caller: Caller) -> str:
+        """The tool as a function that code calls: signature, description, parameters."""
+        here = replace(caller, way="code")
+        names = Namespace(self._catalog, self._names, here, programmatic=self._programmatic)
+        return stub(tool, names.name_of(tool))
 
     async def _open(self) -> "CodePool":
         if self._is_closed:

@@ -72,10 +72,21 @@ class Decider:
 
     def decide(self, turn: Turn, offered: Mapping[str, Any]) -> Decision:
         """`offered` are pydantic-ai's definitions by name, with the metadata of the offers."""
+        decision = self._decided(turn, offered)
+        for name, one in offered.items():  # an action of a function is ranked like a tool, and called by it
+            actions: Sequence[Tool] = (one.metadata or {}).get("actions", ())
+            if decision.tool in {action.name for action in actions}:
+                return decision._replace(
+                    tool=name, arguments={"action": decision.tool, "arguments": decision.arguments}
+                )
+        return decision
+
+    def _decided(self, turn: Turn, offered: Mapping[str, Any]) -> Decision:
         if STATE in offered and offered.keys() <= {STATE, ASK}:
             return self._planned(turn, offered[STATE].metadata["tools"])
         metadata: list[Mapping[str, Any]] = [one.metadata or {} for one in offered.values()]
         tools: list[Tool] = [facts["tool"] for facts in metadata if "tool" in facts]
+        tools += [action for facts in metadata for action in facts.get("actions", ())]
         known = _known([facts.get("known") for facts in metadata], tools, turn)
         results = [one for one in turn.done if one.tool not in (ASK, SEARCH)]
         answer = next((one for one in turn.done if one.tool == ASK), None)
