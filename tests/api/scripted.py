@@ -68,6 +68,7 @@ def _calls(prompt: str, turn: int, offered: set[str]) -> Calls:
         "which": [[("ask_person", {"question": "Which colour?"})]],
         "keep": [[("keep", {"text": "a note", "token": "canary-77aa"})]],
         "whoami": [[("mcp_own_whoami", {})]],
+        "hire": [[("manage", {"action": "create_agent", "arguments": {"name": "hired"}})]],
         "delegate": [[("ask_agent", {"agent": "helper", "request": "sum it"})]],
     }
     for word, steps in plans.items():

@@ -173,6 +173,19 @@ async def test_models_are_listed_with_the_default(tmp_path: Path) -> None:
         assert models[-1]["model"] == "offline"
 
 
+async def test_a_key_that_may_not_manage_does_not_by_its_assistant(tmp_path: Path) -> None:
+    async with open_conversations(tmp_path, multi_user=True) as (live, _):
+        await live.ask("POST", "/api/users", {"name": "ada", "role": "member"})
+        for scopes in (["read", "call"], ["read", "call", "manage"]):
+            wish = {"name": "key", "user": "ada", "scopes": scopes}
+            key = f"Bearer {(await live.ask('POST', '/api/keys', wish)).value['key']}"
+            asked = {"text": "hire somebody"}
+            reply = await live.ask("POST", "/api/messages?wait=true", asked, Authorization=key)
+            assert reply.value["run"]["status"] == "done", reply.body
+            agents = (await live.ask("GET", "/api/agents", Authorization=key)).value["agents"]
+            assert ("hired" in [one["name"] for one in agents]) == ("manage" in scopes)
+
+
 async def test_what_is_anothers_does_not_exist(tmp_path: Path, database_url: str) -> None:
     async with open_conversations(tmp_path, database_url=database_url, multi_user=True) as (live, _):
         keys: list[str] = []
