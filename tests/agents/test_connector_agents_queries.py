@@ -59,6 +59,8 @@ async def test_an_answer_has_its_plan_its_calls_and_its_sources(tmp_path: Path, 
         assert (facts["connector_id"], facts["connector_name"]) == (connector.id, "tracker")
         assert [step["tool"] for step in facts["plan"]] == ["search_repositories", "list_issues"]
         assert facts["plan"][1]["depends_on"] == [1]
+        assert (facts["connectorId"], facts["connectorName"]) == (connector.id, "tracker")
+        assert facts["toolsUsed"] == [one["tool"] for one in facts["tools_used"]]
         used = [(one["tool"], one["ok"]) for one in facts["tools_used"]]
         assert used == [("mcp_tracker_search_repositories", True), ("mcp_tracker_list_issues", True)]
         assert answer["data"] == facts["answer"]

@@ -80,6 +80,13 @@ async def test_the_names_that_people_already_use_are_understood(tmp_path: Path) 
             ({"agent_name": "mailer"}, 422),
         ):
             assert (await live.ask("POST", "/agents/assign-action-server", body)).status == status
+        for body in spellings[:2]:
+            await live.ask("POST", "/agents/assign-action-server", body)
+            taken = await live.ask("POST", "/agents/remove-action-server", {"agent_name": "mailer"})
+            assert (taken.status, taken.value["agent"]["connectors"]) == (200, []), taken.body
+        await live.hub.agents.create("reader", connectors=None)
+        taken = await live.ask("POST", "/agents/remove-action-server", {"agent_name": "reader"})
+        assert (taken.status, taken.value["agent"]["connectors"]) == (200, []), taken.body
         servers = (await live.ask("GET", "/action-servers/available")).value["action_servers"]
         assert [server["name"] for server in servers] == ["email_mcp"]
 

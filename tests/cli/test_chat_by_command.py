@@ -161,7 +161,7 @@ def test_delegations_are_set_in_under_the_name_of_who_works(
     with scripted(script, monkeypatch), running_service():
         add_email(dragoman, tmp_path)
         add_tracker(dragoman, tmp_path)
-        with at_terminal("chat") as chat:
+        with at_terminal("chat", "--exposure", "delegate") as chat:
             assert "answers with openai-chat:gpt-5" in chat.until(PROMPT)
             chat.type("what is new?\n")
             chat.until("assistant › email is typing")

@@ -405,8 +405,8 @@ async def test_delegations_are_nested_and_connectors_chosen(
         await is_over(page)
         await expect(last_turn(page).locator(".work.nested .prose")).to_have_text("from below")
 
-        await write(page, 'call run_code {"code": "1 + 1"}')
-        await expect(last_turn(page)).to_contain_text("Run code")
+        await write(page, "call manage {}")
+        await expect(last_turn(page)).to_contain_text("Manage agents and connectors")
 
         thread = page.url.rpartition("/")[2]
         await page.get_by_text("Connectors", exact=True).last.click()

@@ -82,6 +82,12 @@ def test_bad_entries_are_named_by_place_or_name_and_lose_no_other() -> None:
     assert [one.entry for one in result.problems] == ["entry 1", "b", "entry 3", "web_shop"]
 
 
+def test_an_agent_with_one_server_is_read_as_it_is_written() -> None:
+    document = {"agent_name": "your_agent", "action_server": "your_mcp_server"}
+    (agent,) = plan(document, "agent_configs/other.json").agents
+    assert (agent.name, agent.connectors) == ("your_agent", ("your_mcp_server",))
+
+
 def test_an_agent_takes_its_name_from_its_file() -> None:
     document = {
         "system_prompt": "Be kind.",

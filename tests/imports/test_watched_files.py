@@ -135,6 +135,22 @@ async def test_assignments_are_written_back_and_nothing_else_is_changed(tmp_path
         assert await hub.imports.agents.list() == []
 
 
+async def test_one_server_alone_becomes_a_list_when_another_is_assigned(tmp_path: Path) -> None:
+    servers = write(tmp_path / "action_servers.json", [entry("a"), entry("b")])
+    agents = tmp_path / "agent_configs"
+    agents.mkdir()
+    (agents / "bob.json").write_text('{"agent_name": "bob", "action_server": "a"}')
+    async with open_hub(tmp_path, action_servers=servers, agent_configs=agents) as hub:
+        for change, left in (
+            (hub.configuration_files.assign, ("a", "b")),
+            (hub.configuration_files.remove, ("a",)),
+        ):
+            assert (await change("bob", "b", hub.caller)).connectors == left
+        assert (await hub.configuration_files.remove("bob", "a", hub.caller)).connectors == ()
+        await hub.configuration_files.sync()
+        assert hub.configuration_files.agents[0].connectors == ()
+
+
 async def test_an_agent_without_a_file_gets_one(tmp_path: Path) -> None:
     agents = tmp_path / "agent_configs"
     agents.mkdir()

@@ -1,6 +1,7 @@
 """Sources of an answer: what each call brought, under a name that the answer can cite as `[c1]`.
 
-A tool may name its own (`_meta.contexts`) and link resources; if it does neither, its result is the source.
+A tool may name its own (`_meta.contexts`, or `metadata.contexts` of its result) and link resources; if it does
+neither, its result is the source.
 """
 
 import json
@@ -59,7 +60,11 @@ def with_known_citations(answer: str, known: Collection[str]) -> str:
 
 
 def _named(output: ToolOutput) -> Iterator[tuple[str | None, str]]:
+    result = cast("Mapping[str, Any]", output.result) if isinstance(output.result, Mapping) else {}
+    metadata = result.get("metadata")
     given = output.meta.get("contexts")
+    if given is None and isinstance(metadata, Mapping):
+        given = cast("Mapping[str, Any]", metadata).get("contexts")
     if not isinstance(given, Sequence) or isinstance(given, str):
         return
     for one in cast("Sequence[Any]", given):

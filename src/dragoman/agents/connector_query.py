@@ -106,7 +106,7 @@ def not_there(query: ConnectorQuery, cards: Sequence[ConnectorCard]) -> dict[str
     name = query.connector_id[:80]
     known = [card.slug for card in cards if card.state != "disabled"]
     hint = did_you_mean(name, known) or f"there are: {', '.join(known) or 'none'}"
-    metadata = {"connector_id": name, "connector_name": None}
+    metadata = _connector(name, None)
     return _failed(metadata, "CONNECTOR_NOT_FOUND", "not_found", f"there is no connector {name!r}", hint)
 
 
@@ -137,7 +137,7 @@ def refused(
     card: ConnectorCard, code: ErrorCode, cause: str, message: str, hint: str | None = None
 ) -> dict[str, Any]:
     """The answer where no run was begun."""
-    metadata = {"connector_id": card.id, "connector_name": card.slug}
+    metadata = _connector(card.id, card.slug)
     return _failed(metadata, code, cause, message, hint)
 
 
@@ -146,10 +146,10 @@ def answered(card: ConnectorCard, run: Run) -> dict[str, Any]:
     outcome: Mapping[str, Any] = run.options.get("outcome") or {}
     used: Sequence[Mapping[str, Any]] = outcome.get("tools_used", ())
     metadata = {
-        "connector_id": card.id,
-        "connector_name": card.slug,
+        **_connector(card.id, card.slug),
         "plan": outcome.get("plan", []),
         "tools_used": [*used],
+        "toolsUsed": [one["tool"] for one in used],
         "contexts": outcome.get("contexts", []),
         "answer": run.answer,
         "usage": asdict(run.usage),
@@ -163,6 +163,16 @@ def answered(card: ConnectorCard, run: Run) -> dict[str, Any]:
         message = f"every call failed, the last one with: {last.get('message') or last.get('code')}"
         return _failed(metadata, "TOOL_EXECUTION_FAILED", str(last.get("code")), message)
     return {"status": "success", "data": run.answer, "metadata": metadata}
+
+
+def _connector(connector_id: str, name: str | None) -> dict[str, Any]:
+    """In both spellings that programs read."""
+    return {
+        "connector_id": connector_id,
+        "connector_name": name,
+        "connectorId": connector_id,
+        "connectorName": name,
+    }
 
 
 def _failed(

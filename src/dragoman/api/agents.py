@@ -79,7 +79,25 @@ class AgentChanges(request_of(AgentProfile)):
     model_config = ConfigDict(json_schema_extra={"examples": [{"model": "openai:gpt-5"}]})
 
 
-class Assignment(BaseModel):
+_SERVER = AliasChoices(
+    "server_name",
+    "serverName",
+    "action_server_name",
+    "actionServerName",
+    "action_server",
+    "actionServer",
+    "action_server_id",
+    "actionServerId",
+    "server",
+    "server_id",
+    "serverId",
+    "connector",
+    "connector_id",
+    "connectorId",
+)
+
+
+class Unassignment(BaseModel):
     """Many spellings are understood: agent_name, agentName, agent; server_name, action_server, connector …"""
 
     model_config = ConfigDict(
@@ -90,24 +108,13 @@ class Assignment(BaseModel):
     agent_name: Word = Field(
         validation_alias=AliasChoices("agent_name", "agentName", "agent", "agent_id", "agentId", "name"),
     )
-    server_name: Word = Field(
-        validation_alias=AliasChoices(
-            "server_name",
-            "serverName",
-            "action_server_name",
-            "actionServerName",
-            "action_server",
-            "actionServer",
-            "action_server_id",
-            "actionServerId",
-            "server",
-            "server_id",
-            "serverId",
-            "connector",
-            "connector_id",
-            "connectorId",
-        ),
+    server_name: Word | None = Field(
+        default=None, validation_alias=_SERVER, description="all that it has, if left out"
     )
+
+
+class Assignment(Unassignment):
+    server_name: Word = Field(validation_alias=_SERVER)  # pyright: ignore[reportIncompatibleVariableOverride]
 
 
 _ONE: dict[int | str, dict[str, Any]] = {200: {"model": AgentShape}}
@@ -179,19 +186,24 @@ async def unassign_connector(name: str, slug: str, hub: TheHub) -> Response:
 async def assign_action_server(wanted: Assignment, hub: TheHub) -> Response:
     """The same as `PUT /api/agents/{name}/connectors/{slug}`."""
     await hub.agents.assign(wanted.agent_name, wanted.server_name)
-    return await _assigned(wanted, "is assigned to", hub)
+    return await _assigned(wanted.agent_name, f"{wanted.server_name} is assigned to", hub)
 
 
 @aliases.post("/remove-action-server", responses=_ASSIGNED)
-async def remove_action_server(wanted: Assignment, hub: TheHub) -> Response:
-    """The same as `DELETE /api/agents/{name}/connectors/{slug}`."""
-    await hub.agents.unassign(wanted.agent_name, wanted.server_name)
-    return await _assigned(wanted, "is removed from", hub)
+async def remove_action_server(wanted: Unassignment, hub: TheHub) -> Response:
+    """The same as `DELETE /api/agents/{name}/connectors/{slug}`; without a server, of all that it has."""
+    held = (await hub.agents.get(wanted.agent_name)).connectors
+    if wanted.server_name is None and held is None:
+        await hub.agents.update(wanted.agent_name, connectors=())
+        return await _assigned(wanted.agent_name, "everything is removed from", hub)
+    taken = [wanted.server_name] if wanted.server_name else [*(held or ())]
+    await hub.agents.unassign(wanted.agent_name, *taken)
+    return await _assigned(wanted.agent_name, f"{', '.join(taken) or 'nothing'} is removed from", hub)
 
 
-async def _assigned(wanted: Assignment, what: str, hub: BoundHub) -> Response:
-    view = await hub.agents.view(wanted.agent_name)
-    message = f"{wanted.server_name} {what} {view.agent.name}"
+async def _assigned(agent: str, what: str, hub: BoundHub) -> Response:
+    view = await hub.agents.view(agent)
+    message = f"{what} {view.agent.name}"
     return json_response({"message": message, "agent": agent_view(view)})
 
 

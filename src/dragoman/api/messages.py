@@ -164,11 +164,9 @@ async def _settled(hub: BoundHub, run: Run, stopping: asyncio.Event, seconds: fl
                     return
 
     async with asyncio.TaskGroup() as tasks:
-        parts = [
-            tasks.create_task(follow(hub.runs.follow(run.id))),
-            tasks.create_task(follow(hub.runs.follow_thread(run.thread))),
-            tasks.create_task(stopping.wait()),
-        ]
+        parts = [tasks.create_task(follow(hub.runs.follow(run.id))), tasks.create_task(stopping.wait())]
+        if run.message != 1:  # in a new thread nobody is before it
+            parts.append(tasks.create_task(follow(hub.runs.follow_thread(run.thread))))
         await asyncio.wait(parts, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         for part in parts:
             part.cancel()

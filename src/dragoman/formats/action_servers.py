@@ -15,6 +15,7 @@ from dragoman.formats.variables import BaseFolders, Variables
 
 _MCP = frozenset({"mcp", "stdio", "sse", "http", "streamable-http"})
 _LISTS = ("action_servers", "connectors", "servers")
+_ONE = "action_server"  # or one alone; written back as a list
 
 
 def read_action_servers(servers: Any, places: BaseFolders, *, auto_discover: bool = True) -> ImportPlan:
@@ -41,7 +42,7 @@ def read_agent(document: Mapping[str, Any], stem: str, places: BaseFolders) -> I
             inline += [item] if table(item).keys() & {"url", "base_url", "command"} else []
     discover = _discovers(document, True)
     agent = FoundAgent(
-        name=text_of(document.get("name"), "name") or stem,
+        name=text_of(document.get("agent_name") or document.get("name"), "name") or stem,
         description=text_of(document.get("description"), "description") or "",
         instructions=next(
             (str(document[key]) for key in ("instructions", "system_prompt", "prompt") if document.get(key)),
@@ -59,11 +60,14 @@ def read_agent(document: Mapping[str, Any], stem: str, places: BaseFolders) -> I
 
 def assigned_entries(document: Mapping[str, Any]) -> list[Any]:
     key = list_key(document)
-    return entries(document[key]) if key else []
+    given = document[key] if key else []
+    return [given] if isinstance(given, str) else entries(given)
 
 
 def list_key(document: Mapping[str, Any]) -> str | None:
     """Under which word an agent lists its connectors."""
+    if isinstance(document.get(_ONE), str | list):
+        return _ONE
     return next((key for key in _LISTS if isinstance(document.get(key), list)), None)
 
 

@@ -106,7 +106,7 @@ def _is_agent(document: Mapping[str, Any]) -> bool:
         isinstance(document.get(key), list) and all(isinstance(item, str | Mapping) for item in document[key])
         for key in ("action_servers", "connectors", "servers")
     )
-    return names or bool({"instructions", "system_prompt"} & document.keys())
+    return names or bool({"instructions", "system_prompt", "agent_name"} & document.keys())
 
 
 def _has_servers(document: Mapping[str, Any]) -> bool:
