@@ -158,10 +158,11 @@ def test_delegations_are_set_in_under_the_name_of_who_works(
         await asyncio.to_thread(seen_typing.wait, patient(60))
         return Reply(text=f"done by {tool}")
 
+    monkeypatch.setenv("USE_MCP_AGENTS", "true")
     with scripted(script, monkeypatch), running_service():
         add_email(dragoman, tmp_path)
         add_tracker(dragoman, tmp_path)
-        with at_terminal("chat", "--exposure", "delegate") as chat:
+        with at_terminal("chat") as chat:
             assert "answers with openai-chat:gpt-5" in chat.until(PROMPT)
             chat.type("what is new?\n")
             chat.until("assistant › email is typing")
