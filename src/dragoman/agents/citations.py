@@ -1,7 +1,7 @@
 """Sources of an answer: what each call brought, under a name that the answer can cite as `[c1]`.
 
-A tool may name its own (`_meta.contexts`, or `metadata.contexts` of its result) and link resources; if it does
-neither, its result is the source.
+A tool may name its own (`_meta.contexts`, or `metadata.contexts` of its result) and link resources; if it
+does neither, its result is the source.
 """
 
 import json
