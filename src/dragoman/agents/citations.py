@@ -60,11 +60,9 @@ def with_known_citations(answer: str, known: Collection[str]) -> str:
 
 
 def _named(output: ToolOutput) -> Iterator[tuple[str | None, str]]:
-    result = cast("Mapping[str, Any]", output.result) if isinstance(output.result, Mapping) else {}
-    metadata = result.get("metadata")
     given = output.meta.get("contexts")
-    if given is None and isinstance(metadata, Mapping):
-        given = cast("Mapping[str, Any]", metadata).get("contexts")
+    if given is None:
+        given = _table(_table(output.result).get("metadata")).get("contexts")
     if not isinstance(given, Sequence) or isinstance(given, str):
         return
     for one in cast("Sequence[Any]", given):
@@ -75,6 +73,10 @@ def _named(output: ToolOutput) -> Iterator[tuple[str | None, str]]:
             uri = facts.get("uri") or facts.get("url")
             text = next((facts[key] for key in ("excerpt", "text", "title", "name") if facts.get(key)), "")
             yield (str(uri) if uri else None), str(text)
+
+
+def _table(value: Any) -> Mapping[str, Any]:
+    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
 
 
 def _linked(output: ToolOutput) -> Iterator[tuple[str | None, str]]:

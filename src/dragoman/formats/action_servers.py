@@ -60,7 +60,7 @@ def read_agent(document: Mapping[str, Any], stem: str, places: BaseFolders) -> I
 
 def assigned_entries(document: Mapping[str, Any]) -> list[Any]:
     key = list_key(document)
-    given = document[key] if key else []
+    given: Any = document[key] if key else ()
     return [given] if isinstance(given, str) else entries(given)
 
 

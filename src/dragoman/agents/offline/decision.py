@@ -74,7 +74,7 @@ class Decider:
         """`offered` are pydantic-ai's definitions by name, with the metadata of the offers."""
         decision = self._decided(turn, offered)
         for name, one in offered.items():  # an action of a function is ranked like a tool, and called by it
-            actions: Sequence[Tool] = (one.metadata or {}).get("actions", ())
+            actions = cast("Sequence[Tool]", _table(one.metadata).get("actions", ()))
             if decision.tool in {action.name for action in actions}:
                 return decision._replace(
                     tool=name, arguments={"action": decision.tool, "arguments": decision.arguments}
