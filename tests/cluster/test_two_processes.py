@@ -216,10 +216,10 @@ async def approvals(pair: Pair) -> None:
 
 
 async def rollout(pair: Pair) -> None:
-    arm = pair.hub._runtime.rollout.arm_of
-    assert await arm(LOCAL_CALLER) is None
+    way = pair.hub._runtime.rollout.way_of
+    assert await way(LOCAL_CALLER) == ("agents", False)
     await pair.other("rollout.set", share=100.0)
-    await pair.sees(lambda: _equals(arm(LOCAL_CALLER), "agents"))
+    await pair.sees(lambda: _equals(way(LOCAL_CALLER), ("agents", True)))
     await pair.hears("rollout.changed", what="set")
 
 

@@ -38,7 +38,7 @@ async def listening(door: Door, era: str, path: str, *uris: str, **headers: str)
             assert news.honoured == {**ALL, **({"resourceSubscriptions": [*uris]} if uris else {})}
             yield news
         return
-    session = await door.open(path, **headers)
+    session = await door.open(path, None, **headers)
     for uri in uris:
         assert (await session.ask("resources/subscribe", {"uri": uri})).value["result"] == {}
     async with session.listening() as news:

@@ -72,6 +72,7 @@ class Tables:
         self.allowances: dict[tuple[str, str, str, str, str], Allowance] = {}
         self.usage: dict[tuple[str, str, str, int], float] = {}
         self.leases: dict[tuple[str, str, str], ConcurrencyLease] = {}
+        self.slots: dict[str, dict[str, list[datetime]]] = {}
         self.audit: dict[str, list[AuditEntry]] = {}
         self.anchors: dict[str, tuple[int, str]] = {}
         self.agents: dict[tuple[str, str], Agent] = {}
@@ -957,6 +958,54 @@ class MemoryUsage(Aggregate):
     async def count_places(self, workspace: str, subject: str, now: datetime) -> int:
         leases = self._tables.leases.items()
         return sum(key[:2] == (workspace, subject) and one.expires_at > now for key, one in leases)
+
+    async def hold_slots(
+        self, subject: str, node: str, wanted: int, limit: int, until: datetime, now: datetime
+    ) -> Mapping[str, int]:
+        held = self._slots(subject, now)
+        more = min(wanted - len(held.get(node, ())), limit - sum(map(len, held.values())))
+        held.setdefault(node, []).extend([until] * max(0, more))
+        return {one: len(ends) for one, ends in held.items()}
+
+    async def pass_slots(
+        self,
+        subject: str,
+        node: str,
+        counts: Mapping[str | None, int],
+        limit: int,
+        until: datetime,
+        now: datetime,
+    ) -> int:
+        held = self._slots(subject, now)
+        mine = held.setdefault(node, [])
+        gone = min(len(mine), sum(counts.values()))
+        del mine[:gone]
+        room = min(gone, limit - sum(map(len, held.values())))
+        for to, count in counts.items():
+            if to is not None:
+                given = max(0, min(count, room))
+                held.setdefault(to, []).extend([until] * given)
+                room -= given
+        return len(mine)
+
+    async def renew_slots(self, node: str, until: datetime, now: datetime) -> Mapping[str, int]:
+        counts: dict[str, int] = {}
+        for subject in self._tables.slots:
+            mine = self._slots(subject, now).get(node, [])
+            mine[:] = [until] * len(mine)
+            counts |= {subject: len(mine)} if mine else {}
+        return counts
+
+    async def drop_slots(self, node: str) -> None:
+        for held in self._tables.slots.values():
+            held.pop(node, None)
+
+    def _slots(self, subject: str, now: datetime) -> dict[str, list[datetime]]:
+        """When those of each node end."""
+        held = self._tables.slots.setdefault(subject, {})
+        for ends in held.values():
+            ends[:] = [end for end in ends if end > now]
+        return held
 
     async def forget(self, before_window: Mapping[str, int], now: datetime) -> None:
         for key in [key for key in self._tables.usage if key[3] < before_window.get(key[2], key[3])]:

@@ -1,0 +1,51 @@
+"""A store that is away for a moment is waited for; no agent is told of it as the result of its call."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman import Hub
+from dragoman.errors import StoreUnavailable
+from dragoman.settings import Settings
+from runs.scripted import model_of
+from servers.hubs import quick
+from servers.processes import journal, stdio
+from store.memory_store import MemoryUsage, Tables, memory_store
+
+pytestmark = pytest.mark.anyio
+
+
+class AwayUsage(MemoryUsage):
+    """Does not answer the first times that it is asked whether a call is within its limits."""
+
+    def __init__(self, times: int) -> None:
+        super().__init__(Tables())
+        self.times = times
+
+    async def take(self, meters: Sequence[Any], leases: Sequence[Any], now: Any) -> Any:
+        self.times -= 1
+        if self.times >= 0:
+            raise StoreUnavailable("the database does not answer", hint="see whether it runs")
+        return await super().take(meters, leases, now)
+
+
+@pytest.mark.parametrize("tool", ["echo", "send"])
+async def test_a_call_is_made_once_when_the_store_is_back(tmp_path: Path, tool: str) -> None:
+    usage = AwayUsage(2)
+    store = replace(memory_store(), usage=usage)
+    async with Hub(Settings(home=tmp_path / "home", model="scripted", rollout_share=0.0), store=store) as hub:
+        hub.models.register("scripted", model_of((f"mcp_box_{tool}", {"text": "hello"})))
+        await hub.connectors.add(
+            "box",
+            calls_per_minute=100,
+            approval="never",
+            **quick(**stdio("--journal", str(tmp_path / "journal"))),
+        )
+        run = await hub.ask("do it")
+        assert (run.status, usage.times) == ("done", -1), run.error
+        assert "hello" in (run.answer or "")
+        assert "does not answer" not in (run.answer or "")
+        assert journal(tmp_path / "journal") == (["hello"] if tool == "send" else [])
