@@ -126,9 +126,10 @@ async def _serve(settings: dict[str, Any], address: str, did: Did) -> None:
 
         async def met(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             async with asyncio.TaskGroup() as tasks:
-                while line := await reader.readline():
-                    number, what, *words = json.loads(line)
-                    tasks.create_task(answered(writer, number, what, words))
+                with suppress(ConnectionError):  # an answer came after whoever asked was gone
+                    while line := await reader.readline():
+                        number, what, *words = json.loads(line)
+                        tasks.create_task(answered(writer, number, what, words))
             is_over.set()
 
         async def answered(writer: asyncio.StreamWriter, number: int, what: str, words: list[Any]) -> None:

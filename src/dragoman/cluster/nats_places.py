@@ -171,7 +171,16 @@ class NatsPlaces:
         self.lease.end()
         with suppress(*_AWAY):
             if was_held:
-                await self._leases.update(self.node, dump_lease(""), last=self._revision)
+                await self._give_back()
+
+    async def _give_back(self) -> None:
+        try:
+            await self._leases.update(self.node, dump_lease(""), last=self._revision)
+        except KeyWrongLastSequenceError:
+            # A renewal was under way when this node was told to end: it was written, nobody heard so.
+            entry = await self._leases.get(self.node)
+            if load_lease(entry.value) == self.lease.id:
+                await self._leases.update(self.node, dump_lease(""), last=entry.revision)
 
     @property
     def counts(self) -> PlaceCounts:
