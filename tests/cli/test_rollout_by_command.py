@@ -4,9 +4,9 @@ from command_line import Command
 
 
 def test_the_operator_sets_and_sees_the_rollout(dragoman: Command) -> None:
-    off = dragoman("rollout", "status")
+    off = dragoman("rollout", "status")  # nobody has set it yet
     assert off.code == 0
-    assert "connector agents: off" in off.out
+    assert "connector agents: on; all users, compared with nobody" in off.out
     assert "errors exceed 5 %" in off.err
     assert "at least 20 of each" in off.err
     found = dragoman("rollout", "set", "--share", "25", "--user", "ada", "--json").value
@@ -15,6 +15,7 @@ def test_the_operator_sets_and_sees_the_rollout(dragoman: Command) -> None:
     seen = dragoman("rollout", "status")
     assert "on; ada first, 25 % of users" in seen.out
     assert dragoman("rollout", "set", "--off", "--json").value["plan"]["users"] == []
+    assert "connector agents: off; 0 % of users" in dragoman("rollout", "status").out
     assert dragoman("rollout", "reset", "--json").value["source"] == "environment"
 
 

@@ -125,7 +125,8 @@ async def open_balanced(
     """On one PostgreSQL and one NATS. `environment` is that of each, as `MODEL="offline"`."""
     async with AsyncExitStack() as stack:
         nats = await stack.enter_async_context(NatsServer(folder / "nats"))
-        shared = {"KEY": KEY, "OPERATOR_TOKEN": TOKEN, "CLUSTER_URL": nats.url, **environment}
+        shared = {"KEY": KEY, "OPERATOR_TOKEN": TOKEN, "CLUSTER_URL": nats.url}
+        shared |= {"ROLLOUT_SHARE": "0", **environment}  # assistants have the tools themselves
         settings = {f"DRAGOMAN_{name}": value for name, value in shared.items()}
         services = [
             ServiceProcess(folder / f"node{number}", database_url, environment=settings)

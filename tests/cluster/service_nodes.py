@@ -84,6 +84,7 @@ class ServiceNode:
             "DRAGOMAN_HOME": str(folder),
             "DRAGOMAN_KEY": KEY,
             "DRAGOMAN_DRAIN_WAIT": str(patient(DRAIN_WAIT)),
+            "DRAGOMAN_ROLLOUT_SHARE": "0",  # assistants have the tools themselves
         }
         with listen() as free:
             self.port = int(free.getsockname()[1])

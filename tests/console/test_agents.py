@@ -110,7 +110,7 @@ async def test_the_operator_sets_the_rollout_and_nobody_else_sees_it(
         key = await console.add_user("ada", role="admin")
         page = await console.page("/agents")
         rollout = page.locator("#rollout")
-        await expect(rollout.locator(".chip").first).to_have_text("off")
+        await expect(rollout.locator(".chip").first).to_have_text("on for all")
         await rollout.get_by_label("Share of users").fill("25")
         await rollout.get_by_role("button", name="Set").click()
         await expect(rollout.locator(".chip").first).to_have_text("on")
@@ -118,7 +118,7 @@ async def test_the_operator_sets_the_rollout_and_nobody_else_sees_it(
         await expect(rollout).to_contain_text("the arm agents has 0 of the 20 runs")
         await rollout.get_by_role("button", name="Reset").click()
         await agree(page)
-        await expect(rollout.locator(".chip").first).to_have_text("off")
+        await expect(rollout.locator(".chip").first).to_have_text("on for all")
 
         hers = await console.page("/agents", key=key)
         await expect(hers.get_by_text("No workers yet")).to_be_visible()

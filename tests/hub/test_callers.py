@@ -92,7 +92,7 @@ async def test_a_library_acts_for_a_user_by_name_with_no_more_than_theirs(
         ann = await hub.people.add_user("ann", workspace="acme", capabilities=["mcp_other"])
         await hub.people.add_user("bob", workspace="acme", role="admin")
         hers = await hub.as_user("ann", workspace="acme", thread="t1")
-        wanted = Caller(acme.id, ann.id, thread="t1", grants=(frozenset({"mcp_other"}),))
+        wanted = Caller(acme.id, ann.id, thread="t1", grants=(frozenset({"mcp_other"}),), manages=True)
         assert hers.caller == wanted
         output = await hers.call("double", {"number": 2})
         assert output.error

@@ -40,6 +40,8 @@ class RolloutFiguresShape(Shape):
 
 
 class RolloutPlanShape(Shape):
+    """Nothing named and `share` null: all go through connector agents, and nobody is compared."""
+
     share: float | None
     workspaces: list[str]
     users: list[str]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 app = typer.Typer(
     no_args_is_help=True, help="Who reaches connectors through their agents; for who runs the installation."
 )
-_STATES = {"on": "on", "off": "not rolled out", "rolled_back": "switched off by itself"}
+_STATES = {"on": "on", "off": "off", "rolled_back": "switched off by itself"}
 
 
 @app.command("status")
@@ -72,7 +72,10 @@ def reset(as_json: AsJson = False) -> None:
 
 def _show(screen: Screen, found: Mapping[str, Any]) -> None:
     plan, limits = found["plan"], found["thresholds"]
-    screen.text(f"connector agents: {_STATES[found['state']]}; {_who(plan)}, set by {_source(found)}")
+    is_unset = plan["share"] is None and not plan["workspaces"] and not plan["users"]
+    state = "on" if is_unset else _STATES[found["state"]]
+    who = "all users, compared with nobody" if is_unset else _who(plan)
+    screen.text(f"connector agents: {state}; {who}, set by {_source(found)}")
     screen.show(_table(found["arms"]))
     screen.note(
         f"switched off when errors exceed {limits['errors']:g} % or the mean latency that of direct by"
@@ -95,8 +98,6 @@ def _show(screen: Screen, found: Mapping[str, Any]) -> None:
 
 def _who(plan: Mapping[str, Any]) -> str:
     named = [*plan["workspaces"], *plan["users"]]
-    if plan["share"] is None and not named:
-        return "all users, compared with nobody"
     first = f"{', '.join(map(plain, named[:10]))}{' …' if len(named) > 10 else ''} first, " if named else ""
     return f"{first}{plan['share'] or 0:g} % of users"
 

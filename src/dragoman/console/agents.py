@@ -207,9 +207,10 @@ def _rollout_part(request: Request, status: RolloutStatus, told: str = "") -> Re
     return pages_of(request).part(request, "agents/rollout.html", rollout=status, told=told)
 
 
-def _percent(text: str) -> float:
+def _percent(text: str) -> float | None:
+    """None where it is left empty: as it was."""
     try:
-        return float(text or 0)
+        return float(text) if text else None
     except ValueError:
         raise InvalidArguments("a share is a number", hint="0 to 100, in percent") from None
 
