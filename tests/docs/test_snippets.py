@@ -37,7 +37,12 @@ SHOWN = {README: ("mcp_time_get_current_time", "Europe/Rome", "180.0", "Asia/Tok
 
 HEAD = """
 set -euo pipefail
-trap 'kill $(jobs -p) 2>/dev/null || true; wait' EXIT
+end() {  # a service that stops takes its address back last
+    kill $(jobs -p) 2>/dev/null || true
+    wait
+    for _ in $(seq 1200); do [ -e "$DRAGOMAN_HOME/server.json" ] || return 0; sleep 0.05; done
+}
+trap end EXIT
 serve() {
     dragoman serve "$@" >serve.out 2>&1 &
     for _ in $(seq 1200); do [ -s "$DRAGOMAN_HOME/server.json" ] && return; sleep 0.05; done
