@@ -42,7 +42,15 @@ async def open_nodes(
     """An installation with a server that has a state, which the last node holds, and one that has none."""
     prefix = f"bench{count}"
     nodes: list[Any] = [
-        CallNode(folder / f"{count}-{number}", database, nats, did, model=MODEL, cluster_prefix=prefix)
+        CallNode(
+            folder / f"{count}-{number}",
+            database,
+            nats,
+            did,
+            model=MODEL,
+            cluster_prefix=prefix,
+            rollout_share=0.0,  # assistants have the tools themselves
+        )
         for number in range(count)
     ]
     try:

@@ -5,6 +5,7 @@ import logging
 import os
 import tempfile
 from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -128,11 +129,24 @@ def is_migrated() -> bool:
 @pytest.fixture
 def postgres_url(postgres_server: str, is_migrated: bool, request: pytest.FixtureRequest) -> Generator[str]:
     """The URL of a fresh, empty database."""
-    name = f"test_{uuid4().hex}"
     template = request.getfixturevalue("postgres_template") if is_migrated else "template1"
-    with psycopg.connect(postgres_server, autocommit=True) as connection:
+    with _fresh_database(postgres_server, template) as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def module_postgres_url(postgres_server: str, postgres_template: str) -> Generator[str]:
+    """The same for a file of tests, with its tables."""
+    with _fresh_database(postgres_server, postgres_template) as url:
+        yield url
+
+
+@contextmanager
+def _fresh_database(server: str, template: str) -> Generator[str]:
+    name = f"test_{uuid4().hex}"
+    with psycopg.connect(server, autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}".encode())
-        yield postgres_server.replace("/postgres?", f"/{name}?")
+        yield server.replace("/postgres?", f"/{name}?")
         connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
 
 

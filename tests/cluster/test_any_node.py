@@ -9,10 +9,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
-from uuid import uuid4
 
 import aiohttp
-import psycopg
 import pytest
 from playwright.async_api import Browser, expect
 
@@ -86,12 +84,8 @@ async def _knows(node: ServiceClient, connector: str) -> bool:
 
 
 @pytest.fixture(scope="module")
-async def nodes(
-    postgres_server: str, postgres_template: str, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncGenerator[Nodes]:
-    folder, name = tmp_path_factory.mktemp("nodes"), f"test_{uuid4().hex}"
-    with psycopg.connect(postgres_server, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name} TEMPLATE {postgres_template}".encode())
+async def nodes(module_postgres_url: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Nodes]:
+    folder, database_url = tmp_path_factory.mktemp("nodes"), module_postgres_url
     speaks = asyncio.Event()
 
     async def script(turn: Turn) -> Reply:
@@ -114,7 +108,7 @@ async def nodes(
         balanced = await stack.enter_async_context(
             open_balanced(
                 folder,
-                postgres_server.replace("/postgres?", f"/{name}?"),
+                database_url,
                 MULTI_USER="true",
                 ALLOWED_NETWORKS="127.0.0.0/8",
                 MODEL=MODEL,
@@ -126,8 +120,6 @@ async def nodes(
         await found.add("plain", **stdio())
         await found.add("asking", url=asking.url, approval="never")
         yield found
-    with psycopg.connect(postgres_server, autocommit=True) as connection:
-        connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
 
 
 async def test_a_person_in_two_tabs_on_two_nodes_sees_the_same(nodes: Nodes, browser: Browser) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 from uuid import uuid4
 
 import aiohttp
-import psycopg
 import pytest
 
 from cluster.nats_server import NatsServer
@@ -56,13 +55,8 @@ class Nodes:
 
 
 @pytest.fixture(scope="module")
-async def nodes(
-    postgres_server: str, postgres_template: str, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncGenerator[Nodes]:
-    folder, name = tmp_path_factory.mktemp("nodes"), f"test_{uuid4().hex}"
-    with psycopg.connect(postgres_server, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name} TEMPLATE {postgres_template}".encode())
-    database_url = postgres_server.replace("/postgres?", f"/{name}?")
+async def nodes(module_postgres_url: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Nodes]:
+    folder, database_url = tmp_path_factory.mktemp("nodes"), module_postgres_url
     with (
         HttpProcess(folder, program="asking_server.py") as asking,
         HttpProcess(folder, "2026", program="telling_server.py") as telling,
@@ -83,8 +77,6 @@ async def nodes(
             for tool in ("mcp_asking_greet", "mcp_box_change", "mcp_plain_echo"):
                 await until(lambda tool=tool: _knows_tool(doors[1], tool))
             yield Nodes(doors, nats, folder, database_url)
-    with psycopg.connect(postgres_server, autocommit=True) as connection:
-        connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
 
 
 async def ends(news: News) -> None:

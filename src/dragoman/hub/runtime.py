@@ -211,38 +211,7 @@ class Runtime:
         )
         secrets = RedactedSecrets(self.vault, self.redactor, self.authorizations, self.clients)
         self.services = await stack.enter_async_context(OpenApiServices(secrets, self.watcher, self.clients))
-        places = self.cluster.places
-        servers = Connections(
-            secrets,
-            self.watcher if places is None else AnnouncingObserver(self.watcher, places),
-            self.clients,
-            max_servers=settings.max_servers,
-            max_spawns=settings.max_spawns,
-            request_timeout=settings.request_timeout,
-            has_people=self._has_people,
-        )
-        self.limits = ConcurrencyLimits()
-        if places is None:
-            self.servers = await stack.enter_async_context(servers)
-        else:
-            shared = SharedLimits(
-                self.store.usage,
-                self.store.clock,
-                self.cluster,
-                lambda connector: connector.kind == "native" or has_one_place(connector),
-                servers.close_oldest_idle,
-            )
-            self.limits = await stack.enter_async_context(shared.opened())
-            servers.room = shared.server_room
-            placed = PlacedConnections(
-                servers,
-                places,
-                self.watcher,
-                self.registry.find_by_id,
-                shared.holder_gate,
-                settings.request_timeout,
-            )
-            self.servers = await stack.enter_async_context(placed.opened())
+        self.servers = await self._open_servers(stack, secrets)
         native = NativeSource(self.native)
         self.sources = {"mcp": self.servers, "openapi": self.services, "native": native}
         self.agent_records = AgentRecords(self.store.agents, self.events)
@@ -256,6 +225,43 @@ class Runtime:
             locks=self.locks,
         )
         self.watcher.attach(self.tasks, self.lists.relist_over)
+
+    async def _open_servers(
+        self, stack: AsyncExitStack, secrets: RedactedSecrets
+    ) -> Connections | PlacedConnections:
+        """MCP servers, over all nodes where there are several; and the limits of their connectors."""
+        settings = self.settings
+        places = self.cluster.places
+        servers = Connections(
+            secrets,
+            self.watcher if places is None else AnnouncingObserver(self.watcher, places),
+            self.clients,
+            max_servers=settings.max_servers,
+            max_spawns=settings.max_spawns,
+            request_timeout=settings.request_timeout,
+            has_people=self._has_people,
+        )
+        self.limits = ConcurrencyLimits()
+        if places is None:
+            return await stack.enter_async_context(servers)
+        shared = SharedLimits(
+            self.store.usage,
+            self.store.clock,
+            self.cluster,
+            lambda connector: connector.kind == "native" or has_one_place(connector),
+            servers.close_oldest_idle,
+        )
+        self.limits = await stack.enter_async_context(shared.opened())
+        servers.room = shared.server_room
+        placed = PlacedConnections(
+            servers,
+            places,
+            self.watcher,
+            self.registry.find_by_id,
+            shared.holder_gate,
+            settings.request_timeout,
+        )
+        return await stack.enter_async_context(placed.opened())
 
     async def close_for_user(self, workspace: str, user: str) -> None:
         """Closes every connection that is held for this user."""
