@@ -8,8 +8,8 @@ can use), `last_tool_result_contains`, `tools_include` (a name or a list), `syst
 first request after a person spoke; each reply of the model adds one).
 
 `reply`: `text`, or `tool_calls: [{name, arguments}]`, or both; and how it goes wrong: `delay` (seconds),
-`status` (with `retry_after`), `garbage`, `cut` (the stream ends in the middle), `context_too_long`,
-`content_filter`.
+`status` (with `retry_after`), `garbage`, `cut` (the stream ends in the middle), `stall` (it stops there for
+so many seconds), `context_too_long`, `content_filter`.
 
 Text and arguments take values from the conversation: `{{result.search.items.0.id}}` from the last result of
 the tool `search`, `{{results.0.id}}` from the first result since a person spoke, `{{user}}`, `{{match.1}}`.
@@ -67,8 +67,11 @@ class Turn:
 
 @dataclass(frozen=True)
 class Call:
+    """`id` comes back with the result; without one the wire makes one up."""
+
     name: str
     arguments: dict[str, Any]
+    id: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,6 +83,7 @@ class Reply:
     retry_after: float | None = None
     garbage: bool = False
     cut: bool = False
+    stall: float = 0.0
     context_too_long: bool = False
     content_filter: bool = False
 

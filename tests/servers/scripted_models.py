@@ -64,12 +64,15 @@ class ScriptedServer:
         except (LookupError, ValueError, AssertionError) as complaint:
             self.complaints.append(str(complaint))
             return self._error(400, f"scripted model: {complaint}")
+        await self._wait(reply.delay)
+        return await self._send(request, body, reply)
+
+    async def _wait(self, seconds: float) -> None:
         try:
-            await asyncio.sleep(reply.delay)
+            await asyncio.sleep(seconds)
         except asyncio.CancelledError:
             self.left_alone.set()
             raise
-        return await self._send(request, body, reply)
 
     async def _reply(self, body: Json) -> Reply:
         turn = self._wire.read(body)
@@ -98,7 +101,10 @@ class ScriptedServer:
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         await response.prepare(request)
         events = list(self._wire.events(body, reply))
-        for event in events[: len(events) // 2] if reply.cut else events:
+        half = len(events) // 2
+        for place, event in enumerate(events[:half] if reply.cut else events):
+            if reply.stall and place == half:
+                await self._wait(reply.stall)
             await response.write(event.encode())
         if reply.cut:
             # Without the last chunk of the body: a client can tell that something is missing.

@@ -136,7 +136,7 @@ class OpenAIWire:
     def _calls(self, reply: Reply) -> list[Json]:
         return [
             {
-                "id": f"call_{uuid4().hex[:20]}",
+                "id": call.id or f"call_{uuid4().hex[:20]}",
                 "type": "function",
                 "function": {"name": call.name, "arguments": json.dumps(call.arguments)},
             }
@@ -270,7 +270,7 @@ class AnthropicWire:
     def _blocks(self, reply: Reply) -> list[Json]:
         blocks: list[Json] = [{"type": "text", "text": reply.text}] if reply.text else []
         for call in reply.tool_calls:
-            identity = {"id": f"toolu_{uuid4().hex[:20]}", "name": call.name}
+            identity = {"id": call.id or f"toolu_{uuid4().hex[:20]}", "name": call.name}
             blocks.append({"type": "tool_use", **identity, "input": call.arguments})
         return blocks
 
