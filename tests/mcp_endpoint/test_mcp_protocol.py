@@ -110,6 +110,20 @@ async def test_when_every_session_is_busy_a_new_one_is_refused(tmp_path: Path) -
             assert (await session.ask("ping")).status == 200
 
 
+async def test_while_the_store_is_away_a_client_is_told_so_and_to_try_again(tmp_path: Path) -> None:
+    async with open_door(tmp_path) as door:
+        for name in ("dragoman.db", "dragoman.db-wal", "dragoman.db-shm"):
+            if (path := tmp_path / name).exists():
+                path.write_bytes(b"this is no database " * 2000)
+        hello = await door.send("POST", "/mcp", request("initialize", params=HELLO))
+        elsewhere = {"Mcp_Session_Id": "of-another-process", "MCP_Protocol_Version": LEGACY}
+        ping = await door.send("POST", "/mcp", request("ping"), **elsewhere)
+        for reply in (hello, ping):
+            error = reply.value["error"]
+            assert (reply.status, error["data"]) == (503, {"code": "store_unavailable", "retryable": True})
+            assert "Internal" not in error["message"]
+
+
 async def test_a_cancelled_call_of_a_session_ends(tmp_path: Path) -> None:
     async with open_door(tmp_path) as door:
         await door.hub.connectors.add("box", **FREE)

@@ -21,7 +21,7 @@ from mcp.shared.inbound import (
     unsupported_protocol_version_rejection,
 )
 from mcp.shared.subscriptions import SUBSCRIPTION_ID_META_KEY
-from mcp_types import HEADER_MISMATCH, INTERNAL_ERROR, INVALID_REQUEST, PROTOCOL_VERSION_META_KEY
+from mcp_types import HEADER_MISMATCH, INVALID_REQUEST, PROTOCOL_VERSION_META_KEY
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from starlette.types import Receive, Scope, Send
 
@@ -41,7 +41,7 @@ from dragoman.mcp_endpoint.messages import (
     result_message,
     shaped,
 )
-from dragoman.mcp_endpoint.methods import SERVER_INFO_STAMP, McpMethods, rejected
+from dragoman.mcp_endpoint.methods import SERVER_INFO_STAMP, McpMethods, rejected, told
 from dragoman.mcp_endpoint.notifications import LISTS, UPDATED, ChangeNotifier, ChangeSubscription
 from dragoman.mcp_endpoint.parked_requests import ParkedRequests
 from dragoman.mcp_endpoint.request_context import RequestContext
@@ -50,7 +50,6 @@ from dragoman.mcp_endpoint.streams import DisconnectWatcher, PostReply, Standalo
 from dragoman.mcp_endpoint.views import EndpointTarget, View
 from dragoman.scope import Caller
 from dragoman.store.records import ClientSession
-from dragoman.telemetry.logs import get_logger
 from dragoman.web.bodies import MAX_BODY, read_body
 from dragoman.web.encoding import encode
 from dragoman.web.guard import bound_hub
@@ -113,10 +112,10 @@ class McpEndpoint:
         except _WrongRequest as wrong:
             reply.headers += wrong.headers
             await reply.finish(error_message(None, wrong.error), wrong.status)
-        except Exception:  # noqa: BLE001
+        except Exception as error:  # noqa: BLE001
             # boundary: a fault of ours is the failure of one request and no more
-            get_logger().exception("mcp.failed", path=scope["path"][:200])
-            await reply.finish(error_message(None, RpcError(INTERNAL_ERROR, "Internal error")), 500)
+            status = status_of(error) if isinstance(error, DragomanError) else 500
+            await reply.finish(error_message(None, told(error, path=scope["path"][:200])), status)
 
     def _hub_of(self, scope: Scope) -> BoundHub:
         hub = bound_hub(self._hub, scope)
@@ -207,15 +206,10 @@ class McpEndpoint:
                     result = await self._answers.answer(request, context)
                 if (name := request.method.removesuffix("/list")) in LISTS and name != request.method:
                     await session.knows(await ChangeNotifier(self._answers, context, [name], ()).digests())
-        except RpcError as error:
-            await post.refuse(request.id, error, is_modern=context.is_modern)
-            return
-        except Exception:  # noqa: BLE001
+        except Exception as error:  # noqa: BLE001
             # boundary: a fault of ours is the failure of one request and no more
-            get_logger().exception("mcp.failed", method=request.method[:100])
-            await post.refuse(
-                request.id, RpcError(INTERNAL_ERROR, "Internal error"), is_modern=context.is_modern
-            )
+            refusal = told(error, method=request.method[:100])
+            await post.refuse(request.id, refusal, is_modern=context.is_modern)
             return
         await post.reply.finish(result_message(request.id, result))
 

@@ -11,6 +11,7 @@ from mcp.shared.inbound import (
     x_mcp_header_map,
 )
 from mcp_types import (
+    INTERNAL_ERROR,
     INVALID_PARAMS,
     METHOD_NOT_FOUND,
     MISSING_REQUIRED_CLIENT_CAPABILITY,
@@ -27,6 +28,7 @@ from dragoman.mcp_endpoint.results import call_result, unknown
 from dragoman.mcp_endpoint.search_tools import use
 from dragoman.mcp_endpoint.views import ClientTools, ClientViews
 from dragoman.names import alias_name, did_you_mean
+from dragoman.telemetry.logs import get_logger
 from dragoman.tool import AdmittedCall, Tool
 from dragoman.web.encoding import encode
 
@@ -228,6 +230,16 @@ def as_rpc(error: DragomanError) -> RpcError:
     facts = {"code": error.code, "retryable": error.retryable}
     code = INVALID_PARAMS if error.code in ("not_found", "invalid_arguments", "invalid_name") else -32000
     return RpcError(code, f"{error.message}{hint}", facts)
+
+
+def told(error: Exception, **where: str) -> RpcError:
+    """What a client is told of it. One that nobody foresaw is logged, and its client told no more."""
+    if isinstance(error, RpcError):
+        return error
+    if isinstance(error, DragomanError):
+        return as_rpc(error)
+    get_logger().error("mcp.failed", exc_info=error, **where)
+    return RpcError(INTERNAL_ERROR, "Internal error")
 
 
 def _unknown_here(name: str, shown: ClientTools) -> RpcError:

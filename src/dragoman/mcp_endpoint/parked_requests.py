@@ -23,12 +23,11 @@ from dragoman.hub import clients_of
 from dragoman.hub.door_clients import DoorClients
 from dragoman.mcp_endpoint.channels import StatelessChannel
 from dragoman.mcp_endpoint.messages import Params, RpcError, RpcRequest
-from dragoman.mcp_endpoint.methods import McpMethods, stamped
+from dragoman.mcp_endpoint.methods import McpMethods, stamped, told
 from dragoman.mcp_endpoint.request_context import RequestContext
 from dragoman.mcp_endpoint.request_states import LASTS, RequestState, RequestStates
 from dragoman.mcp_endpoint.sessions import CANCELLED
 from dragoman.scope import Caller
-from dragoman.telemetry.logs import get_logger
 from dragoman.web.encoding import encode
 
 MAY_ASK = frozenset({"tools/call", "resources/read", "prompts/get"})
@@ -314,12 +313,10 @@ async def _answered_elsewhere(
     channel = StatelessChannel(_RelayedReply(clients, reply), {"_meta": {"progressToken": progress_token}}, 0)
     try:
         outcome = _RESULT + await parked.resume({"inputResponses": answers}, channel)
-    except RpcError as error:
-        outcome = _ERROR + encode([error.code, error.message, error.data])
-    except Exception:  # noqa: BLE001
+    except Exception as error:  # noqa: BLE001
         # boundary: a fault of ours is the failure of one request and no more
-        get_logger().exception("mcp.failed", method="a request that was parked")
-        outcome = _ERROR + encode([-32603, "Internal error", None])
+        refusal = told(error, method="a request that was parked")
+        outcome = _ERROR + encode([refusal.code, refusal.message, refusal.data])
     finally:
         forget()
     await clients.send("outcome", (reply,), outcome, caller)
