@@ -76,7 +76,7 @@ class SqlAudit(SqlAggregate):
 
     async def forget(self, workspace: str, before: datetime) -> int:
         is_theirs = _rows.c.workspace == workspace
-        async with self._database.write() as connection:
+        async with self._database.write_much() as connection:
             number, hash, *_ = await self._head(connection, workspace)
             # The first that stays: everything before it goes, whatever its time says.
             kept = await connection.scalar(

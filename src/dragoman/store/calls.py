@@ -46,7 +46,7 @@ class SqlCalls(SqlAggregate):
         return await self._database.scalar(query) or 0
 
     async def forget(self, before: datetime) -> int:
-        return await self._database.execute(delete(_rows).where(_rows.c.started_at < before))
+        return await self._database.remove_much(delete(_rows).where(_rows.c.started_at < before))
 
     async def keep_result(self, result: KeptResult) -> None:
         row = {column.name: getattr(result, column.name) for column in _results.columns}
@@ -60,4 +60,4 @@ class SqlCalls(SqlAggregate):
         return None if row is None else KeptResult(**row)
 
     async def forget_results(self, before: datetime) -> int:
-        return await self._database.execute(delete(_results).where(_results.c.created_at < before))
+        return await self._database.remove_much(delete(_results).where(_results.c.created_at < before))

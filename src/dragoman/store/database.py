@@ -20,7 +20,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_en
 from dragoman.store.clock import Clock, DatabaseClock
 from dragoman.store.columns import from_json, to_json
 from dragoman.store.faults import translated
-from dragoman.store.location import DatabaseLocation
+from dragoman.store.location import LONGEST_STATEMENT, DatabaseLocation
 from dragoman.store.sqlite_cursor import BEGIN, make_lean
 
 NOTED = "dragoman.noted"
@@ -28,6 +28,7 @@ LONGEST_PAUSE = timedelta(seconds=3)  # between two statements of a transaction;
 Method = TypeVar("Method", bound=Callable[..., Any])
 Facts = Mapping[str, Any]
 _CHECKPOINTS = 100
+_LIMIT_STATEMENTS = f"SET statement_timeout = {int(LONGEST_STATEMENT * 1000)}"
 
 
 def shielded(method: Method) -> Method:
@@ -85,6 +86,26 @@ class Database:
         if has_noted:
             self.on_noted()
 
+    @asynccontextmanager
+    async def write_much(self) -> AsyncGenerator[AsyncConnection]:
+        """The same, for what may take minutes: removing the records of years."""
+        async with self.write() as connection, self._unhurried(connection, "SET LOCAL"):
+            yield connection
+
+    @asynccontextmanager
+    async def _unhurried(self, connection: AsyncConnection, set: str = "SET") -> AsyncGenerator[None]:
+        """Statements take as long as they take. That a machine vanished is noticed by its keepalives."""
+        if self.location.is_sqlite:
+            yield
+            return
+        driver: Any = (await connection.get_raw_connection()).driver_connection
+        driver.is_hurried = False
+        await connection.exec_driver_sql(f"{set} statement_timeout = 0")
+        try:
+            yield
+        finally:
+            driver.is_hurried = True
+
     # One statement each
 
     async def rows(self, query: Executable, facts: Facts | None = None) -> Sequence[RowMapping]:
@@ -110,12 +131,22 @@ class Database:
         async with self.write() as connection:
             return (await connection.execute(statement, facts)).rowcount
 
+    async def remove_much(self, statement: Executable) -> int:
+        """The same, however many rows there are."""
+        async with self.write_much() as connection:
+            return (await connection.execute(statement)).rowcount
+
     async def compact(self) -> bool:
         """Writes the tables anew without what was deleted. False: somebody reads SQLite's log for long."""
         with translated(self.location):
-            async with self._writer, self._reading.connect() as connection:
+            async with (
+                self._writer,
+                self._reading.connect() as connection,
+                self._unhurried(connection),
+            ):
                 await connection.exec_driver_sql("VACUUM")
                 if not self.location.is_sqlite:
+                    await connection.exec_driver_sql(_LIMIT_STATEMENTS)
                     return True
                 for _ in range(_CHECKPOINTS):
                     emptied = await connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -174,15 +205,19 @@ async def open_database(location: DatabaseLocation, busy_timeout: float) -> Asyn
         "json_deserializer": from_json,
         "pool_size": 5,
         "max_overflow": 0 if location.is_sqlite else 10,
-        "pool_timeout": 30,
+        "pool_timeout": 15,
     }
     if location.is_sqlite:
         options["connect_args"] = {"timeout": busy_timeout, "isolation_level": None}
     else:
+        # The extra is there: `DatabaseLocation` has asked for it.
+        from dragoman.store.postgres_connection import PatientConnection
+
+        options["connect_args"] = {"async_creator_fn": PatientConnection.connect}
         options["pool_pre_ping"] = True  # a restarted server costs no caller an error
     engine = create_async_engine(location.url, **options)
     if not location.is_sqlite:
-        event.listen(engine.sync_engine, "connect", _limit_pauses)
+        event.listen(engine.sync_engine, "connect", _limit)
     else:
         event.listen(engine.sync_engine, "connect", _prepare)
         event.listen(engine.sync_engine, "begin", _begin)
@@ -192,11 +227,14 @@ async def open_database(location: DatabaseLocation, busy_timeout: float) -> Asyn
         await engine.dispose()
 
 
-def _limit_pauses(connection: Any, _record: Any) -> None:
-    """PostgreSQL ends the session of a process that froze, or whose machine went, and with it its locks."""
+def _limit(connection: Any, _record: Any) -> None:
+    """PostgreSQL ends the session of a process that froze, or whose machine went, and with it its locks; and
+    a statement that takes too long.
+    """
     cursor = connection.cursor()
     milliseconds = int(LONGEST_PAUSE.total_seconds() * 1000)
     cursor.execute(f"SET idle_in_transaction_session_timeout = {milliseconds}")
+    cursor.execute(_LIMIT_STATEMENTS)
     cursor.close()
     connection.commit()
 

@@ -36,6 +36,7 @@ _POSTGRES = {
     "53100": _FULL,
     "53300": ("PostgreSQL has no free connection", "raise max_connections or run fewer processes"),
     "55P03": _BUSY,
+    "57014": ("the database took too long", "see what else it does: pg_stat_activity; then try again"),
     "57P03": ("PostgreSQL is starting or stopping", "try again in a moment"),
 }
 # A refused connection has no code, only a sentence; on a server in another language it stays "unknown".

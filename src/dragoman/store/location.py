@@ -13,6 +13,18 @@ from dragoman.errors import InvalidConfig
 from dragoman.private_files import make_private_directory, open_private
 
 _FORMS = "use sqlite:////path/to/dragoman.db or postgresql://user:password@host/database"
+LONGEST_STATEMENT = 10.0  # seconds after which a PostgreSQL that lives ends a statement
+LONGEST_SILENCE = 12.0  # seconds after which one that says nothing is not waited for any more
+_POSTGRES_LIMITS = {
+    # Seconds for each of the hosts that the URL names.
+    "connect_timeout": "5",
+    # A machine that vanished says nothing: its connections are over after 19 s in which nobody asks anything,
+    # and after 12 s once something was sent that it does not acknowledge.
+    "keepalives_idle": "10",
+    "keepalives_interval": "3",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "12000",
+}
 _CREDENTIALS = re.compile(r"(?<=://).*@", re.DOTALL)
 
 
@@ -45,9 +57,7 @@ class DatabaseLocation:
         extras.require("postgres")
         shown = _CREDENTIALS.sub("", text).partition("?")[0]
         url = url.set(drivername="postgresql+psycopg")
-        if "connect_timeout" not in url.query:
-            url = url.update_query_dict({"connect_timeout": "10"})
-        return cls(url, shown)
+        return cls(url.set(query={**_POSTGRES_LIMITS, **url.query}), shown)
 
     @classmethod
     def _sqlite(cls, url: URL) -> "DatabaseLocation":

@@ -46,7 +46,7 @@ class SqlPeople(SqlAggregate):
             await put_row(self._database, connection, _workspaces, row, workspace.revision)
 
     async def remove_workspace(self, workspace: str) -> None:
-        async with self._database.write() as connection:
+        async with self._database.write_much() as connection:
             await remove_families(connection, _runs.c.workspace == workspace)
             for table in _OF_WORKSPACE:
                 await connection.execute(delete(table).where(table.c.workspace == workspace))
@@ -81,7 +81,7 @@ class SqlPeople(SqlAggregate):
             await put_row(self._database, connection, _users, row_of(user, _users), user.revision)
 
     async def remove_user(self, workspace: str, user: str) -> None:
-        async with self._database.write() as connection:
+        async with self._database.write_much() as connection:
             await remove_theirs(self._database, connection, workspace, user)
 
     async def keys(self, workspace: str, user: str | None = None) -> Sequence[ApiKey]:

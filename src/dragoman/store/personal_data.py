@@ -151,7 +151,7 @@ class SqlPersonalData(SqlAggregate):
                 start += len(page)
 
     async def erase(self, workspace: str, user: str, names: Collection[str], told: AuditEntry) -> int:
-        async with self._database.write() as connection:
+        async with self._database.write_much() as connection:
             ids = await _all_ids(connection, workspace, user)
             await remove_theirs(self._database, connection, workspace, user)
             pseudonym = told.subject

@@ -51,4 +51,4 @@ class SqlRollout(SqlAggregate):
         return [RolloutSample(**row) for row in reversed(await self._database.rows(query))]
 
     async def forget(self, before: datetime) -> None:
-        await self._database.execute(delete(_rows).where(_rows.c.at < before))
+        await self._database.remove_much(delete(_rows).where(_rows.c.at < before))

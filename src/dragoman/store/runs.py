@@ -98,7 +98,7 @@ class SqlRuns(SqlRunJournal, SqlRunClaims, SqlRunQuestions):
 
     async def forget(self, before: datetime) -> int:
         is_old = _rows.c.status.in_(sorted(FINISHED)) & (_rows.c.finished_at < before)
-        async with self._database.write() as connection:
+        async with self._database.write_much() as connection:
             return await remove_families(connection, is_old)
 
     async def _runs(

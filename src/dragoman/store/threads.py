@@ -83,7 +83,7 @@ class SqlThreads(SqlAggregate):
 
     async def remove(self, workspace: str, user: str, thread: str) -> None:
         place = (workspace, user, thread)
-        async with self._database.write() as connection:
+        async with self._database.write_much() as connection:
             await wait_for_threads(self._database, connection, {place})
             await remove_families(connection, _is_in(_runs, *place))
             await remove_rows(self._database, connection, _rows, _is(*place))
@@ -159,7 +159,7 @@ class SqlThreads(SqlAggregate):
             _rows.c.user == _loaded.c.user,
             _rows.c.id == _loaded.c.thread,
         )
-        await self._database.execute(delete(_loaded).where(_loaded.c.loaded_at < before, ~is_written))
+        await self._database.remove_much(delete(_loaded).where(_loaded.c.loaded_at < before, ~is_written))
 
 
 def _is(workspace: str, user: str, thread: str) -> ColumnElement[bool]:
