@@ -2,15 +2,21 @@
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from cluster.nodes import id_of, open_nodes
+from cluster.nodes import alone, id_of, open_nodes
 from dragoman import Hub
+from dragoman.access.shared_limits import SharedLimits
+from dragoman.errors import StoreUnavailable
 from dragoman.scope import Caller
-from patience import give_time, patient, until
+from dragoman.store.clock import Clock
+from patience import deadline, give_time, patient, until
 from servers.hubs import quick
 from servers.processes import HttpProcess, read_log, running, stdio
+from store.memory_store import MemoryUsage, Tables
+from store.store_values import a_connector
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(240)]
 
@@ -104,3 +110,22 @@ async def test_open_connections_are_counted_over_all_nodes_and_an_unused_one_mak
         assert len(running(log)) == 1
         gate.write_text("x")
         assert (await busy).ok
+
+
+class AwayUsage(MemoryUsage):
+    async def hold_slots(self, *_: Any, **__: Any) -> Any:
+        raise StoreUnavailable("the database does not answer")
+
+
+async def test_who_wants_a_slot_while_the_store_is_away_is_told_so_soon() -> None:
+    async def close_idle(_: str) -> bool:
+        return False
+
+    connector = a_connector("web")
+    limits = SharedLimits(AwayUsage(Tables()), Clock(), alone(), lambda _: False, close_idle)
+    async with limits.opened():
+        later = asyncio.get_running_loop().time() + patient(120)
+        with pytest.raises(StoreUnavailable, match="does not answer"):
+            async with deadline(30):
+                await limits.gate(connector).enter(connector, later)
+        assert limits.gate(connector).waiting == 0

@@ -4,7 +4,7 @@ import asyncio
 from collections import deque
 
 from dragoman.connector import Connector
-from dragoman.errors import LimitReached
+from dragoman.errors import DragomanError, LimitReached
 
 
 class ConcurrencyGate:
@@ -74,6 +74,12 @@ class ConcurrencyGate:
             f"{self._running} calls of {connector.slug!r} were running and none ended in time",
             hint="call again later, allow more time, or raise max_concurrency of the connector",
         )
+
+    def refuse(self, error: DragomanError) -> None:
+        """Whoever waits now is told this."""
+        for turn in self._waiting:
+            if not turn.done():
+                turn.set_exception(error)
 
     def _withdraw(self, turn: "asyncio.Future[None]") -> None:
         if turn in self._waiting:

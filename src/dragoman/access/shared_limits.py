@@ -28,6 +28,7 @@ _LIVE = 12.0  # seconds after which slots that nobody renews are free, by the da
 _UNUSED = 60.0  # seconds after which slots are given back though nobody asks
 _LOOK = 0.25  # seconds between two wishes of a node; one that is twice as old counts no more
 _TURN = 0.1  # seconds that a node with work keeps what it was given, so that slots are not only on their way
+_STORE_WITHIN = 3.0  # seconds to wait for the store; then whoever wants a slot is told that it is away
 _ROOM_WITHIN = 3.0  # seconds to wait for a connection that another node closes
 
 log = get_logger()
@@ -199,14 +200,18 @@ class SharedLimits(ConcurrencyLimits):
 
     async def _sought(self, gate: SharedGate) -> None:
         """Until nobody waits any more."""
+        answered_at = boot_clock()
         try:
             while gate.waiting:
                 gate.news.clear()
                 try:
                     # Twice as many as before: a burst is not one transaction for each call.
                     has = await self._hold(gate, max(gate.running + gate.waiting, 2 * gate.held))
+                    answered_at = boot_clock()
                 except DragomanError as error:
                     log.warning("slots.not_found", cause=error.message)
+                    if boot_clock() - answered_at >= _STORE_WITHIN:
+                        gate.refuse(error)
                     has = {}
                 gate.let_in(gate.limit)
                 if not gate.waiting or (
