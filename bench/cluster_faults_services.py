@@ -1,14 +1,15 @@
 """The lanes `rolling`, `database` and `clock` of `cluster_faults`: three services under load.
 
 Clients make calls, post messages, follow their runs and speak MCP while every node is restarted in turn (from
-another version to this one, where the interpreter of one is named), while PostgreSQL is restarted and fails
-over to another address, and while the clock of one node is wrong by a minute.
+another version to this one, where the interpreter of one is named), while PostgreSQL is restarted, killed,
+lost and found at another address, and while the clock of one node is wrong by a minute.
 """
 
 import asyncio
 import subprocess
 import sys
 import tempfile
+import time
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -24,7 +25,14 @@ from cluster.service_nodes import Forks  # pyright: ignore
 LANES = ("rolling", "database", "clock")
 SKEWS = (60, -60)
 _PAUSE = 0.1  # seconds between two requests of a client
-_AWAY = 2.0  # seconds that nobody has the database while it fails over
+DATABASE_FAULTS = {
+    "restarted": lambda postgres: postgres.restart(),
+    "killed": lambda postgres: postgres.kill(2),
+    "failed over": lambda postgres: postgres.fail_over(4),
+    "vanished": lambda postgres: postgres.vanish(15),
+    "away for long": lambda postgres: postgres.fail_over(45),
+}
+_SERVES_WITHIN = 60.0  # seconds after which a service that does not answer as ever counts as lost
 _CLOCK = Path(__file__).parents[1] / "tests" / "robustness" / "clock_preload.c"
 
 
@@ -40,6 +48,9 @@ class ServicesTally:
     streams_again: int = 0
     slowest: float = 0.0
     approvals: int = 0
+    refused_while: dict[str, int] = field(default_factory=dict[str, int])
+    slowest_refusal: dict[str, float] = field(default_factory=dict[str, float])
+    served_after: dict[str, float] = field(default_factory=dict[str, float])
     wrong: list[str] = field(default_factory=list[str])
 
     def add(self, load: Any) -> None:
@@ -81,7 +92,8 @@ async def go_on(
             if lane == "rolling":
                 await _roll(installation, tally, now)
             elif lane == "database":
-                await _break(postgres, tally)
+                fault = min(DATABASE_FAULTS, key=lambda kind: tally.faults.get(kind, 0))
+                await _break(postgres, fault, installation.nodes, load, tally)
             else:
                 await asyncio.sleep(15)
                 tally.count(_skew(tally))
@@ -100,7 +112,7 @@ async def go_on(
 def kinds(lane: str, wanted: WantedServices) -> tuple[str, ...]:
     if lane == "rolling":
         return ("from another version", "from this version") if wanted.before else ("from this version",)
-    return ("restarted", "failed over") if lane == "database" else tuple(f"{skew:+} s" for skew in SKEWS)
+    return tuple(DATABASE_FAULTS) if lane == "database" else tuple(f"{skew:+} s" for skew in SKEWS)
 
 
 def _is_wanted(lane: str, tally: ServicesTally, wanted: WantedServices) -> bool:
@@ -121,12 +133,43 @@ async def _roll(installation: Any, tally: ServicesTally, now: Any) -> None:
     tally.count("from this version")
 
 
-async def _break(postgres: Any, tally: ServicesTally) -> None:
-    await postgres.restart()
-    tally.count("restarted")
-    await asyncio.sleep(3)
-    await postgres.fail_over(_AWAY)
-    tally.count("failed over")
+async def _break(postgres: Any, fault: str, nodes: Any, load: Any, tally: ServicesTally) -> None:
+    """Every node is asked all the time, ready or not: what it says, and when it serves again."""
+    is_back, last_refused = asyncio.Event(), 0.0
+    refused, slowest = 0, 0.0
+
+    async def watch(node: Any) -> None:
+        nonlocal refused, slowest, last_refused
+        while True:
+            was_back = is_back.is_set()
+            try:
+                probe = await load.probe(node)
+            except Exception as error:
+                # boundary: whatever goes wrong is what is looked for
+                tally.wrong.append(f"{fault}: no answer: {type(error).__name__}: {error}"[:300])
+                if was_back and time.monotonic() - back_at > _SERVES_WITHIN:
+                    return
+                probe = None
+            if probe is None or not probe.is_served:
+                refused += 1
+                slowest = max(slowest, probe.seconds if probe else 0.0)
+                last_refused = time.monotonic()
+            elif was_back:
+                return
+            await asyncio.sleep(0.5)
+
+    async with asyncio.TaskGroup() as watching:
+        for node in nodes:
+            watching.create_task(watch(node))
+        await DATABASE_FAULTS[fault](postgres)
+        back_at = time.monotonic()
+        is_back.set()
+    tally.count(fault)
+    tally.refused_while[fault] = tally.refused_while.get(fault, 0) + refused
+    tally.slowest_refusal[fault] = max(tally.slowest_refusal.get(fault, 0.0), slowest)
+    tally.served_after[fault] = max(tally.served_after.get(fault, 0.0), last_refused - back_at, 0.0)
+    if fault != "restarted" and not refused:
+        tally.wrong.append(f"{fault}: nobody missed the database")
     await asyncio.sleep(3)
 
 
@@ -174,10 +217,20 @@ def report(lane: str, tally: ServicesTally, wanted: WantedServices, report: lab.
             ]
         ],
     )
+    if tally.refused_while:
+        report.table(
+            "Each node asked all the time: ready, and does it take a message?",
+            ["PostgreSQL", "times", "refused", "slowest refusal s", "last refusal after it was back s"],
+            [
+                [kind, times, tally.refused_while[kind]]
+                + [round(one[kind], 2) for one in (tally.slowest_refusal, tally.served_after)]
+                for kind, times in tally.faults.items()
+            ],
+        )
     report.notes += tally.wrong[:20]
     promise = {
         "rolling": "no request fails, no run is lost, an approval from before continues after",
-        "database": "nothing is lost, doubled or stuck",
+        "database": "a clear refusal meanwhile; nothing is lost, doubled or stuck",
         "clock": "no request fails, nothing is lost, doubled or stuck",
     }[lane]
     told = Counter(wrong.split(":")[-1][:60] for wrong in tally.wrong)

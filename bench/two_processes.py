@@ -59,7 +59,7 @@ def measure(steps: int, minutes: float, folder: Path) -> lab.Report:
         kills = walk.counts.get("kill", 0) + walk.counts.get("kill_changing", 0)
         p50, p99 = lab.percentile(seen, 50), lab.percentile(seen, 99)
         rows.append([name, walk.done, kills, len(walk.delays), p50, p99, max(seen), len(walk.wrong)])
-        report.notes += [f"{name}: {fault}" for fault in walk.wrong[:10]]
+        report.notes += [f"{name}: {fault}" for fault in (*walk.wrong[:10], *walk.slow[:10])]
         report.verdict(
             f"{name}: every change seen within {limit:g} s, none lost, no ghost",
             f"{len(walk.wrong)} wrong of {walk.done}",

@@ -1,6 +1,8 @@
-"""A PostgreSQL behind a proxy: restarted where it is, or failed over to another address."""
+"""A PostgreSQL behind a proxy: restarted, killed, failed over to another address, or gone without a word."""
 
 import asyncio
+import os
+import signal
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -26,21 +28,47 @@ class MovingPostgres:
 
     async def start(self) -> None:
         """On a port of its own; whoever comes by the proxy is sent there from now on."""
+        self._proxy.move(await self._start())
+
+    async def _start(self) -> int:
         with listen() as free:
             port = int(free.getsockname()[1])
         options = f'-h 127.0.0.1 -p {port} -k "{self._server.pgdata}"'
         await self._control("-w", "-o", options, "-l", str(self._server.log), "start")
-        self._proxy.move(port)
+        return port
 
     async def restart(self) -> None:
         """On its address; whoever is connected is told to go."""
         await self._control("-w", "-m", "fast", "restart")
 
+    async def kill(self, seconds: float) -> None:
+        """It dies in the middle of everything, and is started after a while."""
+        pid = int((self._server.pgdata / "postmaster.pid").read_text().split()[0])
+        os.kill(pid, signal.SIGKILL)
+        await asyncio.sleep(seconds)  # its other processes see it, and end
+        await self.start()
+
     async def fail_over(self, seconds: float) -> None:
-        """As if its machine were lost: after a while another has its data, at another address."""
+        """It is stopped without a goodbye; after a while another has its data, at another address."""
         await self.stop()
         await asyncio.sleep(seconds)
         await self.start()
+
+    async def vanish(self, seconds: float) -> None:
+        """Its machine is gone, and nobody says so: connections stay, and nothing comes. Then as above."""
+        self.is_silent = True
+        await self.stop()
+        await asyncio.sleep(seconds)
+        self._proxy.lose(await self._start())
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether it takes connections and never answers."""
+        return self._proxy.is_blocked
+
+    @is_silent.setter
+    def is_silent(self, silent: bool) -> None:
+        self._proxy.is_blocked = silent
 
     async def stop(self) -> None:
         await self._control("-w", "-m", "immediate", "stop")

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import TracebackType
 
 from patience import deadline
+from servers.ports import listen
 
 PROGRAM = Path(sys.executable).with_name("nats-server")
 
@@ -63,3 +64,18 @@ class NatsServer:
     def wipe(self) -> None:
         """It forgets everything. Only while it does not run."""
         shutil.rmtree(self.folder / "data", ignore_errors=True)
+
+
+def three_servers(folder: Path) -> list[NatsServer]:
+    """Of one cluster."""
+    with listen() as first, listen() as second, listen() as third:
+        ports = [int(one.getsockname()[1]) for one in (first, second, third)]
+    routes = ", ".join(f'"nats://127.0.0.1:{port}"' for port in ports)
+    return [
+        NatsServer(
+            folder / f"nats{number}",
+            f'server_name: "s{number}"\n'
+            f'cluster {{ name: "three", listen: "127.0.0.1:{port}", routes: [{routes}] }}',
+        )
+        for number, port in enumerate(ports)
+    ]

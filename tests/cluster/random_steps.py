@@ -5,6 +5,7 @@ connector at once; nothing that was removed comes back; a process may be killed 
 """
 
 import asyncio
+import os
 import random
 import time
 from contextlib import suppress
@@ -45,7 +46,10 @@ class Box:
 
 @dataclass
 class Walk:
-    """`limit` is how long a change may take to be seen; `delays` are how long they took."""
+    """`limit` is how long a change may take to be seen; `delays` are how long they took.
+
+    Of a `slow` one, it is kept how long a process needed for its answers and how busy the machine was.
+    """
 
     hubs: list[OtherHub]
     seed: int
@@ -55,10 +59,12 @@ class Walk:
     delays: list[float] = field(default_factory=list[float])
     counts: dict[str, int] = field(default_factory=dict[str, int])
     wrong: list[str] = field(default_factory=list[str])
+    slow: list[str] = field(default_factory=list[str])
     added: int = 0
 
     def __post_init__(self) -> None:
         self.random = random.Random(f"{self.seed} {self.done}")
+        self._slowest_answer = 0.0
 
     async def step(self) -> None:
         names = list(_WEIGHTS) if self.boxes else ["add"]
@@ -178,11 +184,17 @@ class Walk:
         return await self.random.choice(self.hubs)(path, *args, **kwargs)
 
     async def _agree(self, name: str) -> None:
-        started = time.monotonic()
+        started, self._slowest_answer = time.monotonic(), 0.0
         for hub in self.hubs:
             await self._becomes(lambda hub=hub: self._shows(hub))
         if name not in ("call", "kill", "kill_changing", "restart", "remove"):
-            self.delays.append(time.monotonic() - started)
+            delay = time.monotonic() - started
+            self.delays.append(delay)
+            if delay > self.limit / 2:
+                self.slow.append(
+                    f"step {self.done}, {name}: {delay:.2f} s, one answer took {self._slowest_answer:.2f} s;"
+                    f" load {os.getloadavg()[0]:.1f}"
+                )
 
     async def _becomes(self, holds: Any) -> None:
         limit = time.monotonic() + patient(self.limit)
@@ -199,6 +211,7 @@ class Walk:
 
     async def _seen(self, hub: OtherHub) -> dict[str, Box]:
         """What a process says there is; a connector without its tools counts as not yet there."""
+        asked_at = time.monotonic()
         costs = {
             tool["slug"]: tool["cost"] for tool in await hub("tools.list") if tool["name"].endswith("_echo")
         }
@@ -208,6 +221,7 @@ class Walk:
             if one["slug"] in costs:
                 most = one["configuration"].get("max_tools", Box.max_tools)
                 found[one["slug"]] = Box(one["description"], most, one["enabled"], costs[one["slug"]])
+        self._slowest_answer = max(self._slowest_answer, time.monotonic() - asked_at)
         return found
 
     async def _read_model(self) -> None:
@@ -224,5 +238,6 @@ class Walk:
             "delays": self.delays,
             "counts": self.counts,
             "wrong": self.wrong,
+            "slow": self.slow,
             "boxes": {slug: asdict(box) for slug, box in self.boxes.items()},
         }

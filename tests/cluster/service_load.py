@@ -20,8 +20,9 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 
-from cluster.nats_server import NatsServer
+from cluster.nats_server import NatsServer, three_servers
 from cluster.service_nodes import AS_OPERATOR, Balancer, Forks, ServiceNode, client
+from cluster.tcp_proxy import TcpProxy
 from patience import deadline, patient, until
 from servers.processes import HttpProcess, journal, stdio
 from servers.scenarios import Call, Reply, Turn
@@ -64,11 +65,23 @@ class Seen:
     slowest: float = 0.0
 
 
+@dataclass(frozen=True)
+class Probe:
+    """Whether a node was ready and took a message, and after how long that was known."""
+
+    is_served: bool
+    seconds: float
+
+
 class Load:
     """Clients at work until they are told to stop. While `may_refuse`, they may be told to come later."""
 
-    def __init__(self, installation: "Installation", name: str, pause: float = _PAUSE) -> None:
+    def __init__(
+        self, installation: "Installation", name: str, pause: float = _PAUSE, *, of_each: int = 2
+    ) -> None:
+        """`of_each` kind are the clients that call, and those that post messages."""
         self._installation = installation
+        self._of_each = of_each
         self._name = name
         self._pause = pause
         self._numbers = count(1)
@@ -79,7 +92,7 @@ class Load:
     async def work(self) -> None:
         balancer = self._installation.balancer
         async with client(balancer) as http, asyncio.TaskGroup() as tasks:
-            for work in (self._call, self._call, self._run, self._run):
+            for work in (self._call, self._run) * self._of_each:
                 tasks.create_task(self._repeat(work, http))
             for mode in ("legacy", "auto"):
                 tasks.create_task(self._speak_mcp(mode))
@@ -211,6 +224,30 @@ class Load:
         else:
             self.seen.heard[run] = words[max(words)] if words else ""
 
+    async def probe(self, node: ServiceNode) -> "Probe":
+        """A message posted at this very node, whoever is ready; one that is accepted must come to its end."""
+        name = f"{self._name}-{next(self._numbers)}"
+        self.seen.requests["probes"] += 1
+        began = time.monotonic()
+        async with httpx2.AsyncClient(headers=AS_OPERATOR, timeout=patient(60)) as http:
+            ready = (await http.get(f"{node.url}/ready")).status_code
+            answer = await http.post(f"{node.url}/api/messages", json={"text": f"job {name}"})
+        facts = answer.json()
+        code = str(facts.get("code"))
+        if answer.status_code < 300:
+            self.seen.runs[facts["run"]["id"]] = name
+        elif code in _LATER:
+            self.seen.refused[code] += 1
+        else:
+            self._fail(f"a message during the fault: {answer.status_code} {facts}")
+        is_served = ready == 200 and answer.status_code < 300
+        return Probe(is_served, time.monotonic() - began)
+
+    @property
+    def calls(self) -> int:
+        """Those that clients made by themselves."""
+        return sum(self.seen.requests[kind] for kind in ("POST call", "mcp legacy", "mcp auto"))
+
     # What must hold
 
     async def settle(self) -> None:
@@ -268,7 +305,10 @@ def _code_in(text: str) -> str:
 
 
 class Installation:
-    """`forks` are what nodes are started from, unless others are named, `shared` the settings of all."""
+    """`forks` are what nodes are started from, unless others are named, `shared` the settings of all.
+
+    `ways` are those of each node to NATS, where there is one server of it.
+    """
 
     def __init__(
         self,
@@ -277,8 +317,12 @@ class Installation:
         balancer: Balancer,
         forks: Forks,
         shared: Mapping[str, str],
+        nats: list[NatsServer],
+        ways: list[TcpProxy],
     ) -> None:
         self.folder = folder
+        self.nats = nats
+        self.ways = ways
         self.nodes = nodes
         self.balancer = balancer
         self.forks = forks
@@ -352,6 +396,7 @@ async def open_installation(
     *,
     python: str | None = None,
     clock: Mapping[str, str] | None = None,
+    has_three_nats: bool = False,
 ) -> AsyncGenerator[Installation]:
     """Three nodes; `python` is that of another version, `clock` what makes the clock of one wrong."""
     folder.mkdir(exist_ok=True)
@@ -360,17 +405,24 @@ async def open_installation(
             HttpProcess(folder, "--journal", str(folder / "far"), "--answer-after", str(ANSWER_AFTER))
         )
         model = await stack.enter_async_context(open_scripted_openai(script))
-        nats = await stack.enter_async_context(NatsServer(folder / "nats"))
+        nats = three_servers(folder) if has_three_nats else [NatsServer(folder / "nats")]
+        for server in nats:
+            await stack.enter_async_context(server)
         shared = {
             "DRAGOMAN_DATABASE_URL": database,
-            "DRAGOMAN_CLUSTER_URL": nats.url,
+            "DRAGOMAN_CLUSTER_URL": ",".join(server.url for server in nats),
             "DRAGOMAN_MODEL": "openai-chat:scripted",
             "OPENAI_API_KEY": "scripted",
             "OPENAI_BASE_URL": model.base_url,
         }
         words = {} if python is None else {"python": python}
         forks = stack.enter_context(Forks(folder / "forks.log", shared, **words))
-        nodes = [ServiceNode(folder / f"node{number}") for number in range(3)]
+        ways: list[TcpProxy] = []
+        if not has_three_nats:
+            port = int(nats[0].url.rpartition(":")[2])
+            ways = [await stack.enter_async_context(TcpProxy(port)) for _ in range(3)]
+        own = [{"DRAGOMAN_CLUSTER_URL": f"nats://127.0.0.1:{way.port}"} for way in ways] or [{}] * 3
+        nodes = [ServiceNode(folder / f"node{number}", own[number]) for number in range(3)]
         for node in nodes[:-1]:
             await node.start(forks)
             stack.callback(node.kill)
@@ -381,7 +433,7 @@ async def open_installation(
         stack.callback(nodes[-1].kill)
         balancer = await stack.enter_async_context(Balancer(nodes))
         await balancer.all_ready()
-        installation = Installation(folder, nodes, balancer, forks, shared)
+        installation = Installation(folder, nodes, balancer, forks, shared, nats, ways)
         await installation.prepare(far.url)
         yield installation
 

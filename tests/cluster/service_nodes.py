@@ -73,9 +73,9 @@ def _open(pipe: IO[str] | None) -> IO[str]:
 
 
 class ServiceNode:
-    """One `dragoman serve`, on the same port whenever it is started."""
+    """One `dragoman serve`, on the same port whenever it is started. `own` are settings that others lack."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, own: Mapping[str, str] | None = None) -> None:
         folder.mkdir(mode=0o700, parents=True)
         (folder / "token").write_text(TOKEN)
         (folder / "token").chmod(0o600)
@@ -85,6 +85,7 @@ class ServiceNode:
             "DRAGOMAN_KEY": KEY,
             "DRAGOMAN_DRAIN_WAIT": str(patient(DRAIN_WAIT)),
             "DRAGOMAN_ROLLOUT_SHARE": "0",  # assistants have the tools themselves
+            **(own or {}),
         }
         with listen() as free:
             self.port = int(free.getsockname()[1])

@@ -1,7 +1,6 @@
 """Three servers of NATS: one of them is lost, and nothing of what nodes do is."""
 
 import asyncio
-import socket
 import sys
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -9,7 +8,7 @@ from pathlib import Path
 import nats
 import pytest
 
-from cluster.nats_server import NatsServer
+from cluster.nats_server import three_servers
 from cluster.nodes import KEY
 from dragoman import Hub
 from dragoman.settings import Settings
@@ -81,21 +80,3 @@ def sees(hub: Hub, tool: str) -> bool:
 
 async def all_connected(hubs: list[Hub]) -> bool:
     return all([(await hub.cluster.status()).is_connected for hub in hubs])
-
-
-def three_servers(folder: Path) -> list[NatsServer]:
-    ports = [free_port() for _ in range(3)]
-    routes = ", ".join(f'"nats://127.0.0.1:{port}"' for port in ports)
-    return [
-        NatsServer(
-            folder / f"nats{number}",
-            f'server_name: "s{number}"\n'
-            f'cluster {{ name: "three", listen: "127.0.0.1:{port}", routes: [{routes}] }}',
-        )
-        for number, port in enumerate(ports)
-    ]
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return listener.getsockname()[1]
