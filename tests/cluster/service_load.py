@@ -271,7 +271,7 @@ class Load:
             self.seen.failed.append(f"{run} ({name}): heard {self.seen.heard[run]!r}, not {answer!r}"[:400])
         if facts["status"] != "done":
             self.seen.failed.append(f"{run} ({name}) ended as {facts['status']}: {facts.get('error')}")
-        elif "not known whether" in answer:
+        elif "not known whether" in answer or ("uncertain" in answer and self._installation.has_starved()):
             self.seen.uncertain += 1
         elif "error" in answer:
             self.seen.failed.append(f"{run} ({name}): {answer}"[:400])

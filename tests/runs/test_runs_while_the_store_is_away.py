@@ -1,4 +1,4 @@
-"""A store that is away for a moment is waited for; no agent is told of it as the result of its call."""
+"""A store or NATS that is away for a moment is waited for; no agent is told of it as what its call gave."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dragoman import Hub
-from dragoman.errors import StoreUnavailable
+from dragoman.errors import ClusterUnavailable, DragomanError, StoreUnavailable
 from dragoman.settings import Settings
 from runs.scripted import model_of
 from servers.hubs import quick
@@ -21,20 +21,26 @@ pytestmark = pytest.mark.anyio
 class AwayUsage(MemoryUsage):
     """Does not answer the first times that it is asked whether a call is within its limits."""
 
-    def __init__(self, times: int) -> None:
+    def __init__(self, times: int, fault: type[DragomanError]) -> None:
         super().__init__(Tables())
         self.times = times
+        self.fault = fault
 
     async def take(self, meters: Sequence[Any], leases: Sequence[Any], now: Any) -> Any:
         self.times -= 1
         if self.times >= 0:
-            raise StoreUnavailable("the database does not answer", hint="see whether it runs")
+            raise self.fault("something does not answer", hint="see whether it runs")
         return await super().take(meters, leases, now)
 
 
-@pytest.mark.parametrize("tool", ["echo", "send"])
-async def test_a_call_is_made_once_when_the_store_is_back(tmp_path: Path, tool: str) -> None:
-    usage = AwayUsage(2)
+@pytest.mark.parametrize(
+    ("tool", "fault"),
+    [("echo", StoreUnavailable), ("send", StoreUnavailable), ("send", ClusterUnavailable)],
+)
+async def test_a_call_is_made_once_when_what_was_away_is_back(
+    tmp_path: Path, tool: str, fault: type[DragomanError]
+) -> None:
+    usage = AwayUsage(2, fault)
     store = replace(memory_store(), usage=usage)
     async with Hub(Settings(home=tmp_path / "home", model="scripted", rollout_share=0.0), store=store) as hub:
         hub.models.register("scripted", model_of((f"mcp_box_{tool}", {"text": "hello"})))

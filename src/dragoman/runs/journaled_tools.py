@@ -8,6 +8,7 @@ import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import count
 from time import monotonic
 from typing import Any, Protocol
 
@@ -19,7 +20,7 @@ from pydantic_core import SchemaValidator, core_schema
 
 from dragoman.agents.offers import OVER_LIMIT, Offer, OfferCall, Offers, ToolReply, failed
 from dragoman.agents.work_context import WorkContext
-from dragoman.errors import DragomanError, InputRequired, StoreUnavailable
+from dragoman.errors import ClusterUnavailable, DragomanError, InputRequired, StoreUnavailable
 from dragoman.run import Run, RunEventKind, RunUsage, Step
 from dragoman.runs.journal import Journal
 from dragoman.runs.journal_record import JournalRecord, dump_reply
@@ -28,7 +29,8 @@ from dragoman.runs.run_family import RunFamily
 from dragoman.tool import AdmittedCall, Elicitation
 
 _ANYTHING = SchemaValidator(core_schema.dict_schema(core_schema.str_schema(), core_schema.any_schema()))
-_TRIES_WITHOUT_STORE = 10
+# Each try waits for what is away: for NATS, ten seconds.
+_MAY_BE_AWAY = {StoreUnavailable.code: ("the store", 10), ClusterUnavailable.code: ("NATS", 5)}
 _RETRIES = 3  # arguments that are no JSON may be sent again so often
 _UNCERTAIN = (
     "It is not known whether this call took effect: Dragoman was interrupted while it was under way, and it"
@@ -123,23 +125,28 @@ class JournaledTools(AbstractToolset[WorkContext]):
         if key in self._record.departed:
             told = ToolReply(content=_UNCERTAIN, ok=False, code="uncertain")
         else:
-            told = await self._with_a_store(offer, arguments, key, observer)
+            told = await self._when_nothing_is_away(offer, arguments, key, observer)
         return await self._finished(offer, key, told, (monotonic() - began - observer.waited) * 1000)
 
-    async def _with_a_store(
+    async def _when_nothing_is_away(
         self, offer: Offer, arguments: Mapping[str, Any], key: str, observer: "_JournalObserver"
     ) -> ToolReply:
-        """That the store was away is no result of a call: it is made when the journal can be written again.
+        """That the store or NATS was away is no result of a call: it is made when they are back.
 
         Unless it has left and may not be repeated: then its outcome is what the road says of it.
         """
-        for _ in range(_TRIES_WITHOUT_STORE):
+        for tries in count(1):
             told = await self._tried(offer, arguments, key, observer)
-            if told.code != StoreUnavailable.code or key in self._record.departed:
+            what, most = _MAY_BE_AWAY.get(told.code or "", ("", 0))
+            if not what or key in self._record.departed:
                 return told
-            facts = {"call": key, "message": "the store was away: it is tried again"}
+            if tries >= most:
+                break
+            facts = {"call": key, "message": f"{what} was away: it is tried again"}
             await self._journal.write(self._family.event(self._run, "call.progress", facts))
-        raise StoreUnavailable("the store does not answer", hint="the run goes on when it is back")
+        if told.code == StoreUnavailable.code:
+            raise StoreUnavailable("the store does not answer", hint="the run goes on when it is back")
+        return told
 
     async def _tried(
         self, offer: Offer, arguments: Mapping[str, Any], key: str, observer: "_JournalObserver"
