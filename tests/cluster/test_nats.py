@@ -191,3 +191,27 @@ async def test_who_leaves_before_the_server_has_answered_ends_no_connection(tmp_
         await client.flush(timeout=int(patient(5)))
         assert lost == []
         await client.close()
+
+
+async def test_only_where_nats_may_have_forgotten_leases_a_new_node_waits_before_it_takes_a_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    over_after = patient(2.0)
+    monkeypatch.setattr("dragoman.cluster.nats_places.OVER_AFTER", over_after)
+
+    async def taken(cluster: NatsCluster, key: str) -> float:
+        assert cluster.places is not None
+        began = asyncio.get_running_loop().time()
+        assert (await cluster.places.locate((key, ""))).connector == key
+        return asyncio.get_running_loop().time() - began
+
+    async with NatsServer(tmp_path) as server:
+        async with joined(server, "a") as first:
+            assert await taken(first, "new") > over_after / 2
+            async with joined(server, "b") as second:
+                assert await taken(second, "other") < over_after / 2
+        server.kill()
+        server.wipe()
+        await server.start()
+        async with joined(server, "c") as third:
+            assert await taken(third, "new") > over_after / 2

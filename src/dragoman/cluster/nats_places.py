@@ -9,10 +9,12 @@ from collections import defaultdict
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
+from datetime import datetime
 from hashlib import sha256
 from secrets import token_hex
 from typing import Any
 
+import orjson
 from nats.errors import Error
 from nats.js.api import KeyValueConfig
 from nats.js.errors import KeyNotFoundError, KeyWrongLastSequenceError
@@ -109,13 +111,26 @@ class NatsPlaces:
             await self._make_buckets()
 
     async def _make_buckets(self) -> None:
-        self._came_at = asyncio.get_running_loop().time()
         make = self._jetstream.create_key_value
         leases, places = f"{self._prefix}_leases", f"{self._prefix}_places"
         self._leases = await replicated(
             lambda replicas: make(KeyValueConfig(leases, ttl=_FORGET_LEASES, replicas=replicas))
         )
         self._places = await replicated(lambda replicas: make(KeyValueConfig(places, replicas=replicas)))
+        made_at = asyncio.get_running_loop().time() - await self._age_of(leases)
+        self._came_at = max(self._came_at, made_at)
+
+    async def _age_of(self, bucket: str) -> float:
+        """Seconds that NATS has had it, by the clock of NATS: leases from before then may be forgotten, no
+        later ones. Whoever just started waits for none of those that it finds.
+        """
+        answer = await self._client.request(f"$JS.API.STREAM.INFO.KV_{bucket}", b"", timeout=_ANSWER)
+        try:
+            said = orjson.loads(answer.data)
+            age = datetime.fromisoformat(said["ts"]) - datetime.fromisoformat(said["created"])
+        except (KeyError, TypeError, ValueError):
+            return 0.0  # as if it were made now
+        return max(0.0, age.total_seconds())
 
     async def _begin(self) -> None:
         """A new lease, in place of one that was lost or never was."""
@@ -170,10 +185,9 @@ class NatsPlaces:
 
     async def leave(self) -> None:
         """What it held is closed: others may take it at once."""
-        was_held = self.lease.is_held
         self.lease.end()
         with suppress(*_AWAY):
-            if was_held:
+            if self.lease.id:
                 await self._give_back()
 
     async def _give_back(self) -> None:
