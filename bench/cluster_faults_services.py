@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,7 +25,7 @@ from cluster.service_nodes import Forks  # pyright: ignore
 LANES = ("rolling", "database", "clock")
 SKEWS = (60, -60)
 _PAUSE = 0.1  # seconds between two requests of a client
-DATABASE_FAULTS = {
+DATABASE_FAULTS: dict[str, Callable[[Any], Awaitable[None]]] = {
     "restarted": lambda postgres: postgres.restart(),
     "killed": lambda postgres: postgres.kill(2),
     "failed over": lambda postgres: postgres.fail_over(4),

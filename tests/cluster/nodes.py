@@ -85,10 +85,12 @@ async def knows(hub: Hub, count: int) -> bool:
 
 
 @asynccontextmanager
-async def open_nodes(folder: Path, database_url: str, count: int = 2) -> AsyncGenerator[Nodes]:
+async def open_nodes(
+    folder: Path, database_url: str, count: int = 2, **settings: Any
+) -> AsyncGenerator[Nodes]:
     async with (
         NatsServer(folder / "nats") as nats,
-        open_hubs(folder, database_url, nats, count=count) as hubs,
+        open_hubs(folder, database_url, nats, count=count, **settings) as hubs,
     ):
         for hub in hubs:
             await until(lambda hub=hub: knows(hub, count))

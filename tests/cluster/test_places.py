@@ -17,6 +17,7 @@ from dragoman.errors import Denied, NotFound
 from dragoman.scope import Caller
 from dragoman.tool import Elicitation
 from patience import deadline, patient, until
+from runs.scripted import model_of
 from servers.hubs import quick
 from servers.processes import HttpProcess, journal, read_log, running, starts, stdio
 
@@ -222,12 +223,15 @@ async def moved_away(hub: Hub, node: str, users: set[str]) -> bool:
 async def test_without_nats_only_what_needs_a_place_waits(
     tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    log = tmp_path / "log"
+    log, sent = tmp_path / "log", tmp_path / "sent"
     monkeypatch.setattr("dragoman.cluster.nats_places._PATIENCE", 1.0)
+    server = stdio("--log", str(log), "--journal", str(sent))
     with HttpProcess(tmp_path, "--era", "2026") as stateless:
-        async with open_nodes(tmp_path, postgres_url) as nodes:
-            await nodes.add("box", **quick(**stdio("--log", str(log)), request_timeout=patient(30)))
+        async with open_nodes(tmp_path, postgres_url, model="scripted", rollout_share=0.0) as nodes:
+            await nodes.add("box", **quick(**server, request_timeout=patient(30)))
             await nodes.add("web", **quick(url=stateless.url))
+            for hub in nodes.hubs:
+                hub.models.register("scripted", model_of(("mcp_box_send", {"text": "once"})))
             for hub in nodes.hubs:
                 assert (await hub.call("mcp_box_echo", {"text": "x"})).ok
             nodes.nats.kill()
@@ -239,9 +243,22 @@ async def test_without_nats_only_what_needs_a_place_waits(
                 assert (waits.error.code, waits.error.retryable) == ("cluster_unavailable", True)
                 assert "NATS" in waits.error.message
                 assert waits.error.hint
-            await nodes.nats.start()
-            await until(lambda: echoes(nodes.hubs[0]))
+            # An agent is not told that NATS was away: its call is made when it is back.
+            hub = nodes.hubs[0]
+            run = (await hub.messages.post("send it")).run.id
+            async for event in hub.runs.follow(run):
+                if event.data.get("message") == "NATS was away: it is tried again":
+                    await nodes.nats.start()
+                    break
+            await until(lambda: is_done(hub, run), within=20)
+            assert "once" in str((await hub.runs.get(run)).answer)
+            assert journal(sent) == ["once"]
+            await until(lambda: echoes(hub))
             assert len(running(log)) == 1
+
+
+async def is_done(hub: Hub, run: str) -> bool:
+    return (await hub.runs.get(run)).status == "done"
 
 
 async def echoes(hub: Hub) -> bool:

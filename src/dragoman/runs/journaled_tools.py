@@ -133,12 +133,14 @@ class JournaledTools(AbstractToolset[WorkContext]):
     ) -> ToolReply:
         """That the store or NATS was away is no result of a call: it is made when they are back.
 
-        Unless it has left and may not be repeated: then its outcome is what the road says of it.
+        Unless it has left and may not be repeated: then its outcome is what the road says of it. A tool whose
+        node could not be found out was not called, whatever the journal says of the way to it.
         """
         for tries in count(1):
             told = await self._tried(offer, arguments, key, observer)
             what, most = _MAY_BE_AWAY.get(told.code or "", ("", 0))
-            if not what or key in self._record.departed:
+            is_sure = told.code == ClusterUnavailable.code and offer.kind == "tool"
+            if not what or (key in self._record.departed and not is_sure):
                 return told
             if tries >= most:
                 break
