@@ -8,7 +8,6 @@ import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import count
 from time import monotonic
 from typing import Any, Protocol
 
@@ -136,19 +135,21 @@ class JournaledTools(AbstractToolset[WorkContext]):
         Unless it has left and may not be repeated: then its outcome is what the road says of it. A tool whose
         node could not be found out was not called, whatever the journal says of the way to it.
         """
-        for tries in count(1):
+        tries = 0
+        while True:
             told = await self._tried(offer, arguments, key, observer)
+            tries += 1
             what, most = _MAY_BE_AWAY.get(told.code or "", ("", 0))
             is_sure = told.code == ClusterUnavailable.code and offer.kind == "tool"
             if not what or (key in self._record.departed and not is_sure):
                 return told
-            if tries >= most:
-                break
-            facts = {"call": key, "message": f"{what} was away: it is tried again"}
-            await self._journal.write(self._family.event(self._run, "call.progress", facts))
-        if told.code == StoreUnavailable.code:
-            raise StoreUnavailable("the store does not answer", hint="the run goes on when it is back")
-        return told
+            if tries < most:
+                facts = {"call": key, "message": f"{what} was away: it is tried again"}
+                await self._journal.write(self._family.event(self._run, "call.progress", facts))
+            elif told.code == StoreUnavailable.code:
+                raise StoreUnavailable("the store does not answer", hint="the run goes on when it is back")
+            else:
+                return told
 
     async def _tried(
         self, offer: Offer, arguments: Mapping[str, Any], key: str, observer: "_JournalObserver"
