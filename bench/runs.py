@@ -48,7 +48,9 @@ async def script(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator
     if asked == "ask" and turn == 0:
         yield {0: DeltaToolCall("ask_person", '{"question": "Which one?"}', tool_call_id="ask")}
     elif asked.startswith("calls") and turn < int(asked.split()[1]):
-        yield {0: DeltaToolCall("echo", json.dumps({"text": peers.TEXT}), tool_call_id=f"c{turn}")}
+        yield {
+            0: DeltaToolCall("echo", json.dumps({"text": f"{turn} {peers.TEXT}"}), tool_call_id=f"c{turn}")
+        }
     else:
         yield "That is "
         yield "all."

@@ -38,6 +38,9 @@ def script(ledger: str) -> Any:
 
     async def answer(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[Any]:
         turn, told = _situation(messages)
+        if _asked(messages) == "repeat":
+            yield {0: call("post", "the same", "1")}
+            return
         before = told[-1][1] if told else ""
         if turn == 0:
             yield "First "
@@ -57,6 +60,12 @@ def script(ledger: str) -> Any:
             yield json.dumps(told)
 
     return answer
+
+
+def _asked(messages: list[ModelMessage]) -> str:
+    """What the person wrote last."""
+    parts = [part for message in messages for part in message.parts]
+    return [str(part.content) for part in parts if isinstance(part, UserPromptPart)][-1]
 
 
 def _situation(messages: list[ModelMessage]) -> tuple[int, list[tuple[str, str]]]:
@@ -116,7 +125,7 @@ async def worked(order: dict[str, Any]) -> dict[str, Any]:
         if order.get("die_at"):
             die_at(hub, order["die_at"], order["moment"])
         runs = await hub.runs.list()
-        run = runs[0] if runs else (await hub.messages.post("do it")).run
+        run = runs[0] if runs else (await hub.messages.post(order.get("request", "do it"))).run
         yes = asyncio.ensure_future(say_yes(hub, home))
         async with asyncio.timeout(PATIENCE * float(os.environ.get("TEST_PATIENCE") or 1)):
             run = await hub.runs.finished(run)

@@ -1,7 +1,6 @@
 """`kill -9` at writes of the journal: no finished call repeated, no result swapped, the answer arrives."""
 
 from collections.abc import Generator
-from pathlib import Path
 
 import pytest
 
@@ -11,13 +10,14 @@ from servers.processes import HttpProcess
 pytestmark = [pytest.mark.fault, pytest.mark.timeout(300), pytest.mark.slow]
 
 
-@pytest.fixture
-def scene(tmp_path: Path) -> Generator[Scene]:
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory: pytest.TempPathFactory) -> Generator[Scene]:
+    folder = tmp_path_factory.mktemp("scene")
     with (
-        HttpProcess(tmp_path, "--folder", str(tmp_path), program="ledger_server.py") as server,
+        HttpProcess(folder, "--folder", str(folder), program="ledger_server.py") as server,
         Lives() as lives,
     ):
-        yield Scene(lives, tmp_path, server.url)
+        yield Scene(lives, folder, server.url)
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
@@ -30,3 +30,10 @@ def test_a_run_killed_at_any_write_of_its_journal_comes_to_its_end(scene: Scene,
     while scene.story(number, moment):
         number += 1
     assert number > 8, "the run wrote less often than a run of this kind does"
+
+
+def test_a_run_that_repeats_itself_ends_at_the_same_place_whenever_it_was_killed(scene: Scene) -> None:
+    number = 1
+    while scene.repetition(number):
+        number += 1
+    assert number > 4, "the run wrote less often than a run of this kind does"

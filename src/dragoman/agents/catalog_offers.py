@@ -12,7 +12,7 @@ from typing import Any, cast
 from dragoman.access.approvals import QUESTION_LASTS
 from dragoman.agents.citations import contexts_of
 from dragoman.agents.fences import fenced
-from dragoman.agents.offers import Offer, OfferCall, ToolReply
+from dragoman.agents.offers import Offer, OfferCall, ToolReply, digest_of
 from dragoman.agents.work_context import WorkContext
 from dragoman.errors import NobodyAnswered
 from dragoman.tool import Tool, ToolCall, ToolOutput
@@ -68,6 +68,7 @@ def offer_of(tool: Tool, work: WorkContext) -> Offer:
         connector=tool.slug,
         repeatable=marks.is_safe_to_repeat,
         departs_itself=True,
+        only_reads=marks.read_only is True,
         is_described_by_others=not work.toolbox.is_native(tool),
         metadata={"tool": tool},
     )
@@ -107,12 +108,13 @@ def reply_of(output: ToolOutput, tool: str, work: WorkContext) -> ToolReply:
         return ToolReply(content=facts, ok=False, code=error.code, call_id=call_id)
     contexts = contexts_of(output, tool, work)
     content = _shortened(output)
+    digest = digest_of(content) if contexts else None  # names of sources are new each time
     if len(contexts) == 1:
         content = {"source": contexts[0].id, "result": content}
     elif contexts:
         sources = [{"id": one.id, "uri": one.uri, "about": one.excerpt[:80]} for one in contexts]
         content = {"sources": sources, "result": content}
-    return ToolReply(content=content, call_id=call_id, contexts=contexts)
+    return ToolReply(content=content, call_id=call_id, contexts=contexts, digest=digest)
 
 
 def _shortened(output: ToolOutput) -> Any:
@@ -190,7 +192,13 @@ class SearchOffers:
         count = len(await work.toolbox.tools(work.caller)) if self._beside_code else len(tools)
         found = "What it finds can be called in the next step."
         description = f"Finds tools among {count:,} by what they do. {found}"
-        finder = Offer(name=_SEARCH_TOOLS, description=description, schema=_SEARCH_SCHEMA, perform=search)
+        finder = Offer(
+            name=_SEARCH_TOOLS,
+            description=description,
+            schema=_SEARCH_SCHEMA,
+            perform=search,
+            only_reads=True,
+        )
         return [finder, *(offer_of(tools[name], work) for name in in_view)]
 
     async def instructions(self, work: WorkContext) -> str:

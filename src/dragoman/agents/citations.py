@@ -59,6 +59,10 @@ def with_known_citations(answer: str, known: Collection[str]) -> str:
     return _CITED.sub(resolved, answer)
 
 
+def without_citations(answer: str) -> str:
+    return _CITED.sub("", answer)
+
+
 def _named(output: ToolOutput) -> Iterator[tuple[str | None, str]]:
     given = output.meta.get("contexts")
     if given is None:

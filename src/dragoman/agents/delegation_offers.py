@@ -8,10 +8,11 @@ from typing import Any
 
 from dragoman.agent import Agent
 from dragoman.agents import connector_query
+from dragoman.agents.citations import without_citations
 from dragoman.agents.connector_choice import ConnectorChoice, choose
 from dragoman.agents.connector_query import ConnectorQuery, answered, refused
 from dragoman.agents.fences import fenced, one_line
-from dragoman.agents.offers import Offer, OfferCall, ToolReply
+from dragoman.agents.offers import Offer, OfferCall, ToolReply, digest_of
 from dragoman.agents.work_context import AgentsOf, WorkContext
 from dragoman.errors import InvalidArguments
 
@@ -41,7 +42,10 @@ class ConnectorOffers:
             result = await self._query(ConnectorQuery.read(arguments), attempt, work)
             is_error = result["status"] == "error"
             return ToolReply(
-                content=result, ok=not is_error, code=result["error"]["code"] if is_error else None
+                content=result,
+                ok=not is_error,
+                code=result["error"]["code"] if is_error else None,
+                digest=digest_of([without_citations(result["data"] or ""), result.get("error")]),
             )
 
         return [

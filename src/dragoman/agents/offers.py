@@ -4,8 +4,10 @@ An offer is a name, a schema and a way to perform it; whether it is a tool of a 
 of Dragoman makes no difference to the loop. Who performs it (`runs`) journals it.
 """
 
+import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from dragoman.errors import DragomanError
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
     from dragoman.agents.work_context import WorkContext
 
 OVER_LIMIT = "limit_reached"
+REPEATED = "repeated"
+"""The code of a call whose result the model has already: it was told so in place of the result."""
 OfferKind = Literal["tool", "function"]
 
 
@@ -36,7 +40,10 @@ class ToolReply:
     content: Any
     ok: bool = True
     code: str | None = None
-    tool: str | None = None  # set by who performs
+    tool: str | None = None  # this and the next two are set by who performs
+    asked: str | None = None  # digest of the arguments
+    has_changed: bool = False  # perhaps: all that is not known to only read
+    digest: str | None = None  # of what it brought; set where `content` also says what is new each time
     tokens_saved: int = 0
     calls: int = 0  # of tools, made inside it by code
     call_id: str | None = None  # of the road, where the call took it
@@ -47,8 +54,14 @@ class ToolReply:
 
     @property
     def is_refused(self) -> bool:
-        """Whether a limit of the run kept the call from being made at all."""
-        return self.code == OVER_LIMIT and self.call_id is None
+        """Whether the run kept the call from being made at all."""
+        return self.code in (OVER_LIMIT, REPEATED) and self.call_id is None
+
+
+def digest_of(value: Any) -> str:
+    """Equal values have equal ones, whatever the order of their keys."""
+    text = json.dumps(value, sort_keys=True, default=str)
+    return blake2b(text.encode(), digest_size=12).hexdigest()
 
 
 def failed(error: DragomanError, *, is_own_words: bool = False) -> ToolReply:
@@ -73,7 +86,8 @@ class Offer:
     """One thing that a model may call now.
 
     `departs_itself`: the call takes the road, which tells the observer when it leaves. Otherwise one that is
-    not `repeatable` is written down before it is performed. `is_own_words`: what it brings are words of the
+    not `repeatable` is written down before it is performed. `only_reads`: it changes nothing, neither out
+    there nor for the agents that it asks. `is_own_words`: what it brings are words of the
     person or names that Dragoman itself knows, nothing that others wrote. `is_described_by_others`: its
     description and schema are what a server says of itself. `metadata` is for the offline model: the `tool`
     or the `actions` that it ranks, names of things that are `known`.
@@ -88,6 +102,7 @@ class Offer:
     connector: str | None = None
     repeatable: bool = True
     departs_itself: bool = False
+    only_reads: bool = False
     is_own_words: bool = False
     is_described_by_others: bool = False
     metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])

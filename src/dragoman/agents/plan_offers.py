@@ -56,6 +56,7 @@ class PlanOffers:
                 description=description,
                 schema=_SCHEMA,
                 perform=state,
+                only_reads=True,
                 is_own_words=True,
                 metadata=facts,
             )

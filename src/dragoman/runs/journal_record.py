@@ -96,7 +96,7 @@ class JournalRecord:
 
     @property
     def calls(self) -> int:
-        """Of tools; those that a limit refused were not made."""
+        """Of tools; those that were refused were not made."""
         return sum(key.startswith("t") and not told.is_refused for key, told in self.finished.items())
 
     def used(self, model: str) -> RunUsage:
@@ -121,6 +121,12 @@ def dump_reply(told: ToolReply) -> dict[str, Any]:
         facts["code"] = told.code
     if told.tool:
         facts["tool"] = told.tool
+    if told.asked:
+        facts["asked"] = told.asked
+    if told.has_changed:
+        facts["has_changed"] = True
+    if told.digest:
+        facts["digest"] = told.digest
     if told.is_own_words:
         facts["is_own_words"] = True
     if told.tokens_saved:

@@ -6,6 +6,7 @@ that left and may not be repeated is `uncertain`, the others are performed.
 
 import asyncio
 import json
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from time import monotonic
@@ -17,13 +18,22 @@ from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
 from pydantic_core import SchemaValidator, core_schema
 
-from dragoman.agents.offers import OVER_LIMIT, Offer, OfferCall, Offers, ToolReply, failed
+from dragoman.agents.offers import (
+    OVER_LIMIT,
+    Offer,
+    OfferCall,
+    Offers,
+    ToolReply,
+    digest_of,
+    failed,
+)
 from dragoman.agents.work_context import WorkContext
 from dragoman.errors import ClusterUnavailable, DragomanError, InputRequired, StoreUnavailable
 from dragoman.run import Run, RunEventKind, RunUsage, Step
 from dragoman.runs.journal import Journal
 from dragoman.runs.journal_record import JournalRecord, dump_reply
 from dragoman.runs.previews import Previews
+from dragoman.runs.repeated_calls import Repetition, find_repetition
 from dragoman.runs.run_family import RunFamily
 from dragoman.tool import AdmittedCall, Elicitation
 
@@ -66,6 +76,7 @@ class JournaledTools(AbstractToolset[WorkContext]):
         self._journal = journal
         self._previews = previews
         self._offers: dict[str, Offer] = {}
+        self._alike: defaultdict[tuple[str, str], asyncio.Lock] = defaultdict(asyncio.Lock)
         self._most_tools: int | None = run.options.get("max_tools")
         self._tools_called = record.calls
         self.turn = record.turn
@@ -102,14 +113,19 @@ class JournaledTools(AbstractToolset[WorkContext]):
         key = f"{offer.kind[0]}{self.turn}:{ctx.tool_call_id}".replace("\0", "")  # no column takes it
         told = self._record.finished.get(key) or self._record.finished.get(f"t{self.turn}:{ctx.tool_call_id}")
         if told is None:
-            told = await self._performed(offer, tool_args, key)
+            asked = digest_of(tool_args)
+            async with self._alike[name, asked]:  # the same at once: what the first brought decides
+                told = await self._performed(offer, tool_args, key, asked)
         if told.ok:
             return told.content
         raise ToolFailed(told.content if isinstance(told.content, str) else json.dumps(told.content))
 
-    async def _performed(self, offer: Offer, arguments: Mapping[str, Any], key: str) -> ToolReply:
+    async def _performed(self, offer: Offer, arguments: Mapping[str, Any], key: str, asked: str) -> ToolReply:
+        repetition = find_repetition(offer.name, asked, self._record.finished)
+        if repetition is not None and not self._may_be_made_again(offer, repetition):
+            return await self._finished(offer, key, asked, repetition.reply(), None)
         if refused := self._refused(offer):
-            return await self._finished(offer, key, refused, None)
+            return await self._finished(offer, key, asked, refused, None)
         began = monotonic()
         facts = {
             "call": key,
@@ -125,7 +141,10 @@ class JournaledTools(AbstractToolset[WorkContext]):
             told = ToolReply(content=_UNCERTAIN, ok=False, code="uncertain")
         else:
             told = await self._when_nothing_is_away(offer, arguments, key, observer)
-        return await self._finished(offer, key, told, (monotonic() - began - observer.waited) * 1000)
+        told = replace(told, digest=told.digest or digest_of(told.content))
+        if repetition is not None and told.digest == repetition.result.digest:
+            told = repetition.reply(told)
+        return await self._finished(offer, key, asked, told, (monotonic() - began - observer.waited) * 1000)
 
     async def _when_nothing_is_away(
         self, offer: Offer, arguments: Mapping[str, Any], key: str, observer: "_JournalObserver"
@@ -163,6 +182,10 @@ class JournaledTools(AbstractToolset[WorkContext]):
         except DragomanError as error:
             return failed(error)
 
+    def _may_be_made_again(self, offer: Offer, repetition: Repetition) -> bool:
+        """Whether it took the road and is safe to repeat: then who polls sees when its result changes."""
+        return offer.departs_itself and repetition.key not in self._record.departed
+
     def _refused(self, offer: Offer) -> ToolReply | None:
         if offer.kind == "tool":
             self._tools_called += 1
@@ -173,9 +196,15 @@ class JournaledTools(AbstractToolset[WorkContext]):
         return None
 
     async def _finished(
-        self, offer: Offer, key: str, told: ToolReply, milliseconds: float | None
+        self, offer: Offer, key: str, asked: str, told: ToolReply, milliseconds: float | None
     ) -> ToolReply:
-        told = replace(told, tool=offer.name, is_own_words=told.is_own_words or offer.is_own_words)
+        told = replace(
+            told,
+            tool=offer.name,
+            asked=asked,
+            has_changed=not (offer.only_reads or told.is_refused),
+            is_own_words=told.is_own_words or offer.is_own_words,
+        )
         self._record.finished[key] = told
         self._work.has_heard_others |= not told.is_own_words
         if milliseconds is not None:
