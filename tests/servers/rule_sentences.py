@@ -95,6 +95,7 @@ class Function:
 
 def stem(word: str) -> str:
     word = _SAME.get(word, word)
+    word = f"{word[:-3]}y" if word.endswith("ies") else word
     word = word[:-1] if word.endswith("s") and len(word) > 3 and not word.endswith("ss") else word
     return _SAME.get(word, word)
 

@@ -25,6 +25,7 @@ from dragoman.cli import (
     demo,
     discovery,
     doctor,
+    evaluation,
     imports,
     init,
     migrate,
@@ -45,7 +46,7 @@ from dragoman.cli.screen import Screen
 from dragoman.cli.session import AsJson
 
 _ORDER = (
-    *("init", "demo", "chat", "ask", "agents", "runs", "questions", "models"),
+    *("init", "demo", "chat", "ask", "agents", "runs", "questions", "models", "eval"),
     *("connectors", "import", "export", "discover", "tools", "call", "code", "results", "calls", "events"),
     *("approvals", "credentials", "threads", "preferences", "usage", "audit", "rollout", "cluster"),
     *("workspaces", "users", "keys", "whoami"),
@@ -85,6 +86,7 @@ app.add_typer(agents.app, name="agents")
 app.add_typer(runs.app, name="runs")
 app.add_typer(questions.app, name="questions")
 app.command("models")(models.models)
+app.command("eval")(evaluation.evaluate)
 app.add_typer(connectors.app, name="connectors")
 app.command("import")(imports.import_files)
 app.command("export")(imports.export)
