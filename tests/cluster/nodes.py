@@ -1,6 +1,6 @@
 """Nodes as tests need them."""
 
-from base64 import b64encode
+from base64 import b64decode, b64encode
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
@@ -12,13 +12,21 @@ from cluster.nats_server import NatsServer
 from dragoman import Hub
 from dragoman.cluster import Alone, Node
 from dragoman.settings import Settings
+from dragoman.vault.keys import Key, KeyRing
+from dragoman.vault.vault import Vault
 from patience import until
+from store.memory_store import memory_store
 
 KEY = b64encode(b"k" * 32).decode()
 
 
 def node(name: str = "node") -> Node:
     return Node(id=f"{name}-{uuid4().hex[:6]}", host="here", pid=1, version="1", started_at=datetime.now(UTC))
+
+
+def keys() -> Vault:
+    """Of an installation that has no secrets."""
+    return Vault(memory_store().connectors, KeyRing(Key(b64decode(KEY))))
 
 
 def alone() -> Alone:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cluster.nats_server import NatsServer
-from cluster.nodes import node
+from cluster.nodes import keys, node
 from dragoman.background_tasks import Supervisor
 from dragoman.cluster.nats import NatsAddress, NatsCluster, open_nats
 from dragoman.cluster.nats_connection import NatsClient
@@ -25,7 +25,7 @@ async def joined(
     server: NatsServer, name: str, prefix: str = "dragoman", **agreed: str
 ) -> AsyncGenerator[NatsCluster]:
     address = NatsAddress(servers=(server.url,), prefix=prefix)
-    async with open_nats(address, node(name), agreed or AGREED, Supervisor()) as cluster:
+    async with open_nats(address, node(name), agreed or AGREED, Supervisor(), keys()) as cluster:
         yield cluster
 
 
@@ -106,9 +106,9 @@ async def test_nodes_that_live_at_once_must_have_a_key_in_common(tmp_path: Path)
     async with NatsServer(tmp_path) as server:
 
         @asynccontextmanager
-        async def having(keys: str) -> AsyncGenerator[NatsCluster]:
-            address, has = NatsAddress(servers=(server.url,)), {"master key": keys}
-            async with open_nats(address, node(), AGREED, Supervisor(), lambda: has) as cluster:
+        async def having(ids: str) -> AsyncGenerator[NatsCluster]:
+            address, has = NatsAddress(servers=(server.url,)), {"master key": ids}
+            async with open_nats(address, node(), AGREED, Supervisor(), keys(), lambda: has) as cluster:
                 yield cluster
 
         async with having("old") as first:
@@ -135,7 +135,7 @@ async def test_a_server_that_is_too_old_is_refused() -> None:
     async with server:
         old = NatsAddress(servers=(f"nats://127.0.0.1:{server.sockets[0].getsockname()[1]}",))
         with pytest.raises(ClusterFault, match=r"is 2\.9") as wrong:
-            async with open_nats(old, node(), AGREED, Supervisor()):
+            async with open_nats(old, node(), AGREED, Supervisor(), keys()):
                 pass
     assert "2.10 or newer" in str(wrong.value.hint)
 
@@ -145,7 +145,9 @@ async def test_a_server_that_cannot_be_used_is_said_with_what_to_do(
 ) -> None:
     monkeypatch.setattr("dragoman.cluster.nats_connection._FIRST", 1)
     with pytest.raises(ClusterFault, match="does not answer") as wrong:
-        async with open_nats(NatsAddress(servers=("nats://127.0.0.1:1",)), node(), AGREED, Supervisor()):
+        async with open_nats(
+            NatsAddress(servers=("nats://127.0.0.1:1",)), node(), AGREED, Supervisor(), keys()
+        ):
             pass
     assert wrong.value.hint
     monkeypatch.undo()
@@ -159,7 +161,7 @@ async def test_a_server_that_cannot_be_used_is_said_with_what_to_do(
             async with joined(server, "a"):
                 pass
         url = server.url.replace("nats://", "nats://ada:right@")
-        async with open_nats(NatsAddress(servers=(url,)), node(), AGREED, Supervisor()) as cluster:
+        async with open_nats(NatsAddress(servers=(url,)), node(), AGREED, Supervisor(), keys()) as cluster:
             assert cluster.is_connected
 
 

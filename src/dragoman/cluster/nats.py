@@ -33,9 +33,10 @@ from dragoman.cluster.messages import (
 from dragoman.cluster.nats_connection import LEAVES_WITHIN, NatsAddress, NatsClient, connect
 from dragoman.cluster.nats_places import NatsPlaces, open_places
 from dragoman.cluster.nats_replicas import replicated
+from dragoman.cluster.nats_streams import NatsStreams
 from dragoman.cluster.nats_work import NatsWork
 from dragoman.cluster.protocol import TOPICS, Heard, Node, Topic
-from dragoman.cluster.streams import NatsStreams
+from dragoman.cluster.seals import MasterKeys, MessageSeal
 from dragoman.errors import ClusterFault
 from dragoman.telemetry.logs import get_logger
 
@@ -52,23 +53,25 @@ async def open_nats(
     node: Node,
     agreed: Mapping[str, str],
     supervisor: Supervisor,
+    keys: MasterKeys,
     stated: Callable[[], Mapping[str, str]] = dict,
 ) -> AsyncGenerator["NatsCluster"]:
-    """A node of the cluster while the block runs.
+    """A node of the cluster while the block runs. What it says of calls and runs is sealed with `keys`.
 
     `agreed` is what all nodes of an installation have in common for ever (its database), `stated` what those
     have in common that live at the same time (a master key, settings); as words that may be shown, of which
     one must be the same. Raises `ClusterFault` where they do not agree, and where NATS cannot be used.
     """
     client = NatsClient()
-    cluster = NatsCluster(client, address.prefix, node, agreed, stated)
+    seal = MessageSeal(keys, address.prefix, node.id)
+    cluster = NatsCluster(client, address.prefix, node, agreed, stated, seal)
     await connect(client, address, cluster.reconnected, cluster.disconnected)
     try:
         await cluster.join()
         try:
             async with (
                 open_places(
-                    client, address.prefix, node, cluster.nodes, cluster.drain, supervisor
+                    client, address.prefix, node, cluster.nodes, cluster.drain, supervisor, seal
                 ) as cluster.places,
                 supervisor.keeping(cluster.send, "tell other nodes"),
                 supervisor.keeping(cluster.beat, "say that this node lives"),
@@ -103,6 +106,7 @@ class NatsCluster:
         node: Node,
         agreed: Mapping[str, str],
         stated: Callable[[], Mapping[str, str]],
+        seal: MessageSeal,
     ) -> None:
         self.node = node
         self._client = client
@@ -114,7 +118,7 @@ class NatsCluster:
         self._unsent: dict[tuple[Topic, str], None] = {}
         self._pushed: list[tuple[str, bytes]] = []
         self._has_unsent = asyncio.Event()
-        self.streams = NatsStreams(client, prefix, self._push, (Error, OSError, TimeoutError))
+        self.streams = NatsStreams(client, prefix, self._push, (Error, OSError, TimeoutError), seal)
         self._others: dict[str, tuple[Node, float]] = {}  # with when they were last heard of
         self._heard_itself = 0.0  # when it was last heard here that this node lives
         self._hears_since = 0.0

@@ -33,6 +33,7 @@ from dragoman.cluster.places import (
 )
 from dragoman.cluster.protocol import Node
 from dragoman.cluster.requests import NodeRequests
+from dragoman.cluster.seals import MessageSeal
 from dragoman.errors import ClusterUnavailable
 from dragoman.telemetry.logs import get_logger
 
@@ -49,13 +50,19 @@ Leave = Callable[[], Awaitable[None]]
 
 @asynccontextmanager
 async def open_places(
-    client: Any, prefix: str, node: Node, nodes: Nodes, leave: Leave, supervisor: Supervisor
+    client: Any,
+    prefix: str,
+    node: Node,
+    nodes: Nodes,
+    leave: Leave,
+    supervisor: Supervisor,
+    seal: MessageSeal,
 ) -> AsyncGenerator["NatsPlaces"]:
     """This node holds places while the block runs; at its end it says that it holds none any more.
 
     `leave` has the others know that it does not want any.
     """
-    places = NatsPlaces(client, prefix, node, nodes, leave)
+    places = NatsPlaces(client, prefix, node, nodes, leave, seal)
     await places.join()
     try:
         async with (
@@ -68,11 +75,13 @@ async def open_places(
 
 
 class NatsPlaces:
-    def __init__(self, client: Any, prefix: str, node: Node, nodes: Nodes, leave: Leave) -> None:
+    def __init__(
+        self, client: Any, prefix: str, node: Node, nodes: Nodes, leave: Leave, seal: MessageSeal
+    ) -> None:
         self.node = node.id
         self._client = client
         self._prefix = prefix
-        self.requests = NodeRequests(client, prefix, node.id)
+        self.requests = NodeRequests(client, prefix, node.id, seal)
         self.ask = self.requests.ask
         self.answering = self.requests.answering
         self.hearing = self.requests.hearing

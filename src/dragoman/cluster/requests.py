@@ -1,7 +1,7 @@
 """One node asks another, over NATS: a request with an id, and messages in both directions until it is done.
 
-A message is a line of JSON that says what it is, and a body of JSON. A large one goes in parts. NATS says at
-once where nobody listens. What is said here may be lost: who asks looks after its request by its id.
+A message is a line of JSON that says what it is, and a body of JSON, sealed. A large one goes in parts. NATS
+says at once where nobody listens. What is said here may be lost: who asks looks after its request by its id.
 """
 
 import asyncio
@@ -17,6 +17,7 @@ from nats.errors import Error
 from dragoman.cluster.messages import Unreadable, load_versioned, passed_over
 from dragoman.cluster.nats_connection import LEAVES_WITHIN
 from dragoman.cluster.places import NodeMessage, NodeReply
+from dragoman.cluster.seals import MessageSeal, Opened
 from dragoman.remote_data import parse_lenient_json
 from dragoman.tool import json_bytes
 
@@ -74,10 +75,12 @@ class SentRequest:
 class NodeRequests:
     """What this node asks and is asked."""
 
-    def __init__(self, client: Any, prefix: str, node: str) -> None:
+    def __init__(self, client: Any, prefix: str, node: str, seal: MessageSeal) -> None:
         self.node = node
         self._client = client
         self._prefix = prefix
+        self._seal = seal
+        self._last_asked: dict[str, int] = {}  # by node, the number of what it asked last
         self._sent: dict[str, SentRequest] = {}
         self._take: Callable[[NodeMessage], None] | None = None
         self._hear: Callable[[str, str, Any], None] | None = None
@@ -152,27 +155,32 @@ class NodeRequests:
         size = min(_PART, self._client.max_payload - 1024)
         head = {"v": _VERSION, "node": self.node, "id": request, "kind": kind}
         if len(data) <= size:
-            await self._client.publish(subject, orjson.dumps(head) + b"\n" + data, reply)
+            await self._send(subject, orjson.dumps(head) + b"\n" + data, reply)
             return
         name = token_hex(6)
         for start in range(0, len(data), size):
             last = start + size >= len(data)
             facts = {**head, "part": name, "last": last, "start": start}
             # Only the last tells whether anybody listened.
-            await self._client.publish(
-                subject,
-                orjson.dumps(facts) + b"\n" + data[start : start + size],
-                reply if last else "",
-            )
+            part = orjson.dumps(facts) + b"\n" + data[start : start + size]
+            await self._send(subject, part, reply if last else "")
+
+    async def _send(self, subject: str, message: bytes, reply: str) -> None:
+        await self._client.publish(subject, self._seal.seal(subject, message), reply)
 
     async def _asked(self, message: Any) -> None:
         with passed_over():
-            if (received := self._read(message)) is not None and self._take is not None:
+            opened = self._seal.open(message.subject, message.data)
+            # Whoever reads what nodes say could else say it again, and have a call made twice.
+            if opened.number <= self._last_asked.get(opened.node, 0):
+                raise Unreadable("something that was asked before")
+            self._last_asked[opened.node] = opened.number
+            if (received := self._read(opened)) is not None and self._take is not None:
                 self._take(received)
 
     async def _said(self, message: Any) -> None:
         with passed_over():
-            received = self._read(message)
+            received = self._read(self._seal.open(message.subject, message.data))
             if received is not None and received.node != self.node and self._hear is not None:
                 self._hear(received.node, received.kind, received.body)
 
@@ -184,19 +192,19 @@ class NodeRequests:
                 if sent := self._sent.get(request):
                     sent.told.put_nowait(NodeReply("nobody", None, int(number)))
                 return
-            received = self._read(message)
+            received = self._read(self._seal.open(message.subject, message.data))
             if received is not None and (sent := self._sent.get(received.id)):
                 sent.told.put_nowait(NodeReply(received.kind, received.body))
 
-    def _read(self, message: Any) -> Received | None:
+    def _read(self, opened: Opened) -> Received | None:
         """None while parts of it are to come."""
-        line, _, data = message.data.partition(b"\n")
+        line, _, data = opened.message.partition(b"\n")
         head = load_versioned(line, _READABLE)
         node, request, kind = head.get("node"), head.get("id"), head.get("kind")
-        if not (isinstance(node, str) and isinstance(request, str) and isinstance(kind, str)):
-            raise Unreadable("a request without node, id or kind")
+        if node != opened.node or not (isinstance(request, str) and isinstance(kind, str)):
+            raise Unreadable("a request without id or kind, or of another node than it says")
         if isinstance(part := head.get("part"), str):
-            whole = self._joined((node, request, part), head, data)
+            whole = self._joined((opened.node, request, part), head, data)
             if whole is None:
                 return None
             data = whole
@@ -204,7 +212,7 @@ class NodeRequests:
             body = parse_lenient_json(data) if data else None
         except ValueError as error:
             raise Unreadable(f"a body that cannot be read: {error}") from None
-        return Received(self, node, request, kind, body)
+        return Received(self, opened.node, request, kind, body)
 
     def _joined(self, name: tuple[str, str, str], head: dict[str, Any], data: bytes) -> bytes | None:
         now = asyncio.get_running_loop().time()

@@ -60,7 +60,7 @@ async def open_cluster(
         }
 
     agreed = {"database": await _database(store)}
-    async with open_nats(address, node, agreed, supervisor, stated) as cluster:
+    async with open_nats(address, node, agreed, supervisor, vault, stated) as cluster:
         yield cluster
 
 

@@ -8,6 +8,8 @@ from secrets import token_bytes
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from pydantic import SecretStr
 
 from dragoman.connector import Connector
@@ -77,6 +79,11 @@ class Vault:
             )
         except (InvalidTag, ValueError):
             raise KeyFault("a sealed value was changed or moved since it was sealed") from None
+
+    def derived_key(self, key_id: str, *purpose: str) -> bytes:
+        """A key for one purpose, of the master key with this id, of which it tells nothing."""
+        derive = HKDF(SHA256(), length=32, salt=None, info=bound_to(*purpose))
+        return derive.derive(self._key(key_id).material)
 
     async def reveal(
         self, connector: Connector, workspace: str = "", user: str = ""
