@@ -48,6 +48,7 @@ class Fault:
     seconds: float = 0.0
 
 
+_CITED = re.compile(r"\bcite (\[c\d+\])")
 _HELPERS = {
     "search_tools",
     "run_code",
@@ -138,12 +139,17 @@ class Decision:
                 before = steps[-1].value
                 told += [line_of(*item) for item in items_of(before)] or ["- nothing was found"]
             elif (call := self._call(clause, steps)) is not None:
-                calls.append(replace(call, id=f"{_mark(original)}_{uuid4().hex[:12]}"))
                 is_open = True
+                if call == Call("manage", {}) and any(one.name == "manage" for one in calls):
+                    continue  # one look at the actions is enough
+                calls.append(replace(call, id=f"{_mark(original)}_{uuid4().hex[:12]}"))
             else:
                 told.append("- I have no tool for that.")
         if calls:
             return Reply(tool_calls=(*self._plan(calls), *calls))
+        told += (
+            [f"- {mark}" for text in self._texts() for mark in _CITED.findall(text)] if self._obeys else []
+        )
         return Reply(text="\n".join(dict.fromkeys(told)))
 
     def _before(self) -> Any:
@@ -193,7 +199,8 @@ class Decision:
 
     def _chosen(self, clause: str, steps: Sequence[Result]) -> Function | None:
         known = [one for one in self._functions if one.name not in _HELPERS]
-        for step in steps:
+        manuals = [one for one in self._turn.recent if one.tool == "manage"]
+        for step in [*steps, *manuals]:
             known += self._found(step.value)
         if "manage" in self._offered and {"agent", "connector"} & words(QUOTED.sub("", clause)):
             if not any(one.by == "manage" for one in known):
