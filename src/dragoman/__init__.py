@@ -135,6 +135,17 @@ if TYPE_CHECKING:
     from dragoman.hub.people_settings import WorkspaceSettings as WorkspaceSettings
     from dragoman.hub.preferences import PreferencesView as PreferencesView
     from dragoman.hub.preferences import UserPreferences as UserPreferences
+    from dragoman.hub.resources import FilledPrompt as FilledPrompt
+    from dragoman.hub.resources import ListedByServers as ListedByServers
+    from dragoman.hub.resources import Prompt as Prompt
+    from dragoman.hub.resources import PromptArgument as PromptArgument
+    from dragoman.hub.resources import PromptMessage as PromptMessage
+    from dragoman.hub.resources import Prompts as Prompts
+    from dragoman.hub.resources import ReadResource as ReadResource
+    from dragoman.hub.resources import Resource as Resource
+    from dragoman.hub.resources import ResourceContent as ResourceContent
+    from dragoman.hub.resources import Resources as Resources
+    from dragoman.hub.resources import ResourceTemplate as ResourceTemplate
     from dragoman.hub.rollout import Rollback as Rollback
     from dragoman.hub.rollout import Rollout as Rollout
     from dragoman.hub.rollout import RolloutStatus as RolloutStatus
@@ -257,6 +268,10 @@ _HOMES = {
             "AgentSettings KeySettings LimitSettings PreferenceSettings UserSettings WorkspaceSettings"
         ),
         "dragoman.hub.preferences": "PreferencesView UserPreferences",
+        "dragoman.hub.resources": (
+            "FilledPrompt ListedByServers Prompt PromptArgument PromptMessage Prompts ReadResource Resource "
+            "ResourceContent ResourceTemplate Resources"
+        ),
         "dragoman.hub.rollout": "Rollback Rollout RolloutStatus",
         "dragoman.hub.runs": "RunView Runs",
         "dragoman.hub.server_requests": "ServerRequests",

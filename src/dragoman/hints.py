@@ -51,6 +51,8 @@ tools list | hub.tools.list() | GET /api/tools | /tools | the list of tools
 tools show NAME | hub.tools.get(NAME) | GET /api/tools/NAME | /tools/NAME | the description of the tool NAME
 tools enable NAME | hub.tools.enable(NAME) | POST /api/tools/NAME/enable | /tools/NAME | enable the tool NAME
 tools accept NAME | hub.tools.accept(NAME) | POST /api/tools/NAME/accept | /tools/NAME | accept the tool NAME as it is now
+resources list | hub.resources.list() | GET /api/resources | - | the list of resources
+prompts list | hub.prompts.list() | GET /api/prompts | - | the list of prompts
 agents list | hub.agents.list() | GET /api/agents | /agents | the list of agents
 agents start NAME | hub.agents.start(NAME) | POST /api/agents/NAME/start | /agents/NAME | start the agent NAME
 runs list | hub.runs.list() | GET /api/runs | /runs | the list of runs

@@ -26,6 +26,7 @@ SAYS = {
     "10_openai_and_anthropic.py": [f"{one}: The tool says: Sun in Rome" for one in ("openai", "anthropic")],
     "11_pydantic_ai_and_langchain.py": ['pydantic-ai: {"weather":"Sun in a"}', "langchain: Sun in Rome"],
     "12_progress_and_questions.py": ["2 of 2: writing it down", "booking asks: For whom", "booked for Ada"],
+    "13_resources_and_prompts.py": ["booking+booking://menu", "Risotto", "booking__invite", "dinner for Ada"],
 }
 
 

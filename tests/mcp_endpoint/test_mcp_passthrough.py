@@ -9,6 +9,7 @@ from mcp_types import ElicitResult, PromptReference
 
 from doors import open_door
 from dragoman.scope import Caller
+from servers.library_server import BIG, open_library
 from servers.processes import HttpProcess, stdio
 
 pytestmark = pytest.mark.anyio
@@ -115,6 +116,21 @@ async def test_resources_need_the_whole_connector(tmp_path: Path) -> None:
             assert (reply.status, reply.value["error"]["code"]) == (400, -32602)
             listed = (await door.ask("resources/list", path="/mcp/all", x_test_caller="eve")).value
             assert listed["result"]["resources"] == []
+
+
+async def test_the_whole_of_a_resource_that_was_cut_has_an_address(tmp_path: Path) -> None:
+    async with open_library() as library, open_door(tmp_path) as door:
+        await door.hub.connectors.add("books", url=library.url)
+
+        async def read(uri: str, path: str) -> str:
+            reply = await door.ask("resources/read", {"uri": uri}, path)
+            return reply.value["result"]["contents"][0]["text"]
+
+        for uri, path in (("books+book:///big", "/mcp"), ("book:///big", "/mcp/books")):
+            text = await read(uri, path)
+            assert len(text.encode()) < 257 * 1024
+            address = text.rpartition("[the whole, as a resource: ")[2].rstrip("]")
+            assert await read(address, path) == BIG
 
 
 @ERAS

@@ -37,6 +37,7 @@ async def _use_library(town: Town, watch: Watch) -> None:
             await hub.acting_for(caller).agents.views(),
             await hub.acting_for(caller).runs.questions(),
         ]
+        seen += [await hub.acting_for(caller).resources.list(), await hub.acting_for(caller).prompts.list()]
         watch.look(tenant, "library", "lists", repr(seen))
         for name in TOOLS:
             output = await hub.acting_for(caller).call(name, {"text": "x"})

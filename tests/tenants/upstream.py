@@ -30,13 +30,16 @@ class Upstream:
             return web.Response(status=202)
         if not token:
             return web.json_response({"error": "who are you?"}, status=401)
-        if message["method"] not in ("server/discover", "tools/list", "tools/call"):
+        if message["method"] not in ("server/discover", "tools/list", "tools/call", *_OFFERED):
             return web.json_response(protocol.error(message["id"], -32601, "no such method"), status=404)
         return web.json_response(protocol.answer(message["id"], self._result(message, token)))
 
     def _result(self, message: dict[str, Any], token: str) -> dict[str, Any]:
         if message["method"] == "server/discover":
-            return protocol.discover()
+            known = protocol.discover()
+            return {**known, "capabilities": {**known["capabilities"], "resources": {}, "prompts": {}}}
+        if message["method"] in _OFFERED:
+            return protocol.stamped(_offered(message["method"], token))
         if message["method"] == "tools/list":
             return protocol.tools_list(_tools(token), None, 0, is_modern=True)
         name, arguments = message["params"]["name"], message["params"].get("arguments", {})
@@ -50,6 +53,21 @@ class Upstream:
             self.notes.append((token, arguments.get("text", "")))
         content = [{"type": "text", "text": text}]
         return protocol.stamped({"content": content, "isError": name == "fail"})
+
+
+_OFFERED = ("resources/list", "resources/templates/list", "resources/read", "prompts/list", "prompts/get")
+
+
+def _offered(method: str, token: str) -> dict[str, Any]:
+    """Resources and prompts tell the mark as well."""
+    text = {"type": "text", "text": token}
+    return {
+        "resources/list": {"resources": [{"uri": "mark:///mine", "name": token}]},
+        "resources/templates/list": {"resourceTemplates": [{"uriTemplate": "mark:///{of}", "name": token}]},
+        "resources/read": {"contents": [{"uri": "mark:///mine", "text": token}]},
+        "prompts/list": {"prompts": [{"name": "mine", "description": token}]},
+        "prompts/get": {"messages": [{"role": "user", "content": text}]},
+    }[method]
 
 
 def _tools(token: str) -> list[dict[str, Any]]:

@@ -85,6 +85,9 @@ class Visits:
             return self._random.choice(["hybrid", "bm25", "semantic", "regex"])
         if name == "q":
             return self._random.choice([*self._town.marks, "whoami", "note", ".*"])
+        if name == "uri" or (name == "name" and "/prompts" in path):
+            slug = self._random.choice(["own", "team", *self._town.ids("connector")])
+            return f"{slug}+mark:///mine" if name == "uri" else f"{slug}__mine"
         if name == "name" and "/tools" in path:
             return self._random.choice(TOOLS)
         kind = kinds.get(name) or next(
@@ -124,6 +127,8 @@ class Visits:
             }
         if (conversation := self._conversation(path, visitor)) is not None:
             return conversation
+        if path.startswith("/api/prompts/"):
+            return {"arguments": {}}
         if path.endswith(("/load", "/unload")):
             return {"thread": thread, "tools": [pick(TOOLS)]}
         if path.endswith("/resolve"):

@@ -177,7 +177,7 @@ class ApprovalGate:
         workspace = (await self._directory.of(caller)).workspace
         policy = policy_of(tool, connector, workspace.approval)
         need = need_of(policy, tool.definition.annotations, caller)
-        if need is None:
+        if need is None or _is_continued(call, tool, arguments):
             return False
         wanted = _Wanted(tool, need, _binding(tool, caller, arguments), arguments)
         used_by = call.observer.name if call is not None and call.observer is not None else None
@@ -310,6 +310,12 @@ def _observed(call: ToolCall | None, question: Approval) -> Generator[None]:
         yield
     finally:
         observer.goes_on()
+
+
+def _is_continued(call: ToolCall | None, tool: Tool, arguments: Mapping[str, Any]) -> bool:
+    """A request that continues a call is a part of it: nobody is asked for leave twice."""
+    channel = call.channel if call is not None else None
+    return channel is not None and channel.continues is not None and channel.continues.covers(tool, arguments)
 
 
 def _binding(tool: Tool, caller: Caller, arguments: Mapping[str, Any]) -> CallBinding:

@@ -34,6 +34,7 @@ from dragoman.api import (
     people,
     queries,
     questions,
+    resources,
     rollout,
     runs,
     search,
@@ -127,7 +128,7 @@ def _operations() -> FastAPI:
         redirect_slashes=False,
         dependencies=[Depends(_knows_every_parameter)],
     )
-    for part in (connectors, search, tool_loading, tools, operations):
+    for part in (connectors, search, tool_loading, tools, resources, operations):
         app.include_router(part.routes)
     for routes in (operations.probes, imports.routes, discovery.routes, discovery.aliases):
         app.include_router(routes)

@@ -7,4 +7,5 @@ from dragoman.calls.cache import ResultCache as ResultCache
 from dragoman.calls.kept_results import ResultKeeper as ResultKeeper
 from dragoman.calls.records import Recorder as Recorder
 from dragoman.calls.records import open_recorder as open_recorder
+from dragoman.calls.request_road import RequestRoad as RequestRoad
 from dragoman.calls.road import Road as Road

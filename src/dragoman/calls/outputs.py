@@ -20,7 +20,7 @@ _LONGEST_NUMBER = 15  # a longer one would lose digits
 _MOST_NESTED = 200
 _MESSAGE = 4000
 # A picture is no text in anybody's context: it may be larger before it is kept aside.
-_BINARY_ROOM = 16
+BINARY_ROOM = 16
 _JSON_WORDS = {"true": True, "false": False, "null": None}
 
 
@@ -56,7 +56,7 @@ def shape(raw: RawResult, limit: int) -> ShapedResult:
     else:
         _take_texts(shaped, texts, limit)
     if shaped.whole is None and len(content) > len(texts):
-        _set_binary_aside(shaped, limit * _BINARY_ROOM)
+        _set_binary_aside(shaped, limit * BINARY_ROOM)
     if raw.is_error:
         shaped.message = "\n".join(texts)[:_MESSAGE] or "the tool failed and did not say why"
         shaped.result = None

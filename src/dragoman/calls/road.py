@@ -117,15 +117,8 @@ class Road:
     async def _admit(
         self, state: CallState, tool: Tool, connector: Connector, arguments: dict[str, Any]
     ) -> None:
-        """Approve. A request that continues a call is a part of it: nobody is asked for leave twice."""
-        call, channel = state.call, state.call.channel
-        if (
-            channel is not None
-            and channel.continues is not None
-            and channel.continues.covers(tool, arguments)
-        ):
-            return
-        if await self._approvals.admit(tool, connector, state.caller, arguments, call, state.waiting):
+        """Approve."""
+        if await self._approvals.admit(tool, connector, state.caller, arguments, state.call, state.waiting):
             await self._check_again(state)
 
     async def _check_again(self, state: CallState) -> None:

@@ -33,6 +33,7 @@ from dragoman.cli import (
     people,
     preferences,
     questions,
+    resources,
     rollout,
     runs,
     serve,
@@ -47,7 +48,8 @@ from dragoman.cli.session import AsJson
 
 _ORDER = (
     *("init", "demo", "chat", "ask", "agents", "runs", "questions", "models", "eval"),
-    *("connectors", "import", "export", "discover", "tools", "call", "code", "results", "calls", "events"),
+    *("connectors", "import", "export", "discover", "tools", "call", "resources", "prompts"),
+    *("code", "results", "calls", "events"),
     *("approvals", "credentials", "threads", "preferences", "usage", "audit", "rollout", "cluster"),
     *("workspaces", "users", "keys", "whoami"),
     *("connect", "stdio", "serve", "worker", "console", "token"),
@@ -93,6 +95,8 @@ app.command("export")(imports.export)
 app.command("discover")(discovery.discover)
 app.add_typer(tools.app, name="tools")
 app.command("call")(calls.call)
+app.add_typer(resources.resources, name="resources")
+app.add_typer(resources.prompts, name="prompts")
 app.add_typer(code.app, name="code")
 app.add_typer(calls.results, name="results")
 app.add_typer(calls.calls, name="calls")

@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 
 from mcp.shared.exceptions import MCPError
+from mcp_types import INVALID_PARAMS
 
 from dragoman.cluster.places import NotHeld
 from dragoman.connections.leases import ConnectionLeases
@@ -36,8 +37,10 @@ from dragoman.errors import (
     ConnectTimeout,
     DragomanError,
     Forbidden,
+    InvalidArguments,
     InvalidConfig,
     NeedsAuth,
+    NotFound,
     ProtocolFault,
     ShuttingDown,
     Timeout,
@@ -46,6 +49,8 @@ from dragoman.errors import (
 )
 from dragoman.tool import RawResult
 
+# What a server says of the name that it was asked for; the 2026 era has one code for wrong and for unknown.
+_REFUSALS: Mapping[int, type[DragomanError]] = {-32002: NotFound, INVALID_PARAMS: InvalidArguments}
 _SHORT_LIFE = 5.0
 _FLOOD_PAUSE = 5.0
 _FINAL = (InvalidConfig, NeedsAuth, Forbidden)
@@ -216,7 +221,7 @@ class Connection:
             self._check_held()
             raise fault.as_error(subject, safe=True) from None
         except MCPError as error:
-            raise _refused(subject, error) from None
+            raise _refused(subject, error, _REFUSALS.get(error.error.code, ToolFailed)) from None
 
     async def open(self) -> None:
         await self.ready()
@@ -414,6 +419,6 @@ class Connection:
         self._wire = wire
 
 
-def _refused(subject: str, error: MCPError) -> ToolFailed:
+def _refused(subject: str, error: MCPError, kind: type[DragomanError] = ToolFailed) -> DragomanError:
     said = error.error.message or "the server refused"
-    return ToolFailed(f"{subject}: {said}", cause=f"code {error.error.code}")
+    return kind(f"{subject}: {said}", cause=f"code {error.error.code}")

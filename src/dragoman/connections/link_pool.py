@@ -109,8 +109,7 @@ class LinkPool(ABC, Generic[AnyLink]):
     # What a source does
 
     async def call(self, call: SourceCall) -> RawResult:
-        if self._disconnected:
-            self._check_wanted(call.connector, call.caller)
+        self.check_wanted(call.connector, call.caller)
         return await self.with_link(call.connector, call.caller, lambda link: link.call(call), call.channel)
 
     async def list_tools(self, connector: Connector, caller: Caller) -> Listing:
@@ -181,8 +180,10 @@ class LinkPool(ABC, Generic[AnyLink]):
         """The same with those that other nodes told of."""
         return self.statuses()
 
-    def _check_wanted(self, connector: Connector, caller: Caller) -> None:
+    def check_wanted(self, connector: Connector, caller: Caller) -> None:
         """What was disconnected on purpose comes back with a call only where it may reconnect by itself."""
+        if not self._disconnected:
+            return
         key = key_of(connector, caller)
         if key in self._disconnected and not connector.configuration.auto_reconnect:
             raise Unreachable(

@@ -67,6 +67,7 @@ class Connections(LinkPool[Connection]):
 
     async def ask(self, question: ServerRequest) -> Mapping[str, Any]:
         """What else a server of MCP can be asked. Its own no is on the line as well."""
+        self.check_wanted(question.connector, question.caller)
         return await self.with_link(
             question.connector, question.caller, lambda link: link.ask(question), question.channel
         )
@@ -88,6 +89,7 @@ class Connections(LinkPool[Connection]):
         It waits until the server has been asked, though not for long: one that is away is asked when it is
         back. While anything is watched the connection is not closed for being idle.
         """
+        self.check_wanted(connector, caller)
         key = key_of(connector, caller)
         watching = self._watching.setdefault(key, ResourceSubscriptions())
         watching.add(uri)

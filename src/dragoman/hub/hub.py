@@ -29,6 +29,7 @@ from dragoman.hub.imports import Exports, Imports
 from dragoman.hub.messages import Messages
 from dragoman.hub.people import People
 from dragoman.hub.preferences import UserPreferences
+from dragoman.hub.resources import Prompts, Resources
 from dragoman.hub.rollout import Rollout
 from dragoman.hub.runs import Runs
 from dragoman.hub.runtime import Runtime
@@ -245,8 +246,18 @@ class BoundHub:
         return Discovery(self._runtime, self.caller)
 
     @property
+    def resources(self) -> Resources:
+        """What servers let read: files, rows, pages."""
+        return Resources(self._runtime, self.caller)
+
+    @property
+    def prompts(self) -> Prompts:
+        """Texts that servers keep for their users."""
+        return Prompts(self._runtime, self.caller)
+
+    @property
     def server_requests(self) -> ServerRequests:
-        """Requests that go to one MCP server as they are: prompts, resources, completion."""
+        """The same as MCP has it, for the MCP door."""
         return ServerRequests(self._runtime, self.caller)
 
     @property

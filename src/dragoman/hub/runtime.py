@@ -21,7 +21,7 @@ from dragoman.access import (
 )
 from dragoman.agents.models import Models
 from dragoman.background_tasks import BackgroundTasks, Supervisor
-from dragoman.calls import Auditor, Recorder, Road, open_auditor, open_recorder
+from dragoman.calls import Auditor, Recorder, RequestRoad, Road, open_auditor, open_recorder
 from dragoman.catalog import Catalog
 from dragoman.catalog.search import Search
 from dragoman.cluster import Cluster
@@ -110,6 +110,7 @@ class Runtime:
     limits: ConcurrencyLimits
     budgets: Budgets
     road: Road
+    request_road: RequestRoad
     permissions: Permissions
     keys: ApiKeys
     mcp_registry: McpRegistry
@@ -299,6 +300,17 @@ class Runtime:
             request_timeout=self.settings.request_timeout,
             list_first=self.lists.list_first,
             spans=self.spans,
+        )
+        self.request_road = RequestRoad(
+            approvals=self.approvals,
+            limits=self.limits,
+            budgets=self.budgets,
+            servers=self.servers,
+            store=self.store,
+            auditor=self.auditor,
+            redactor=self.redactor,
+            spans=self.spans,
+            request_timeout=self.settings.request_timeout,
         )
 
     async def _open_tools(self, stack: AsyncExitStack) -> None:

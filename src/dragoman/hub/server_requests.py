@@ -1,29 +1,34 @@
-"""What else than tools the servers of MCP offer: resources, prompts, completion. For the MCP door.
+"""What else than tools the servers of MCP offer, as they say it: resources, prompts, completion.
 
-What is read or got is counted against budgets and written to the audit trail, as calls are: by its method,
-and for prompts their name. Its arguments, the address of a resource among them, only as a hash.
+Everything has two names: its server's own, and one that no two servers share, which is `<slug>__<name>` for a
+prompt and `<slug>+<uri>` for a resource. `hub.resources` and `hub.prompts` give the same as values.
 """
 
 import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Mapping
-from time import perf_counter, time
 from typing import Any, cast
 
-from dragoman.calls.call_channel import CallChannel
-from dragoman.calls.records import FinishedCall
-from dragoman.connections.deadline import Deadline
-from dragoman.connections.source import ServerNotice, ServerRequest
+from dragoman.connections.source import ServerNotice
 from dragoman.connector import Connector
-from dragoman.errors import DragomanError, NotFound
+from dragoman.errors import DragomanError, InvalidArguments, NotFound, Timeout
 from dragoman.hub.bound import BoundService
 from dragoman.scope import identity_of
-from dragoman.tokens import count_tokens
-from dragoman.tool import ClientChannel, Tool, ToolCall, ToolDefinition, json_bytes
+from dragoman.tool import ClientChannel
 
 Json = Mapping[str, Any]
-_COUNTED = frozenset({"resources/read", "prompts/get"})
-_ARGUMENTS = ("uri", "name", "arguments")
+Entry = dict[str, Any]
+LISTS: Mapping[str, str] = {
+    "resources/list": "resources",
+    "resources/templates/list": "resourceTemplates",
+    "prompts/list": "prompts",
+}
+"""The field in which each list is."""
+NAMED: Mapping[str, str] = {"resources/read": "uri", "prompts/get": "name"}
+"""By what each is asked for."""
+_SLOWEST_LIST = 10.0
+_MOST_PAGES = 100
+_MOST_ENTRIES = 10_000
 _MOST_WAITING = 1000
 _Told = tuple[str, str, ServerNotice]
 
@@ -33,23 +38,51 @@ class ServerRequests(BoundService):
 
     __slots__ = ()
 
-    async def ask(self, connector: str, method: str, params: Json, *, channel: ClientChannel) -> Json:
-        """The server's result as it came. A no of its own is on the line as well."""
-        found = await self._get(connector)
-        configuration = found.configuration
-        seconds = configuration.request_timeout or self._runtime.settings.request_timeout
-        deadline = Deadline(seconds, configuration.max_request_time)
-        question = ServerRequest(
-            connector=found,
-            method=method,
-            params=params,
-            caller=self._caller,
-            deadline=deadline,
-            channel=CallChannel(channel, found, deadline),
+    async def ask(
+        self, connector: str, method: str, params: Json, *, channel: ClientChannel | None = None
+    ) -> Json:
+        """The server's result, in its own names. Its own no is on the channel as well."""
+        return await self._runtime.request_road.send(
+            lambda: self._get(connector), method, params, self._caller, channel
         )
-        if method not in _COUNTED:
-            return await self._runtime.servers.ask(question)
-        return await self._audited(question)
+
+    async def ask_by_name(self, method: str, params: Json, *, channel: ClientChannel | None = None) -> Json:
+        """The same in the names that no two servers share. Raises `NotFound` where nobody has such a name."""
+        slug, own = _own_params(method, params)
+        if slug not in await self.offering(capability_of(method)):
+            raise _unknown(method, params)
+        result = await self.ask(slug, method, own, channel=channel)
+        contents: Any = result.get("contents")
+        if not isinstance(contents, list):
+            return result
+        blocks = [cast("Entry", one) for one in cast("list[Any]", contents) if isinstance(one, dict)]
+        return {**result, "contents": [shared_names(slug, one) for one in blocks]}
+
+    async def list_all(
+        self, method: str, connector: str | None = None, *, channel: ClientChannel | None = None
+    ) -> tuple[list[Entry], dict[str, DragomanError]]:
+        """Every page of every server, in the names that no two servers share, and who could not be asked.
+
+        Of one connector an error is raised; of all, a server that is slow or broken keeps nobody waiting.
+        """
+        offering = await self.offering(capability_of(method))
+        if connector is not None:
+            await self._get(connector)
+            return (await self._list_one(connector, method, channel) if connector in offering else []), {}
+        missing: dict[str, DragomanError] = {}
+
+        async def listed(slug: str) -> list[Entry]:
+            try:
+                async with asyncio.timeout(_SLOWEST_LIST):
+                    return await self._list_one(slug, method, channel)
+            except TimeoutError:
+                missing[slug] = Timeout(f"{slug}: {method} was not answered in {_SLOWEST_LIST:.0f} s")
+            except DragomanError as error:
+                missing[slug] = error
+            return []
+
+        lists = await asyncio.gather(*map(listed, offering))
+        return [entry for entries in lists for entry in entries], missing
 
     async def offering(self, capability: str) -> list[str]:
         """Slugs of the connectors whose servers said, when they were last connected, that they offer it.
@@ -90,13 +123,28 @@ class ServerRequests(BoundService):
                     if slug := slugs.get((connector_id, identity)):
                         yield slug, notice
 
-    # Rights, budgets, audit
+    async def _list_one(self, slug: str, method: str, channel: ClientChannel | None) -> list[Entry]:
+        entries: list[Entry] = []
+        params: Json = {}
+        for _ in range(_MOST_PAGES):
+            page = await self.ask(slug, method, params, channel=channel)
+            found = cast("list[Any]", page.get(LISTS[method]) or [])
+            entries += [shared_names(slug, cast("Entry", one)) for one in found if isinstance(one, dict)]
+            if not page.get("nextCursor") or len(entries) >= _MOST_ENTRIES:
+                break
+            params = {"cursor": page["nextCursor"]}
+        return entries[:_MOST_ENTRIES]
+
+    # Rights
 
     async def _get(self, slug: str) -> Connector:
         for found in await self._open():
             if found.slug == slug:
                 return found
-        raise NotFound(f"there is no connector {slug[:80]!r} with resources or prompts")
+        raise NotFound(
+            f"there is no connector {slug[:80]!r} with resources or prompts",
+            hint="dragoman connectors list shows those there are",
+        )
 
     async def _open(self) -> list[Connector]:
         caller = await self._runtime.active.narrowed(self._caller)
@@ -106,50 +154,43 @@ class ServerRequests(BoundService):
             if connector.kind == "mcp" and connector.enabled and caller.may_use(connector.slug, "")
         ]
 
-    async def _audited(self, question: ServerRequest) -> Json:
-        tool = _as_tool(question)
-        arguments = {name: question.params[name] for name in _ARGUMENTS if name in question.params}
-        call = ToolCall(tool=tool.name, arguments=arguments)
-        began, started_at = perf_counter(), time()
-        error: DragomanError | None = None
-        is_done = False
-        try:
-            result = await self._counted(question, tool, call)
-            is_done = True
-            return result
-        except DragomanError as failed:
-            error = failed
-            raise
-        finally:
-            finished = FinishedCall(
-                id=call.id,
-                caller=question.caller,
-                tool=tool.name,
-                connector=question.connector,
-                was_sent=True,
-                ok=is_done,
-                code=None if is_done else error.code if error else "cancelled",
-                message=error.message[:500] if error else None,
-                duration_ms=(perf_counter() - began - question.deadline.waited) * 1000,
-                waited_ms=question.deadline.waited * 1000,
-                attempts=1,
-                started_at=started_at,
-            )
-            self._runtime.auditor.called(finished, arguments)
 
-    async def _counted(self, question: ServerRequest, tool: Tool, call: ToolCall) -> Json:
-        ticket = await self._runtime.budgets.enter(
-            call, tool, question.connector, question.caller, question.deadline.at
-        )
-        if ticket is None:
-            return await self._runtime.servers.ask(question)
-        tokens = 0
-        try:
-            result = await self._runtime.servers.ask(question)
-            tokens = count_tokens(json_bytes(result))
-            return result
-        finally:
-            await self._runtime.budgets.leave(ticket, tokens)
+def capability_of(method: str) -> str:
+    return "completions" if method == "completion/complete" else method.partition("/")[0]
+
+
+def shared_names(slug: str, entry: Entry) -> Entry:
+    """What a server lists, under the name that no two servers share."""
+    for field in ("uri", "uriTemplate"):
+        if isinstance(uri := entry.get(field), str):
+            return {**entry, field: f"{slug}+{uri}"}
+    return {**entry, "name": f"{slug}__{entry.get('name', '')}"}
+
+
+def own_name(name: str, mark: str) -> tuple[str, str]:
+    """The connector that a shared name belongs to, empty where it is none, and the name of its server."""
+    slug, _, rest = name.partition(mark)
+    return (slug, rest) if rest else ("", name)
+
+
+def _own_params(method: str, params: Json) -> tuple[str, Json]:
+    """The connector that a request is for, and the request as its server knows it."""
+    reference: Any = params.get("ref") if method == "completion/complete" else params
+    if not isinstance(reference, Mapping):
+        raise InvalidArguments("ref must name a prompt or a resource")
+    facts = cast("Json", reference)
+    field = NAMED.get(method) or ("name" if facts.get("type") == "ref/prompt" else "uri")
+    slug, name = own_name(str(facts.get(field, "")), "__" if field == "name" else "+")
+    own = {**facts, field: name}
+    return slug, {**params, "ref": own} if method == "completion/complete" else own
+
+
+def _unknown(method: str, params: Json) -> NotFound:
+    """By the name that was asked for: nobody learns whether its connector exists."""
+    facts = cast("Json", params.get("ref") or params)
+    name = str(facts.get("name") or facts.get("uri") or "")[:200]
+    noun = "resource" if "uri" in facts else "prompt"
+    return NotFound(f"there is no {noun} {name!r}", hint=f"dragoman {noun}s list shows those there are")
 
 
 def _offers(connector: Connector, capability: str) -> bool:
@@ -157,16 +198,3 @@ def _offers(connector: Connector, capability: str) -> bool:
     for name in capability.split("."):
         offered = cast("Json", offered).get(name) if isinstance(offered, Mapping) else None
     return offered is not None and offered is not False
-
-
-def _as_tool(question: ServerRequest) -> Tool:
-    """As budgets and the trail know what is called. A prompt has a name, a resource only its address."""
-    connector, name = question.connector, question.params.get("name")
-    what = f" {name[:100]}" if question.method == "prompts/get" and isinstance(name, str) else ""
-    return Tool(
-        name=f"{connector.slug}: {question.method}{what}",
-        workspace=connector.workspace,
-        connector_id=connector.id,
-        slug=connector.slug,
-        definition=ToolDefinition(original_name=question.method),
-    )

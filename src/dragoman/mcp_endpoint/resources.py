@@ -1,34 +1,27 @@
 """Resources, prompts and completion: those of the connectors, and the results that Dragoman keeps.
 
-At the address of one connector everything has its own name; at the address of all, a prompt is
-`<slug>__<name>` and a resource `<slug>+<uri>`, so that two servers never share a name.
+At the address of one connector everything has its server's own name; at the address of all, one that no two
+servers share (`hub/server_requests.py`).
 """
 
-import asyncio
 from base64 import b64encode
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from hashlib import blake2b
 from typing import Any, cast
 
 from mcp_types import INVALID_PARAMS
 
-from dragoman.errors import DragomanError
+from dragoman.calls.request_road import HANDLE
+from dragoman.errors import DragomanError, NotFound
+from dragoman.hub.server_requests import LISTS, NAMED, capability_of, own_name
 from dragoman.mcp_endpoint.messages import Params, RpcError
 from dragoman.mcp_endpoint.request_context import RequestContext
 from dragoman.mcp_endpoint.results import RESULTS
 from dragoman.mcp_endpoint.sessions import MOST_WATCHED
 
-_LISTS = {
-    "resources/list": ("resources", "resources"),
-    "resources/templates/list": ("resources", "resourceTemplates"),
-    "prompts/list": ("prompts", "prompts"),
-}
-_NAMED = {"resources/read": "uri", "prompts/get": "name"}
-_CACHEABLE = frozenset({*_LISTS, "resources/read"})
+_CACHEABLE = frozenset({*LISTS, "resources/read"})
 _LEGACY_NOT_FOUND = -32002
-_SLOWEST_LIST = 10.0
-_MOST_PAGES = 100
 Entry = dict[str, Any]
 
 
@@ -55,9 +48,9 @@ class ServerResources:
         """None for a method that is not spoken here."""
         if method == "resources/read" and str(params.get("uri", "")).startswith(RESULTS):
             result = await self._kept(str(params["uri"]), context)
-        elif method in _LISTS:
+        elif method in LISTS:
             result = await self._list(method, params, context)
-        elif method in _NAMED or method == "completion/complete":
+        elif method in NAMED or method == "completion/complete":
             result = await self._one(method, params, context)
         elif method == "resources/subscribe":
             return await self._subscribe(params, context)
@@ -83,60 +76,30 @@ class ServerResources:
             contents["blob"] = b64encode(kept.body).decode()
         return {"contents": [contents]}
 
-    # Lists
-
     async def _list(self, method: str, params: Params, context: RequestContext) -> Entry:
-        capability, field = _LISTS[method]
-        offering = await context.hub.server_requests.offering(capability)
-        slug = context.target.slug
-        if slug is not None:
-            if slug not in offering:
-                return {field: []}
-            return dict(await self._ask(slug, method, params, context))
-        lists = await asyncio.gather(*(self._whole_list(one, method, field, context) for one in offering))
-        return {field: [entry for entries in lists for entry in entries]}
-
-    async def _whole_list(self, slug: str, method: str, field: str, context: RequestContext) -> list[Entry]:
-        """Every page; nothing from a server that is slow or broken, so that it keeps nobody waiting."""
-        entries: list[Entry] = []
-        params: Params = {}
-        try:
-            async with asyncio.timeout(_SLOWEST_LIST):
-                for _ in range(_MOST_PAGES):
-                    page = await self._ask(slug, method, params, context)
-                    found = cast("list[Any]", page.get(field) or [])
-                    entries += [_renamed(slug, cast("Entry", one)) for one in found if isinstance(one, dict)]
-                    if not page.get("nextCursor"):
-                        break
-                    params = {"cursor": page["nextCursor"]}
-        except (TimeoutError, DragomanError, RpcError):
-            return []
-        return entries
-
-    # One of them
+        field, slug, requests = LISTS[method], context.target.slug, context.hub.server_requests
+        if slug is None:
+            entries, _ = await requests.list_all(method, channel=context.channel)
+            return {field: entries}
+        if slug not in await requests.offering(capability_of(method)):
+            return {field: []}
+        return dict(await _asked(requests.ask(slug, method, params, channel=context.channel), context))
 
     async def _one(self, method: str, params: Params, context: RequestContext) -> Entry:
-        slug = context.target.slug
-        named = _NAMED.get(method)
+        slug, requests, channel = context.target.slug, context.hub.server_requests, context.channel
+        named = NAMED.get(method)
         if named is not None and not isinstance(params.get(named), str):
             raise RpcError(INVALID_PARAMS, f"Invalid params: {named} must be a string")
-        if slug is None:
-            slug, params = _split(method, params)
-        offering = await context.hub.server_requests.offering(_capability(method))
-        if slug not in offering:
-            if method == "resources/read":
-                raise _no_resource(str(params["uri"]), context)
-            raise RpcError(INVALID_PARAMS, f"Unknown name: {str(params.get('name', ''))[:200]}")
-        answer = await self._ask(slug, method, params, context)
-        if answer is context.channel.pending:
-            return cast("Entry", answer)
-        result = dict(answer)
-        if context.target.slug is None and isinstance(contents := result.get("contents"), list):
-            blocks = cast("list[Any]", contents)
-            result["contents"] = [
-                _renamed(slug, cast("Entry", one)) for one in blocks if isinstance(one, dict)
-            ]
-        return result
+        if slug is not None and slug in await requests.offering(capability_of(method)):
+            answer = await _asked(requests.ask(slug, method, params, channel=channel), context)
+        elif slug is not None:
+            raise _unknown(method, params, context)
+        else:
+            try:
+                answer = await _asked(requests.ask_by_name(method, params, channel=channel), context)
+            except NotFound:
+                raise _unknown(method, params, context) from None
+        return cast("Entry", answer) if answer is channel.pending else _with_address(answer)
 
     # Resources that tell when they change
 
@@ -144,7 +107,7 @@ class ServerResources:
         """Ends with what is returned. Raises `DragomanError` where the server does not tell."""
         if uri.startswith(RESULTS):
             return lambda: None  # a result that is kept never changes
-        slug, own = (context.target.slug, uri) if context.target.slug else _parted(uri, "+")
+        slug, own = (context.target.slug, uri) if context.target.slug else own_name(uri, "+")
         return await context.hub.server_requests.watch(slug, own)
 
     @asynccontextmanager
@@ -168,50 +131,35 @@ class ServerResources:
             await context.subscriptions.subscribe(uri, lambda one: self.watch(one, context))
         return {}
 
-    async def _ask(
-        self, slug: str, method: str, params: Params, context: RequestContext
-    ) -> Mapping[str, Any]:
-        channel = context.channel
-        try:
-            return await context.hub.server_requests.ask(slug, method, params, channel=channel)
-        except DragomanError:
-            if channel.pending is not None:
-                return channel.pending
-            if channel.refused is not None:
-                raise _translated(*channel.refused, context) from None
-            raise
+
+async def _asked(answer: Awaitable[Mapping[str, Any]], context: RequestContext) -> Mapping[str, Any]:
+    """The server's answer, or its question; its own no in its own words."""
+    channel = context.channel
+    try:
+        return await answer
+    except DragomanError:
+        if channel.pending is not None:
+            return channel.pending
+        if channel.refused is not None:
+            raise _translated(*channel.refused, context) from None
+        raise
 
 
-def _capability(method: str) -> str:
-    return "completions" if method == "completion/complete" else method.partition("/")[0]
+def _with_address(answer: Mapping[str, Any]) -> Entry:
+    """Of what was cut the whole is a resource here."""
+    result = dict(answer)
+    meta: Any = answer.get("_meta")
+    if isinstance(meta, Mapping) and (handle := cast("Mapping[str, Any]", meta).get(HANDLE)):
+        first, *others = result["contents"]
+        note = f"\n[the whole, as a resource: {RESULTS}{handle}]"
+        result["contents"] = [{**first, "text": f"{first['text']}{note}"}, *others]
+    return result
 
 
-def _renamed(slug: str, entry: Entry) -> Entry:
-    if isinstance(uri := entry.get("uri"), str):
-        return {**entry, "uri": f"{slug}+{uri}"}
-    if isinstance(template := entry.get("uriTemplate"), str):
-        return {**entry, "uriTemplate": f"{slug}+{template}"}
-    return {**entry, "name": f"{slug}__{entry.get('name', '')}"}
-
-
-def _split(method: str, params: Params) -> tuple[str, Params]:
-    """The connector that a name belongs to, and the request as its server knows it."""
-    if method == "completion/complete":
-        reference = params.get("ref")
-        if not isinstance(reference, dict):
-            raise RpcError(INVALID_PARAMS, "Invalid params: ref must name a prompt or a resource")
-        facts = cast("Entry", reference)
-        field = "name" if facts.get("type") == "ref/prompt" else "uri"
-        slug, name = _parted(str(facts.get(field, "")), "__" if field == "name" else "+")
-        return slug, {**params, "ref": {**facts, field: name}}
-    field = _NAMED[method]
-    slug, name = _parted(str(params[field]), "__" if field == "name" else "+")
-    return slug, {**params, field: name}
-
-
-def _parted(name: str, mark: str) -> tuple[str, str]:
-    slug, _, rest = name.partition(mark)
-    return (slug, rest) if rest else ("", name)
+def _unknown(method: str, params: Params, context: RequestContext) -> RpcError:
+    if method == "resources/read":
+        return _no_resource(str(params["uri"]), context)
+    return RpcError(INVALID_PARAMS, f"Unknown name: {str(params.get('name', ''))[:200]}")
 
 
 def _no_resource(uri: str, context: RequestContext, message: str = "Resource not found") -> RpcError:

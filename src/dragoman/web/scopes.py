@@ -22,6 +22,9 @@ _TABLE: tuple[tuple[frozenset[str], str, str, KeyScope], ...] = (
     (_POST, "/api/tools/resolve", "/api/tools/resolve", "call"),
     (_POST, "/api/tools/load", "/api/tools/load", "call"),
     (_POST, "/api/tools/unload", "/api/tools/unload", "call"),
+    # To look is to ask a server.
+    (_ANY, "/api/resources", "", "call"),
+    (_ANY, "/api/prompts", "", "call"),
     (_POST, "/api/messages", "/api/messages", "call"),
     (_POST, "/api/threads/", "/messages", "call"),
     (_POST, "/api/runs/", "/cancel", "call"),

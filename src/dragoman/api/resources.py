@@ -1,0 +1,166 @@
+"""`/api/resources` and `/api/prompts`: what servers let read, and the texts that they keep."""
+
+from base64 import b64encode
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.responses import Response
+
+from dragoman.api.requests import PROBLEMS
+from dragoman.api.threads import ThreadHub
+from dragoman.errors import DragomanError
+from dragoman.hub.resources import ResourceContent
+from dragoman.web.encoding import json_response
+from dragoman.web.shape import Shape
+
+routes = APIRouter(prefix="/api", tags=["resources"], responses=PROBLEMS)
+Connector = Annotated[
+    str | None, Query(max_length=200, description="only of this one; its failure is the answer's")
+]
+_ADDRESS = "`<connector>+<address of its server>`, as the list has it"
+
+
+class MissingShape(Shape):
+    """A server that could not be asked: its part of the list is not there."""
+
+    connector: str
+    code: str
+    message: str
+    hint: str | None
+
+
+class ResourceShape(Shape):
+    uri: str = Field(description=_ADDRESS)
+    connector: str
+    original_uri: str
+    name: str
+    title: str | None
+    description: str
+    mime_type: str | None
+    size: int | None
+
+
+class ResourcesShape(Shape):
+    resources: list[ResourceShape]
+    missing: list[MissingShape]
+
+
+class ResourceTemplateShape(Shape):
+    """An address with gaps, such as `{id}`, to be filled before it is read."""
+
+    uri_template: str
+    connector: str
+    name: str
+    title: str | None
+    description: str
+    mime_type: str | None
+
+
+class ResourceTemplatesShape(Shape):
+    templates: list[ResourceTemplateShape]
+    missing: list[MissingShape]
+
+
+class ResourceContentShape(Shape):
+    uri: str
+    mime_type: str | None
+    text: str | None
+    blob: str | None = Field(description="in base64, where it is no text")
+
+
+class ReadResourceShape(Shape):
+    """What was too large is cut; `/api/results/{handle}` has the whole."""
+
+    contents: list[ResourceContentShape]
+    truncated: bool
+    handle: str | None
+    size: int | None
+
+
+class PromptArgumentShape(Shape):
+    name: str
+    title: str | None
+    description: str
+    required: bool
+
+
+class PromptShape(Shape):
+    name: str = Field(description="`<connector>__<name of its server>`")
+    connector: str
+    original_name: str
+    title: str | None
+    description: str
+    arguments: list[PromptArgumentShape]
+
+
+class PromptsShape(Shape):
+    prompts: list[PromptShape]
+    missing: list[MissingShape]
+
+
+class PromptMessageShape(Shape):
+    role: str
+    content: dict[str, Any] = Field(description="a block of MCP: text, a picture, a resource")
+
+
+class FilledPromptShape(Shape):
+    description: str
+    messages: list[PromptMessageShape]
+
+
+class PromptRequest(BaseModel):
+    """What the prompt is filled with."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    arguments: dict[str, str] = Field(default={}, max_length=100)
+
+
+@routes.get("/resources", responses={200: {"model": ResourcesShape}})
+async def list_resources(hub: ThreadHub, connector: Connector = None) -> Response:
+    """Of all connectors whose servers answer within ten seconds, or of one."""
+    found = await hub.resources.list(connector)
+    listed = [ResourceShape.of(one) for one in found]
+    return json_response(ResourcesShape(resources=listed, missing=_missing(found.missing)))
+
+
+@routes.get("/resources/templates", responses={200: {"model": ResourceTemplatesShape}})
+async def list_resource_templates(hub: ThreadHub, connector: Connector = None) -> Response:
+    found = await hub.resources.templates(connector)
+    listed = [ResourceTemplateShape.of(one) for one in found]
+    return json_response(ResourceTemplatesShape(templates=listed, missing=_missing(found.missing)))
+
+
+@routes.get("/resources/read", responses={200: {"model": ReadResourceShape}})
+async def read_resource(
+    hub: ThreadHub, uri: Annotated[str, Query(max_length=10_000, description=_ADDRESS)]
+) -> Response:
+    """Counted, limited and recorded as a call is."""
+    read = await hub.resources.read(uri)
+    return json_response(ReadResourceShape.of(read, contents=[_content(one) for one in read.contents]))
+
+
+@routes.get("/prompts", responses={200: {"model": PromptsShape}})
+async def list_prompts(hub: ThreadHub, connector: Connector = None) -> Response:
+    """Of all connectors whose servers answer within ten seconds, or of one."""
+    found = await hub.prompts.list(connector)
+    listed = [PromptShape.of(one) for one in found]
+    return json_response(PromptsShape(prompts=listed, missing=_missing(found.missing)))
+
+
+@routes.post("/prompts/{name:path}", responses={200: {"model": FilledPromptShape}})
+async def get_prompt(name: str, hub: ThreadHub, request: PromptRequest | None = None) -> Response:
+    """The prompt with its arguments in it. Counted, limited and recorded as a call is."""
+    given = request.arguments if request else {}
+    return json_response(FilledPromptShape.of(await hub.prompts.get(name, given)))
+
+
+def _content(content: ResourceContent) -> ResourceContentShape:
+    blob = None if content.blob is None else b64encode(content.blob).decode()
+    return ResourceContentShape.of(content, blob=blob)
+
+
+def _missing(missing: Mapping[str, DragomanError]) -> list[MissingShape]:
+    return [MissingShape.of(error, connector=slug) for slug, error in sorted(missing.items())]
