@@ -26,6 +26,7 @@ from dragoman.mcp_endpoint import McpEndpoint
 from dragoman.private_files import locked, make_private_directory, write_whole
 from dragoman.settings import Settings
 from dragoman.telemetry.redaction import Redactor
+from dragoman.telemetry.spans import continued_trace
 from dragoman.web.guard import Guard
 from dragoman.web.http_server import ConnectionLimits, HttpServer, listening_socket
 from dragoman.web.problems import problem
@@ -75,7 +76,17 @@ class Doors:
             door = self._mcp
         else:
             door = self.console if is_console_path(path) else self._api
-        await door(scope, receive, send)
+        with continued_trace(_trace_of(scope)):
+            await door(scope, receive, send)
+
+
+def _trace_of(scope: Scope) -> dict[str, str]:
+    """Of which trace the client says that its request is a part."""
+    return {
+        name.decode(): value.decode("latin-1")
+        for name, value in scope.get("headers", ())
+        if name in (b"traceparent", b"tracestate")
+    }
 
 
 def build_app(hub: Hub, doors: Doors | None = None) -> Guard:

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 from platformdirs import user_data_path
 
+from dragoman import extras
 from dragoman.cluster import ROLES, Role
 from dragoman.errors import InvalidConfig
 from dragoman.scope import LOCAL_WORKSPACE, Deferral
@@ -18,6 +19,8 @@ from dragoman.setting import Setting
 
 PREFIX = "DRAGOMAN_"
 USE_AGENTS = "USE_MCP_AGENTS"
+OTLP_ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
+"""What OpenTelemetry itself calls a collector. Without the extra it is meant for others of the machine."""
 Discovery = Literal["off", "manual", "automatic"]
 _SERVICE = "Service"
 _USERS = "Users and keys"
@@ -198,7 +201,11 @@ class Settings:
     )
     otlp_endpoint: Annotated[
         str | None,
-        Setting("A collector that spans are sent to by OTLP over HTTP: `http://127.0.0.1:4318`.", _RESOURCES),
+        Setting(
+            "A collector that spans are sent to by OTLP over HTTP: `http://127.0.0.1:4318`. With the extra"
+            " `otel` also by `OTEL_EXPORTER_OTLP_ENDPOINT`.",
+            _RESOURCES,
+        ),
     ] = None
     log_level: Annotated[str, Setting("What is logged on stderr.", _RESOURCES)] = "warning"
     log_json: Annotated[bool, Setting("Whether each line of the log is JSON.", _RESOURCES)] = False
@@ -234,6 +241,8 @@ class Settings:
             variable = PREFIX + item.name.upper()
             if value := environment.get(variable):
                 given[item.name] = _read(variable, value, kinds[item.name])
+        if (collector := environment.get(OTLP_ENDPOINT)) and extras.is_installed("otel"):
+            given.setdefault("otlp_endpoint", collector)
         if use := environment.get(USE_AGENTS, "").strip():
             given = _rollout(use) | given
         _check_share(PREFIX + "ROLLOUT_SHARE", given.get("rollout_share", 0.0))

@@ -321,7 +321,8 @@ class CallError(Hinted):
 class CallMetadata:
     """Circumstances of a call. `handle` reads the rest of a result that was cut.
 
-    `duration_ms` is without the time that people took to answer, which is `waited_ms`.
+    `duration_ms` is without the time that people took to answer, which is `waited_ms`. `cost` is the price of
+    the tool in dollars, where the call was made.
     """
 
     request_id: str
@@ -337,6 +338,7 @@ class CallMetadata:
     cached: bool = False
     attempts: int = 1
     warnings: tuple[str, ...] = ()
+    cost: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

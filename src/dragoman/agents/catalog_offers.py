@@ -105,7 +105,7 @@ def reply_of(output: ToolOutput, tool: str, work: WorkContext) -> ToolReply:
         facts: dict[str, Any] = {"error": error.code, "message": error.message}
         if error.hint:
             facts["hint"] = error.hint
-        return ToolReply(content=facts, ok=False, code=error.code, call_id=call_id)
+        return ToolReply(content=facts, ok=False, code=error.code, call_id=call_id, cost=output.metadata.cost)
     contexts = contexts_of(output, tool, work)
     content = _shortened(output)
     digest = digest_of(content) if contexts else None  # names of sources are new each time
@@ -114,7 +114,9 @@ def reply_of(output: ToolOutput, tool: str, work: WorkContext) -> ToolReply:
     elif contexts:
         sources = [{"id": one.id, "uri": one.uri, "about": one.excerpt[:80]} for one in contexts]
         content = {"sources": sources, "result": content}
-    return ToolReply(content=content, call_id=call_id, contexts=contexts, digest=digest)
+    return ToolReply(
+        content=content, call_id=call_id, contexts=contexts, digest=digest, cost=output.metadata.cost
+    )
 
 
 def _shortened(output: ToolOutput) -> Any:

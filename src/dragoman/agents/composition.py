@@ -30,6 +30,7 @@ class ComposedAgent:
     sources: tuple[Offers, ...]
     instructions: str
     arm: Arm | None = None
+    why: str = ""
 
 
 class Composer:
@@ -71,6 +72,7 @@ class Composer:
             sources=sources,
             instructions=instructions,
             arm=chosen.arm,
+            why=chosen.why,
         )
 
     def _sources(self, work: WorkContext, chosen: ExposureChoice, forced: Exposure) -> tuple[Offers, ...]:
@@ -108,7 +110,7 @@ class Composer:
         if work.run.exposure is None:
             return chosen
         # Taken up again after a restart: it goes on as it began.
-        return replace(chosen, exposure=work.run.exposure, arm=_arm(work.run))
+        return replace(chosen, exposure=work.run.exposure, arm=_arm(work.run), why="as it began")
 
 
 def _arm(run: Run) -> Arm | None:

@@ -4,7 +4,7 @@ direct: every definition is sent. search: they are found on the way. delegate: e
 a connector. code: the model writes code that calls them.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 from dragoman.agent import AgentKind, Exposure
@@ -40,35 +40,44 @@ class ExposureInputs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExposureChoice:
-    """The one way to a tool. `arm` is set for runs that a rollout counts."""
+    """The one way to a tool, and why. `arm` is set for runs that a rollout counts."""
 
     exposure: Exposure
+    why: str
     arm: Arm | None = None
 
 
 def choose(given: ExposureInputs) -> ExposureChoice:
     if given.kind == "connector":
-        return ExposureChoice(exposure=_of_connector(given))
+        return _of_connector(given)
     match given.forced:
         case "direct" | "search":
-            return ExposureChoice(exposure=given.forced)
+            return ExposureChoice(exposure=given.forced, why=_ASKED)
         case "delegate" if given.can_delegate and not given.is_offline:
-            return ExposureChoice(exposure="delegate")
+            return ExposureChoice(exposure="delegate", why=_ASKED)
         case "code" if given.has_code and not given.is_offline:
-            return ExposureChoice(exposure="code")
+            return ExposureChoice(exposure="code", why=_ASKED)
         case _:
             pass
-    if given.is_offline:
-        return ExposureChoice(exposure="direct")  # nothing to save, and it reads definitions best
-    by_budget: Exposure = "search" if given.is_deferred else "direct"
-    if given.forced != "auto" or not given.can_delegate:
-        return ExposureChoice(exposure=by_budget)
+    if given.is_offline:  # nothing to save, and it reads definitions best
+        return ExposureChoice(exposure="direct", why="the offline model")
+    by_budget = ExposureChoice(exposure="search", why=_DEFERRED) if given.is_deferred else _WITHIN_BUDGET
+    if given.forced != "auto":
+        return replace(by_budget, why=f"{given.forced} is not possible; {by_budget.why}")
+    if not given.can_delegate:
+        return replace(by_budget, why=f"nobody to delegate to; {by_budget.why}")
     if given.is_counted:
-        exposure: Exposure = "delegate" if given.arm == "agents" else by_budget
-        return ExposureChoice(exposure=exposure, arm=given.arm)
+        way = ExposureChoice(exposure="delegate", why="") if given.arm == "agents" else by_budget
+        return replace(way, why=f"the rollout has it so: {given.arm}", arm=given.arm)
     is_few = not given.is_deferred and given.tools <= FEW_TOOLS and given.tokens <= FEW_TOKENS
-    delegates = given.kind == "assistant" and given.arm == "agents" and not is_few
-    return ExposureChoice(exposure="delegate" if delegates else by_budget)
+    if given.kind == "assistant" and given.arm == "agents" and not is_few:
+        return ExposureChoice(exposure="delegate", why=f"{given.tools} tools are too many to hold at once")
+    return by_budget
+
+
+_ASKED = "the request or the agent says so"
+_DEFERRED = "definitions are deferred"
+_WITHIN_BUDGET = ExposureChoice(exposure="direct", why="all definitions are within the budget")
 
 
 def checked_exposure(wanted: Any) -> Exposure:
@@ -81,9 +90,11 @@ def checked_exposure(wanted: Any) -> Exposure:
     )
 
 
-def _of_connector(given: ExposureInputs) -> Exposure:
+def _of_connector(given: ExposureInputs) -> ExposureChoice:
     """It knows its tools in full, unless they are too many even for that; nobody is below it."""
     if given.forced in ("direct", "search"):
-        return given.forced
+        return ExposureChoice(exposure=given.forced, why=_ASKED)
     is_too_much = given.is_deferred and given.tokens > ROOM * given.budget
-    return "search" if is_too_much else "direct"
+    if is_too_much:
+        return ExposureChoice(exposure="search", why=f"{given.tokens:,} tokens of definitions are too many")
+    return ExposureChoice(exposure="direct", why="the tools of its own connector")

@@ -46,6 +46,7 @@ class ToolReply:
     digest: str | None = None  # of what it brought; set where `content` also says what is new each time
     tokens_saved: int = 0
     calls: int = 0  # of tools, made inside it by code
+    cost: float = 0.0  # in dollars, of the tools that it called
     call_id: str | None = None  # of the road, where the call took it
     contexts: tuple[CitedContext, ...] = ()
     is_own_words: bool = (

@@ -11,8 +11,15 @@ from dragoman.api.events import event_stream, hub_frames
 from dragoman.api.requests import PROBLEMS, TheHub
 from dragoman.api.shapes import CallsShape, HealthShape, call_view
 from dragoman.errors import DragomanError, NotFound, StoreUnavailable
+from dragoman.hub import BoundHub
 from dragoman.hub.cluster import ClusterStatus
-from dragoman.telemetry.prometheus import CONTENT_TYPE, ConnectorState, Gauge, PrometheusExposition
+from dragoman.telemetry.prometheus import (
+    CONTENT_TYPE,
+    ConnectorState,
+    Gauge,
+    PrometheusExposition,
+    memory_in_use,
+)
 from dragoman.web.encoding import json_response
 from dragoman.web.problems import WrongRange, problem
 
@@ -66,9 +73,26 @@ async def get_metrics(hub: TheHub) -> Response:
         lambda: of_all,
         lambda: [ConnectorState(hub.workspace_of(link), link.slug, link.state) for link in hub.links()],
         lambda: hub.dropped_records,
-        _cluster_gauges(await hub.cluster.status()),
+        [*_process_gauges(hub), *_cluster_gauges(await hub.cluster.status())],
     )
     return Response(exposition.text(), headers={"Content-Type": CONTENT_TYPE})
+
+
+def _process_gauges(hub: BoundHub) -> Iterator[Gauge]:
+    readied = hub.readied_agents
+    yield Gauge(
+        name="agents_readied",
+        text="Times an agent was made ready for a run: model, way to tools, instructions",
+        value=readied.count,
+        only_grows=True,
+    )
+    yield Gauge(
+        name="agents_readied_seconds",
+        text="How long that took, added up",
+        value=readied.seconds,
+        only_grows=True,
+    )
+    yield Gauge(name="process_memory_bytes", text="Memory that this process holds", value=memory_in_use())
 
 
 def _cluster_gauges(status: ClusterStatus) -> Iterator[Gauge]:

@@ -47,6 +47,7 @@ class MetricsShape(Shape):
     reuse_rate: float | None
     connect_average_ms: float | None
     connect_last_ms: float | None
+    cost: float
 
 
 class ConnectorShape(Shape):
@@ -177,7 +178,7 @@ class CallErrorShape(Shape):
 class CallMetadataShape(Shape):
     """`handle` reads the whole of a result that was cut: GET /api/results/{handle}.
 
-    `duration_ms` is without `waited_ms`, the time that people took to answer.
+    `duration_ms` is without `waited_ms`, the time that people took to answer. `cost` is in dollars.
     """
 
     request_id: str
@@ -193,6 +194,7 @@ class CallMetadataShape(Shape):
     cached: bool
     attempts: int
     warnings: list[str]
+    cost: float
 
 
 class OutputShape(Shape):

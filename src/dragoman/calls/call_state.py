@@ -131,8 +131,14 @@ class CallState:
             waited_ms=self._waited_ms(),
             attempts=self.attempts,
             started_at=self.started_at,
+            cost=self._cost,
             version=self.tool.version if self.tool else None,
         )
+
+    @property
+    def _cost(self) -> float:
+        """The price of what was made, whatever came of it: as it was counted against the budget."""
+        return self.tool.cost if self.tool is not None and self.was_sent else 0.0
 
     def _elapsed_ms(self) -> float:
         return (perf_counter() - self._started) * 1000 - self._waited_ms()
@@ -156,6 +162,7 @@ class CallState:
             cached=self.was_cached,
             attempts=self.attempts,
             warnings=self._all_warnings(shaped),
+            cost=self._cost,
         )
 
     def _all_warnings(self, shaped: ShapedResult | None) -> tuple[str, ...]:

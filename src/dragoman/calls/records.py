@@ -38,6 +38,7 @@ class FinishedCall:
     started_at: float
     version: int | None = None
     waited_ms: float = 0.0  # for people: no part of the duration
+    cost: float = 0.0  # in dollars
 
 
 class Recorder(BatchFlusher[FinishedCall]):
@@ -58,6 +59,7 @@ class Recorder(BatchFlusher[FinishedCall]):
             if finished.was_sent:
                 error = None if finished.ok else f"{finished.code}: {finished.message}"
                 tally.finished(finished.ok, finished.duration_ms, finished.started_at, error)
+                tally.cost += finished.cost
             elif finished.ok:
                 tally.cached += 1
             else:

@@ -4,6 +4,7 @@ Knows no connection: who has a listing hands it over. Changes of one connector h
 """
 
 import asyncio
+import logging
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -29,6 +30,7 @@ from dragoman.names import alias_name
 from dragoman.scope import APP, Caller, holder_of, identity_of
 from dragoman.store.protocols import ConnectorStore, Store
 from dragoman.store.records import ToolVersion
+from dragoman.telemetry.logs import get_logger
 from dragoman.tool import Tool, ToolDefinition, ToolState
 
 _TRIES = 5  # to write what another process writes at the same moment
@@ -271,7 +273,18 @@ class Catalog:
                     raise _removed(connector)
                 for tool in plan.saved:
                     plan.tools[tool.original_name] = _written(tool)
-                return self._show(connector_tools, identity, plan, user)
+                changes = self._show(connector_tools, identity, plan, user)
+                is_news = changes.added or changes.changed or changes.removed
+                get_logger().log(
+                    logging.INFO if is_news else logging.DEBUG,
+                    "tools.discovered",
+                    connector=connector.slug,
+                    tools=len(plan.tools),
+                    added=len(changes.added),
+                    changed=len(changes.changed),
+                    removed=len(changes.removed),
+                )
+                return changes
         raise AssertionError("the last try returns or raises")
 
     async def reload(self, connector: Connector) -> None:

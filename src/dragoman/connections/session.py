@@ -57,6 +57,7 @@ from dragoman.connections.wire import Message, Wire, is_object
 from dragoman.connections.wire_faults import WireFault
 from dragoman.connector import Auth, Connector, Era
 from dragoman.errors import InputRequired
+from dragoman.telemetry.spans import trace_context
 from dragoman.tool import AdmittedCall, Annotations, RawResult, Tool, ToolDefinition
 
 _MOST_PAGES = 1000
@@ -143,6 +144,9 @@ class McpSession:
     async def _converse(
         self, method: str, params: Message, headers: Mapping[str, str], channel: SourceChannel
     ) -> Message:
+        if carried := trace_context():
+            params["_meta"] = {**(params.get("_meta") or {}), **carried}
+            headers = {**headers, **carried}
         # Progress is always asked for: whoever watches, it moves the deadline on.
         options: CallOptions = {"headers": dict(headers), "on_progress": channel.progress}
 

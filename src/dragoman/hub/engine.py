@@ -6,6 +6,7 @@ What it takes to execute one is opened by the first of them: pydantic-ai is heav
 import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, AsyncExitStack, nullcontext
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Self
@@ -23,7 +24,7 @@ from dragoman.events import Event
 from dragoman.hub.agents import Agents
 from dragoman.hub.management import HubManagement
 from dragoman.hub.toolbox import HubToolbox
-from dragoman.run import Message, Run, RunLimits
+from dragoman.run import TRACE, Message, Run, RunLimits
 from dragoman.runs.journal import open_journal
 from dragoman.runs.previews import Previews
 from dragoman.runs.questions import RunQuestions
@@ -32,6 +33,7 @@ from dragoman.runs.streams import RunStreams
 from dragoman.runs.workers import Worker
 from dragoman.store.records import AcceptedRun, NewRun
 from dragoman.telemetry.logs import get_logger
+from dragoman.telemetry.spans import trace_context
 
 if TYPE_CHECKING:
     from dragoman.hub.runtime import Runtime
@@ -113,6 +115,8 @@ class RunEngine:
         """Once this returns the run is on disk and will be executed, whatever happens."""
         self._supervisor.check()
         extras.require("agents")
+        if carried := trace_context():
+            run = replace(run, options={**run.options, TRACE: carried})
         if self.dispatch is not None:
             accepted = await self.dispatch.accept(run, message)
         else:
@@ -201,6 +205,7 @@ class RunEngine:
             events=runtime.events,
             tally=runtime.rollout,
             spans=runtime.spans,
+            readied=runtime.readied,
         )
         return await self._stack.enter_async_context(open_dispatch(needed, self._supervisor))
 

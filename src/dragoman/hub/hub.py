@@ -45,7 +45,7 @@ from dragoman.run import Question, Run
 from dragoman.scope import LOCAL_CALLER, Caller
 from dragoman.settings import Settings
 from dragoman.store import CallRecord, KeptResult, Store
-from dragoman.telemetry.metrics import ConnectorMetrics
+from dragoman.telemetry.metrics import ConnectorMetrics, ReadiedAgents
 from dragoman.telemetry.redaction import Redactor
 from dragoman.tool import (
     Annotations,
@@ -311,6 +311,11 @@ class BoundHub:
     async def installation_metrics(self) -> list[ConnectorMetrics]:
         """The numbers of every connector that all processes of the installation have counted."""
         return await self._runtime.recorder.list_installation_metrics()
+
+    @property
+    def readied_agents(self) -> ReadiedAgents:
+        """How often this process made an agent ready for a run, and how long that took."""
+        return self._runtime.readied
 
     def links(self) -> list[ConnectionStatus]:
         """The state of every connection of this process."""

@@ -64,6 +64,7 @@ from dragoman.sandbox import CodeSandbox
 from dragoman.scope import Caller
 from dragoman.settings import Settings
 from dragoman.store import KeptResult, Store, open_store
+from dragoman.telemetry.metrics import ReadiedAgents
 from dragoman.telemetry.redaction import Redactor
 from dragoman.telemetry.spans import Spans, open_spans
 from dragoman.tool import OnElicitation
@@ -111,6 +112,7 @@ class Runtime:
     budgets: Budgets
     road: Road
     request_road: RequestRoad
+    readied: ReadiedAgents
     permissions: Permissions
     keys: ApiKeys
     mcp_registry: McpRegistry
@@ -183,6 +185,7 @@ class Runtime:
         self.spans = await stack.enter_async_context(open_spans(settings.otlp_endpoint))
         self.recorder = await stack.enter_async_context(open_recorder(store, self.supervisor))
         self.auditor = await stack.enter_async_context(open_auditor(store.audit, self.supervisor))
+        self.readied = ReadiedAgents()
         self.events = Events()
         stack.callback(self.events.close)
         self.catalog = await Catalog.load(store, self.events)

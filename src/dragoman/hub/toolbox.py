@@ -75,6 +75,7 @@ class HubToolbox:
             code=output.error.code if output.error else None,
             tokens_saved=output.tokens_outside,
             calls=output.calls,
+            cost=output.cost,
         )
 
     def code_guide(self) -> str:

@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from structlog.contextvars import bound_contextvars
+
 from dragoman.agent import Agent
 from dragoman.agents.citations import last_number, outcome_of, with_known_citations
 from dragoman.agents.composition import Composer
@@ -23,6 +25,7 @@ from dragoman.events import Event, Events
 from dragoman.hints import speaking
 from dragoman.run import (
     HEARD_OTHERS,
+    TRACE,
     Message,
     Run,
     RunError,
@@ -43,7 +46,8 @@ from dragoman.runs.streams import RunStreams
 from dragoman.store.clock import Clock
 from dragoman.store.protocols import RunStore, ThreadStore
 from dragoman.store.records import AgentWorked, NewRun
-from dragoman.telemetry.spans import Spans
+from dragoman.telemetry.metrics import ReadiedAgents
+from dragoman.telemetry.spans import Spans, continued_trace
 
 _MOST_RESUMED = 10
 
@@ -65,6 +69,7 @@ class RunDependencies:
     previews: Previews
     events: Events
     spans: Spans
+    readied: ReadiedAgents
     tally: RolloutRecorder | None = None
     history_budget: int = 60_000
 
@@ -98,7 +103,13 @@ class RunExecution:
     async def _traced(self) -> Run:
         facts = {"dragoman__run": self.run.id, "dragoman__root_run": self.run.root}
         name = self.run.agent or "several"
-        with self.parts.spans.within("invoke_agent", name, gen_ai__agent__name=name, **facts) as span:
+        # Who asked for a root run may be gone when it begins; a child run is a part of its parent's call.
+        carried: Mapping[str, str] = (self.run.options.get(TRACE) or {}) if self.run.is_root else {}
+        with (
+            bound_contextvars(run=self.run.id, root=self.run.root),
+            continued_trace(carried),
+            self.parts.spans.within("invoke_agent", name, gen_ai__agent__name=name, **facts) as span,
+        ):
             run = await self._executed()
             used = run.usage
             span.note(

@@ -103,6 +103,7 @@ class JournalRecord:
         """By this run alone, its child runs left out."""
         total = RunUsage(
             calls=self.calls + sum(told.calls for told in self.finished.values()),
+            cost=sum(told.cost for told in self.finished.values()),
             tokens_saved=sum(told.tokens_saved for told in self.finished.values()),
         )
         for message in self.messages:
@@ -133,6 +134,8 @@ def dump_reply(told: ToolReply) -> dict[str, Any]:
         facts["tokens_saved"] = told.tokens_saved
     if told.calls:
         facts["calls"] = told.calls
+    if told.cost:
+        facts["cost"] = told.cost
     if told.call_id:
         facts["call_id"] = told.call_id
     if told.contexts:

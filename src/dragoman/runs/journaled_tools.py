@@ -35,6 +35,7 @@ from dragoman.runs.journal_record import JournalRecord, dump_reply
 from dragoman.runs.previews import Previews
 from dragoman.runs.repeated_calls import Repetition, find_repetition
 from dragoman.runs.run_family import RunFamily
+from dragoman.runs.run_log import log_offered
 from dragoman.tool import AdmittedCall, Elicitation
 
 _ANYTHING = SchemaValidator(core_schema.dict_schema(core_schema.str_schema(), core_schema.any_schema()))
@@ -66,7 +67,10 @@ class JournaledTools(AbstractToolset[WorkContext]):
         journal: Journal,
         previews: Previews,
         services: "_Waiting",
+        why: str,
     ) -> None:
+        """`why` says why it reaches tools as it does."""
+        self._why = why
         self.services = services
         self._run = run
         self._work = work
@@ -94,6 +98,7 @@ class JournaledTools(AbstractToolset[WorkContext]):
         if [*offers] != self._record.offered:
             self._record.offered = [*offers]
             self._journal.note(self._step("offered", content=[*offers]))
+            log_offered(self._run, self._why, [*offers.values()])
         turn, called = self._left_open
         for name in called if turn == self.turn else ():
             # Called before the restart and gone since: what is known of the call is told all the same.
@@ -209,7 +214,7 @@ class JournaledTools(AbstractToolset[WorkContext]):
         self._work.has_heard_others |= not told.is_own_words
         if milliseconds is not None:
             calls = told.calls + (1 if offer.kind == "tool" else 0)
-            self._family.add(RunUsage(calls=calls, tokens_saved=told.tokens_saved))
+            self._family.add(RunUsage(calls=calls, cost=told.cost, tokens_saved=told.tokens_saved))
             self._family.begun += told.calls
         self._work.contexts.extend(told.contexts)
         step = self._step("call.finished", key, dump_reply(told))

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from pydantic_ai import Agent as LoopAgent
@@ -43,7 +44,9 @@ class AgentLoop:
     async def answer(self) -> str:
         if self._execution.is_resumed:
             self._take_up()
+        began = perf_counter()
         composed = await self._parts.composer.compose(self._work)
+        self._parts.readied.add(perf_counter() - began)
         names = ",".join(composed.choice.names)
         self._execution.learned(model=names, exposure=composed.exposure, arm=composed.arm)
         performance = JournaledTools(
@@ -55,6 +58,7 @@ class AgentLoop:
             self._parts.journal,
             self._parts.previews,
             self._execution,
+            composed.why,
         )
         agent = LoopAgent(
             composed.model,

@@ -9,6 +9,7 @@ from typing import Any
 
 from dragoman.errors import LimitReached
 from dragoman.run import Run, RunEvent, RunEventKind, RunLimits, RunUsage
+from dragoman.runs.run_log import log_event
 from dragoman.store.protocols import RunStore
 
 
@@ -98,7 +99,7 @@ class RunFamily:
 
     def event(self, run: Run, kind: RunEventKind, data: dict[str, Any] | None = None) -> RunEvent:
         self.number += 1
-        return RunEvent(
+        made = RunEvent(
             workspace=run.workspace,
             root=self.root.id,
             run=run.id,
@@ -107,6 +108,8 @@ class RunFamily:
             agent=run.agent,
             data=data or {},
         )
+        log_event(made)
+        return made
 
     def add(self, usage: RunUsage) -> None:
         self.usage = self.usage.plus(usage)

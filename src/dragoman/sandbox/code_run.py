@@ -51,6 +51,7 @@ class CodeRun:
         self._parts: list[str] = []
         self._room = limits.output
         self.calls = 0
+        self.cost = 0.0
         self.tokens = 0
         self.fault: CodeError | None = None
 
@@ -201,6 +202,7 @@ class CodeRun:
         arguments = self._checked(arguments_of(tool, name, values, named))
         observer = _InnerCallObserver(f"{self._name}:{self.calls}", self)
         output = await self._ways.call(tool.name, arguments, self._caller, observer)
+        self.cost += output.metadata.cost
         if not output.ok:
             error = output.error
             raise (

@@ -72,12 +72,13 @@ class CodeEnded(Exception):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CodeOutput:
     """What is printed and returned is all that comes back. `tokens_outside` is what a model did not have
-    to read: the results of all calls, without what came back."""
+    to read: the results of all calls, without what came back. `cost` is in dollars, of tools with a price."""
 
     ok: bool
     result: Json = None
     printed: str = ""
     calls: int = 0
     tokens_outside: int = 0
+    cost: float = 0.0
     duration_ms: float = 0.0
     error: CodeError | None = None

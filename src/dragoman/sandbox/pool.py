@@ -171,6 +171,7 @@ class CodePool:
             result=result,
             printed=printed,
             calls=work.calls,
+            cost=work.cost,
             tokens_outside=max(work.tokens - shown, 0),
             duration_ms=(perf_counter() - started) * 1000,
             error=error,

@@ -18,7 +18,7 @@ _WEIGHT = 0.1  # of the newest call in the moving average
 _COUNTS = frozenset(
     {
         *("succeeded", "failed", "rejected", "cached", "connects", "reconnects", "reused"),
-        *("total_ms", "connect_total_ms"),
+        *("total_ms", "connect_total_ms", "cost"),
     }
 )
 
@@ -50,6 +50,7 @@ class ConnectorMetrics:
     connect_average_ms: float | None = None
     connect_last_ms: float | None = None
     total_ms: float = 0.0
+    cost: float = 0.0
     buckets: tuple[int, ...] = ()
 
     @property
@@ -69,6 +70,7 @@ class ConnectorCounters:
         "connect_last_ms",
         "connect_total_ms",
         "connects",
+        "cost",
         "failed",
         "last_call_at",
         "last_error",
@@ -89,6 +91,7 @@ class ConnectorCounters:
         self.connects = self.reconnects = self.reused = 0
         self.average_ms = self.total_ms = 0.0
         self.connect_total_ms = self.connect_last_ms = 0.0
+        self.cost = 0.0  # in dollars, of tools with a price
         self.last_error: str | None = None
         self.last_error_at = self.last_call_at = 0.0
         self.buckets = [0] * (_COUNT + 1)
@@ -135,6 +138,7 @@ class ConnectorCounters:
             connect_average_ms=self.connect_total_ms / self.connects if self.connects else None,
             connect_last_ms=self.connect_last_ms if self.connects else None,
             total_ms=self.total_ms,
+            cost=self.cost,
             buckets=tuple(self.buckets),
         )
 
@@ -185,6 +189,18 @@ class ConnectorCounters:
             if 0 <= int(place) <= _COUNT:
                 tally.buckets[int(place)] = int(count)
         return tally
+
+
+@dataclass(slots=True)
+class ReadiedAgents:
+    """How often an agent was made ready for a run of this process, and how long that took together."""
+
+    count: int = 0
+    seconds: float = 0.0
+
+    def add(self, seconds: float) -> None:
+        self.count += 1
+        self.seconds += seconds
 
 
 def quantile(buckets: Sequence[int], share: float) -> float | None:

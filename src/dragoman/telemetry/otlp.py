@@ -4,6 +4,7 @@ A collector that is away costs the spans, never a call: what does not fit into t
 """
 
 import asyncio
+import os
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from importlib.metadata import version
@@ -22,8 +23,11 @@ _QUEUE = 2048
 @asynccontextmanager
 async def exported_spans(endpoint: str) -> AsyncGenerator[Spans]:
     """`endpoint` is the collector's address without a path. What is left is sent at the end of the block."""
+    known = {"service.version": version("dragoman")}
+    if not os.environ.get("OTEL_SERVICE_NAME"):  # else that is the name
+        known["service.name"] = "dragoman"
     provider = TracerProvider(
-        resource=Resource.create({"service.name": "dragoman", "service.version": version("dragoman")}),
+        resource=Resource.create(known),
         shutdown_on_exit=False,
     )
     exporter = OTLPSpanExporter(f"{endpoint.rstrip('/')}/v1/traces", timeout=_PATIENCE)

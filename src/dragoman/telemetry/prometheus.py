@@ -1,7 +1,9 @@
 """The numbers as Prometheus reads them. A private registry: nothing global is touched."""
 
+import resource
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
@@ -31,6 +33,15 @@ class Gauge:
     value: float
     labels: Mapping[str, str] = field(default_factory=dict[str, str])
     only_grows: bool = False
+
+
+def memory_in_use() -> int:
+    """Bytes of memory that this process holds; where the system does not say, the most that it ever held."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+    except OSError:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return pages * resource.getpagesize()
 
 
 class PrometheusExposition:
@@ -80,6 +91,9 @@ class _Numbers(Collector):
         )
         yield _counter("connects", "Connections opened", views, lambda v: v.connects)
         yield _counter("connections_reused", "Calls that found a connection open", views, lambda v: v.reused)
+        yield _counter(
+            "tool_cost_dollars", "Prices of the tools that were called, added up", views, lambda v: v.cost
+        )
         yield self._state()
         dropped = CounterMetricFamily(
             "dragoman_dropped_records", "Call records lost because the store could not keep up"
@@ -133,7 +147,7 @@ def _durations(views: list[ConnectorMetrics]) -> HistogramMetricFamily:
 
 
 def _counter(
-    name: str, text: str, views: list[ConnectorMetrics], number: Callable[[ConnectorMetrics], int]
+    name: str, text: str, views: list[ConnectorMetrics], number: Callable[[ConnectorMetrics], float]
 ) -> CounterMetricFamily:
     family = CounterMetricFamily(f"dragoman_{name}", text, labels=_LABELS)
     for view in views:

@@ -5,13 +5,17 @@ Through the API only: without an SDK it is nearly free.
 Arguments and results never become attributes.
 """
 
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator, Generator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 
 from opentelemetry import context, trace
 from opentelemetry.trace import Span, Status, StatusCode, Tracer, TracerProvider
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from dragoman import extras
+
+_PROPAGATOR = TraceContextTextMapPropagator()
+_NO_CONTEXT: dict[str, str] = {}
 
 
 class CallSpan:
@@ -49,6 +53,28 @@ class OpenSpan:
     def failed(self, error_type: str) -> None:
         self._span.set_attribute("error.type", error_type)
         self._span.set_status(Status(StatusCode.ERROR, error_type))
+
+
+def trace_context() -> dict[str, str]:
+    """`traceparent` and `tracestate` of the span that is current; empty where nobody records."""
+    if not trace.get_current_span().get_span_context().is_valid:
+        return _NO_CONTEXT
+    carried: dict[str, str] = {}
+    _PROPAGATOR.inject(carried)
+    return carried
+
+
+@contextmanager
+def continued_trace(carried: Mapping[str, str]) -> Generator[None]:
+    """What happens in the block belongs to the trace that somebody else began, where `carried` names one."""
+    if "traceparent" not in carried:
+        yield
+        return
+    token = context.attach(_PROPAGATOR.extract(carried))
+    try:
+        yield
+    finally:
+        context.detach(token)
 
 
 @asynccontextmanager
