@@ -137,7 +137,6 @@ if TYPE_CHECKING:
     from dragoman.hub.preferences import UserPreferences as UserPreferences
     from dragoman.hub.resources import FilledPrompt as FilledPrompt
     from dragoman.hub.resources import ListedByServers as ListedByServers
-    from dragoman.hub.resources import Prompt as Prompt
     from dragoman.hub.resources import PromptArgument as PromptArgument
     from dragoman.hub.resources import PromptMessage as PromptMessage
     from dragoman.hub.resources import Prompts as Prompts
@@ -146,6 +145,7 @@ if TYPE_CHECKING:
     from dragoman.hub.resources import ResourceContent as ResourceContent
     from dragoman.hub.resources import Resources as Resources
     from dragoman.hub.resources import ResourceTemplate as ResourceTemplate
+    from dragoman.hub.resources import ServerPrompt as ServerPrompt
     from dragoman.hub.rollout import Rollback as Rollback
     from dragoman.hub.rollout import Rollout as Rollout
     from dragoman.hub.rollout import RolloutStatus as RolloutStatus
@@ -269,8 +269,8 @@ _HOMES = {
         ),
         "dragoman.hub.preferences": "PreferencesView UserPreferences",
         "dragoman.hub.resources": (
-            "FilledPrompt ListedByServers Prompt PromptArgument PromptMessage Prompts ReadResource Resource "
-            "ResourceContent ResourceTemplate Resources"
+            "FilledPrompt ListedByServers PromptArgument PromptMessage Prompts ReadResource Resource "
+            "ResourceContent ResourceTemplate Resources ServerPrompt"
         ),
         "dragoman.hub.rollout": "Rollback Rollout RolloutStatus",
         "dragoman.hub.runs": "RunView Runs",

@@ -4,7 +4,6 @@ Over the connections and with the rights of the caller; what is read or got is l
 are. The requests themselves, and which name means whose, are in `server_requests.py`.
 """
 
-import asyncio
 from base64 import b64decode
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import ExitStack, aclosing
@@ -83,7 +82,7 @@ class PromptArgument:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prompt:
+class ServerPrompt:
     """A text that a server keeps for its users. `name` is for `get`."""
 
     name: str
@@ -188,21 +187,13 @@ class Resources(_Offered):
     async def updates(self, *uris: str) -> AsyncGenerator[str]:
         """The addresses of these resources, each whenever its server says that it changed."""
         parted = [own_name(uri, "+") for uri in uris]
-        async with aclosing(self._requests.notices()) as notices:
-            with ExitStack() as ends:
-                upcoming = asyncio.ensure_future(anext(notices))
-                try:
-                    await asyncio.sleep(0)  # from here on everything is heard
-                    for slug, own in parted:
-                        ends.callback(await self._requests.watch(slug, own))
-                    while True:
-                        slug, notice = await upcoming
-                        upcoming = asyncio.ensure_future(anext(notices))
-                        if notice.kind == "resource" and (slug, notice.uri) in parted:
-                            yield f"{slug}+{notice.uri}"
-                finally:
-                    upcoming.cancel()
-                    await asyncio.wait([upcoming])
+        with self._requests.listening() as notices, ExitStack() as ends:
+            for slug, own in parted:
+                ends.callback(await self._requests.watch(slug, own))
+            async with aclosing(notices):
+                async for slug, notice in notices:
+                    if notice.kind == "resource" and (slug, notice.uri) in parted:
+                        yield f"{slug}+{notice.uri}"
 
 
 class Prompts(_Offered):
@@ -210,7 +201,7 @@ class Prompts(_Offered):
 
     __slots__ = ()
 
-    async def list(self, connector: str | None = None) -> ListedByServers[Prompt]:
+    async def list(self, connector: str | None = None) -> ListedByServers[ServerPrompt]:
         """Of all connectors, without those whose servers do not answer, or of one."""
         return await self._list("prompts/list", connector, _prompt)
 
@@ -258,14 +249,14 @@ def _template(entry: Entry) -> ResourceTemplate:
     )
 
 
-def _prompt(entry: Entry) -> Prompt:
+def _prompt(entry: Entry) -> ServerPrompt:
     facts = _described(entry)
     slug, own = own_name(facts["name"], "__")
     arguments = tuple(
         PromptArgument(**_described(one), required=one.get("required") is True)
         for one in _objects(entry.get("arguments"))
     )
-    return Prompt(connector=slug, original_name=own, arguments=arguments, **facts)
+    return ServerPrompt(connector=slug, original_name=own, arguments=arguments, **facts)
 
 
 def _content(entry: Entry) -> ResourceContent:

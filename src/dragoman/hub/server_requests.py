@@ -6,7 +6,8 @@ prompt and `<slug>+<uri>` for a resource. `hub.resources` and `hub.prompts` give
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping
+from contextlib import contextmanager
 from typing import Any, cast
 
 from dragoman.connections.source import ServerNotice
@@ -50,7 +51,7 @@ class ServerRequests(BoundService):
         """The same in the names that no two servers share. Raises `NotFound` where nobody has such a name."""
         slug, own = _own_params(method, params)
         if slug not in await self.offering(capability_of(method)):
-            raise _unknown(method, params)
+            raise _unknown(params)
         result = await self.ask(slug, method, own, channel=channel)
         contents: Any = result.get("contents")
         if not isinstance(contents, list):
@@ -102,6 +103,13 @@ class ServerRequests(BoundService):
 
     async def notices(self) -> AsyncGenerator[tuple[str, ServerNotice]]:
         """What servers tell of prompts and resources over the caller's connections: slug and notice."""
+        with self.listening() as told:
+            async for slug, notice in told:
+                yield slug, notice
+
+    @contextmanager
+    def listening(self) -> Generator[AsyncGenerator[tuple[str, ServerNotice]]]:
+        """The same; from the beginning of the block on nothing is missed."""
         waiting: deque[_Told] = deque(maxlen=_MOST_WAITING)
         wake = asyncio.Event()
 
@@ -110,18 +118,23 @@ class ServerRequests(BoundService):
             wake.set()
 
         with self._runtime.servers.listening(hear):
-            while True:
-                await wake.wait()
-                wake.clear()
-                slugs = {
-                    (one.id, identity_of(self._caller, one.configuration.isolation)): one.slug
-                    for one in await self._open()
-                }
-                told = dict.fromkeys(waiting)
-                waiting.clear()
-                for connector_id, identity, notice in told:
-                    if slug := slugs.get((connector_id, identity)):
-                        yield slug, notice
+            yield self._heard(waiting, wake)
+
+    async def _heard(
+        self, waiting: deque[_Told], wake: asyncio.Event
+    ) -> AsyncGenerator[tuple[str, ServerNotice]]:
+        while True:
+            await wake.wait()
+            wake.clear()
+            slugs = {
+                (one.id, identity_of(self._caller, one.configuration.isolation)): one.slug
+                for one in await self._open()
+            }
+            told = dict.fromkeys(waiting)
+            waiting.clear()
+            for connector_id, identity, notice in told:
+                if slug := slugs.get((connector_id, identity)):
+                    yield slug, notice
 
     async def _list_one(self, slug: str, method: str, channel: ClientChannel | None) -> list[Entry]:
         entries: list[Entry] = []
@@ -185,12 +198,14 @@ def _own_params(method: str, params: Json) -> tuple[str, Json]:
     return slug, {**params, "ref": own} if method == "completion/complete" else own
 
 
-def _unknown(method: str, params: Json) -> NotFound:
+def _unknown(params: Json) -> NotFound:
     """By the name that was asked for: nobody learns whether its connector exists."""
     facts = cast("Json", params.get("ref") or params)
-    name = str(facts.get("name") or facts.get("uri") or "")[:200]
-    noun = "resource" if "uri" in facts else "prompt"
-    return NotFound(f"there is no {noun} {name!r}", hint=f"dragoman {noun}s list shows those there are")
+    if "uri" in facts:
+        hint = "dragoman resources list shows those there are"
+        return NotFound(f"there is no resource {str(facts['uri'])[:200]!r}", hint=hint)
+    hint = "dragoman prompts list shows those there are"
+    return NotFound(f"there is no prompt {str(facts.get('name', ''))[:200]!r}", hint=hint)
 
 
 def _offers(connector: Connector, capability: str) -> bool:
