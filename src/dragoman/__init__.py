@@ -194,6 +194,7 @@ if TYPE_CHECKING:
     from dragoman.store.records import KeptResult as KeptResult
     from dragoman.store.records import ToolVersion as ToolVersion
     from dragoman.telemetry.metrics import ConnectorMetrics as ConnectorMetrics
+    from dragoman.telemetry.metrics import ReadiedAgents as ReadiedAgents
     from dragoman.tool import Annotations as Annotations
     from dragoman.tool import CallError as CallError
     from dragoman.tool import CallMetadata as CallMetadata
@@ -292,7 +293,7 @@ _HOMES = {
         "dragoman.store.records": (
             "AcceptedRun Allowance Approval AuditEntry CallBinding CallRecord KeptResult ToolVersion"
         ),
-        "dragoman.telemetry.metrics": "ConnectorMetrics",
+        "dragoman.telemetry.metrics": "ConnectorMetrics ReadiedAgents",
         "dragoman.tool": (
             "Annotations CallError CallMetadata CallObserver ClientChannel Elicitation OnElicitation "
             "OnProgress Progress Tool ToolCall ToolDefinition ToolOutput"

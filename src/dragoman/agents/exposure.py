@@ -4,7 +4,7 @@ direct: every definition is sent. search: they are found on the way. delegate: e
 a connector. code: the model writes code that calls them.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
 from dragoman.agent import AgentKind, Exposure
@@ -43,7 +43,7 @@ class ExposureChoice:
     """The one way to a tool, and why. `arm` is set for runs that a rollout counts."""
 
     exposure: Exposure
-    why: str
+    why: str = field(default="", compare=False)
     arm: Arm | None = None
 
 
