@@ -82,6 +82,6 @@ def _show(screen: Screen, answer: Any) -> None:
         screen.note("one process alone; many share a PostgreSQL with DRAGOMAN_CLUSTER_URL=nats://…")
     elif not answer["is_connected"]:
         screen.note(
-            "NATS does not answer: nodes work on, and find what others wrote by looking; calls of servers that"
-            " have a state wait until it is back"
+            "NATS does not answer: nodes work on, and find what others wrote by looking; calls of servers"
+            " that have a state wait until it is back"
         )
