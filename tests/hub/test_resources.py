@@ -9,7 +9,7 @@ import pytest
 
 from dragoman.errors import ApprovalRefused, DragomanError, LimitReached, NotFound, ToolFailed, Unreachable
 from dragoman.scope import LOCAL_CALLER, Caller
-from patience import deadline, until
+from patience import deadline, give_time, until
 from servers.hubs import open_hub, quick
 from servers.library_server import BIG, Library, open_library
 
@@ -87,6 +87,7 @@ async def test_requests_and_calls_of_a_connector_share_its_places(tmp_path: Path
                 tasks.create_task(hub.resources.list("books")),
             ]
             await until(lambda: len(library.asked) > before)
+            await give_time(0.3)
             library.gate.set()
             await asyncio.wait(waiting)
         assert library.most_at_once == 1
