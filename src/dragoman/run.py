@@ -43,8 +43,10 @@ RunEventKind = Literal[
 TRACE = "trace"
 """In the options of a run: the trace that it belongs to, as `traceparent` has it."""
 HEARD_OTHERS = "heard_others"
-MANAGES = "manages"
 """In the options of a run and the details of a message: more than the words of the person went into it."""
+MANAGES = "manages"
+OTHERS = "others"
+"""In the options of a run: the names of the other agents that the same message was written to."""
 
 
 def _now() -> datetime:

@@ -3,7 +3,7 @@
 Console, command and timeline show what they like of it. Knows no screen, no store and no door.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, cast
@@ -93,6 +93,7 @@ class RunProgress:
     milestones: list[Milestone] = field(default_factory=list[Milestone])
     pieces: list[Piece] = field(default_factory=lambda: list[Piece]())
     answer: str = ""
+    contexts: Sequence[Mapping[str, Any]] = ()
     error: Mapping[str, Any] = field(default_factory=dict[str, Any])
     usage: Mapping[str, Any] = field(default_factory=dict[str, Any])
     model: str = ""
@@ -264,6 +265,7 @@ def _finish(run: RunProgress, event: RunEvent) -> None:
     status = data.get("status", "done")
     run.status = status if status in FINISHED else "done"
     run.answer = str(data.get("answer") or "")
+    run.contexts = [table_in(one) for one in data.get("contexts") or ()]
     run.error = table_in(data.get("error"))
     run.usage = table_in(data.get("usage"))
     run.model = str(data.get("model") or "")

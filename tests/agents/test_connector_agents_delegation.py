@@ -32,6 +32,12 @@ def results(turn: Turn, tool: str = TOOL) -> list[Any]:
     ]
 
 
+def source(turn: Turn) -> str:
+    """The id under which the last result may be cited."""
+    value = turn.fresh[-1].value
+    return value["source"] if "source" in value else value["sources"][0]["id"]
+
+
 SIDES = ("left", "right")
 
 
@@ -171,7 +177,7 @@ async def test_a_chain_over_two_connectors_passes_results_on(tmp_path: Path, dat
             if turn.number == 1:
                 title = turn.user.splitlines()[0][:80]
                 return calls(("mcp_tracker_create_issue", {"repository": "lantern/xyne", "title": title}))
-            return Reply(text="Filed [c1].")
+            return Reply(text=f"Filed [{source(turn)}].")
         if turn.number == 1:
             return Reply(tool_calls=(asks("chat", "latest message of @oncall"),))
         if turn.number == 2:
@@ -184,7 +190,9 @@ async def test_a_chain_over_two_connectors_passes_results_on(tmp_path: Path, dat
         run = await hub.messages.ask(
             "create an issue for the bug in the latest chat message from @oncall", options=DELEGATE
         )
-        assert (run.status, run.answer) == ("done", "Filed [c1].")
+        assert (run.status, run.answer) == ("done", "Filed [c2].")
+        (cited,) = run.options["outcome"]["contexts"]
+        assert (cited["id"], cited["tool"]) == ("c2", "mcp_tracker_create_issue")
         said = await hub.call("mcp_chat_read_messages", {"sender": "oncall", "limit": 1})
         text = said.result["messages"][0]["text"]
         filed = await hub.call("mcp_tracker_list_issues", {"repository": "lantern/xyne", "limit": 1})
@@ -312,7 +320,7 @@ async def test_usage_and_sources_are_whole_after_a_restart(tmp_path: Path, datab
                 return calls(("mcp_second_echo", {"text": "2"}))
             if turn.number == 2:
                 return calls(("mcp_second_echo", {"text": "3"}), ("mcp_second_send", {"text": "4"}))
-            return Reply(text="Two [c1], three [c2], four [c3].")
+            return Reply(text="Two [c2], three [c3], four [c4].")
         if turn.number == 1:
             return Reply(tool_calls=(asks("first"),))
         if turn.number == 2:
@@ -342,7 +350,8 @@ async def test_usage_and_sources_are_whole_after_a_restart(tmp_path: Path, datab
         await until(is_pending, within=10)
         await hub.approvals.answer(pending[0].approval.id, "once")
         run = await hub.runs.finished(accepted.run)
-        assert run.answer == "Two [c1], three [c2], four [c3]."
+        assert run.answer == "Two [c2], three [c3], four [c4]."
+        assert [one["id"] for one in run.options["outcome"]["contexts"]] == ["c2", "c3", "c4"]
         family = (await hub.runs.view(run.id)).family
         usages = {one.agent: one.usage for one in family}
         assert (usages["first"].requests, usages["first"].calls) == (2, 1)
@@ -352,4 +361,4 @@ async def test_usage_and_sources_are_whole_after_a_restart(tmp_path: Path, datab
         assert (counted.runs, counted.calls) == (1, 3)
         second = next(one for one in family if one.agent == "second")
         ids = [context["id"] for context in second.options["outcome"]["contexts"]]
-        assert sorted(ids) == ["c1", "c2", "c3"]
+        assert sorted(ids) == ["c2", "c3", "c4"]

@@ -231,3 +231,80 @@ def test_whatever_the_arguments_are_the_answer_is_a_verdict(arguments: dict[str,
         except InvalidArguments as error:
             verdict = error
         assert verdict is None or (verdict.message and verdict.hint)
+
+
+LOOSE: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "limit": {"type": "integer", "minimum": 1},
+        "price": {"anyOf": [{"type": "number"}, {"type": "null"}]},
+        "unread_only": {"type": "boolean", "default": False},
+        "page": {"enum": [1, 2, 3]},
+        "code": {"type": "string"},
+        "either": {"type": ["string", "integer"]},
+        "since": {"type": "string", "format": "date"},
+        "rows": {"type": "array", "items": {"$ref": "#/$defs/row"}},
+        "needed": {"type": "integer"},
+    },
+    "$defs": {"row": {"type": "object", "properties": {"seen": {"type": "boolean"}}}},
+}
+
+
+@pytest.mark.parametrize(
+    ("given", "sent"),
+    [
+        ({"limit": "5"}, {"limit": 5}),
+        ({"limit": " 5 "}, {"limit": 5}),
+        ({"limit": "5.0", "price": "-0.10"}, {"limit": 5, "price": -0.1}),
+        ({"price": "1e3"}, {"price": 1000}),
+        ({"unread_only": "True"}, {"unread_only": True}),
+        ({"unread_only": "", "limit": "2"}, {"limit": 2}),
+        ({"page": "2"}, {"page": 2}),
+        ({"since": "", "code": ""}, {"code": ""}),
+        ({"code": "5", "either": "5"}, {"code": "5", "either": "5"}),
+        (
+            {"rows": [{"seen": "false"}, {"seen": "true"}] * 6},
+            {"rows": [{"seen": False}, {"seen": True}] * 6},
+        ),
+    ],
+)
+def test_text_of_a_model_becomes_the_number_or_boolean_that_is_wanted(
+    given: dict[str, Any], sent: dict[str, Any]
+) -> None:
+    before = repr(given)
+    for way in ("agent", "code", "mcp"):
+        arguments, warnings = ArgumentValidator().check(made(LOOSE), given, way)
+        assert (arguments, repr(arguments)) == (sent, repr(sent))
+        assert bool(warnings) == (given != sent), "what was changed is said"
+    assert repr(given) == before, "what came stays as it came"
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"limit": "007"},
+        {"limit": "5.5"},
+        {"limit": "five"},
+        {"limit": "1_000"},
+        {"limit": "0"},
+        {"limit": "９"},
+        {"price": "0.1234567890123456789"},
+        {"price": "NaN"},
+        {"limit": "9" * 30},
+        {"unread_only": "yes"},
+        {"unread_only": "1"},
+        {"page": "4"},
+        {"since": "noon"},
+    ],
+)
+def test_where_something_would_be_lost_nothing_is_converted(given: dict[str, Any]) -> None:
+    with pytest.raises(InvalidArguments):
+        ArgumentValidator().check(made(LOOSE), given, "agent")
+
+
+def test_an_empty_text_is_no_way_around_a_required_argument_and_programs_are_told_of_theirs() -> None:
+    with pytest.raises(InvalidArguments, match="needed"):
+        ArgumentValidator().check(made({**LOOSE, "required": ["needed"]}), {"needed": ""}, "agent")
+    for wrong in ({"limit": "5"}, {"unread_only": ""}):
+        with pytest.raises(InvalidArguments):
+            ArgumentValidator().check(made(LOOSE), wrong, "direct")

@@ -7,14 +7,16 @@ is called again, Dragoman asks the person and goes on with the answer.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 from dragoman.access.approvals import QUESTION_LASTS
 from dragoman.agents.citations import contexts_of
 from dragoman.agents.fences import fenced
+from dragoman.agents.model_errors import failed
 from dragoman.agents.offers import Offer, OfferCall, ToolReply, digest_of
 from dragoman.agents.work_context import WorkContext
-from dragoman.errors import NobodyAnswered
+from dragoman.errors import InvalidArguments, NobodyAnswered
 from dragoman.tool import Tool, ToolCall, ToolOutput
 
 _LONGEST_RESULT = 60_000  # characters that a model reads of one result
@@ -86,7 +88,7 @@ async def call_tool(
         try:
             arguments = await _completed(tool, arguments, missing, attempt, work)
         except NobodyAnswered as error:
-            return ToolReply(content=f"{error.message}: {', '.join(missing)}", ok=False, code=error.code)
+            return failed(NobodyAnswered(f"{error.message}: {', '.join(missing)}"))
     call = ToolCall(
         tool=tool.name,
         arguments=arguments,
@@ -101,11 +103,7 @@ async def call_tool(
 def reply_of(output: ToolOutput, tool: str, work: WorkContext) -> ToolReply:
     call_id = output.metadata.request_id
     if output.error is not None:
-        error = output.error
-        facts: dict[str, Any] = {"error": error.code, "message": error.message}
-        if error.hint:
-            facts["hint"] = error.hint
-        return ToolReply(content=facts, ok=False, code=error.code, call_id=call_id, cost=output.metadata.cost)
+        return replace(failed(output.error), call_id=call_id, cost=output.metadata.cost)
     contexts = contexts_of(output, tool, work)
     content = _shortened(output)
     digest = digest_of(content) if contexts else None  # names of sources are new each time
@@ -134,12 +132,11 @@ def _missing(tool: Tool, arguments: Mapping[str, Any]) -> list[str]:
 
 
 def _say_missing(tool: Tool, missing: Sequence[str]) -> ToolReply:
-    names = ", ".join(missing)
-    return ToolReply(
-        content=f"{tool.name} needs {names}. Take the value from the conversation if it is there; if not, ask"
-        " the person with ask_person. Never invent it.",
-        ok=False,
-        code="invalid_arguments",
+    return failed(
+        InvalidArguments(
+            f"{tool.name} needs {', '.join(missing)}",
+            hint="take the value from the conversation; if it is not there, ask with ask_person",
+        )
     )
 
 

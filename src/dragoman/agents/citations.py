@@ -6,16 +6,19 @@ does neither, its result is the source.
 
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, cast
 
+from dragoman.agents.mentions import verbatim_spans
 from dragoman.agents.offers import CitedContext, ToolReply
 from dragoman.agents.work_context import WorkContext
 from dragoman.tool import ToolOutput
 
 _EXCERPT = 400
 _MOST = 20  # of one call
+_QUOTE_MARK = re.compile(r"(?m)^>|(?<=^ )>|(?<=^  )>|(?<=^   )>")
 _CITED = re.compile(r"[ \t]*\[(c\d+(?:\s*[,;]\s*c\d+)*)\](?:\([^()\s]*\))?", re.IGNORECASE)
 
 
@@ -29,10 +32,9 @@ def contexts_of(output: ToolOutput, tool: str, work: WorkContext) -> tuple[Cited
     found = [*named, *linked] or [(None, _text(output.result))]
     contexts: list[CitedContext] = []
     for uri, excerpt in found[:_MOST]:
-        work.cited += 1
         contexts.append(
             CitedContext(
-                id=f"c{work.cited}",
+                id=work.numbers.next_id(),
                 call=output.metadata.request_id,
                 tool=tool,
                 uri=uri,
@@ -42,21 +44,56 @@ def contexts_of(output: ToolOutput, tool: str, work: WorkContext) -> tuple[Cited
     return tuple(contexts)
 
 
-def last_number(contexts: Iterable[CitedContext]) -> int:
-    """Of those so far: not all that were numbered need be there after an interruption."""
-    return max((int(context.id[1:]) for context in contexts), default=0)
+def sources_of(outcome: Mapping[str, Any]) -> tuple[CitedContext, ...]:
+    """Those that a run kept."""
+    return tuple(CitedContext(**one) for one in outcome.get("contexts", ()))
+
+
+def cited_in(answer: str) -> list[str]:
+    """The ids that it cites, in their order; what stands in code cites nothing."""
+    return [*dict.fromkeys(word for match in _citations(answer) for word in _ids(match))]
 
 
 def with_known_citations(answer: str, known: Collection[str]) -> str:
-    """The answer without citations that lead nowhere; those that stay are written alike."""
+    """The answer without citations that lead nowhere, which it says; those that stay are written alike."""
+    removed = 0
 
-    def resolved(match: re.Match[str]) -> str:
-        ids = dict.fromkeys(word.strip().casefold() for word in re.split("[,;]", match[1]))
+    def written(ids: Sequence[str]) -> str:
+        nonlocal removed
         kept = [word for word in ids if word in known]
-        space = match[0][: match[0].index("[")]
-        return f"{space}[{', '.join(kept)}]" if kept else ""
+        removed += len(ids) - len(kept)
+        return f"[{', '.join(kept)}]" if kept else ""
 
-    return _CITED.sub(resolved, answer)
+    told = rewritten(answer, written)
+    if not removed:
+        return told
+    what = "A citation that named no source was" if removed == 1 else f"{removed} citations of no source were"
+    return f"{told.rstrip()}\n\n({what} removed.)"
+
+
+def rewritten(answer: str, written: Callable[[Sequence[str]], str]) -> str:
+    """The answer with each citation as `written` has its ids; where that is empty, it is gone."""
+    told, end = "", 0
+    for match in _citations(answer):
+        space = match[0][: match[0].index("[")]
+        mark = written(_ids(match))
+        told += answer[end : match.start()] + (f"{space}{mark}" if mark else "")
+        end = match.end()
+    return told + answer[end:]
+
+
+def _citations(answer: str) -> Iterator[re.Match[str]]:
+    """What stands in code or in a URL is none; in a quoted line it is."""
+    shown = verbatim_spans(_QUOTE_MARK.sub(" ", answer))
+    starts = [start for start, _ in shown]
+    for match in _CITED.finditer(answer):
+        before = bisect_right(starts, match.start()) - 1
+        if before < 0 or shown[before][1] <= match.start():
+            yield match
+
+
+def _ids(match: re.Match[str]) -> list[str]:
+    return [*dict.fromkeys(word.strip().casefold() for word in re.split("[,;]", match[1]))]
 
 
 def without_citations(answer: str) -> str:
@@ -126,10 +163,7 @@ def all_failed(outcome: Mapping[str, Any]) -> bool:
 def _used(told: ToolReply) -> dict[str, Any]:
     facts: dict[str, Any] = {"tool": told.tool, "ok": told.ok, "call": told.call_id}
     if not told.ok:
-        content = told.content
-        is_table = isinstance(content, Mapping)
-        message = cast("Mapping[str, Any]", content).get("message") if is_table else content
-        facts |= {"code": told.code, "message": str(message)[:_LONGEST]}
+        facts |= {"code": told.code, "message": str(told.message or told.content)[:_LONGEST]}
     return facts
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from dragoman.agent import Agent, AgentKind, Exposure
@@ -12,10 +13,10 @@ from dragoman.agents.fences import has_fence
 from dragoman.agents.models import ModelChoice, Models
 from dragoman.agents.offers import Offers
 from dragoman.agents.plan_offers import PersonOffers, PlanOffers
-from dragoman.agents.prompts import instructions_for
+from dragoman.agents.prompts import instructions_for, situation
 from dragoman.agents.rollout import RolloutArms
 from dragoman.agents.work_context import WorkContext
-from dragoman.run import Run
+from dragoman.run import OTHERS, Run
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
@@ -62,7 +63,12 @@ class Composer:
         chosen = await self._chosen(work, choice, forced)
         sources = self._sources(work, chosen, forced)
         notes = [await source.instructions(work) for source in sources]
-        instructions = "\n\n".join([instructions_for(work.agent), *filter(None, notes)])
+        now = situation(
+            await work.toolbox.person(work.caller),
+            work.run.options.get(OTHERS, ()),
+            datetime.now().astimezone(),
+        )
+        instructions = "\n\n".join([instructions_for(work.agent), *filter(None, notes), now])
         work.has_heard_others |= has_fence(instructions)
         return ComposedAgent(
             agent=work.agent,

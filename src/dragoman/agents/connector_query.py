@@ -8,7 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from dragoman.agents.citations import all_failed
+from dragoman.agents.citations import all_failed, cited_in, sources_of
+from dragoman.agents.model_errors import failure
+from dragoman.agents.offers import ToolReply
 from dragoman.agents.work_context import ConnectorCard
 from dragoman.errors import InvalidArguments
 from dragoman.hints import told
@@ -163,6 +165,31 @@ def answered(card: ConnectorCard, run: Run) -> dict[str, Any]:
         message = f"every call failed, the last one with: {last.get('message') or last.get('code')}"
         return _failed(metadata, "TOOL_EXECUTION_FAILED", str(last.get("code")), message)
     return {"status": "success", "data": run.answer, "metadata": metadata}
+
+
+def told_of(answer: Mapping[str, Any]) -> ToolReply:
+    """As the model reads it that asked: the answer once, and what it needs to cite it."""
+    metadata: Mapping[str, Any] = answer["metadata"]
+    if answer["status"] == "error":
+        error = answer["error"]
+        said = f"Its agent said:\n{metadata['answer']}" if metadata.get("answer") else ""
+        return failure(error["code"], error["message"], error.get("hint"), cause=error["cause"], before=said)
+    contexts = sources_of(metadata)
+    cited = cited_in(answer["data"] or "")
+    facts: dict[str, Any] = {
+        "connector_id": metadata["connector_name"],
+        "tools_used": metadata["toolsUsed"],
+        "contexts": [
+            {"id": one.id, "tool": one.tool, **({"uri": one.uri} if one.uri else {})}
+            for one in contexts
+            if one.id in cited
+        ],
+    }
+    if failed := {one["tool"]: one["message"] for one in metadata["tools_used"] if not one["ok"]}:
+        facts["failed"] = failed
+    return ToolReply(
+        content={"status": "success", "data": answer["data"], "metadata": facts}, contexts=contexts
+    )
 
 
 def _connector(connector_id: str, name: str | None) -> dict[str, Any]:

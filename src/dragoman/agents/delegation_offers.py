@@ -4,17 +4,20 @@ A chain of delegations has an end: no agent twice in it, and no more than a few.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from dragoman.agent import Agent
 from dragoman.agents import connector_query
-from dragoman.agents.citations import without_citations
+from dragoman.agents.citations import sources_of, without_citations
 from dragoman.agents.connector_choice import ConnectorChoice, choose
-from dragoman.agents.connector_query import ConnectorQuery, answered, refused
+from dragoman.agents.connector_query import ConnectorQuery, answered, refused, told_of
 from dragoman.agents.fences import fenced, one_line
+from dragoman.agents.model_errors import failed, failure
 from dragoman.agents.offers import Offer, OfferCall, ToolReply, digest_of
 from dragoman.agents.work_context import AgentsOf, WorkContext
-from dragoman.errors import InvalidArguments
+from dragoman.errors import Conflict, InvalidArguments, NotFound
+from dragoman.run import RunError
 
 DEEPEST = 4
 _LONGEST_LINE = 300
@@ -40,13 +43,8 @@ class ConnectorOffers:
 
         async def query(arguments: Mapping[str, Any], attempt: OfferCall) -> ToolReply:
             result = await self._query(ConnectorQuery.read(arguments), attempt, work)
-            is_error = result["status"] == "error"
-            return ToolReply(
-                content=result,
-                ok=not is_error,
-                code=result["error"]["code"] if is_error else None,
-                digest=digest_of([without_citations(result["data"] or ""), result.get("error")]),
-            )
+            digest = digest_of([without_citations(result["data"] or ""), result.get("error")])
+            return replace(told_of(result), digest=digest)
 
         return [
             Offer(
@@ -128,18 +126,19 @@ class AgentOffers:
         known = ", ".join(one.name for one in await self._others(work)) or "none"
         if agent is None or agent.status == "stopped":
             state = "is stopped" if agent else "is not known"
-            return ToolReply(
-                content=f"The agent {name!r} {state}. At work: {known}", ok=False, code="not_found"
-            )
+            return failed(NotFound(f"the agent {name!r} {state}", hint=f"at work are: {known}"))
         if agent.name in (*work.chain, work.agent.name):
-            content = f"{agent.name} is already at work on this request: no cycles. Answer by yourself."
-            return ToolReply(content=content, ok=False, code="conflict")
+            message = f"{agent.name} is already at work on this request: no cycles"
+            return failure(Conflict.code, message, cause="cycle")
         delegated = await work.services.delegate(agent, request, {"visible": True}, attempt)
         run = delegated.run
         if run.status == "done":
-            return ToolReply(content={"agent": agent.name, "answer": run.answer})
-        error = {**run.error.facts(), "hint": run.error.hint} if run.error else run.status
-        return ToolReply(content={"agent": agent.name, "error": error}, ok=False, code=run.status)
+            return ToolReply(
+                content={"agent": agent.name, "answer": run.answer},
+                contexts=sources_of(delegated.told),
+                digest=digest_of(without_citations(run.answer or "")),
+            )
+        return failed(run.error or RunError(code=run.status, message=f"{agent.name} was {run.status}"))
 
     async def _others(self, work: WorkContext) -> Sequence[Agent]:
         return [

@@ -8,7 +8,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
-from dragoman.agents.offers import Offer, OfferCall, ToolReply, failed
+from dragoman.agents.model_errors import failed
+from dragoman.agents.offers import Offer, OfferCall, ToolReply
 from dragoman.agents.work_context import WorkContext
 from dragoman.connector import Configuration
 from dragoman.errors import DragomanError, InvalidArguments

@@ -133,7 +133,8 @@ class Models:
 
         from dragoman.agents.fenced_model import FencedModel
 
-        return FencedModel(opened[0] if len(opened) == 1 else FallbackModel(*opened))
+        fenced = [FencedModel(model) for model in opened]
+        return fenced[0] if len(fenced) == 1 else FallbackModel(*fenced)
 
     def check(self, names: str) -> None:
         """`InvalidConfig` when a model string cannot be opened. Asks no provider whether it has the model."""

@@ -5,18 +5,18 @@ of Dragoman makes no difference to the loop. Who performs it (`runs`) journals i
 """
 
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from dragoman.errors import DragomanError
+from dragoman.errors import LimitReached
 from dragoman.tool import CallObserver, ClientChannel
 
 if TYPE_CHECKING:
     from dragoman.agents.work_context import WorkContext
 
-OVER_LIMIT = "limit_reached"
+OVER_LIMIT = LimitReached.code
 REPEATED = "repeated"
 """The code of a call whose result the model has already: it was told so in place of the result."""
 OfferKind = Literal["tool", "function"]
@@ -33,13 +33,32 @@ class CitedContext:
     excerpt: str = ""
 
 
+@dataclass(slots=True)
+class SourceNumbers:
+    """Numbers the sources of a root run and of all under it: each id once, whoever cites it."""
+
+    last: int = 0
+
+    def next_id(self) -> str:
+        self.last += 1
+        return f"c{self.last}"
+
+    def skip(self, contexts: Iterable[CitedContext]) -> None:
+        """Those have their ids already."""
+        self.last = max([self.last, *(int(one.id[1:]) for one in contexts)])
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolReply:
-    """What a model is told of a call: plain JSON. The rest is for people and never reaches the model."""
+    """What a model is told of a call: plain JSON, or the text of `model_errors` for one that failed.
+
+    The rest is for people and programs, and never reaches the model: `message` is why it failed.
+    """
 
     content: Any
     ok: bool = True
     code: str | None = None
+    message: str | None = None
     tool: str | None = None  # this and the next two are set by who performs
     asked: str | None = None  # digest of the arguments
     has_changed: bool = False  # perhaps: all that is not known to only read
@@ -63,11 +82,6 @@ def digest_of(value: Any) -> str:
     """Equal values have equal ones, whatever the order of their keys."""
     text = json.dumps(value, sort_keys=True, default=str)
     return blake2b(text.encode(), digest_size=12).hexdigest()
-
-
-def failed(error: DragomanError, *, is_own_words: bool = False) -> ToolReply:
-    hint = f" ({error.hint})" if error.hint else ""
-    return ToolReply(content=f"{error.message}{hint}", ok=False, code=error.code, is_own_words=is_own_words)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
+from dragoman.agents.model_errors import failed
 from dragoman.agents.offers import Offer, OfferCall, ToolReply
 from dragoman.agents.prompts import planning, working
 from dragoman.agents.work_context import WorkContext
@@ -63,12 +64,11 @@ class PlanOffers:
         ]
 
     async def instructions(self, work: WorkContext) -> str:
-        tools = await work.toolbox.tools(work.caller)
         cards = await work.toolbox.connectors(work.caller)
         card = next((one for one in cards if one.id == work.agent.connector_id), None)
         if work.run.options.get("plan_only"):
-            return planning(card, tools)
-        return working(card, tools, work.run.options.get("max_tools"))
+            return planning(card, await work.toolbox.tools(work.caller))
+        return working(card, work.run.options.get("max_tools"))
 
 
 def _steps(given: Any) -> list[dict[str, Any]]:
@@ -111,13 +111,13 @@ class PersonOffers:
             try:
                 return ToolReply(content=await work.services.ask_person(question, fields, attempt))
             except NobodyAnswered as error:
-                return ToolReply(content=error.message, ok=False, code=error.code)
+                return failed(error)
 
         return [
             Offer(
                 name=ASK_PERSON,
-                description="Asks the person you work for when a value is missing or the request is unclear."
-                " Waits for the answer. Do not ask for what the conversation already says.",
+                description="Asks the person you work for when a value is missing or the request is unclear,"
+                " and waits for the answer.",
                 schema=_QUESTION_SCHEMA,
                 perform=ask,
                 is_own_words=True,

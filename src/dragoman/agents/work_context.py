@@ -10,7 +10,7 @@ from typing import Any, Literal, Protocol
 
 from dragoman.agent import Agent
 from dragoman.agents.fences import one_line
-from dragoman.agents.offers import CitedContext, OfferCall, ToolReply
+from dragoman.agents.offers import CitedContext, OfferCall, SourceNumbers, ToolReply
 from dragoman.run import Run
 from dragoman.scope import Caller
 from dragoman.tool import Tool, ToolCall, ToolOutput
@@ -42,6 +42,17 @@ class ConnectorCard:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PersonCard:
+    """A person as the agents that work for them are told of them.
+
+    Who signs in by an e-mail address has it as name.
+    """
+
+    name: str
+    workspace: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FoundTools:
     """What a search brought, and how many tools there are in all."""
 
@@ -56,6 +67,8 @@ class Toolbox(Protocol):
     async def present(self, caller: Caller) -> Caller:
         """The caller with what their user still has now; `Denied` when they are no longer active."""
         ...
+
+    async def person(self, caller: Caller) -> PersonCard: ...
 
     async def tools(self, caller: Caller) -> Sequence[Tool]:
         """Those that the caller can call now in their thread: enabled, open to agents, not unavailable."""
@@ -158,7 +171,8 @@ class WorkContext:
     loaded: dict[str, None] = field(default_factory=dict[str, None])
     hidden: dict[str, int] = field(default_factory=dict[str, int])  # tokens not sent, by who kept them
     contexts: list[CitedContext] = field(default_factory=list[CitedContext])
-    cited: int = 0  # the number of the last context that was named
+    earlier_contexts: list[CitedContext] = field(default_factory=list[CitedContext])  # of its thread
+    numbers: SourceNumbers = field(default_factory=SourceNumbers)
     missing: dict[str, int] = field(default_factory=dict[str, int])
     chain: tuple[str, ...] = ()
     has_heard_others: bool = False

@@ -10,10 +10,12 @@ from typing import Any, cast
 
 import orjson
 
+from dragoman.calls.argument_conversion import converted
 from dragoman.calls.argument_errors import complaint, hint_for, known_names
 from dragoman.catalog.schemas import SchemaValidator, TooMuchWork, compiled
 from dragoman.errors import InvalidArguments, ProtocolFault
 from dragoman.names import did_you_mean
+from dragoman.scope import Way
 from dragoman.tool import Tool
 
 MAX_BYTES = 4 * 1024 * 1024
@@ -44,8 +46,14 @@ class ArgumentValidator:
         self._max_schemas = max_schemas
         self._rules: dict[str, _Rules] = {}
 
-    def check(self, tool: Tool, arguments: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
-        """The arguments as they may be sent, and warnings. `InvalidArguments` says what to change."""
+    def check(
+        self, tool: Tool, arguments: Mapping[str, Any], way: Way = "direct"
+    ) -> tuple[dict[str, Any], tuple[str, ...]]:
+        """The arguments as they may be sent, and warnings. `InvalidArguments` says what to change.
+
+        What a model wrote as text is converted. A program that calls directly is told of its mistake: it can
+        mend it for good.
+        """
         plain = _as_dict(arguments)
         self._check_json(plain)
         schema = tool.definition.input_schema
@@ -59,9 +67,13 @@ class ArgumentValidator:
         warnings = rules.warnings
         try:
             if rules.validator is not None and not rules.validator.is_valid(plain):
-                raise InvalidArguments(
-                    complaint(rules.validator, plain), hint=hint_for(plain, schema, tool.name)
-                )
+                fitting = converted(plain, rules.validator) if way != "direct" else None
+                if fitting is None:
+                    raise InvalidArguments(
+                        complaint(rules.validator, plain), hint=hint_for(plain, schema, tool.name)
+                    )
+                plain, changes = fitting
+                warnings = (*warnings, *changes)
         except TooMuchWork as why:
             warnings = (*warnings, f"the arguments were not checked: {why}")
         if rules.known is None or rules.known.issuperset(plain):

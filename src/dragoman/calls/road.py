@@ -80,7 +80,7 @@ class Road:
         self._tell_started(state)
         try:
             tool, connector = await self._found(state)
-            arguments, state.warnings = self._arguments.check(tool, call.arguments)
+            arguments, state.warnings = self._arguments.check(tool, call.arguments, caller.way)
             state.arguments = arguments
             await self._admit(state, tool, connector, arguments)
             key = self._cache.key(tool, connector, caller, arguments)

@@ -122,8 +122,8 @@ class Chat:
         ending = self._watching.follow(run)
         self._commands.last_run = run
         tell_end(self._door, self._screen, run, ending)
-        if ending.facts and (used := run_lines.usage_line(ending.facts, ending.seconds)):
-            self._transcript.line(f"[dim]{used}[/]")
+        for line in run_lines.ending(ending.facts, ending.seconds) if ending.facts else ():
+            self._transcript.line(f"[dim]{line}[/]")
         self._blank()
 
     def _blank(self) -> None:

@@ -58,6 +58,10 @@ class LiveRun:
                 if data["answer"] and not self._said.strip():
                     self._transcript.text(data["answer"])
                 self._transcript.end_text()
+                # What was streamed is on the screen with its marks; that some lead nowhere is said below it.
+                note = str(data["answer"] or "").rpartition("\n\n")[2]
+                if self._said.strip() and note and note not in self._said and note.endswith("removed.)"):
+                    self._line(event, f"[dim]{plain(note)}[/]")
             case "run.finished":
                 self._child_ended(event)
             case _:
@@ -77,6 +81,8 @@ class LiveRun:
         if data["status"] == "done":
             self._transcript.text(data["answer"] or "")
             self._transcript.end_text()
+            for one in data.get("contexts", ()):
+                self._line(event, f"[dim]{run_lines.source(one)}[/]")
         else:
             self._transcript.line(f"[red]✗[/] {plain(error)}")
 

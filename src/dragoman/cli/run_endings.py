@@ -48,9 +48,8 @@ def shown_to_its_end(door: Door, screen: Screen, watching: RunWatcher, run: str,
         screen.data(found | waits)
     else:
         tell_end(door, screen, run, ending)
-        used = run_lines.usage_line(ending.facts, ending.seconds) if ending.facts else ""
-        if used and not quiet:
-            screen.aside(f"[dim]{used}[/]")
+        for line in run_lines.ending(ending.facts, ending.seconds) if ending.facts and not quiet else ():
+            screen.aside(f"[dim]{line}[/]")
     return CODES[ending.end]
 
 

@@ -67,6 +67,12 @@ def source(context: Facts) -> str:
     return plain(f"[{context['id']}] {context['tool']}{where}: {excerpt}", _LONGEST)
 
 
+def ending(finished: Facts, seconds: float | None) -> list[str]:
+    """Below an answer: what it cites, and what it took."""
+    cited = [source(one) for one in finished.get("contexts", ())]
+    return [*cited, *filter(None, [usage_line(finished, seconds)])]
+
+
 def usage_line(finished: Facts, seconds: float | None = None) -> str:
     """`openai:gpt-5 · 2 requests, 1 call · 1,234 + 56 tokens · $0.0021 · 800 tokens saved · 1.3 s`
 

@@ -1,6 +1,6 @@
 """How pages are made: templates with escaping always on, the session at hand, headers against strangers."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -17,6 +17,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from dragoman import extras
+from dragoman.agents.citations import rewritten
 from dragoman.console.sessions import BrowserSession
 from dragoman.hints import first_page, worded
 from dragoman.hub import BoundHub
@@ -44,6 +45,18 @@ def rendered(text: str) -> Markup:
         link_rel="noopener noreferrer nofollow",
     )
     return Markup(clean)  # noqa: S704 - sanitised one line above
+
+
+def cited(text: str, sources: Iterable[Mapping[str, Any]], run: str) -> str:
+    """The Markdown of an answer with a link from each citation to its source on the page."""
+    known = {str(one.get("id")) for one in sources}
+    if not known:
+        return text
+
+    def written(ids: Sequence[str]) -> str:
+        return " ".join(f"[\\[{one}\\]](#source-{run}-{one})" if one in known else f"[{one}]" for one in ids)
+
+    return rewritten(text, written)
 
 
 _TITLES = {
@@ -138,6 +151,7 @@ class Pages:
             "number": number,
             "duration": duration,
             "money": money,
+            "cited": cited,
             "markdown": rendered,
             "initials": initials,
             "linked": linked,

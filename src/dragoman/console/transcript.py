@@ -5,7 +5,7 @@ it: whoever shows a turn goes on with the events after that number, and so misse
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
@@ -72,6 +72,7 @@ class RunBlock:
         default_factory=lambda: list[SpokenText | PlanBlock | CallBlock | AskBlock]()
     )
     answer: str = ""
+    contexts: Sequence[Mapping[str, Any]] = ()
     error: Mapping[str, Any] = field(default_factory=dict[str, Any])
     thumb: int = 0
 
@@ -143,6 +144,7 @@ def _work(run: RunProgress) -> RunBlock:
         request=run.request,
         state=run.status,
         answer=run.answer,
+        contexts=run.contexts,
         error=run.error,
     )
     for piece in run.pieces:

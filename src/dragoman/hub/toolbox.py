@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from dragoman.agents.model_errors import failure
 from dragoman.agents.offers import OfferCall, ToolReply
-from dragoman.agents.work_context import ConnectorCard, ConnectorState, FoundTools
+from dragoman.agents.work_context import ConnectorCard, ConnectorState, FoundTools, PersonCard
 from dragoman.catalog.footprints import Footprints
 from dragoman.connections.missing_credentials import credential_hint
 from dragoman.errors import Denied, DragomanError
@@ -14,7 +15,7 @@ from dragoman.hub.code import Code
 from dragoman.hub.connectors import Connectors, ConnectorView
 from dragoman.hub.tools import Tools, callable_tools
 from dragoman.sandbox import guide
-from dragoman.scope import Caller
+from dragoman.scope import LOCAL_USER, LOCAL_WORKSPACE, Caller
 from dragoman.tool import Tool
 
 if TYPE_CHECKING:
@@ -42,6 +43,13 @@ class HubToolbox:
             return caller
         return replace(caller, role="member", grants=(*caller.grants, user.capabilities))
 
+    async def person(self, caller: Caller) -> PersonCard:
+        person = await self._runtime.directory.of(caller)
+        name = person.user.name
+        is_local = (caller.workspace, caller.user) == (LOCAL_WORKSPACE, LOCAL_USER)
+        known = "the owner of this installation" if is_local and name == LOCAL_USER else name
+        return PersonCard(name=known, workspace=person.workspace.name)
+
     async def tools(self, caller: Caller) -> Sequence[Tool]:
         return [info.shown_tool for info in await callable_tools(self._runtime, caller, "agent")]
 
@@ -57,25 +65,15 @@ class HubToolbox:
 
     async def run_code(self, code: str, caller: Caller, attempt: OfferCall) -> ToolReply:
         output = await Code(self._runtime, caller).run(code, observer=attempt.observer)
-        facts: dict[str, Any] = {"calls": output.calls}
-        if output.printed:
-            facts["printed"] = output.printed
-        if output.error is not None:
-            facts |= {
-                "error": output.error.code,
-                "message": output.error.message,
-                "hint": output.error.hint,
-            }
-            facts["traceback"] = output.error.traceback
+        if (error := output.error) is not None:
+            printed = f"It printed:\n{output.printed}" if output.printed else ""
+            before = "\n".join(filter(None, [printed, error.traceback]))
+            reply = failure(error.code, error.message, error.hint, before=before)
         else:
-            facts["result"] = output.result
-        return ToolReply(
-            content=facts,
-            ok=output.ok,
-            code=output.error.code if output.error else None,
-            tokens_saved=output.tokens_outside,
-            calls=output.calls,
-            cost=output.cost,
+            printed = {"printed": output.printed} if output.printed else {}
+            reply = ToolReply(content={"calls": output.calls, **printed, "result": output.result})
+        return replace(
+            reply, tokens_saved=output.tokens_outside, calls=output.calls, cost=output.cost
         )
 
     def code_guide(self) -> str:

@@ -6,14 +6,14 @@ A run ends done, failed or cancelled, and says so in its thread. Cancelled from 
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
 from structlog.contextvars import bound_contextvars
 
 from dragoman.agent import Agent
-from dragoman.agents.citations import last_number, outcome_of, with_known_citations
+from dragoman.agents.citations import cited_in, outcome_of, with_known_citations
 from dragoman.agents.composition import Composer
 from dragoman.agents.offers import OfferCall
 from dragoman.agents.provider_errors import explained
@@ -25,6 +25,7 @@ from dragoman.events import Event, Events
 from dragoman.hints import speaking
 from dragoman.run import (
     HEARD_OTHERS,
+    OTHERS,
     TRACE,
     Message,
     Run,
@@ -265,12 +266,20 @@ class RunExecution:
         self.is_resumed = is_resumed = self.run.started_at is not None
         if is_resumed:
             self.family.resume_with(self.record.used(self.run.model or ""))
+            await self._skip_sources()
             await self._count_resumption()
         self._set(status="running", started_at=self.run.started_at or datetime.now(UTC))
         facts: dict[str, Any] = {"agent": self.run.agent, "request": self.run.request[:500]}
         if self.run.parent:
             facts |= {"parent": self.run.parent, "call": self.run.parent_call}
         self.tell("run.resumed" if is_resumed else "run.started", facts)
+
+    async def _skip_sources(self) -> None:
+        """What the family has cited before keeps its ids, whichever of its runs goes on first."""
+        if self.run.is_root:
+            for member in await self.parts.runs.family(self.run.workspace, self.run.id):
+                steps = await self.parts.runs.steps(self.run.workspace, member.id)
+                self.family.numbers.skip(JournalRecord.of(steps).contexts)
 
     async def _count_resumption(self) -> None:
         """A run that takes its process down each time it is resumed must come to an end."""
@@ -316,17 +325,22 @@ class RunExecution:
             services=self,
             chain=tuple(self.run.options.get("chain", ())),
             has_heard_others=self._has_heard_others,
+            contexts=self.record.contexts,
+            numbers=self.family.numbers,
         )
         self._grants = work.caller.grants
-        if agent.kind != "connector":
-            return await AgentLoop(self, work).answer()
-        work.contexts = [one for told in self.record.finished.values() for one in told.contexts]
-        work.cited = last_number(work.contexts)
         try:
             answer = await AgentLoop(self, work).answer()
         finally:
-            self._outcome = outcome_of(self.record.plan, self.record.finished, work.contexts)
-        return with_known_citations(answer, {context.id for context in work.contexts})
+            if agent.kind == "connector":
+                self._outcome = outcome_of(self.record.plan, self.record.finished, work.contexts)
+        known = {context.id: context for context in (*work.earlier_contexts, *work.contexts)}
+        answer = with_known_citations(answer, known)
+        # Of others' sources it keeps those that it cites; what a connector's agent found is its own.
+        kept = [*(one.id for one in work.contexts if agent.kind == "connector"), *cited_in(answer)]
+        if kept:
+            self._outcome = {**self._outcome, "contexts": [asdict(known[one]) for one in dict.fromkeys(kept)]}
+        return answer
 
     async def _hand_out(self) -> str:
         """Several agents were mentioned: each works on the message, all at once."""
@@ -337,9 +351,9 @@ class RunExecution:
         async with asyncio.TaskGroup() as tasks:
             for agent in found:
                 attempt = OfferCall(f"mention:{agent.name}", _NOBODY)
-                tasks.create_task(
-                    self.delegate(agent, self.run.request, {**wishes, "visible": True}, attempt)
-                )
+                others = [other.name for other in found if other is not agent]
+                options = {**wishes, "visible": True, OTHERS: others}
+                tasks.create_task(self.delegate(agent, self.run.request, options, attempt))
         return ""
 
     async def _end(self, status: RunStatus, answer: str | None = None, error: RunError | None = None) -> Run:

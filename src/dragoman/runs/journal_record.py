@@ -86,6 +86,11 @@ class JournalRecord:
         return ToolReturnPart(call.tool_name, told.content if told else unknown, call.tool_call_id)
 
     @property
+    def contexts(self) -> list[CitedContext]:
+        """The sources that its calls brought."""
+        return [one for told in self.finished.values() for one in told.contexts]
+
+    @property
     def has_heard_others(self) -> bool:
         """Whether a call brought more than its person's own words; of an older journal, any call did."""
         return any(not told.is_own_words for told in self.finished.values())
@@ -120,6 +125,8 @@ def dump_reply(told: ToolReply) -> dict[str, Any]:
     facts: dict[str, Any] = {"content": told.content, "ok": told.ok}
     if told.code:
         facts["code"] = told.code
+    if told.message:
+        facts["message"] = told.message
     if told.tool:
         facts["tool"] = told.tool
     if told.asked:

@@ -18,17 +18,18 @@ from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
 from pydantic_core import SchemaValidator, core_schema
 
-from dragoman.agents.offers import (
-    OVER_LIMIT,
-    Offer,
-    OfferCall,
-    Offers,
-    ToolReply,
-    digest_of,
-    failed,
-)
+from dragoman.agents.model_errors import failed, split_next
+from dragoman.agents.offers import Offer, OfferCall, Offers, ToolReply, digest_of
 from dragoman.agents.work_context import WorkContext
-from dragoman.errors import ClusterUnavailable, DragomanError, InputRequired, StoreUnavailable
+from dragoman.errors import (
+    ClusterUnavailable,
+    DragomanError,
+    InputRequired,
+    LimitReached,
+    NotFound,
+    StoreUnavailable,
+    Uncertain,
+)
 from dragoman.run import Run, RunEventKind, RunUsage, Step
 from dragoman.runs.journal import Journal
 from dragoman.runs.journal_record import JournalRecord, dump_reply
@@ -42,10 +43,7 @@ _ANYTHING = SchemaValidator(core_schema.dict_schema(core_schema.str_schema(), co
 # Each try waits for what is away: for NATS, ten seconds.
 _MAY_BE_AWAY = {StoreUnavailable.code: ("the store", 10), ClusterUnavailable.code: ("NATS", 5)}
 _RETRIES = 3  # arguments that are no JSON may be sent again so often
-_UNCERTAIN = (
-    "It is not known whether this call took effect: Dragoman was interrupted while it was under way, and it"
-    " may not be repeated by itself. Tell the person; look with a reading tool if there is one."
-)
+_UNCERTAIN = "Dragoman was interrupted while the call was under way: it is not known whether it took effect"
 
 
 class _Waiting(Protocol):
@@ -143,7 +141,7 @@ class JournaledTools(AbstractToolset[WorkContext]):
         self._tell("call.started", facts)
         observer = _JournalObserver(self, f"{self._run.id} {key}", key)
         if key in self._record.departed:
-            told = ToolReply(content=_UNCERTAIN, ok=False, code="uncertain")
+            told = failed(Uncertain(_UNCERTAIN))
         else:
             told = await self._when_nothing_is_away(offer, arguments, key, observer)
         told = replace(told, digest=told.digest or digest_of(told.content))
@@ -195,9 +193,9 @@ class JournaledTools(AbstractToolset[WorkContext]):
         if offer.kind == "tool":
             self._tools_called += 1
             if self._most_tools is not None and self._tools_called > self._most_tools:
-                return _no_more(f"No more than {self._most_tools} tool calls were allowed for this request.")
+                return failed(LimitReached(f"the {self._most_tools} tool calls of this request are made"))
         if not self._family.begin_call():
-            return _no_more(f"The run has made its {self._family.limits.calls} calls.")
+            return failed(LimitReached(f"the run has made its {self._family.limits.calls} calls"))
         return None
 
     async def _finished(
@@ -227,7 +225,7 @@ class JournaledTools(AbstractToolset[WorkContext]):
                 "ok": told.ok,
                 "code": told.code,
                 "duration_ms": None if milliseconds is None else round(milliseconds, 1),
-                "preview": self._previews.result(told.content),
+                "preview": self._previews.result(_for_people(told)),
                 "call_id": told.call_id,
             },
         )
@@ -271,13 +269,13 @@ class JournaledTools(AbstractToolset[WorkContext]):
 
 def _gone(name: str) -> Offer:
     async def perform(arguments: Mapping[str, Any], attempt: OfferCall) -> ToolReply:
-        return ToolReply(content=f"{name} is not available any more.", ok=False, code="not_found")
+        return failed(NotFound(f"{name} is not available any more"))
 
     return Offer(name=name, description="", schema={"type": "object"}, perform=perform)
 
 
-def _no_more(why: str) -> ToolReply:
-    return ToolReply(content=f"{why} Answer with what you have.", ok=False, code=OVER_LIMIT)
+def _for_people(told: ToolReply) -> Any:
+    return told.content if told.ok or not isinstance(told.content, str) else split_next(told.content)[0]
 
 
 class _JournalObserver:

@@ -17,6 +17,7 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.usage import UsageLimits
 
+from dragoman.agents.citations import sources_of
 from dragoman.agents.fences import fenced
 from dragoman.agents.history import budget_for, history_of, size_of
 from dragoman.agents.provider_errors import explained
@@ -159,6 +160,10 @@ class AgentLoop:
         self._work.has_heard_others |= any(
             message.is_of_others or message.agent not in (None, run.agent) for message in before
         )
+        for message in before:  # what was cited in the thread can be cited again, under the same id
+            earlier_sources = sources_of(message.details.get("outcome") or {})
+            self._work.numbers.skip(earlier_sources)
+            self._work.earlier_contexts += earlier_sources
         journals: dict[str, Sequence[ModelMessage]] = {}
         roots = dict.fromkeys(message.run for message in reversed(before) if message.author == "person")
         for root in [root for root in roots if root][:_EARLIER_RUNS]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dragoman.agent import AgentNumbers
-from dragoman.agents.citations import all_failed
+from dragoman.agents.citations import all_failed, cited_in
 from dragoman.hints import worded
 from dragoman.run import HEARD_OTHERS, Message, Run, RunEvent, RunEventKind, RunUsage
 
@@ -34,10 +34,13 @@ def _event(run: Run, kind: RunEventKind, number: int, data: dict[str, Any]) -> R
 def finished_facts(run: Run) -> dict[str, Any]:
     """What the event of the end carries."""
     usage = run.usage
+    outcome: Mapping[str, Any] = run.options.get("outcome") or {}
+    cited = cited_in(run.answer or "") if outcome.get("contexts") else ()
     return {
         "status": run.status,
         "answer": run.answer,
         "error": None if run.error is None else run.error.facts(),
+        "contexts": [one for one in outcome.get("contexts", ()) if one["id"] in cited],
         "model": run.model,
         "usage": {
             "requests": usage.requests,

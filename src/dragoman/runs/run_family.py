@@ -7,6 +7,7 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import Any
 
+from dragoman.agents.offers import SourceNumbers
 from dragoman.errors import LimitReached
 from dragoman.run import Run, RunEvent, RunEventKind, RunLimits, RunUsage
 from dragoman.runs.run_log import log_event
@@ -78,6 +79,7 @@ class RunFamily:
     has_asked: bool = False
     is_ready: bool = False
     clock: WorkClock = field(default_factory=WorkClock)
+    numbers: SourceNumbers = field(default_factory=SourceNumbers)
     members: set[str] = field(default_factory=set[str])
 
     async def prepare(self, rows: RunStore) -> None:

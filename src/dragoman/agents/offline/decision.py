@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple, cast
 
+from dragoman.agents.model_errors import split_next
 from dragoman.agents.offline.sentence import REQUESTS, Filled, Filling, is_filler, parameters_of, tokens_of
 from dragoman.catalog.search.hybrid import ranked_by_meaning
 from dragoman.catalog.search.index import SearchIndex
@@ -210,8 +211,7 @@ def shown(title: str, content: Any, outcome: str) -> str:
     value, cited = _opened(content)
     table = _table(value)
     if outcome != "success":
-        hint = f"\n\nHint: {table['hint']}" if table.get("hint") else ""
-        return f"`{title}` did not work: {table.get('message') or value}{hint}"
+        return f"`{title}` did not work: {split_next(str(value))[0]}"
     is_record = any(isinstance(one, str | Mapping) for one in table.values())
     noun = next((name for name, one in table.items() if isinstance(one, list) and not is_record), "results")
     rows = table.get(noun, value)

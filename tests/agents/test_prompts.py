@@ -1,0 +1,96 @@
+"""What a model is sent first, with the four connectors of the demo: few tokens, and each rule once."""
+
+import re
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
+
+from dragoman import Caller
+from dragoman.agents.prompts import situation
+from dragoman.agents.work_context import PersonCard
+from dragoman.tokens import count_tokens
+from dragoman.tool import json_bytes
+from servers.samples import sample
+from servers.scenarios import Call, Reply, Turn
+from servers.scripted_hubs import is_of, open_scripted
+
+pytestmark = pytest.mark.anyio
+DEMO = {
+    "email": "A mailbox: read and send e-mail",
+    "tracker": "An issue tracker: repositories and their issues",
+    "chat": "A team chat: channels, messages, who is here",
+    "tasks": "Tasks of a team with their due dates",
+}
+
+
+def tokens_of(turn: Turn) -> int:
+    """Instructions and definitions, as the project counts."""
+    functions = [one["function"] for one in turn.request["tools"]]
+    return count_tokens(turn.system) + sum(
+        count_tokens(json_bytes([one["name"], one["description"], one["parameters"]])) for one in functions
+    )
+
+
+def ask_everybody(turn: Turn) -> Reply:
+    if turn.number > 1 or any(is_of(turn, slug) for slug in DEMO):
+        return Reply(text="fine")
+    jobs = [Call("query_mcp_connector", {"connector_id": slug, "query": "What is new?"}) for slug in DEMO]
+    return Reply(tool_calls=tuple(jobs))
+
+
+async def test_the_first_requests_are_small_and_have_each_rule_once(tmp_path: Path) -> None:
+    async with open_scripted(tmp_path, ask_everybody) as (hub, server):
+        for slug, description in DEMO.items():
+            await hub.connectors.add(slug, description=description, **sample(slug, tmp_path))
+        run = await hub.ask("What is new?")
+    assert (run.status, run.exposure) == ("done", "delegate")
+    first, below = (
+        server.turns[0],
+        {slug: turn for turn in server.turns for slug in DEMO if is_of(turn, slug)},
+    )
+    assert below.keys() == DEMO.keys()
+    assert tokens_of(first) <= 1_500
+    assert max(map(tokens_of, below.values())) <= 2_500
+    for turn in (first, *below.values()):
+        for word in (
+            "uncertain",
+            "refused stays refused",
+            "test data only",
+            "as [c1]",
+            "with ask_person only",
+        ):
+            assert turn.system.count(word) == (2 if word == "uncertain" else 1), word
+        assert "You work for the owner of this installation in the workspace local." in turn.system
+        assert re.search(r"It is \w+day, \d\d \w+ \d{4}, \d\d:\d\d \(.+\)", turn.system)
+        for tool in turn.tools:
+            assert not tool.startswith("mcp_") or turn.system.count(tool) == 0, "its definition is sent"
+
+
+async def test_a_person_is_told_by_name_and_workspace(tmp_path: Path) -> None:
+    async with open_scripted(tmp_path, lambda turn: Reply(text="fine")) as (hub, server):
+        workspace = await hub.people.add_workspace("Research")
+        user = await hub.people.add_user("ada@example.com", workspace=workspace.id)
+        await hub.acting_for(Caller(workspace.id, user.id)).ask("hello")
+        assert "You work for ada@example.com in the workspace Research." in server.turns[-1].system
+
+
+async def test_who_shares_a_message_with_others_is_told_to_do_only_their_part(tmp_path: Path) -> None:
+    async with open_scripted(tmp_path, lambda turn: Reply(text="fine")) as (hub, server):
+        for name in ("ann", "bob"):
+            await hub.agents.create(name)
+        await hub.ask("@ann @bob hello")
+        told = {turn.system.partition(",")[0]: turn.system for turn in server.turns}
+        assert "for you and for @bob, who work on it now. Do only" in told["You are ann"]
+        assert "for you and for @ann, who work on it now. Do only" in told["You are bob"]
+        await hub.ask("@ann hello")
+        assert "several agents" not in server.turns[-1].system
+
+
+def test_the_time_is_told_with_its_zone() -> None:
+    person = PersonCard(name="Ada\n\nObey", workspace="Research")
+    east = datetime(2026, 11, 17, 9, 5, tzinfo=timezone(timedelta(hours=5, minutes=30), "IST"))
+    text = situation(person, (), east)
+    assert "It is Tuesday, 17 November 2026, 09:05 (IST, UTC+05:30)" in text
+    assert "for Ada Obey in" in text, "a name is one line"
+    assert "09:05 (UTC)" in situation(person, (), east.replace(tzinfo=timezone(timedelta(), "UTC")))
