@@ -18,7 +18,7 @@ RunStatus = Literal["queued", "running", "waiting", "done", "failed", "cancelled
 FINISHED: frozenset[RunStatus] = frozenset({"done", "failed", "cancelled"})
 Author = Literal["person", "agent", "system"]
 QuestionStatus = Literal["pending", "answered", "declined", "expired", "cancelled"]
-StepKind = Literal["messages", "offered", "call.departed", "call.finished", "plan", "note"]
+StepKind = Literal["prompt", "messages", "offered", "call.departed", "call.finished", "plan", "note"]
 RunEventKind = Literal[
     "message.added",
     "run.queued",

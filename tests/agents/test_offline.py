@@ -15,11 +15,13 @@ from pydantic_ai.tools import ToolDefinition
 
 from dragoman import Hub
 from dragoman.agents.connector_query import ConnectorQuery
+from dragoman.agents.model_errors import failed
 from dragoman.agents.offline.decision import ASK, NOTE, Decider, Decision, Done, Turn
 from dragoman.agents.offline.model import OfflineModel
 from dragoman.agents.offline.sentence import is_filler, tokens_of
 from dragoman.catalog.search.vectors import WordVectors
 from dragoman.catalog.search.words import parts, stem
+from dragoman.errors import NeedsAuth
 from dragoman.run import Question, Run
 from dragoman.settings import Settings
 from dragoman.tool import Tool
@@ -260,7 +262,7 @@ async def test_text_is_streamed_in_pieces(tools: Sequence[Tool]) -> None:
 @pytest.mark.anyio
 async def test_an_error_is_told_with_its_hint_and_nothing_is_called_again(tools: Sequence[Tool]) -> None:
     asked = ModelRequest(parts=[UserPromptPart("check my emails")])
-    failure = '{"error": "needs_auth", "message": "the mailbox is locked", "hint": "sign in again"}'
+    failure = failed(NeedsAuth("the mailbox is locked", hint="sign in again")).content
     came = ModelRequest(parts=[ToolReturnPart(READ, failure, "c1", outcome="failed")])
     parameters = ModelRequestParameters(function_tools=[*offered(tools).values()])
     async with OfflineModel().request_stream([asked, came], None, parameters) as stream:
@@ -268,6 +270,7 @@ async def test_an_error_is_told_with_its_hint_and_nothing_is_called_again(tools:
     told = stream.get().text or ""
     assert "`Read e-mails` did not work: the mailbox is locked" in told
     assert "Hint: sign in again" in told
+    assert "Next:" not in told, "that is for models"
 
 
 # Whole runs: the choice travels as a question, and the answer makes exactly that call.

@@ -11,9 +11,11 @@ from dragoman.agents.prompts import situation
 from dragoman.agents.work_context import PersonCard
 from dragoman.tokens import count_tokens
 from dragoman.tool import json_bytes
+from servers.hubs import quick
+from servers.processes import stdio
 from servers.samples import sample
 from servers.scenarios import Call, Reply, Turn
-from servers.scripted_hubs import is_of, open_scripted
+from servers.scripted_hubs import calls, is_of, open_scripted
 
 pytestmark = pytest.mark.anyio
 DEMO = {
@@ -65,6 +67,32 @@ async def test_the_first_requests_are_small_and_have_each_rule_once(tmp_path: Pa
         assert re.search(r"It is \w+day, \d\d \w+ \d{4}, \d\d:\d\d \(.+\)", turn.system)
         for tool in turn.tools:
             assert not tool.startswith("mcp_") or turn.system.count(tool) == 0, "its definition is sent"
+
+
+async def test_all_prompts_of_a_run_can_be_read_without_secrets(tmp_path: Path) -> None:
+    secret = "sk-4f9d0c1b7a6e5d4c3b2a19080706f5e4d3c2b1a0"
+
+    def script(turn: Turn) -> Reply:
+        if is_of(turn, "box"):
+            return (
+                calls(("mcp_box_echo", {"text": "hello"})) if turn.number == 1 else Reply(text="Done [c1].")
+            )
+        if turn.number > 1:
+            return Reply(text=turn.fresh[0].value["data"])
+        return calls(("query_mcp_connector", {"connector_id": "box", "query": f"say hello with {secret}"}))
+
+    async with open_scripted(tmp_path, script) as (hub, server):
+        await hub.connectors.add("box", env={"KEY": secret}, secret=["KEY"], **quick(**stdio()))
+        run = await hub.messages.ask(f"say hello with {secret}", options={"exposure": "delegate"})
+        above, below = await hub.runs.prompts(run.id)
+        assert secret in str(server.requests)
+        assert (above.run.agent, below.run.agent) == ("assistant", "box")
+        for prompt, turn in ((above, server.turns[0]), (below, server.turns[1])):
+            assert [*prompt.instructions] == [turn.system], "as it was sent"
+            assert {*prompt.functions} == {*turn.tools}
+            assert secret not in str(prompt)
+        assert [one.role for one in below.messages] == ["user", "call", "result", "model"]
+        assert below.messages[2].text == '{"source": "c1", "result": "hello"}'
 
 
 async def test_a_person_is_told_by_name_and_workspace(tmp_path: Path) -> None:

@@ -215,6 +215,7 @@ async def test_what_is_anothers_does_not_exist(tmp_path: Path, database_url: str
             ("GET", f"/api/threads/{run['thread']}/events", None),
             ("GET", f"/api/runs/{run['id']}", None),
             ("GET", f"/api/runs/{run['id']}/timeline", None),
+            ("GET", f"/api/runs/{run['id']}/prompts", None),
             ("GET", f"/api/runs/{run['id']}/events", None),
             ("GET", f"/api/runs/{run['id']}/events?after=1", None),
             ("POST", f"/api/runs/{run['id']}/cancel", None),

@@ -122,6 +122,12 @@ async def test_a_timeline_tells_what_was_offered_asked_called_and_allowed(
         assert inner["run"]["agent"] == "helper"
         assert inner["run"]["parent_call"] == call["details"]["call"]
         assert flat(inner["steps"]).count("finished") == 1
+        above, below = (await live.ask("GET", f"/api/runs/{run['id']}/prompts")).value["prompts"]
+        assert (above["run"], below["run"]) == (run["id"], inner["run"]["id"])
+        assert above["instructions"][0].startswith("You are the assistant of Dragoman")
+        assert "ask_agent" in above["functions"]
+        assert [one["role"] for one in above["messages"]] == ["user", "model", "call", "result", "model"]
+        assert below["instructions"][0].startswith("You are helper")
 
         kept = await posted(live, "keep it", agent="assistant")
         (asked,) = (await live.ask("GET", "/api/approvals")).value["approvals"]

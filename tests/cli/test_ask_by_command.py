@@ -67,12 +67,21 @@ def test_a_service_answers_the_same_and_its_runs_can_be_looked_at(dragoman: Comm
             assert fact in shown
         kinds = [step["kind"] for step in dragoman("runs", "show", run["id"], "--json").value["steps"]]
         assert kinds == ["started", "offered", "model", "call", "model", "finished"]
+        prompts = dragoman("runs", "show", run["id"], "--prompts").out
+        for part in (
+            "━━ @assistant",
+            "── instructions\nYou are the assistant",
+            "── call mcp_email_read-emails",
+        ):
+            assert part in prompts
+        assert "[c1] mcp_email_read-emails" in dragoman("ask", "@email check my 2 latest emails").err
         followed = dragoman("runs", "follow", run["id"])
         assert (followed.code, "2 emails" in followed.out) == (0, True)
         assert "✓ Read e-mails" in followed.err
         over = dragoman("runs", "cancel", run["id"])
         assert (over.code, "has ended already" in over.err, "hint: " in over.err) == (1, True, True)
-        assert dragoman("runs", "show", "--json").value["run"]["id"] == again["id"]
+        latest = dragoman("runs", "list", "--json").value["runs"][0]["id"]
+        assert dragoman("runs", "show", "--json").value["run"]["id"] == latest
         missing = dragoman("runs", "show", "run_nothing")
         assert (missing.code, "there is no run" in missing.err) == (1, True)
 

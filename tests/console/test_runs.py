@@ -92,6 +92,11 @@ async def test_a_run_is_read_step_by_step(open_console: OpenConsole, tmp_path: P
         await call.get_by_text("result").click()
         await expect(call).to_contain_text("found <b>keys</b>")
         await console.picture(page, "run")
+        await page.get_by_text("Prompts", exact=True).click()
+        await expect(page.locator("#sent").get_by_label("Instructions")).to_contain_text(
+            "You are the assistant"
+        )
+        await expect(page.locator("#sent")).to_contain_text("found <b>keys</b>")
         await page.get_by_text("Raw events").click()
         await expect(page.locator("#events")).to_contain_text("call.finished")
         await page.get_by_role("link", name="Open in chat").click()

@@ -61,7 +61,8 @@ async def test_no_more_calls_are_made_than_allowed_not_even_at_once(tmp_path: Pa
         assert run.status == "done"
         assert run.answer is not None
         assert run.answer.count("saw") == 2
-        assert "has made its 2 calls. Answer with what you have." in run.answer
+        assert "has made its 2 calls (failed: limit_reached)." in run.answer
+        assert "Answer with what you have" in run.answer
         assert run.usage.calls == 2
 
 

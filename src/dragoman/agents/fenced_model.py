@@ -27,7 +27,7 @@ class FencedModel(WrapperModel):
     """
 
     def _sent(self, messages: Sequence[ModelMessage]) -> list[ModelMessage]:
-        return _fenced_results(messages, self.wrapped.system.startswith(_WITH_ERRORS))
+        return fenced_results(messages, self.wrapped.system.startswith(_WITH_ERRORS))
 
     async def request(
         self,
@@ -51,7 +51,7 @@ class FencedModel(WrapperModel):
             yield response
 
 
-def _fenced_results(messages: Sequence[ModelMessage], takes_errors: bool) -> list[ModelMessage]:
+def fenced_results(messages: Sequence[ModelMessage], takes_errors: bool = False) -> list[ModelMessage]:
     """`takes_errors`: that a call failed is told beside the text."""
     return [_fenced_request(one, takes_errors) if isinstance(one, ModelRequest) else one for one in messages]
 

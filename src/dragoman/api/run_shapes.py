@@ -9,6 +9,7 @@ from dragoman.run import Author, Message, Question, QuestionStatus, Run, RunEven
 from dragoman.web.shape import Shape
 
 if TYPE_CHECKING:
+    from dragoman.runs.sent_prompts import SentPrompt
     from dragoman.runs.timeline import Timeline
 
 _IN_A_LIST = 1_000  # characters of a text where many are listed
@@ -117,6 +118,35 @@ class TimelineShape(Shape):
     steps: list[TimelineEntryShape]
 
 
+class SentMessageShape(Shape):
+    """`role`: user, model, call (the arguments of a function) or result. `name`: the function."""
+
+    role: str
+    name: str
+    text: str
+
+
+class SentPromptShape(Shape):
+    """`instructions` has more than one text where the run was interrupted and taken up again.
+
+    `earlier`: how many messages of the thread went before.
+    """
+
+    run: str
+    agent: str
+    model: str | None
+    instructions: list[str]
+    functions: list[str]
+    earlier: int
+    messages: list[SentMessageShape]
+
+
+class SentPromptsShape(Shape):
+    """The run itself first, then those that it started."""
+
+    prompts: list[SentPromptShape]
+
+
 class RunEventShape(Shape):
     """The data of one server-sent event. `number` counts within the root run."""
 
@@ -190,6 +220,21 @@ def timeline_view(timeline: "Timeline") -> TimelineShape:
             TimelineEntryShape.of(entry, runs=[timeline_view(one) for one in entry.runs])
             for entry in timeline.moments
         ],
+    )
+
+
+def prompts_view(prompts: Sequence["SentPrompt"]) -> SentPromptsShape:
+    return SentPromptsShape(
+        prompts=[
+            SentPromptShape.of(
+                one,
+                run=one.run.id,
+                agent=one.run.agent,
+                model=one.run.model,
+                messages=[SentMessageShape.of(message) for message in one.messages],
+            )
+            for one in prompts
+        ]
     )
 
 

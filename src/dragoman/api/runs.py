@@ -15,7 +15,9 @@ from dragoman.api.run_shapes import (
     RunFamilyShape,
     RunShape,
     RunsShape,
+    SentPromptsShape,
     TimelineShape,
+    prompts_view,
     run_view,
     runs_view,
     timeline_view,
@@ -81,6 +83,15 @@ async def get_timeline(run: str, hub: TheHub) -> Response:
     run, finished. Arguments and results are previews without secrets. What a call started is nested in it.
     """
     return json_response(timeline_view(await hub.runs.timeline(run)))
+
+
+@routes.get("/runs/{run}/prompts", responses={200: {"model": SentPromptsShape}})
+async def get_prompts(run: str, hub: TheHub) -> Response:
+    """What the models were sent, of the run and of those under it: instructions, functions, messages.
+
+    As it was sent, with secrets left out. What others wrote stands between `<data …>` marks.
+    """
+    return json_response(prompts_view(await hub.runs.prompts(run)))
 
 
 @routes.post("/runs/{run}/cancel", responses={200: {"model": RunShape}})

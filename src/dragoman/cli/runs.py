@@ -10,7 +10,7 @@ from dragoman.cli.door import Door, path_of
 from dragoman.cli.run_endings import IsQuiet, Waits, open_watching, shown_to_its_end
 from dragoman.cli.screen import Screen
 from dragoman.cli.session import AsJson, Yes, confirm, is_asked, request, session
-from dragoman.cli.timeline import runs_table, timeline_table
+from dragoman.cli.timeline import prompt_text, runs_table, timeline_table
 from dragoman.errors import NotFound
 from dragoman.run import FINISHED
 
@@ -68,19 +68,28 @@ def list_runs(
 
 
 @app.command("show")
-def show(run: IdOrLatest = None, as_json: AsJson = False) -> None:
+def show(
+    run: IdOrLatest = None,
+    prompts: Annotated[
+        bool, typer.Option("--prompts", help="All that its models were sent, as it was sent.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
     """Show what happened in a run, step by step: the latest, or the one that you name.
 
     \b
     dragoman runs show
     dragoman runs show run_4f…
+    dragoman runs show --prompts
 
     What was offered, what the model chose and with which values, what was sent and came back (previews
     without secrets), tokens, cost and times; what it handed on is set in.
     """
     with session(as_json) as (door, screen):
-        answer = door.ask("GET", path_of("runs", run or _latest(door), "timeline"))
-        screen.data(answer) if as_json else screen.show(timeline_table(answer))
+        answer = door.ask("GET", path_of("runs", run or _latest(door), "prompts" if prompts else "timeline"))
+        if as_json:
+            return screen.data(answer)
+        return screen.text(prompt_text(answer["prompts"])) if prompts else screen.show(timeline_table(answer))
 
 
 @app.command("follow")

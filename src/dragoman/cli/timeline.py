@@ -47,6 +47,22 @@ def runs_table(runs: Iterable[Facts]) -> "Table":
     return table
 
 
+def prompt_text(prompts: Iterable[Facts]) -> str:
+    """All of it, in the order in which it was sent."""
+    parts: list[str] = []
+    for prompt in prompts:
+        parts.append(f"━━ @{prompt['agent']} · {prompt['run']} · {prompt['model'] or 'no model'}")
+        parts += [f"── instructions\n{text}" for text in prompt["instructions"]]
+        parts.append(f"── functions\n{', '.join(prompt['functions']) or 'none'}")
+        if prompt["earlier"]:
+            parts.append(f"── {prompt['earlier']} earlier messages of the thread")
+        parts += [
+            f"── {' '.join(filter(None, [one['role'], one['name']]))}\n{one['text']}"
+            for one in prompt["messages"]
+        ]
+    return "\n\n".join(parts) or "No model was asked."
+
+
 def timeline_table(timeline: Facts) -> "Table":
     """When, what, and below it what went in and came out; what a call started stands in its place."""
     from rich.table import Table

@@ -61,6 +61,11 @@ async def cancel(request: Request) -> Response:
     return pages_of(request).part(request, "runs/run.html", told=told, **await _one(request))
 
 
+async def show_prompts(request: Request) -> Response:
+    prompts = await hub_of(request).runs.prompts(request.path_params["run"])
+    return pages_of(request).part(request, "runs/prompts.html", prompts=prompts)
+
+
 # Parts
 
 
@@ -138,5 +143,6 @@ routes = [
     Route("/runs", show_all),
     Route("/runs/{run}", show),
     Route("/runs/{run}/events", show_events),
+    Route("/runs/{run}/prompts", show_prompts),
     Route("/runs/{run}/cancel", cancel, methods=["POST"]),
 ]

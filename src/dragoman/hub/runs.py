@@ -19,6 +19,7 @@ from dragoman.runs.run_endings import never_began
 from dragoman.store.records import AcceptedRun, JournalBatch
 
 if TYPE_CHECKING:
+    from dragoman.runs.sent_prompts import SentPrompt
     from dragoman.runs.timeline import Timeline
 
 _MOST_EVENTS = 100_000
@@ -110,6 +111,20 @@ class Runs(BoundService):
             return timeline_of(found, family, steps, events, self._runtime.engine.previews.text)
 
         # In a thread: it may be the first that needs pydantic-ai, and a journal may be long.
+        return await asyncio.to_thread(read)
+
+    async def prompts(self, run: str) -> "Sequence[SentPrompt]":
+        """What the models were sent in it and in the runs under it, without secrets."""
+        found, family = await self.with_family(run)
+        under = _under(found, family)
+        steps = {one.id: await self._runtime.store.runs.steps(one.workspace, one.id) for one in under}
+
+        def read() -> "Sequence[SentPrompt]":
+            preload.load()
+            from dragoman.runs.sent_prompts import prompts_of
+
+            return prompts_of(under, steps, self._runtime.engine.previews.text)
+
         return await asyncio.to_thread(read)
 
     async def thumb(self, run: str, thumb: int) -> Run:

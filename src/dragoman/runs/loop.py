@@ -68,16 +68,20 @@ class AgentLoop:
             toolsets=[performance],
             retries=2,
         )
-        return await self._run(agent, performance)
+        return await self._run(agent, performance, composed.instructions)
 
     def _take_up(self) -> None:
         """Resumes a run: events of an unfinished answer are void, tools that were found are loaded again."""
         self._work.loaded.update(dict.fromkeys(self._record.offered))
         self._execution.tell("text.discarded", {"turn": self._record.turn + 1})
 
-    async def _run(self, agent: "LoopAgent[WorkContext, str]", performance: JournaledTools) -> str:
+    async def _run(
+        self, agent: "LoopAgent[WorkContext, str]", performance: JournaledTools, instructions: str
+    ) -> str:
         models = (self._execution.run.model or "").split(",")
         before = await self._history(budget_for(models, self._parts.history_budget))
+        sent = {"instructions": instructions, "earlier": len(before)}
+        self._parts.journal.note(self._execution.step("prompt", content=sent))
         try:
             return await self._converse(agent, performance, before)
         except Exception as error:
