@@ -90,7 +90,7 @@ async def test_all_prompts_of_a_run_can_be_read_without_secrets(tmp_path: Path) 
         for prompt, turn in ((above, server.turns[0]), (below, server.turns[1])):
             assert [*prompt.instructions] == [turn.system], "as it was sent"
             assert {*prompt.functions} == {*turn.tools}
-            assert secret not in str(prompt)
+            assert secret not in str([prompt.instructions, prompt.messages])
         assert [one.role for one in below.messages] == ["user", "call", "result", "model"]
         assert below.messages[2].text == '{"source": "c1", "result": "hello"}'
 

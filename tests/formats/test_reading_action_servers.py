@@ -131,3 +131,14 @@ def test_a_list_that_was_not_there_is_written_with_the_indent_of_the_file() -> N
     assert with_list('{\n    "name": "a"\n}\n', "action_servers", ["x"], "a.json") == (
         '{\n    "name": "a",\n    "action_servers": [\n        "x"\n    ]\n}\n'
     )
+
+
+def test_keys_that_mean_nothing_here_are_named() -> None:
+    agent = plan({"agent_name": "bob", "action_server": "web_shop", "colour": "red", "tone": 1}, "bob.json")
+    assert agent.warnings == ("not taken over: colour, tone",)
+    assert found({**SHOP, "timeout": 3}).warnings == ("not taken over: timeout",)
+    listed = plan({"servers": [SHOP], "colour": "red"})
+    assert listed.warnings == ("not taken over: colour",)
+    assert listed.connectors[0].warnings == ()
+    own = read("[connectors.time]\ncommand = 'uvx'\n[conectors.more]\ncommand = 'uvx'\n", "dragoman.toml")
+    assert own.warnings == ("not taken over: conectors",)

@@ -176,3 +176,10 @@ async def test_disabled_and_unreachable_servers_are_imported_too(tmp_path: Path)
         assert states["off"] == "disabled"
         assert states["far"] in ("error", "reconnecting")
         assert sorted(seen) == ["far", "off"]
+
+
+async def test_what_is_not_taken_over_is_named_in_the_answer(tmp_path: Path) -> None:
+    text = '{"agent_name": "bob", "action_server": "time", "colour": "red"}'
+    async with open_hub(tmp_path) as hub:
+        for steps in (await hub.imports.plan([text]), await hub.imports.apply([text])):
+            assert [(step.name, step.warnings) for step in steps] == [("bob", ("not taken over: colour",))]

@@ -8,7 +8,14 @@ from dataclasses import replace
 from typing import Any
 
 from dragoman.errors import DragomanError, InvalidConfig
-from dragoman.formats.import_plan import FoundAgent, FoundConnector, ImportPlan, ImportProblem, named
+from dragoman.formats.import_plan import (
+    FoundAgent,
+    FoundConnector,
+    ImportPlan,
+    ImportProblem,
+    named,
+    not_taken,
+)
 from dragoman.formats.mcp_servers import read_server
 from dragoman.formats.parsing import entries, pairs, table, text_of, truth
 from dragoman.formats.variables import BaseFolders, Variables
@@ -16,6 +23,14 @@ from dragoman.formats.variables import BaseFolders, Variables
 _MCP = frozenset({"mcp", "stdio", "sse", "http", "streamable-http"})
 _LISTS = ("action_servers", "connectors", "servers")
 _ONE = "action_server"  # or one alone; written back as a list
+_DISCOVERS = ("auto_discover", "autoDiscover")
+_PROMPTS = ("instructions", "system_prompt", "prompt")
+_OF_AGENT = ("agent_name", "name", "description", "model", _ONE, *_LISTS, *_DISCOVERS, *_PROMPTS)
+_ADDRESSES = ("url", "base_url", "baseUrl", "openapi", "address")
+_OF_SERVICE = (
+    *("name", "id", "type", "kind", "description", "enabled", "headers", *_ADDRESSES, *_DISCOVERS),
+    *("auth", "bearer", "token", "api_key", "apiKey", "api_key_header"),
+)
 
 
 def read_action_servers(servers: Any, places: BaseFolders, *, auto_discover: bool = True) -> ImportPlan:
@@ -45,7 +60,7 @@ def read_agent(document: Mapping[str, Any], stem: str, places: BaseFolders) -> I
         name=text_of(document.get("agent_name") or document.get("name"), "name") or stem,
         description=text_of(document.get("description"), "description") or "",
         instructions=next(
-            (str(document[key]) for key in ("instructions", "system_prompt", "prompt") if document.get(key)),
+            (str(document[key]) for key in _PROMPTS if document.get(key)),
             "",
         ),
         model=text_of(document.get("model"), "model"),
@@ -55,7 +70,7 @@ def read_agent(document: Mapping[str, Any], stem: str, places: BaseFolders) -> I
     if not agent.name:
         raise InvalidConfig("the agent has no name", hint="give it one, or name the file after it")
     found = read_action_servers(inline, places, auto_discover=discover)
-    return replace(found, format="agent_config", agents=(agent,))
+    return replace(found, format="agent_config", agents=(agent,), warnings=not_taken(document, _OF_AGENT))
 
 
 def assigned_entries(document: Mapping[str, Any]) -> list[Any]:
@@ -96,9 +111,7 @@ def _read_entry(name: str, entry: Any, places: BaseFolders, auto_discover: bool)
 
 
 def _read_service(name: str, facts: Mapping[str, Any], variables: Variables) -> FoundConnector:
-    where = next(
-        (facts[key] for key in ("url", "base_url", "baseUrl", "openapi", "address") if facts.get(key)), ""
-    )
+    where = next((facts[key] for key in _ADDRESSES if facts.get(key)), "")
     address = variables.translated(text_of(where, "url") or "", "url")
     if not address:
         raise InvalidConfig("it has no url (or base_url)")
@@ -115,6 +128,7 @@ def _read_service(name: str, facts: Mapping[str, Any], variables: Variables) -> 
         enabled=facts.get("enabled") is None or truth(facts["enabled"], "enabled"),
         facts=found,
         needs=tuple(variables.needs.values()),
+        warnings=not_taken(facts, _OF_SERVICE),
     )
 
 

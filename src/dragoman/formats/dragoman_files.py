@@ -11,13 +11,21 @@ from typing import Any
 from dragoman.agent import AgentProfile
 from dragoman.connector import Configuration, Connector, GivenCredentials
 from dragoman.errors import DragomanError, InvalidConfig
-from dragoman.formats.import_plan import FoundAgent, FoundConnector, ImportPlan, ImportProblem, named
+from dragoman.formats.import_plan import (
+    FoundAgent,
+    FoundConnector,
+    ImportPlan,
+    ImportProblem,
+    named,
+    not_taken,
+)
 from dragoman.formats.parsing import pairs, table, text_of, truth, words
 from dragoman.formats.variables import BaseFolders, Variables
 from dragoman.names import did_you_mean
 from dragoman.setting import changed, people_set, settings_of
 
 VERSION = 1
+_TABLES = ("dragoman", "connectors", "agents", "defaults")
 # Older exports have it with every agent, for whom it never meant anything.
 _OF_CONNECTORS = "auto_discover"
 _BESIDE = ("description", "aliases", "enabled", "secrets")
@@ -37,7 +45,7 @@ def read_dragoman_file(document: Mapping[str, Any], places: BaseFolders) -> Impo
     connectors: list[FoundConnector] = []
     agents: list[FoundAgent] = []
     problems: list[ImportProblem] = []
-    warnings: list[str] = []
+    warnings = [*not_taken(document, _TABLES)]
     for name, entry in table(document.get("connectors")).items():
         try:
             connectors.append(_read_connector(name, table(entry), Variables(places)))

@@ -1,6 +1,6 @@
 """What a file says, as values: connectors, agents, and what could not be read."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -73,6 +73,12 @@ class ImportPlan:
     agents: tuple[FoundAgent, ...] = ()
     problems: tuple[ImportProblem, ...] = ()
     warnings: tuple[str, ...] = ()
+
+
+def not_taken(given: Table, known: Collection[str]) -> tuple[str, ...]:
+    """A warning that names the keys of a table that mean nothing here."""
+    unknown = sorted(key for key in given.keys() - {*known} if not key.startswith("$"))
+    return (f"not taken over: {', '.join(key[:40] for key in unknown[:8])}",) if unknown else ()
 
 
 def named(name: str) -> tuple[str, tuple[str, ...]]:

@@ -10,7 +10,14 @@ from typing import Any, cast
 
 from dragoman.connector import Connector
 from dragoman.errors import DragomanError, InvalidConfig
-from dragoman.formats.import_plan import FoundConnector, ImportPlan, ImportProblem, RequiredInput, named
+from dragoman.formats.import_plan import (
+    FoundConnector,
+    ImportPlan,
+    ImportProblem,
+    RequiredInput,
+    named,
+    not_taken,
+)
 from dragoman.formats.parsing import entries, pairs, table, text_of, truth, words
 from dragoman.formats.variables import BaseFolders, Variables
 from dragoman.secret_recognition import names_in, with_placeholders
@@ -70,9 +77,7 @@ def read_server(name: str, entry: Any, variables: Variables) -> FoundConnector:
         "connect_timeout": facts.get("startup_timeout_sec"),
     }
     _check_one_way(found, transport)
-    ignored = sorted(facts.keys() - {*_REACH, *_BESIDE, *_CODEX})
-    if ignored:
-        warnings.append(f"not taken over: {', '.join(word[:40] for word in ignored[:8])}")
+    warnings += not_taken(facts, {*_REACH, *_BESIDE, *_CODEX})
     given = {field: _translated(value, field, variables) for field, value in found.items() if value}
     env_file = text_of(facts.get("envFile"), "envFile")
     return FoundConnector(

@@ -9,7 +9,7 @@ from typing import Any
 from dragoman.errors import InvalidConfig
 from dragoman.formats.action_servers import read_action_servers, read_agent
 from dragoman.formats.dragoman_files import read_dragoman_file
-from dragoman.formats.import_plan import FoundConnector, ImportPlan
+from dragoman.formats.import_plan import FoundConnector, ImportPlan, not_taken
 from dragoman.formats.mcp_servers import looks_like_server, read_inputs, read_servers
 from dragoman.formats.parsing import entries, read_document, table
 from dragoman.formats.variables import BaseFolders
@@ -97,7 +97,8 @@ def _find_action_servers(
         )
         if has_tables or is_tabled:
             default = document.get("auto_discover")
-            return read_action_servers(value, places, auto_discover=default is not False)
+            plan = read_action_servers(value, places, auto_discover=default is not False)
+            return replace(plan, warnings=not_taken(document, (key, "auto_discover")))
     return None
 
 

@@ -123,12 +123,13 @@ class Imports(BoundService):
         has_agents = any(plan.agents for plan in plans)
         known = {agent.name: agent for agent in await self.agents.list()} if has_agents else {}
         for plan in plans:
-            intents += _troubles(plan)
+            own = _troubles(plan)
             for found in plan.connectors:
-                intents.append(await self._intent(plan.source, found, wish))
+                own.append(await self._intent(plan.source, found, wish))
             for agent in plan.agents:
-                intents.append(_agent_intent(plan.source, agent, known.get(agent.name), wish))
+                own.append(_agent_intent(plan.source, agent, known.get(agent.name), wish))
                 known.setdefault(agent.name, comparable(agent))
+            intents += _with_warnings(own, plan)
         return intents
 
     async def _intent(self, source: str, found: FoundConnector, wish: _Wish) -> _Intent:
@@ -241,6 +242,16 @@ class Imports(BoundService):
     async def _keep_agents(self, intents: Sequence[_Intent]) -> None:
         if agents := [intent.agent for intent in intents if intent.agent is not None]:
             await self.agents.put(agents)
+
+
+def _with_warnings(intents: list[_Intent], plan: ImportPlan) -> list[_Intent]:
+    """What is said of the file as a whole stands with the last that it brings."""
+    if not plan.warnings:
+        return intents
+    nothing = _Intent(ImportStep(source=plan.source, kind="file", name=plan.source, action="unchanged"))
+    *others, last = intents or [nothing]
+    step = replace(last.step, warnings=(*last.step.warnings, *plan.warnings))
+    return [*others, replace(last, step=step)]
 
 
 def _troubles(plan: ImportPlan) -> list[_Intent]:
