@@ -67,7 +67,8 @@ class HubToolbox:
         output = await Code(self._runtime, caller).run(code, observer=attempt.observer)
         if (error := output.error) is not None:
             printed = f"It printed:\n{output.printed}" if output.printed else ""
-            before = "\n".join(filter(None, [printed, error.traceback]))
+            place = (error.traceback or "").rstrip().removesuffix(error.message).rstrip()
+            before = "\n".join(filter(None, [printed, place]))
             reply = failure(error.code, error.message, error.hint, before=before)
         else:
             printed = {"printed": output.printed} if output.printed else {}
