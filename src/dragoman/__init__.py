@@ -177,6 +177,8 @@ if TYPE_CHECKING:
     from dragoman.run import RunUsage as RunUsage
     from dragoman.run import Step as Step
     from dragoman.runs.dispatch import RunDispatcher as RunDispatcher
+    from dragoman.runs.sent_prompts import SentMessage as SentMessage
+    from dragoman.runs.sent_prompts import SentPrompt as SentPrompt
     from dragoman.runs.timeline import Timeline as Timeline
     from dragoman.runs.timeline import TimelineEntry as TimelineEntry
     from dragoman.sandbox.outcome import CodeError as CodeError
@@ -285,6 +287,7 @@ _HOMES = {
         "dragoman.people": "ApiKey Preferences Thread User UserLimits Workspace",
         "dragoman.run": "Message Question Run RunError RunEvent RunLimits RunUsage Step",
         "dragoman.runs.dispatch": "RunDispatcher",
+        "dragoman.runs.sent_prompts": "SentMessage SentPrompt",
         "dragoman.runs.timeline": "Timeline TimelineEntry",
         "dragoman.sandbox.outcome": "CodeError CodeLimits CodeOutput",
         "dragoman.scope": "Caller",

@@ -215,8 +215,9 @@ async def test_a_fallback_answers_when_the_first_model_is_down() -> None:
             "openai-chat:gpt-5", ["anthropic:claude-opus-5"], environment=environment, ollama=""
         ) as models:
             model = models.open(await models.choose())
-            assert isinstance(model, FencedModel)
-            assert isinstance(model.wrapped, FallbackModel)
+            assert isinstance(model, FallbackModel)
+            assert len(model.models) == 2
+            assert all(isinstance(one, FencedModel) for one in model.models)
             assert (await Agent(model).run("hello?")).output == "I am here"
         assert (len(broken.requests), broken.keys, working.keys) == (1, [KEY], [KEY])
 

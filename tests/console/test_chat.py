@@ -85,16 +85,21 @@ async def test_a_whole_exchange_with_the_offline_model(open_console: OpenConsole
         await last_turn(page).get_by_label("Ask the same again").click()
         await expect(page.locator(".turn")).to_have_count(2)
         await is_over(page)
-        await write(page, "@email check my 2 latest emails")
-        await expect(page.locator(".turn")).to_have_count(3)
-        await is_over(page)
-        await last_turn(page).get_by_role("link", name="[c1]").click()
-        source = last_turn(page).locator(".sources li:target")
-        await expect(source).to_contain_text("mcp_email_read-emails")
         await page.get_by_label("Delete this chat").click()
         await page.get_by_role("button", name="Go on").click()
         await page.wait_for_url("**/chat")
         await expect(page.locator(".threads p")).to_have_text("Your chats will be listed here.")
+
+
+async def test_a_citation_leads_to_its_source(open_console: OpenConsole, tmp_path: Path) -> None:
+    async with open_console(tmp_path) as console:
+        await console.hub.connectors.add("email", **sample("email", tmp_path))
+        page = await console.page("/chat")
+        await write(page, "@email check my 2 latest emails")
+        await is_over(page)
+        await last_turn(page).get_by_role("link", name="[c1]").click()
+        source = last_turn(page).locator(".sources li:target")
+        await expect(source).to_contain_text("mcp_email_read-emails")
 
 
 async def test_a_call_waits_for_a_yes_to_its_exact_arguments(

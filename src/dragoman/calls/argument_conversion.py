@@ -43,17 +43,18 @@ def _mended(arguments: dict[str, Any], error: ValidationError) -> str | None:
         holder = holder[part]
     if not isinstance(holder, dict | list):
         return None
-    text = cast("dict[Any, Any]", holder).get(last) if isinstance(holder, dict) else holder[last]
+    inside = cast("dict[str | int, Any]", holder)  # of a list by its number
+    text = inside.get(last) if isinstance(holder, dict) else inside[last]
     place = ".".join(str(part)[:100] for part in error.instance_path)
     if not isinstance(text, str):
         return None
     if text == "" and isinstance(holder, dict):
-        del cast("dict[str, Any]", holder)[cast("str", last)]
+        del inside[last]
         return f"the argument {place!r} was empty text: it counts as not given"
     read = next((read for name in _wanted(error) if (read := _read(text, name)) is not _NOTHING), _NOTHING)
     if read is _NOTHING:
         return None
-    holder[last] = read
+    inside[last] = read
     kind = "a boolean" if isinstance(read, bool) else "a number"
     return f"the argument {place!r} was text: it was read as {kind}"
 

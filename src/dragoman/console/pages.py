@@ -140,6 +140,7 @@ class Pages:
         )
         self._environment.globals.update(
             {  # type: ignore[dict-item]
+                "cited": cited,
                 "find_missing": extras.find_missing,
                 "static": _StaticNames(),
                 "version": version("dragoman"),
@@ -151,7 +152,6 @@ class Pages:
             "number": number,
             "duration": duration,
             "money": money,
-            "cited": cited,
             "markdown": rendered,
             "initials": initials,
             "linked": linked,

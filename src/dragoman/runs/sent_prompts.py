@@ -11,7 +11,6 @@ from typing import Any, Literal
 from pydantic_ai.messages import (
     ModelMessage,
     ModelResponse,
-    RetryPromptPart,
     TextPart,
     ToolCallPart,
     ToolReturnPart,
@@ -81,10 +80,6 @@ def _messages(messages: Sequence[ModelMessage], clean: Callable[[str], str]) -> 
                     yield SentMessage(role="call", name=part.tool_name, text=clean(part.args_as_json_str()))
                 case ToolReturnPart():
                     yield SentMessage(role="result", name=part.tool_name, text=clean(_text(part.content)))
-                case RetryPromptPart():
-                    yield SentMessage(
-                        role="result", name=part.tool_name or "", text=clean(part.model_response())
-                    )
                 case _:
                     pass
 
