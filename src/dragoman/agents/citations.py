@@ -18,6 +18,7 @@ from dragoman.tool import ToolOutput
 
 _EXCERPT = 400
 _MOST = 20  # of one call
+_REMOVED = re.compile(r"\n\n\([^()]* citations? [^()]* removed\.\)$", re.IGNORECASE)
 _QUOTE_MARK = re.compile(r"(?m)^>|(?<=^ )>|(?<=^  )>|(?<=^   )>")
 _CITED = re.compile(r"[ \t]*\[(c\d+(?:\s*[,;]\s*c\d+)*)\](?:\([^()\s]*\))?", re.IGNORECASE)
 
@@ -97,7 +98,8 @@ def _ids(match: re.Match[str]) -> list[str]:
 
 
 def without_citations(answer: str) -> str:
-    return _CITED.sub("", answer)
+    """Nor what is said of those that were removed."""
+    return _REMOVED.sub("", _CITED.sub("", answer))
 
 
 def _named(output: ToolOutput) -> Iterator[tuple[str | None, str]]:
