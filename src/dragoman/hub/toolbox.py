@@ -73,9 +73,7 @@ class HubToolbox:
         else:
             printed = {"printed": output.printed} if output.printed else {}
             reply = ToolReply(content={"calls": output.calls, **printed, "result": output.result})
-        return replace(
-            reply, tokens_saved=output.tokens_outside, calls=output.calls, cost=output.cost
-        )
+        return replace(reply, tokens_saved=output.tokens_outside, calls=output.calls, cost=output.cost)
 
     def code_guide(self) -> str:
         return guide(self._runtime.sandbox.limits, finds=False)
