@@ -38,6 +38,7 @@
     │   ├── ModelNotFound      model_not_found
     │   ├── ModelRefused       model_refused       the request, or the answer, was held back
     │   ├── ModelGarbage       model_garbage       an answer that nobody can read
+    │   ├── AnswerCut          answer_cut          it ends in the middle: too long, or held back
     │   └── ContextTooLong     context_too_long
     ├── LimitReached           limit_reached    one of Dragoman's own limits
     └── OwnFault               Dragoman itself
@@ -309,6 +310,16 @@ class ModelGarbage(ModelFault):
 
     code = "model_garbage"
     retryable = True
+
+
+class AnswerCut(ModelFault):
+    """The model's answer ends in the middle. `answer` is what there is of it, and says so at its end."""
+
+    code = "answer_cut"
+
+    def __init__(self, message: str, *, answer: str = "", hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.answer = f"{answer}\n\n[{message[0].upper()}{message[1:]}.]"
 
 
 class ContextTooLong(ModelFault):

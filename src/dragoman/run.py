@@ -33,6 +33,7 @@ RunEventKind = Literal[
     "call.progress",
     "call.finished",
     "plan.stated",
+    "notice",
     "question.asked",
     "question.answered",
     "approval.requested",
@@ -47,6 +48,8 @@ HEARD_OTHERS = "heard_others"
 MANAGES = "manages"
 OTHERS = "others"
 """In the options of a run: the names of the other agents that the same message was written to."""
+UNREACHED = "unreached"
+"""In the options of a run that hands a message out: what is said of those who do not get it, and a hint."""
 
 
 def _now() -> datetime:
@@ -85,8 +88,8 @@ class RunLimits:
     """
 
     requests: int | None = 50
-    calls: int | None = 100
-    tokens: int | None = 1_000_000
+    calls: int | None = 50
+    tokens: int | None = 200_000
     cost: float | None = None
     seconds: float | None = 900.0
 

@@ -40,6 +40,16 @@ class StatedPlan:
 
 
 @dataclass(slots=True)
+class Notice:
+    """What a person should know of how the run goes on: another model, a limit, an answer that was cut."""
+
+    time: datetime
+    text: str
+    code: str = ""
+    kind: Literal["notice"] = "notice"
+
+
+@dataclass(slots=True)
 class PersonAsked:
     """What a person was asked for. `is_open`: it is waited for now."""
 
@@ -77,7 +87,7 @@ class CallProgress:
         return str(self.facts.get("title") or self.tool)
 
 
-Piece = SpokenText | StatedPlan | PersonAsked | CallProgress
+Piece = SpokenText | StatedPlan | Notice | PersonAsked | CallProgress
 
 
 @dataclass(slots=True)
@@ -172,6 +182,8 @@ class RunTree:
                 run.pieces = [p for p in run.pieces if not (isinstance(p, SpokenText) and p.turn >= void)]
             case "plan.stated":
                 run.pieces.append(StatedPlan(event.time, [*data.get("steps", ())]))
+            case "notice":
+                run.pieces.append(Notice(event.time, str(data.get("text", "")), str(data.get("code", ""))))
             case "call.started" | "call.progress" | "call.finished":
                 self._hear_call(run, event)
             case "approval.requested" | "question.asked":
@@ -284,12 +296,15 @@ def _say(run: RunProgress, turn: int, delta: str) -> None:
 
 
 def _settle(run: RunProgress) -> None:
-    """What counts is the answer as it was kept, however it was streamed."""
-    last = run.pieces[-1] if run.pieces else None
-    if isinstance(last, SpokenText):
-        last.text = run.answer
-    else:
-        run.pieces.append(SpokenText(0, run.answer))
+    """What counts is the answer as it was kept, however it was streamed: in one go, or in two."""
+    pieces, notices, turn = [*run.pieces], list[Piece](), 0
+    while pieces and isinstance(pieces[-1], SpokenText | Notice):
+        last = pieces.pop()
+        if isinstance(last, Notice):
+            notices.insert(0, last)
+        else:
+            turn = last.turn
+    run.pieces = [*pieces, *notices, SpokenText(turn, run.answer)]
 
 
 def _asked_in(event: RunEvent) -> str:

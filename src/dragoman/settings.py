@@ -140,6 +140,23 @@ class Settings:
     model_fallbacks: Annotated[
         tuple[str, ...], Setting("Models that step in when the first fails.", _AGENTS)
     ] = ()
+    model_first_token: Annotated[
+        float,
+        Setting(
+            "Seconds in which a model must begin to answer; then the next steps in, or the run fails.",
+            _AGENTS,
+        ),
+    ] = 45.0
+    model_stall: Annotated[
+        float, Setting("Seconds that it may pause in the middle of its answer.", _AGENTS)
+    ] = 30.0
+    run_tokens: Annotated[
+        int, Setting("Tokens that one run may use, the runs under it included.", _AGENTS)
+    ] = 200_000
+    run_calls: Annotated[int, Setting("Calls that one run may make.", _AGENTS)] = 50
+    run_minutes: Annotated[
+        float, Setting("Minutes that one run may work; waiting for a person does not count.", _AGENTS)
+    ] = 15.0
     programmatic_calling: Annotated[
         bool, Setting("Code may call what only reads, unless a tool says otherwise.", _AGENTS)
     ] = True

@@ -11,7 +11,6 @@ import pytest
 from aiohttp import web
 from pydantic_ai import Agent
 from pydantic_ai.models import known_model_names
-from pydantic_ai.models.fallback import FallbackModel
 from pydantic_ai.models.function import FunctionModel
 from pydantic_ai.models.test import TestModel
 from pydantic_ai.usage import RequestUsage, RunUsage
@@ -23,7 +22,7 @@ from dragoman.agents.prices import cost_of
 from dragoman.agents.providers import PROVIDERS, ollama_url
 from dragoman.errors import InvalidConfig, InvalidName
 from servers.scenarios import Reply
-from servers.scripted_models import open_scripted_anthropic, open_scripted_openai
+from servers.scripted_models import open_scripted_openai
 
 pytestmark = pytest.mark.anyio
 KEY = "sk-proj-canary-4f1c9a7e22b1"
@@ -200,26 +199,13 @@ async def test_a_registered_model_is_opened_by_its_name() -> None:
                 models.register(name, mine)
 
 
-async def test_a_fallback_answers_when_the_first_model_is_down() -> None:
-    async with (
-        open_scripted_openai(lambda _: Reply(status=404)) as broken,
-        open_scripted_anthropic(lambda _: Reply(text="I am here")) as working,
-    ):
-        environment = {
-            "OPENAI_API_KEY": KEY,
-            "OPENAI_BASE_URL": broken.base_url,
-            "ANTHROPIC_API_KEY": KEY,
-            "ANTHROPIC_BASE_URL": working.base_url,
-        }
-        async with Models(
-            "openai-chat:gpt-5", ["anthropic:claude-opus-5"], environment=environment, ollama=""
-        ) as models:
-            model = models.open(await models.choose())
-            assert isinstance(model, FallbackModel)
-            assert len(model.models) == 2
-            assert all(isinstance(one, FencedModel) for one in model.models)
-            assert (await Agent(model).run("hello?")).output == "I am here"
-        assert (len(broken.requests), broken.keys, working.keys) == (1, [KEY], [KEY])
+async def test_a_model_and_those_that_step_in_for_it_are_opened_in_their_order() -> None:
+    environment = {"OPENAI_API_KEY": KEY, "ANTHROPIC_API_KEY": KEY}
+    names = ["openai-chat:gpt-5", "anthropic:claude-opus-5"]
+    async with Models(names[0], names[1:], environment=environment, ollama="") as models:
+        opened = models.open_all(await models.choose())
+        assert [one.model_name for one in opened] == ["gpt-5", "claude-opus-5"]
+        assert all(isinstance(one, FencedModel) for one in opened)
 
 
 async def test_models_of_one_provider_share_connections_that_close_with_models() -> None:

@@ -162,28 +162,6 @@ async def test_a_model_that_never_gets_it_right_is_told(protocol: str) -> None:
     assert "kept sending what the tools do not accept" in found.message
 
 
-async def test_when_all_fail_each_is_told_and_the_one_worth_waiting_for_speaks() -> None:
-    names = "openai-chat:gpt-5.4,anthropic:claude-sonnet-5-5"
-    async with (
-        open_scripted("openai", Reply(), key="another") as refusing,
-        open_scripted("anthropic", Reply(status=429, retry_after=3)) as busy,
-    ):
-        environment = {
-            "OPENAI_API_KEY": KEY,
-            "OPENAI_BASE_URL": refusing.base_url,
-            "ANTHROPIC_API_KEY": KEY,
-            "ANTHROPIC_BASE_URL": busy.base_url,
-        }
-        async with Models(environment=environment, ollama="") as models:
-            agent = Agent(models.open(await models.choose(names)), model_settings={"max_retries": 0})
-            with pytest.raises(ExceptionGroup) as caught:
-                await agent.run("hello")
-    found = explained(caught.value, names)
-    assert (found.code, found.retry_after) == ("model_rate_limited", 3)
-    assert found.message.startswith("no model answered: OpenAI refused the key; the provider of anthropic:")
-    assert found.message.endswith("wants fewer requests")
-
-
 @pytest.mark.parametrize(
     ("error", "code"),
     [

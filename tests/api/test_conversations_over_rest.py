@@ -159,7 +159,9 @@ async def test_several_mentions_are_runs_of_one_family(tmp_path: Path) -> None:
         stopped = await live.ask("POST", "/api/agents/ann/stop")
         assert stopped.value["status"] == "stopped"
         answer = await posted(live, "@ann hello", run["thread"])
-        assert answer["answer"].startswith("@ann is stopped: start the agent first")
+        assert (answer["status"], answer["error"]["code"]) == ("failed", "not_found")
+        assert answer["error"]["message"] == "@ann is stopped"
+        assert answer["error"]["hint"].startswith("POST /api/agents/ann/start")
 
 
 async def test_a_run_is_stopped(tmp_path: Path, database_url: str) -> None:

@@ -231,7 +231,11 @@ def test_agents_from_creation_to_removal(dragoman: Command, tmp_path: Path) -> N
 
         assert "mailer is stopped" in dragoman("agents", "stop", "mailer").err
         told = dragoman("ask", "@mailer check my 2 latest emails")
-        assert (told.code, "@mailer is stopped: start the agent first" in told.out) == (0, True)
+        assert (told.code, "@mailer is stopped" in told.err) == (1, True)
+        assert "hint: dragoman agents start mailer, or write without @" in told.err
+        told = dragoman("ask", "@maler check my 2 latest emails")
+        assert (told.code, "there is no agent 'maler'" in told.err) == (1, True)
+        assert "did you mean" in told.err
         assert "mailer is at work" in dragoman("agents", "start", "mailer").err
         told = dragoman("ask", "@mailer check my 2 latest emails")
         assert (told.code, "2 emails" in told.out) == (0, True)

@@ -53,6 +53,39 @@ async def test_requests_tokens_and_money_have_their_ends(tmp_path: Path) -> None
         assert said[-1].text.startswith("the run has used its 0 dollars. ask for less")
 
 
+async def test_the_usual_limits_are_those_of_the_settings_and_said_in_plain_words(tmp_path: Path) -> None:
+    assert RunLimits() == RunLimits(requests=50, calls=50, tokens=200_000, cost=None, seconds=900.0)
+    many = model_of(*[[("native_look", {"text": f"{turn} {at}"}) for at in range(3)] for turn in range(3)])
+    settings = {"run_calls": 4, "run_tokens": 5_000, "run_minutes": 2.0}
+    async with open_scripted(tmp_path, by_request(many=many, talk=model_of("hello")), **settings) as hub:
+        add_look(hub)
+        assert hub.messages.usual_limits == RunLimits(calls=4, tokens=5_000, seconds=120.0)
+        run = await hub.ask("many")
+        assert (run.status, run.usage.calls) == ("done", 4)
+        events = (await hub.runs.view(run.id)).events
+        (notice,) = [event.data["text"] for event in events if event.kind == "notice"]
+        assert notice.startswith("the run has made its 4 calls and answers with what it has: ask for less")
+        assert notice.endswith('write "continue": it goes on with as much again')
+
+
+async def test_continue_goes_on_with_as_much_again_and_with_what_was_found(tmp_path: Path) -> None:
+    """A person who writes so has a new run, which knows what the one before did."""
+
+    async def count(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[Any]:
+        results = [part for one in messages for part in one.parts if part.part_kind == "tool-return"]
+        yield f"I have seen {len(results)}"
+
+    models = {"go": LOOPS, "continue": FunctionModel(stream_function=count)}
+    async with open_scripted(tmp_path, by_request(**models)) as hub:
+        add_look(hub)
+        run = await ended(hub, "go", RunLimits(requests=4))
+        assert run.error is not None
+        assert 'write "continue"' in (run.error.command_hint or "")
+        run = await hub.ask("continue", thread=run.thread)
+        assert (run.status, run.answer) == ("done", "I have seen 4")
+        assert run.limits == hub.messages.usual_limits
+
+
 async def test_no_more_calls_are_made_than_allowed_not_even_at_once(tmp_path: Path) -> None:
     three = model_of([("native_look", {"text": f"{number}"}) for number in range(3)])
     async with open_scripted(tmp_path, three) as hub:

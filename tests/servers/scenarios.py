@@ -9,7 +9,7 @@ first request after a person spoke; each reply of the model adds one).
 
 `reply`: `text`, or `tool_calls: [{name, arguments}]`, or both; and how it goes wrong: `delay` (seconds),
 `status` (with `retry_after`), `garbage`, `cut` (the stream ends in the middle), `stall` (it stops there for
-so many seconds), `context_too_long`, `content_filter`.
+so many seconds), `context_too_long`, `content_filter`, `too_long` (the answer is as long as it may be).
 
 Text and arguments take values from the conversation: `{{result.search.items.0.id}}` from the last result of
 the tool `search`, `{{results.0.id}}` from the first result since a person spoke, `{{user}}`, `{{match.1}}`.
@@ -86,6 +86,7 @@ class Reply:
     stall: float = 0.0
     context_too_long: bool = False
     content_filter: bool = False
+    too_long: bool = False
 
 
 Script = Callable[[Turn], Reply | Awaitable[Reply]]

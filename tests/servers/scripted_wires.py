@@ -146,6 +146,8 @@ class OpenAIWire:
     def _finish(self, reply: Reply) -> str:
         if reply.content_filter:
             return "content_filter"
+        if reply.too_long:
+            return "length"
         return "tool_calls" if reply.tool_calls else "stop"
 
     def _frame(self, request: Json, kind: str) -> Json:
@@ -277,6 +279,8 @@ class AnthropicWire:
     def _stop(self, reply: Reply) -> str:
         if reply.content_filter:
             return "refusal"
+        if reply.too_long:
+            return "max_tokens"
         return "tool_use" if reply.tool_calls else "end_turn"
 
     def _usage(self, request: Json, reply: Reply) -> Json:

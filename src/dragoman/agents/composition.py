@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 class ComposedAgent:
     agent: Agent
     choice: ModelChoice
-    model: "Model"
+    models: "tuple[Model, ...]"
     exposure: Exposure
     sources: tuple[Offers, ...]
     instructions: str
@@ -73,7 +73,7 @@ class Composer:
         return ComposedAgent(
             agent=work.agent,
             choice=choice,
-            model=self._models.open(choice),
+            models=self._models.open_all(choice),
             exposure=chosen.exposure,
             sources=sources,
             instructions=instructions,

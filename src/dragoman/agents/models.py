@@ -124,17 +124,18 @@ class Models:
         return _chosen((OFFLINE,), "no model is configured, no key is set and no Ollama answers")
 
     def open(self, choice: ModelChoice) -> "Model":
-        """The model with its fallbacks behind it; `InvalidConfig` says what is wrong or missing."""
+        """The first that it names; `InvalidConfig` says what is wrong or missing."""
+        return self.open_all(choice)[0]
+
+    def open_all(self, choice: ModelChoice) -> "tuple[Model, ...]":
+        """The model and those that step in for it, in their order."""
         preload.load()
         opened = [self._open(name) for name in choice.names]
         if choice.is_offline:
-            return opened[0]
-        from pydantic_ai.models.fallback import FallbackModel
-
+            return tuple(opened)
         from dragoman.agents.fenced_model import FencedModel
 
-        fenced = [FencedModel(model) for model in opened]
-        return fenced[0] if len(fenced) == 1 else FallbackModel(*fenced)
+        return tuple(map(FencedModel, opened))
 
     def check(self, names: str) -> None:
         """`InvalidConfig` when a model string cannot be opened. Asks no provider whether it has the model."""

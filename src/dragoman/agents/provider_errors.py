@@ -168,7 +168,14 @@ def _behind(error: BaseException | None, kind: type[BaseException]) -> BaseExcep
     return error
 
 
+def stalled(model: str, what: str, setting: str) -> ModelTimeout:
+    """A model that keeps silent; `setting` is the one that says how long it may."""
+    return ModelTimeout(f"{model} {what}", hint=f"{_LATER}, or allow more time: DRAGOMAN_{setting}")
+
+
 def _slow(error: BaseException, model: str) -> ModelFault:
+    if isinstance(error, theirs.ModelRequestTimeout):
+        return stalled(model, f"did not begin to answer within {error.timeout:g} s", "MODEL_FIRST_TOKEN")
     return ModelTimeout(f"{model} did not answer in time", hint=_LATER)
 
 
@@ -211,6 +218,11 @@ def _misbehaved(error: BaseException, model: str) -> ModelFault:
     whole = _whole(error).lower()
     if "content filter" in whole:
         return _filtered(error, model)
+    if "token limit" in whole:
+        return ModelGarbage(
+            f"{model} reached the end of its allowed answer before it said anything",
+            hint="ask for less at once, or allow longer answers",
+        )
     if "exceeded" in whole and "retries" in whole:
         return ModelGarbage(
             f"{model} kept sending what the tools do not accept",

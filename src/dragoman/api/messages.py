@@ -66,8 +66,8 @@ class NewMessage(BaseModel):
         given = {"model": self.model, "exposure": self.exposure, "max_tools": self.max_tools}
         return {name: value for name, value in given.items() if value is not None}
 
-    def run_limits(self) -> RunLimits:
-        limits = replace(RunLimits(), **self.limits.model_dump(exclude_none=True))
+    def run_limits(self, usual: RunLimits) -> RunLimits:
+        limits = replace(usual, **self.limits.model_dump(exclude_none=True))
         if self.cost_limit is None:
             return limits
         return replace(limits, cost=min(self.cost_limit, limits.cost if limits.cost is not None else 10**6))
@@ -128,7 +128,11 @@ async def _posted(
     thread: str | None, new: NewMessage, request: Request, hub: BoundHub, seconds: float
 ) -> Response:
     accepted = await hub.messages.post(
-        new.text, thread=thread, agent=new.agent, options=new.options(), limits=new.run_limits()
+        new.text,
+        thread=thread,
+        agent=new.agent,
+        options=new.options(),
+        limits=new.run_limits(hub.messages.usual_limits),
     )
     run = accepted.run
     if seconds:

@@ -80,7 +80,8 @@ async def get_timeline(run: str, hub: TheHub) -> Response:
     """What was offered, asked, called, planned and answered, with tokens, cost, times and errors.
 
     Kinds of steps: started, resumed, offered, model, retry, plan, call, question, approval, message, note,
-    run, finished. Arguments and results are previews without secrets. What a call started is nested in it.
+    notice, run, finished. Arguments and results are previews without secrets. What a call started is nested
+    in it.
     """
     return json_response(timeline_view(await hub.runs.timeline(run)))
 

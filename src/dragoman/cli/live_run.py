@@ -40,6 +40,8 @@ class LiveRun:
             if self._said and self._turn >= event.data["turn"]:
                 self._said = ""
                 self._line(event, "[dim]… begins again[/]")
+        elif event.kind == "notice":
+            self._line(event, f"[yellow]![/] {plain(event.data['text'])}")
         elif event.kind == "plan.stated":
             for line in ["[dim]plan[/]", *run_lines.plan_lines(event.data["steps"])]:
                 self._line(event, line)

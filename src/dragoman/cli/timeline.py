@@ -126,9 +126,12 @@ def _sign(kind: str, details: Facts) -> str:
         return signs.get(details["status"], "[red]✗[/]")
     if kind == "finished":
         return "[green]■[/]" if details["status"] == "done" else "[red]■[/]"
-    return {"model": "[cyan]◆[/]", "approval": "[yellow]?[/]", "question": "[yellow]?[/]"}.get(
-        kind, "[dim]·[/]"
-    )
+    return {
+        "model": "[cyan]◆[/]",
+        "notice": "[yellow]![/]",
+        "approval": "[yellow]?[/]",
+        "question": "[yellow]?[/]",
+    }.get(kind, "[dim]·[/]")
 
 
 def _below(kind: str, details: Facts) -> Iterator[tuple[str, str]]:

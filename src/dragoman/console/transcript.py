@@ -13,6 +13,7 @@ from typing import Any, Literal
 from dragoman.run import FINISHED, Run, RunEvent, RunStatus
 from dragoman.run_progress import (
     CallProgress,
+    Notice,
     PersonAsked,
     RunProgress,
     RunTree,
@@ -68,8 +69,8 @@ class RunBlock:
     agent: str
     request: str = ""
     state: RunStatus = "queued"
-    pieces: list[SpokenText | PlanBlock | CallBlock | AskBlock] = field(
-        default_factory=lambda: list[SpokenText | PlanBlock | CallBlock | AskBlock]()
+    pieces: list[SpokenText | PlanBlock | Notice | CallBlock | AskBlock] = field(
+        default_factory=lambda: list[SpokenText | PlanBlock | Notice | CallBlock | AskBlock]()
     )
     answer: str = ""
     contexts: Sequence[Mapping[str, Any]] = ()
@@ -122,8 +123,8 @@ def turn_of(root: Run, events: Iterable[RunEvent]) -> ChatTurn:
     """`events` are those of the root from its first on; what it does not know yet comes later."""
     top = RunProgress(root.id, root.agent, root.request)
     tree = RunTree.of(events, top)
-    # A message to several has a root that does nothing itself.
-    runs = tree.addressed if "agents" in root.options else [top]
+    # A message to several has a root that does nothing itself; it fails where somebody was not reached.
+    runs = [*tree.addressed, *([top] if top.error else [])] if "agents" in root.options else [top]
     return ChatTurn(
         root=root.id,
         text=root.request,
@@ -148,7 +149,7 @@ def _work(run: RunProgress) -> RunBlock:
         error=run.error,
     )
     for piece in run.pieces:
-        if isinstance(piece, SpokenText):
+        if isinstance(piece, SpokenText | Notice):
             work.pieces.append(piece)
         elif isinstance(piece, PersonAsked):
             work.pieces.append(AskBlock(piece.kind, piece.id))

@@ -56,7 +56,10 @@ class RunEngine:
         self.previews = Previews(runtime.redactor)
         self.toolbox = HubToolbox(runtime)
         self.agents_of = partial(Agents, runtime)
-        self.limits = RunLimits()
+        settings = runtime.settings
+        self.limits = RunLimits(
+            calls=settings.run_calls, tokens=settings.run_tokens, seconds=settings.run_minutes * 60
+        )
         self.dispatch: RunDispatcher | None = None
         self._executes = "work" in runtime.settings.roles
         self._stack = AsyncExitStack()
@@ -206,6 +209,8 @@ class RunEngine:
             tally=runtime.rollout,
             spans=runtime.spans,
             readied=runtime.readied,
+            first_token=runtime.settings.model_first_token,
+            stall=runtime.settings.model_stall,
         )
         return await self._stack.enter_async_context(open_dispatch(needed, self._supervisor))
 

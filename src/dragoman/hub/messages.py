@@ -18,18 +18,24 @@ from dragoman.hub.agents import Agents
 from dragoman.hub.bound import BoundService
 from dragoman.hub.runs import Runs
 from dragoman.hub.threads import Threads
-from dragoman.run import HEARD_OTHERS, MANAGES, Message, Question, Run, RunLimits, new_run_id
+from dragoman.run import HEARD_OTHERS, MANAGES, UNREACHED, Message, Question, Run, RunLimits, new_run_id
 from dragoman.scope import Caller
 from dragoman.store.records import AcceptedRun
 
 LONGEST_MESSAGE = 200_000
 _TITLE = 60
+_WITHOUT = "write without @ to talk to the assistant"
 
 
 class Messages(BoundService):
     """What the caller writes, and reads of it."""
 
     __slots__ = ()
+
+    @property
+    def usual_limits(self) -> RunLimits:
+        """What a run may use that is given no other limits."""
+        return self._runtime.engine.limits
 
     async def list(self, thread: str, *, after: int = 0, limit: int = 200) -> Sequence[Message]:
         """The messages of a thread, oldest first, from a number on."""
@@ -91,7 +97,7 @@ class Messages(BoundService):
             agent=target,
             request=text,
             options={**options, **facts, **heard, MANAGES: caller.manages},
-            limits=limits or self._runtime.engine.limits,
+            limits=limits or self.usual_limits,
             role=caller.role,
             grants=caller.grants,
         )
@@ -106,11 +112,14 @@ class Messages(BoundService):
     async def _target(
         self, routing: Routing, last: Run | None, agent: str | None
     ) -> tuple[str, dict[str, Any]]:
-        """The agent's name and what the run must know; "" for none or for several."""
+        """The agent's name and what the run must know; "" for none or for several.
+
+        Whom the message does not reach is told when the others have answered: it is a failed message.
+        """
         caller = self._caller
         if routing.unknown is not None and not routing.agents:
-            hint = routing.suggestion or "Write without @ to talk to the assistant."
-            return "", {"reply": f"There is no agent {routing.unknown!r}. {hint}"}
+            hint = routing.suggestion or _WITHOUT
+            return "", {"agents": [], UNREACHED: [f"there is no agent {routing.unknown!r}", hint]}
         names = [*routing.agents]
         if agent is not None:
             names = [(await Agents(self._runtime, caller).get(agent)).name]
@@ -121,11 +130,11 @@ class Messages(BoundService):
             for name in names
             if (one := await Agents(self._runtime, caller).find(name)) and one.status == "active"
         ]
-        stopped = [name for name in names if name not in active]
-        if not active:
+        if stopped := [name for name in names if name not in active]:
             verb = "is" if len(stopped) == 1 else "are"
-            told = f"{', '.join('@' + name for name in stopped)} {verb} stopped: start the agent first"
-            return "", {"reply": f"{told}, or write without @ to talk to the assistant."}
+            told = f"{', '.join('@' + name for name in stopped)} {verb} stopped"
+            hint = f"dragoman agents start {stopped[0]}, or {_WITHOUT}"
+            return "", {"agents": active, UNREACHED: [told, hint]}
         return (active[0], {}) if len(active) == 1 else ("", {"agents": active})
 
     async def _last_run(self, thread: str) -> Run | None:

@@ -54,6 +54,8 @@ def _words(event: RunEvent) -> str:
             return f"{event.agent} is at work"
         case "plan.stated":
             return "plan: " + ", ".join(str(step.get("tool")) for step in data["steps"])
+        case "notice":
+            return str(data["text"])
         case "call.started" if data["kind"] == "tool":
             return f"{data['title']} …"
         case "call.progress" if data.get("message"):

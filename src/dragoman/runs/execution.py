@@ -20,13 +20,14 @@ from dragoman.agents.provider_errors import explained
 from dragoman.agents.rollout import RolloutRecorder
 from dragoman.agents.work_context import AgentsOf, DelegationResult, Toolbox, WorkContext, caller_of
 from dragoman.cluster import Cluster
-from dragoman.errors import DragomanError, LimitReached, NotFound, ShuttingDown, StoreUnavailable
+from dragoman.errors import AnswerCut, DragomanError, LimitReached, NotFound, ShuttingDown, StoreUnavailable
 from dragoman.events import Event, Events
 from dragoman.hints import speaking
 from dragoman.run import (
     HEARD_OTHERS,
     OTHERS,
     TRACE,
+    UNREACHED,
     Message,
     Run,
     RunError,
@@ -55,7 +56,10 @@ _MOST_RESUMED = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunDependencies:
-    """What every execution needs. Made once by the hub, changed by nobody."""
+    """What every execution needs. Made once by the hub, changed by nobody.
+
+    `first_token` and `stall` are the seconds that a model may keep silent: at first, and in between.
+    """
 
     runs: RunStore
     clock: Clock
@@ -73,6 +77,8 @@ class RunDependencies:
     readied: ReadiedAgents
     tally: RolloutRecorder | None = None
     history_budget: int = 60_000
+    first_token: float = 45.0
+    stall: float = 30.0
 
 
 class RunExecution:
@@ -136,6 +142,8 @@ class RunExecution:
             )
         except (StoreUnavailable, ShuttingDown):
             raise  # not the run's fault: it goes on when the store is back
+        except AnswerCut as error:
+            return await self._end("failed", answer=error.answer, error=RunError.of(error))
         except DragomanError as error:
             return await self._end("failed", error=RunError.of(error))
         except Exception as error:  # noqa: BLE001
@@ -300,17 +308,17 @@ class RunExecution:
                     self.family.clock.start(timeout)
                 return await self._worked()
         except TimeoutError:
-            if not timeout.expired():
+            if seconds is None or not timeout.expired():
                 raise
-            raise LimitReached(
-                f"the run has worked its {seconds:g} seconds", hint="ask for less at once, or allow more time"
-            ) from None
+            time = f"{seconds:g} seconds" if seconds < 120 else f"{seconds / 60:g} minutes"
+            raise LimitReached(f"the run has worked its {time}", hint=self.family.more_hint) from None
 
     async def _worked(self) -> str:
-        if "reply" in self.run.options:
-            return self.run.options["reply"]
         if not self.run.agent:
-            return await self._hand_out()
+            await self._hand_out()
+            if unreached := self.run.options.get(UNREACHED):
+                raise NotFound(unreached[0], hint=unreached[1])
+            return ""
         caller = await self.parts.toolbox.present(self.run.caller)
         agent = await self.parts.agents_of(caller).find(self.run.agent)
         if agent is None or agent.status == "stopped":
@@ -342,19 +350,20 @@ class RunExecution:
             self._outcome = {**self._outcome, "contexts": [asdict(known[one]) for one in dict.fromkeys(kept)]}
         return answer
 
-    async def _hand_out(self) -> str:
+    async def _hand_out(self) -> None:
         """Several agents were mentioned: each works on the message, all at once."""
         caller = self.run.caller
         names: Sequence[str] = self.run.options.get("agents", ())
         found = [agent for name in names if (agent := await self.parts.agents_of(caller).find(name))]
-        wishes = {name: value for name, value in self.run.options.items() if name != "agents"}
+        wishes = {
+            name: value for name, value in self.run.options.items() if name not in ("agents", UNREACHED)
+        }
         async with asyncio.TaskGroup() as tasks:
             for agent in found:
                 attempt = OfferCall(f"mention:{agent.name}", _NOBODY)
                 others = [other.name for other in found if other is not agent]
                 options = {**wishes, "visible": True, OTHERS: others}
                 tasks.create_task(self.delegate(agent, self.run.request, options, attempt))
-        return ""
 
     async def _end(self, status: RunStatus, answer: str | None = None, error: RunError | None = None) -> Run:
         now = datetime.now(UTC)

@@ -12,6 +12,7 @@ from pydantic_ai.messages import (
     TextPart,
     ToolCallPart,
     ToolReturnPart,
+    UserPromptPart,
 )
 
 from dragoman.agents.offers import CitedContext, ToolReply
@@ -22,6 +23,10 @@ SAVED = "tokens_saved"
 """In the metadata of an answer: what its request did not have to send."""
 RESUMED = "resumed"
 """The key of the note that a run was taken up again."""
+
+
+GO_ON = "Your answer was cut because it is too long. Go on exactly where it stopped, and repeat nothing."
+"""What a model is told whose answer was cut by its length."""
 
 
 @dataclass(slots=True)
@@ -64,6 +69,29 @@ class JournalRecord:
         """Those of the last answer of the model; it has not been told yet what came of them."""
         last = self.messages[-1] if self.messages else None
         return last.tool_calls if isinstance(last, ModelResponse) else ()
+
+    @property
+    def answered(self) -> ModelResponse | None:
+        """The model's last word, where it said something and calls nothing more."""
+        last = self.messages[-1] if self.messages else None
+        return last if isinstance(last, ModelResponse) and last.text and not last.tool_calls else None
+
+    @property
+    def cut(self) -> str | None:
+        """Why the answer ends in the middle; None where it does not."""
+        why = self.answered.finish_reason if self.answered else None
+        return why if why in ("length", "content_filter") else None
+
+    @property
+    def continued(self) -> str:
+        """What the model had said of its last answer when it was told to go on."""
+        if len(self.messages) < 3:
+            return ""
+        cut, request, _ = self.messages[-3:]
+        is_continued = any(
+            isinstance(part, UserPromptPart) and part.content == GO_ON for part in request.parts
+        )
+        return (cut.text or "") if is_continued and isinstance(cut, ModelResponse) else ""
 
     def exchange(self, ending: str) -> list[ModelMessage]:
         """All of it as a model can read it later, what calls brought that it was never told of included.
@@ -162,6 +190,12 @@ def usage_of(response: ModelResponse, model: str) -> RunUsage:
         requests=1,
         input_tokens=used.input_tokens,
         output_tokens=used.output_tokens,
-        cost=cost_of(model.partition(",")[0], used) or 0.0,
+        cost=cost_of(_which(model.split(","), response), used) or 0.0,
         tokens_saved=(response.metadata or {}).get(SAVED, 0),
     )
+
+
+def _which(names: list[str], response: ModelResponse) -> str:
+    """Of a model and those that step in for it, the one that answered; providers add a date to its name."""
+    said = response.model_name or ""
+    return next((name for name in names if said.startswith(name.partition(":")[2] or name)), names[0])

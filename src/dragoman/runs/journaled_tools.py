@@ -81,8 +81,12 @@ class JournaledTools(AbstractToolset[WorkContext]):
         self._alike: defaultdict[tuple[str, str], asyncio.Lock] = defaultdict(asyncio.Lock)
         self._most_tools: int | None = run.options.get("max_tools")
         self._tools_called = record.calls
-        self.turn = record.turn
-        self._left_open = (record.turn, [call.tool_name for call in record.open_calls])
+        self.take_up()
+
+    def take_up(self) -> None:
+        """The loop begins, or begins again, where the journal ends."""
+        self.turn = self._record.turn
+        self._left_open = (self.turn, [call.tool_name for call in self._record.open_calls])
 
     @property
     def id(self) -> str | None:
@@ -195,7 +199,12 @@ class JournaledTools(AbstractToolset[WorkContext]):
             if self._most_tools is not None and self._tools_called > self._most_tools:
                 return failed(LimitReached(f"the {self._most_tools} tool calls of this request are made"))
         if not self._family.begin_call():
-            return failed(LimitReached(f"the run has made its {self._family.limits.calls} calls"))
+            made = f"the run has made its {self._family.limits.calls:,} calls"
+            if not self._family.has_told_calls:
+                self._family.has_told_calls = True
+                text = f"{made} and answers with what it has: {self._family.more_hint}"
+                self._tell("notice", {"text": text, "code": LimitReached.code})
+            return failed(LimitReached(made))
         return None
 
     async def _finished(

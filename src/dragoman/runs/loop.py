@@ -1,11 +1,17 @@
-"""The loop of one agent: pydantic-ai runs it, and each step is journaled before the next begins."""
+"""The loop of one agent: pydantic-ai runs it, and each step is journaled before the next begins.
 
-from collections.abc import Sequence
+A model that fails, keeps silent or breaks off is left for the next one, which goes on where the journal ends:
+that is what a restart does, too.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from pydantic_ai import Agent as LoopAgent
+from pydantic_ai.exceptions import ModelAPIError
 from pydantic_ai.messages import (
     ModelMessage,
     ModelRequest,
@@ -18,16 +24,19 @@ from pydantic_ai.messages import (
 from pydantic_ai.usage import UsageLimits
 
 from dragoman.agents.citations import sources_of
+from dragoman.agents.composition import ComposedAgent
 from dragoman.agents.fences import fenced
 from dragoman.agents.history import budget_for, history_of, size_of
-from dragoman.agents.provider_errors import explained
+from dragoman.agents.provider_errors import explained, stalled
 from dragoman.agents.work_context import WorkContext
-from dragoman.errors import ContextTooLong
+from dragoman.errors import AnswerCut, ContextTooLong, DragomanError, ModelFault
 from dragoman.run import RunUsage
-from dragoman.runs.journal_record import SAVED, JournalRecord, usage_of, written_messages
+from dragoman.runs.journal_record import GO_ON, SAVED, JournalRecord, usage_of, written_messages
 from dragoman.runs.journaled_tools import JournaledTools
 
 if TYPE_CHECKING:
+    from pydantic_ai.models import Model
+
     from dragoman.runs.execution import RunExecution
 
 _EARLIER_RUNS = 8  # whose tool results an agent still has before it
@@ -41,6 +50,7 @@ class AgentLoop:
         self._record = execution.record
         self._parts = execution.parts
         self._written = 0  # messages that this loop has put into the journal
+        self._model = ""  # the one that is asked now
 
     async def answer(self) -> str:
         if self._execution.is_resumed:
@@ -61,45 +71,93 @@ class AgentLoop:
             self._execution,
             composed.why,
         )
-        agent = LoopAgent(
-            composed.model,
-            deps_type=WorkContext,
-            instructions=composed.instructions,
-            toolsets=[performance],
-            retries=2,
-        )
-        return await self._run(agent, performance, composed.instructions)
+        return await self._run(composed, performance)
 
     def _take_up(self) -> None:
         """Resumes a run: events of an unfinished answer are void, tools that were found are loaded again."""
         self._work.loaded.update(dict.fromkeys(self._record.offered))
         self._execution.tell("text.discarded", {"turn": self._record.turn + 1})
 
-    async def _run(
-        self, agent: "LoopAgent[WorkContext, str]", performance: JournaledTools, instructions: str
-    ) -> str:
-        models = (self._execution.run.model or "").split(",")
-        before = await self._history(budget_for(models, self._parts.history_budget))
-        sent = {"instructions": instructions, "earlier": len(before)}
+    async def _run(self, composed: ComposedAgent, performance: JournaledTools) -> str:
+        agent = LoopAgent(
+            deps_type=WorkContext,
+            instructions=composed.instructions,
+            toolsets=[performance],
+            retries=2,
+            model_settings={"first_event_timeout": self._parts.first_token},
+        )
+        models = dict(zip(composed.choice.names, composed.models, strict=True))
+        before = await self._history(budget_for([*models], self._parts.history_budget))
+        sent = {"instructions": composed.instructions, "earlier": len(before)}
         self._parts.journal.note(self._execution.step("prompt", content=sent))
-        try:
-            return await self._converse(agent, performance, before)
-        except Exception as error:
-            if not before or not isinstance(explained(error, ""), ContextTooLong):
+        faults: list[DragomanError] = []
+        for self._model, model in models.items():
+            if faults:
+                self._leave_model(faults[-1], performance)
+            try:
+                return await self._whole(agent, model, performance, before)
+            except AnswerCut:
                 raise
+            except (ModelAPIError, ModelFault) as error:
+                faults.append(explained(error, self._model))
+        fault = explained(ExceptionGroup("no model answered", faults), "")
+        if not before or not isinstance(fault, ContextTooLong):
+            raise fault
         # Once more with less of what came before: this run's own steps are in the journal, and go on.
-        self._written = 0
-        return await self._converse(agent, performance, await self._history(size_of(before) // _TRIMMED))
+        self._model, model = next(iter(models.items()))
+        less = await self._history(size_of(before) // _TRIMMED)
+        return await self._whole(agent, model, performance, less)
+
+    def _leave_model(self, why: DragomanError, performance: JournaledTools) -> None:
+        """What it had said of this answer does not count; the next goes on where the journal ends."""
+        self._execution.tell("text.discarded", {"turn": self._record.turn + 1})
+        text = f"{why.message}; {self._model} is asked instead"
+        self._execution.tell("notice", {"text": text, "code": why.code})
+        performance.take_up()
+
+    async def _whole(
+        self,
+        agent: "LoopAgent[WorkContext, str]",
+        model: "Model",
+        performance: JournaledTools,
+        before: Sequence[ModelMessage],
+    ) -> str:
+        """The answer. One that is cut by its length is continued once; what is cut all the same says so."""
+        answer = self._record.answered and self._record.answered.text  # it came before an interruption
+        answer = answer or await self._converse(agent, model, performance, before)
+        if self._record.cut == "length" and not self._record.continued:
+            text = f"the answer is longer than {self._model} may write at once: it is asked to go on"
+            self._execution.tell("notice", {"text": text, "code": AnswerCut.code})
+            answer = await self._converse(agent, model, performance, before, GO_ON)
+        answer = self._record.continued + answer
+        match self._record.cut:
+            case "length":
+                raise AnswerCut(
+                    f"the answer is cut here: it is longer than {self._model} may write",
+                    answer=answer,
+                    hint='write "continue", or ask for less at once',
+                )
+            case "content_filter":
+                raise AnswerCut(
+                    f"the answer is cut here: the provider's content filter stopped {self._model}",
+                    answer=answer,
+                    hint="say it in other words, or choose another model",
+                )
+            case _:
+                return answer
 
     async def _converse(
         self,
         agent: "LoopAgent[WorkContext, str]",
+        model: "Model",
         performance: JournaledTools,
         before: Sequence[ModelMessage],
+        prompt: str | None = None,
     ) -> str:
-        prompt = None if self._record.messages else self._prompt()
+        self._written = 0
         async with agent.iter(
-            prompt,
+            prompt or (None if self._record.messages else self._prompt()),
+            model=model,
             message_history=[*before, *self._record.messages],
             deps=self._work,
             usage_limits=UsageLimits(request_limit=None),
@@ -108,10 +166,10 @@ class AgentLoop:
                 if LoopAgent.is_model_request_node(node):
                     self._execution.family.check_request()
                     await self._execution.look_again(self._work)
-                    model = self._execution.run.model or ""
-                    with self._parts.spans.within("chat", model, gen_ai__request__model=model):
+                    name = self._model
+                    with self._parts.spans.within("chat", name, gen_ai__request__model=name):
                         async with node.stream(running.ctx) as stream:
-                            async for event in stream:
+                            async for event in self._without_stalls(stream):
                                 self._hear(event, performance.turn + 1)
                 elif LoopAgent.is_call_tools_node(node):
                     await self._execution.look_again(self._work)
@@ -121,6 +179,25 @@ class AgentLoop:
                     performance.turn = self._record.turn
         result = running.result
         return result.output if result is not None else ""
+
+    async def _without_stalls(self, stream: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        """The events of an answer. Until the first one pydantic-ai itself counts the time."""
+        patience: float | None = None
+        events = aiter(stream)
+        while True:
+            clock = asyncio.timeout(patience)
+            try:
+                async with clock:
+                    event = await anext(events)
+            except StopAsyncIteration:
+                return
+            except TimeoutError:
+                if not clock.expired():
+                    raise
+                said = f"stopped in the middle of its answer, and said nothing more for {patience:g} s"
+                raise stalled(self._model, said, "MODEL_STALL") from None
+            yield event
+            patience = self._parts.stall
 
     def _prompt(self) -> str:
         context = self._execution.run.options.get("context")

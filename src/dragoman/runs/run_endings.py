@@ -64,7 +64,9 @@ def last_message(run: Run) -> Message | None:
     if run.status == "done":
         if not run.answer:
             return None
-        return said(run, "system" if "reply" in run.options else "agent", run.answer, facts)
+        return said(run, "agent", run.answer, facts)
+    if run.answer:  # as far as it came
+        return said(run, "agent", run.answer, facts)
     # Kept as a text, which every door and every model reads: in words that are none of a door's.
     plain = worded(run.error.command_hint, "plain") if run.error else None
     hint = f" {plain}" if plain else ""

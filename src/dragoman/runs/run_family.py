@@ -77,6 +77,7 @@ class RunFamily:
     lost: bool = False
     left: bool = False
     has_asked: bool = False
+    has_told_calls: bool = False  # that it has made all that it may
     is_ready: bool = False
     clock: WorkClock = field(default_factory=WorkClock)
     numbers: SourceNumbers = field(default_factory=SourceNumbers)
@@ -131,10 +132,15 @@ class RunFamily:
             ("dollars", limits.cost, used.cost),
         ):
             if limit is not None and amount >= limit:
-                raise LimitReached(
-                    f"the run has used its {limit:g} {name}",
-                    hint="ask for less at once, or allow more for the run",
-                )
+                most = f"{limit:,}" if isinstance(limit, int) else f"{limit:g}"
+                raise LimitReached(f"the run has used its {most} {name}", hint=self.more_hint)
+
+    @property
+    def more_hint(self) -> str:
+        """How a person whose run has reached a limit gets more: the next one knows what this one did."""
+        if not self.root.thread:
+            return "ask for less at once, or allow more for the run"
+        return 'ask for less at once, or write "continue": it goes on with as much again'
 
     def begin_call(self) -> bool:
         """Counted when it begins: of several at once no more than are left go."""

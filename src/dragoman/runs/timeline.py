@@ -23,6 +23,7 @@ from dragoman.run import Run, RunEvent, Step
 from dragoman.run_progress import (
     CallProgress,
     Milestone,
+    Notice,
     PersonAsked,
     RunProgress,
     RunTree,
@@ -43,6 +44,7 @@ MomentKind = Literal[
     "approval",
     "message",
     "note",
+    "notice",
     "run",
     "finished",
 ]
@@ -238,6 +240,9 @@ class _Seen:
             if isinstance(piece, StatedPlan):
                 title = f"plans {len(piece.steps)} steps"
                 yield TimelineEntry(kind="plan", time=piece.time, title=title, details={"steps": piece.steps})
+            elif isinstance(piece, Notice):
+                details = {"code": piece.code} if piece.code else {}
+                yield TimelineEntry(kind="notice", time=piece.time, title=piece.text, details=details)
             elif isinstance(piece, CallProgress):
                 yield self._call(piece)
         for ask in progress.asks():

@@ -60,6 +60,7 @@ TABLE: dict[str, tuple[int, str]] = {
     "model_not_found": (424, "The provider has no such model"),
     "model_refused": (502, "The model refused"),
     "model_garbage": (502, "The model's answer cannot be read"),
+    "answer_cut": (502, "The model's answer was cut"),
     "context_too_long": (413, "This is more than the model can read"),
     "limit_reached": (429, "A limit of Dragoman is reached"),
     "store_unavailable": (503, "The store does not answer"),

@@ -178,6 +178,13 @@ const statePlan = (turn, { run, data }) => {
   pieces.append(plan);
 };
 
+const giveNotice = (turn, { run, data }) => {
+  const notice = piece("notice");
+  slot(notice, "text").textContent = data.text;
+  piecesOf(workOf(turn, run)).append(notice);
+  announce(data.text);
+};
+
 const setState = (turn, event, state) => {
   const work = workOf(turn, event.run);
   if (work) work.dataset.state = state;
@@ -218,6 +225,7 @@ const apply = (turn, event) => {
     case "call.progress": tellProgress(turn, event); break;
     case "call.finished": endCall(turn, event); break;
     case "plan.stated": statePlan(turn, event); break;
+    case "notice": giveNotice(turn, event); break;
   }
 };
 
