@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from dragoman.discovery.registry import RegistryPage as RegistryPage
     from dragoman.discovery.servers import InstallMethod as InstallMethod
     from dragoman.discovery.servers import RegistryServer as RegistryServer
+    from dragoman.errors import AnswerCut as AnswerCut
     from dragoman.errors import ApprovalPending as ApprovalPending
     from dragoman.errors import ApprovalRefused as ApprovalRefused
     from dragoman.errors import CallerFault as CallerFault
@@ -235,7 +236,7 @@ _HOMES = {
         "dragoman.discovery.registry": "RegistryPage",
         "dragoman.discovery.servers": "InstallMethod RegistryServer",
         "dragoman.errors": (
-            "ApprovalPending ApprovalRefused CallerFault ClusterFault ClusterUnavailable Conflict "
+            "AnswerCut ApprovalPending ApprovalRefused CallerFault ClusterFault ClusterUnavailable Conflict "
             "ConnectTimeout ContextTooLong Denied DragomanError Forbidden InputRequired Internal "
             "InvalidArguments InvalidConfig "
             "InvalidName KeyFault LimitReached ModelFault ModelGarbage ModelNotFound "

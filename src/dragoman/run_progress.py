@@ -298,12 +298,15 @@ def _say(run: RunProgress, turn: int, delta: str) -> None:
 def _settle(run: RunProgress) -> None:
     """What counts is the answer as it was kept, however it was streamed: in one go, or in two."""
     pieces, notices, turn = [*run.pieces], list[Piece](), 0
-    while pieces and isinstance(pieces[-1], SpokenText | Notice):
-        last = pieces.pop()
+    while pieces:
+        last = pieces[-1]
         if isinstance(last, Notice):
             notices.insert(0, last)
-        else:
+        elif isinstance(last, SpokenText):
             turn = last.turn
+        else:
+            break
+        pieces.pop()
     run.pieces = [*pieces, *notices, SpokenText(turn, run.answer)]
 
 

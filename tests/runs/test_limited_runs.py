@@ -56,7 +56,7 @@ async def test_requests_tokens_and_money_have_their_ends(tmp_path: Path) -> None
 async def test_the_usual_limits_are_those_of_the_settings_and_said_in_plain_words(tmp_path: Path) -> None:
     assert RunLimits() == RunLimits(requests=50, calls=50, tokens=200_000, cost=None, seconds=900.0)
     many = model_of(*[[("native_look", {"text": f"{turn} {at}"}) for at in range(3)] for turn in range(3)])
-    settings = {"run_calls": 4, "run_tokens": 5_000, "run_minutes": 2.0}
+    settings: dict[str, Any] = {"run_calls": 4, "run_tokens": 5_000, "run_minutes": 2.0}
     async with open_scripted(tmp_path, by_request(many=many, talk=model_of("hello")), **settings) as hub:
         add_look(hub)
         assert hub.messages.usual_limits == RunLimits(calls=4, tokens=5_000, seconds=120.0)

@@ -5,7 +5,7 @@ that is what a restart does, too.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Sequence
 from dataclasses import replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -180,7 +180,7 @@ class AgentLoop:
         result = running.result
         return result.output if result is not None else ""
 
-    async def _without_stalls(self, stream: AsyncIterator[Any]) -> AsyncIterator[Any]:
+    async def _without_stalls(self, stream: AsyncIterable[Any]) -> AsyncIterator[Any]:
         """The events of an answer. Until the first one pydantic-ai itself counts the time."""
         patience: float | None = None
         events = aiter(stream)
