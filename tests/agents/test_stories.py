@@ -228,14 +228,18 @@ async def test_tools_are_listed_when_asked_for(tmp_path: Path, database_url: str
         assert run.answer == "2 of 2"
 
 
-async def test_an_unknown_or_stopped_agent_gets_a_helpful_reply(tmp_path: Path, database_url: str) -> None:
+async def test_a_message_to_an_unknown_or_stopped_agent_has_failed_with_a_hint(
+    tmp_path: Path, database_url: str
+) -> None:
     async with story(tmp_path, database_url) as (hub, server):
         await hub.agents.create("mailer")
         unknown = await hub.ask("@mialer who is there?")
-        assert unknown.answer is not None
-        assert "did you mean 'mailer'?" in unknown.answer
+        assert unknown.error is not None
+        assert (unknown.status, unknown.error.code) == ("failed", "not_found")
+        assert "did you mean 'mailer'?" in (unknown.error.hint or "")
         await hub.agents.stop("mailer")
         stopped = await hub.ask("@mailer who is there?", thread=unknown.thread)
-        assert stopped.answer is not None
-        assert "stopped" in stopped.answer
+        assert stopped.error is not None
+        assert stopped.error.message == "@mailer is stopped"
+        assert (await hub.messages.list(stopped.thread))[-1].text.startswith("@mailer is stopped.")
         assert server.requests == []
