@@ -57,7 +57,7 @@ def test_own_runs_come_whole_once_and_without_news_of_tools() -> None:
         said(2, "here it is", "child_a", "a"),
         said(3, "I see", "child_b", "b"),
     ]
-    told = history_of(messages, {"root": own, "child_a": own}, "a", 10_000)
+    told = history_of(messages, {"root": own, "child_a": own}, "a", 10_000).told
     written = ModelMessagesTypeAdapter.dump_json(told).decode()
     assert [len(message.parts) for message in told] == [1, 1, 1, 1, 1]
     assert (written.count("found it"), "gone" in written) == (1, False)
@@ -67,7 +67,7 @@ def test_own_runs_come_whole_once_and_without_news_of_tools() -> None:
 def test_a_run_that_is_too_long_comes_as_the_text_that_people_saw() -> None:
     own = journal("look", "x" * 100_000, "here it is")
     messages = [said(1, "look", "run"), said(2, "here it is", "run", "a")]
-    told = history_of(messages, {"run": own}, "a", 1_000)
+    told = history_of(messages, {"run": own}, "a", 1_000).told
     assert [part.content for message in told for part in message.parts] == ["look", "here it is"]  # type: ignore[union-attr]
 
 
@@ -77,7 +77,7 @@ def test_three_hundred_long_messages_stay_within_the_budget_newest_first(budget:
         said(number, f"message {number} " + "word " * 2_000, agent=None if number % 2 else "a")
         for number in range(1, 301)
     ]
-    told = history_of(messages, {}, "a", budget)
+    told = history_of(messages, {}, "a", budget).told
     assert size(told) <= budget
     if told:
         assert "message 300 " in str(told[-1])

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from dragoman.agent import Agent, AgentKind, Exposure
 from dragoman.agents.catalog_offers import CatalogOffers, CodeOffers, NativeOffers, SearchOffers
 from dragoman.agents.delegation_offers import DEEPEST
+from dragoman.agents.earlier_offers import EarlierOffers
 from dragoman.agents.exposure import Arm, ExposureChoice, ExposureInputs, checked_exposure, choose
 from dragoman.agents.fences import has_fence
 from dragoman.agents.models import ModelChoice, Models
@@ -91,7 +92,7 @@ class Composer:
             "code": (CodeOffers(), SearchOffers(beside_code=True)),
         }
         functions = self._functions.get(work.agent.kind, ())
-        return (*tools[chosen.exposure], PersonOffers(), *functions)
+        return (*tools[chosen.exposure], EarlierOffers(), PersonOffers(), *functions)
 
     async def _chosen(self, work: WorkContext, choice: ModelChoice, forced: Exposure) -> ExposureChoice:
         toolbox, caller = work.toolbox, work.caller

@@ -1,12 +1,14 @@
 """What was said before, as a model reads it, trimmed to its window: the newest that fits.
 
 An agent's own earlier runs come whole, with what their tools brought ("reply to the first one"); what others
-said comes as text. Pure: given the messages and the journals.
+said comes as text. What has no room is summed up (`runs/thread_history.py`), and what tools brought there is
+named, so that it can be read again. Pure: given the messages and the journals.
 """
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from pydantic_ai.messages import (
     ModelMessage,
@@ -23,8 +25,37 @@ from dragoman.agents.prices import window_of
 from dragoman.run import Message
 from dragoman.tokens import count_tokens
 
+READ_EARLIER = "read_earlier"
 _LONGEST_TEXT = 20_000
 _SHARE = 3  # of a window, one part of so many; tools, the request and the answer need the others
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierResult:
+    """What a tool brought to this agent in an earlier run of the thread.
+
+    `handle` names it for `read_earlier`: the number of the message that the run answered, and of the call.
+    """
+
+    handle: str
+    tool: str
+    arguments: str
+    preview: str
+
+    def line(self) -> str:
+        return f"- {self.handle}: {self.tool} {self.arguments} → {self.preview}"
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """What a model is told of before, and the messages that had no room: always the oldest.
+
+    `names_results`: some are only named, and have to be read by their handles.
+    """
+
+    told: list[ModelMessage]
+    cut: Sequence[Message] = ()
+    names_results: bool = False
 
 
 def budget_for(models: Sequence[str], most: int) -> int:
@@ -34,32 +65,46 @@ def budget_for(models: Sequence[str], most: int) -> int:
 
 
 def history_of(
-    messages: Sequence[Message], journals: Mapping[str, Sequence[ModelMessage]], agent: str, budget: int
-) -> list[ModelMessage]:
+    messages: Sequence[Message],
+    journals: Mapping[str, Sequence[ModelMessage]],
+    agent: str,
+    budget: int,
+    results: Mapping[str, Sequence[EarlierResult]] = MappingProxyType({}),
+) -> History:
     """Whole exchanges only, oldest first, no more than `budget` tokens together.
 
     `journals` are whole exchanges of the agent itself, by the id of the run, and of the root that the
-    person's message names. One that is too long comes as the text that people saw of it.
+    person's message names. One that is too long comes as the text that people saw of it, with the `results`
+    of the same run by their handles.
     """
     chosen: list[list[ModelMessage]] = []
     told: set[int] = set()
     left = budget
+    count = 0
+    names_results = False
     for message in reversed(messages):
         journal = journals.get(message.run or "", ())
         if journal and id(journal) in told:
+            count += 1
             continue
         part = _without_news(journal)
         cost = size_of(part)
         if not part or cost > left:
-            part = _of_text(message, agent)
+            part = _of_text(message, agent, results.get(message.run or "", ()))
             cost = size_of(part)
         else:
             told.add(id(journal))
         if cost > left:
             break
         left -= cost
+        count += 1
+        names_results |= bool(results.get(message.run or "")) and id(journal) not in told
         chosen.append(part)
-    return [message for part in reversed(chosen) for message in part]
+    return History(
+        told=[message for part in reversed(chosen) for message in part],
+        cut=messages[: len(messages) - count],
+        names_results=names_results,
+    )
 
 
 def size_of(part: Sequence[ModelMessage]) -> int:
@@ -83,13 +128,33 @@ def _without_news(journal: Sequence[ModelMessage]) -> list[ModelMessage]:
     return told
 
 
-def _of_text(message: Message, agent: str) -> list[ModelMessage]:
+def _of_text(message: Message, agent: str, results: Sequence[EarlierResult]) -> list[ModelMessage]:
     text = message.text[:_LONGEST_TEXT]
     if not text:
         return []
     if message.author == "system":  # what a model must not take up again by itself: it was not answered
         return [ModelResponse(parts=[TextPart(f"(Not answered: {text})")])]
     if message.author == "agent" and message.agent == agent:
-        return [ModelResponse(parts=[TextPart(text)])]
+        answer = ModelResponse(parts=[TextPart(text)])
+        return [ModelRequest(parts=[UserPromptPart(named(results))]), answer] if results else [answer]
     said = text if message.author == "person" else f"(@{message.agent} said:)\n{fenced(text)}"
+    return [ModelRequest(parts=[UserPromptPart(said)])]
+
+
+def named(results: Sequence[EarlierResult]) -> str:
+    """Results that are not shown, as a model is told of them."""
+    lines = "\n".join(result.line() for result in results)
+    return f"(Results of before, which {READ_EARLIER} shows whole:)\n{fenced(lines)}"
+
+
+def summed_up(first: int, last: int, text: str, results: Sequence[EarlierResult]) -> list[ModelMessage]:
+    """A summary in place of the messages `first` to `last`."""
+    said = f"(Messages {first} to {last} of this conversation, summed up:)\n{fenced(text)}"
+    if results:
+        said += f"\n{named(results)}"
+    return [ModelRequest(parts=[UserPromptPart(said)])]
+
+
+def left_out(first: int, last: int) -> list[ModelMessage]:
+    said = f"(Messages {first} to {last} of this conversation had no room and are not shown.)"
     return [ModelRequest(parts=[UserPromptPart(said)])]

@@ -147,6 +147,10 @@ class RunServices(Protocol):
         """Has another agent work on it, as a child run; waits for its end, whatever that is."""
         ...
 
+    async def earlier_result(self, handle: str) -> ToolReply | None:
+        """What a call of this agent brought in an earlier run of the thread, by the handle it was named."""
+        ...
+
     def state_plan(self, steps: Sequence[Mapping[str, Any]]) -> None: ...
 
     def note(self, kind: str, facts: Mapping[str, Any]) -> None:
@@ -176,6 +180,7 @@ class WorkContext:
     missing: dict[str, int] = field(default_factory=dict[str, int])
     chain: tuple[str, ...] = ()
     has_heard_others: bool = False
+    names_earlier: bool = False  # results of earlier runs, which `read_earlier` shows
 
 
 class AgentDirectory(Protocol):

@@ -15,7 +15,7 @@ from structlog.contextvars import bound_contextvars
 from dragoman.agent import Agent
 from dragoman.agents.citations import cited_in, outcome_of, with_known_citations
 from dragoman.agents.composition import Composer
-from dragoman.agents.offers import OfferCall
+from dragoman.agents.offers import OfferCall, ToolReply
 from dragoman.agents.provider_errors import explained
 from dragoman.agents.rollout import RolloutRecorder
 from dragoman.agents.work_context import AgentsOf, DelegationResult, Toolbox, WorkContext, caller_of
@@ -45,6 +45,7 @@ from dragoman.runs.questions import RunQuestions
 from dragoman.runs.run_endings import finished_facts, last_message, numbers_of, said
 from dragoman.runs.run_family import RunFamily
 from dragoman.runs.streams import RunStreams
+from dragoman.runs.thread_history import earlier_result
 from dragoman.store.clock import Clock
 from dragoman.store.protocols import RunStore, ThreadStore
 from dragoman.store.records import AgentWorked, NewRun
@@ -217,6 +218,9 @@ class RunExecution:
         execution = RunExecution(child, self.family, self.parts)
         finished = await execution.execute()
         return DelegationResult(run=finished, told=finished.options.get("outcome") or {})
+
+    async def earlier_result(self, handle: str) -> ToolReply | None:
+        return await earlier_result(self, handle)
 
     def state_plan(self, steps: Sequence[Mapping[str, Any]]) -> None:
         self.record.plan = [*steps]

@@ -1,6 +1,6 @@
 """What a run's journal says: how far it came. Read once when the run is taken up, then kept up to date."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -23,6 +23,8 @@ SAVED = "tokens_saved"
 """In the metadata of an answer: what its request did not have to send."""
 RESUMED = "resumed"
 """The key of the note that a run was taken up again."""
+SUMMARY = "summary"
+"""The key of the note of what a summary of the thread used, and of its facts in the message."""
 
 
 GO_ON = "Your answer was cut because it is too long. Go on exactly where it stopped, and repeat nothing."
@@ -37,6 +39,7 @@ class JournalRecord:
     plan: list[Mapping[str, Any]] = field(default_factory=list[Mapping[str, Any]])
     offered: list[str] = field(default_factory=list[str])
     resumed: int = 0
+    beside: RunUsage = field(default_factory=RunUsage)  # used by requests that are no part of the exchange
 
     @classmethod
     def of(cls, steps: Iterable[Step]) -> "JournalRecord":
@@ -60,6 +63,8 @@ class JournalRecord:
                     record.finished[step.key] = load_reply(step.content)
                 case "plan":
                     record.plan = [*step.content]
+                case "note" if step.key == SUMMARY:
+                    record.beside = record.beside.plus(RunUsage(**step.content))
                 case _:
                     pass
         return record
@@ -107,6 +112,19 @@ class JournalRecord:
         brought = ModelRequest(parts=[self._brought(call) for call in last.tool_calls])
         return [*self.messages, brought, unanswered]
 
+    def brought(self) -> Iterator[tuple[ToolCallPart, ToolReply]]:
+        """The calls that brought what others wrote, in the order in which they were asked for."""
+        turn = 0
+        for message in self.messages:
+            if not isinstance(message, ModelResponse):
+                continue
+            turn += 1
+            for call in message.tool_calls:
+                keys = [f"{kind}{turn}:{call.tool_call_id}" for kind in "tf"]
+                told = next((self.finished[key] for key in keys if key in self.finished), None)
+                if told is not None and told.ok and not told.is_own_words:
+                    yield call, told
+
     def _brought(self, call: ToolCallPart) -> ToolReturnPart:
         keys = [f"{kind}{self.turn}:{call.tool_call_id}" for kind in "tf"]
         told = next((self.finished[key] for key in keys if key in self.finished), None)
@@ -138,7 +156,7 @@ class JournalRecord:
             calls=self.calls + sum(told.calls for told in self.finished.values()),
             cost=sum(told.cost for told in self.finished.values()),
             tokens_saved=sum(told.tokens_saved for told in self.finished.values()),
-        )
+        ).plus(self.beside)
         for message in self.messages:
             if isinstance(message, ModelResponse):
                 total = total.plus(usage_of(message, model))

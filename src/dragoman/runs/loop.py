@@ -23,23 +23,22 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.usage import UsageLimits
 
-from dragoman.agents.citations import sources_of
 from dragoman.agents.composition import ComposedAgent
 from dragoman.agents.fences import fenced
-from dragoman.agents.history import budget_for, history_of, size_of
+from dragoman.agents.history import budget_for, size_of
 from dragoman.agents.provider_errors import explained, stalled
 from dragoman.agents.work_context import WorkContext
 from dragoman.errors import AnswerCut, ContextTooLong, DragomanError, ModelFault
 from dragoman.run import RunUsage
-from dragoman.runs.journal_record import GO_ON, SAVED, JournalRecord, usage_of, written_messages
+from dragoman.runs.journal_record import GO_ON, SAVED, usage_of, written_messages
 from dragoman.runs.journaled_tools import JournaledTools
+from dragoman.runs.thread_history import ThreadHistory
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
 
     from dragoman.runs.execution import RunExecution
 
-_EARLIER_RUNS = 8  # whose tool results an agent still has before it
 _TRIMMED = 4  # of what came before, one part of so many is kept when it was too long
 
 
@@ -87,7 +86,9 @@ class AgentLoop:
             model_settings={"first_event_timeout": self._parts.first_token},
         )
         models = dict(zip(composed.choice.names, composed.models, strict=True))
-        before = await self._history(budget_for([*models], self._parts.history_budget))
+        summarizer = None if composed.choice.is_offline else composed.models[0]
+        thread = ThreadHistory(self._execution, self._work, summarizer)
+        before = await thread.read(budget_for([*models], self._parts.history_budget))
         sent = {"instructions": composed.instructions, "earlier": len(before)}
         self._parts.journal.note(self._execution.step("prompt", content=sent))
         faults: list[DragomanError] = []
@@ -105,7 +106,7 @@ class AgentLoop:
             raise fault
         # Once more with less of what came before: this run's own steps are in the journal, and go on.
         self._model, model = next(iter(models.items()))
-        less = await self._history(size_of(before) // _TRIMMED)
+        less = await thread.read(size_of(before) // _TRIMMED)
         return await self._whole(agent, model, performance, less)
 
     def _leave_model(self, why: DragomanError, performance: JournaledTools) -> None:
@@ -227,40 +228,6 @@ class AgentLoop:
         self._execution.family.add(used)
         turn = str(self._record.turn)
         self._parts.journal.note(self._execution.step("messages", turn, written_messages(new)))
-
-    async def _history(self, budget: int) -> list[ModelMessage]:
-        run = self._execution.run
-        was_asked_by_agent = run.parent_call is not None and not run.parent_call.startswith("mention:")
-        if not run.thread or was_asked_by_agent:
-            return []  # what it needs to know was told by the agent that asked
-        if run.message == 1:
-            return []
-        said = await self._parts.threads.messages(run.workspace, run.user, run.thread, limit=200, last=True)
-        number = run.message or await self._number_of_root()
-        before = [message for message in said if message.number < number]
-        self._work.has_heard_others |= any(
-            message.is_of_others or message.agent not in (None, run.agent) for message in before
-        )
-        for message in before:  # what was cited in the thread can be cited again, under the same id
-            earlier_sources = sources_of(message.details.get("outcome") or {})
-            self._work.numbers.skip(earlier_sources)
-            self._work.earlier_contexts += earlier_sources
-        journals: dict[str, Sequence[ModelMessage]] = {}
-        roots = dict.fromkeys(message.run for message in reversed(before) if message.author == "person")
-        for root in [root for root in roots if root][:_EARLIER_RUNS]:
-            for earlier in await self._parts.runs.family(run.workspace, root):
-                is_addressed = earlier.is_root or (earlier.parent_call or "").startswith("mention:")
-                if earlier.agent == run.agent and is_addressed and earlier.is_finished:
-                    steps = await self._parts.runs.steps(run.workspace, earlier.id)
-                    ending = f"(Not answered: {earlier.error.message if earlier.error else earlier.status})"
-                    record = JournalRecord.of(steps)
-                    journals[root] = journals[earlier.id] = record.exchange(ending)
-                    self._work.has_heard_others |= record.has_heard_others
-        return history_of(before, journals, run.agent, budget)
-
-    async def _number_of_root(self) -> int:
-        root = await self._parts.runs.find(self._execution.run.workspace, self._execution.run.root)
-        return root.message or 0 if root else 0
 
 
 def _note_saved(response: ModelResponse, tokens: int) -> None:

@@ -82,6 +82,7 @@ class RunFamily:
     clock: WorkClock = field(default_factory=WorkClock)
     numbers: SourceNumbers = field(default_factory=SourceNumbers)
     members: set[str] = field(default_factory=set[str])
+    summing_up: asyncio.Lock = field(default_factory=asyncio.Lock)  # of several agents the first does it
 
     async def prepare(self, rows: RunStore) -> None:
         """What is known of it from before: the last number, and what its finished child runs used."""

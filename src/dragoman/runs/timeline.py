@@ -30,7 +30,7 @@ from dragoman.run_progress import (
     StatedPlan,
     table_in,
 )
-from dragoman.runs.journal_record import usage_of
+from dragoman.runs.journal_record import SUMMARY, usage_of
 
 MomentKind = Literal[
     "started",
@@ -112,7 +112,7 @@ def _of_journal(run: Run, steps: Iterable[Step], clean: Clean) -> list[TimelineE
             for moment in _of_messages(run, step, turn, clean):
                 turn += moment.kind == "model"
                 moments.append(moment)
-        elif step.kind == "note":
+        elif step.kind == "note" and step.key != SUMMARY:  # a message tells of it
             moments.append(
                 TimelineEntry(kind="note", time=step.time, title=step.key, details=table_in(step.content))
             )
@@ -218,7 +218,11 @@ class _Seen:
                     yield TimelineEntry(kind="resumed", time=one.time, title=title)
                 case "message":
                     text = str(facts.get("text", ""))
-                    if facts.get("author") == "agent" and text != self._run.answer:
+                    summary = table_in(facts.get(SUMMARY))
+                    if summary:
+                        title = f"sums up messages {summary['from']} to {summary['to']}"
+                        yield TimelineEntry(kind="message", time=one.time, title=title, details=dict(facts))
+                    elif facts.get("author") == "agent" and text != self._run.answer:
                         yield TimelineEntry(
                             kind="message", time=one.time, title=_short(text), details=dict(facts)
                         )
