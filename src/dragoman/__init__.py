@@ -97,6 +97,7 @@ if TYPE_CHECKING:
     from dragoman.hub.agents import AgentView as AgentView
     from dragoman.hub.approvals import Approvals as Approvals
     from dragoman.hub.approvals import ApprovalView as ApprovalView
+    from dragoman.hub.attachments import Attachment as Attachment
     from dragoman.hub.audit import Audit as Audit
     from dragoman.hub.cluster import ClusterService as ClusterService
     from dragoman.hub.cluster import ClusterStatus as ClusterStatus
@@ -251,6 +252,7 @@ _HOMES = {
         "dragoman.formats.variables": "BaseFolders",
         "dragoman.hub.agents": "AgentView Agents",
         "dragoman.hub.approvals": "ApprovalView Approvals",
+        "dragoman.hub.attachments": "Attachment",
         "dragoman.hub.audit": "Audit",
         "dragoman.hub.cluster": "ClusterService ClusterStatus HeldConnection",
         "dragoman.hub.code": "Code",

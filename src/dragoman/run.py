@@ -46,10 +46,13 @@ TRACE = "trace"
 HEARD_OTHERS = "heard_others"
 """In the options of a run and the details of a message: more than the words of the person went into it."""
 MANAGES = "manages"
+"""In the options of a run: whether who asked may manage."""
 OTHERS = "others"
 """In the options of a run: the names of the other agents that the same message was written to."""
 UNREACHED = "unreached"
 """In the options of a run that hands a message out: what is said of those who do not get it, and a hint."""
+ATTACHMENTS = "attachments"
+"""In the options of a run and the details of a message: files beside the words, each with its handle."""
 
 
 def _now() -> datetime:

@@ -275,3 +275,19 @@ async def test_an_answer_must_fit_the_fields_that_a_tool_asked_for(tmp_path: Pat
         taken = await live.ask("POST", "/api/questions/qst_1", {"answer": {"size": 3}})
         assert taken.value["answer"] == {"size": 3}
         script.held.set()
+
+
+async def test_a_file_by_rest_is_either_text_or_bytes(tmp_path: Path) -> None:
+    async with open_conversations(tmp_path) as (live, _):
+        for file in (
+            {"name": "a.txt"},
+            {"name": "a.txt", "text": "x", "data": "eA=="},
+            {"name": "a", "data": "?"},
+        ):
+            refused = await live.ask("POST", "/api/messages", {"text": "look", "attachments": [file]})
+            assert (refused.status, refused.value["code"]) == (422, "invalid_request"), file
+        file = {"name": "a.txt", "data": "aGVyb24="}
+        accepted = await live.ask("POST", "/api/messages", {"text": "look", "attachments": [file]})
+        (told,) = accepted.value["message"]["details"]["attachments"]
+        assert (told["name"], told["media_type"], told["size"]) == ("a.txt", "text/plain", 5)
+        assert (await live.ask("GET", f"/api/results/{told['handle']}")).body == b"heron"

@@ -11,6 +11,7 @@ from samples_by_command import add_email, add_tracker, sent_emails
 from scripted_by_command import scripted, sending
 
 from patience import patient
+from servers.scenarios import Reply, Turn
 
 pytestmark = pytest.mark.slow
 
@@ -248,3 +249,29 @@ def test_agents_from_creation_to_removal(dragoman: Command, tmp_path: Path) -> N
         gone = dragoman("agents", "show", "mailer", "--json")
         assert (gone.code, gone.value["code"]) == (1, "not_found")
         assert json.loads(dragoman("agents", "list", "--json").out)["agents"][0]["name"] == "assistant"
+
+
+def test_files_go_with_a_message_by_option_or_by_path_and_pipes_name_none(
+    dragoman: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "notes.txt").write_text("the word is heron")
+    (tmp_path / "more.md").write_text("and kestrel")
+    monkeypatch.chdir(tmp_path)
+
+    def words(turn: Turn) -> Reply:
+        heard = json.dumps(turn.request["messages"])
+        return Reply(text=" ".join(word for word in ("heron", "kestrel") if word in heard) or "nothing")
+
+    with scripted(words, monkeypatch):
+        assert (
+            dragoman("ask", "--quiet", "@notes.txt, what is in it?", "--attach", "more.md").out
+            == "heron kestrel\n"
+        )
+        with dragoman_process("ask", "--quiet", "-", stdin=subprocess.PIPE) as piped:
+            assert "nothing" in piped.communicate("what is in @./notes.txt?", timeout=patient(60))[0]
+        missing = dragoman("ask", "look", "--attach", "gone.txt")
+        assert (missing.code, "gone.txt" in missing.err) == (2, True)
+        binary = tmp_path / "a.pdf"
+        binary.write_bytes(b"%PDF\xff")
+        refused = dragoman("ask", "look at @a.pdf")
+        assert (refused.code, "neither text in UTF-8 nor an image" in refused.err) == (1, True)

@@ -11,9 +11,11 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from pydantic_ai.messages import (
+    BinaryContent,
     ModelMessage,
     ModelMessagesTypeAdapter,
     ModelRequest,
+    ModelRequestPart,
     ModelResponse,
     TextPart,
     ToolAvailabilityDeltaPart,
@@ -27,6 +29,7 @@ from dragoman.tokens import count_tokens
 
 READ_EARLIER = "read_earlier"
 _LONGEST_TEXT = 20_000
+_IMAGE = 1_500  # tokens, about what providers count for a large one
 _SHARE = 3  # of a window, one part of so many; tools, the request and the answer need the others
 
 
@@ -111,9 +114,38 @@ def size_of(part: Sequence[ModelMessage]) -> int:
     """In tokens."""
     if not part:
         return 0
+    part, images = _without_images(part)
     facts = ModelMessagesTypeAdapter.dump_python([*part], mode="json")
     # What a tool brought may hold half of a character, which no strict writer takes.
-    return count_tokens(json.dumps(facts, ensure_ascii=False).encode("utf-8", "replace"))
+    return count_tokens(json.dumps(facts, ensure_ascii=False).encode("utf-8", "replace")) + images * _IMAGE
+
+
+def _without_images(part: Sequence[ModelMessage]) -> tuple[list[ModelMessage], int]:
+    """And how many there were: their bytes are no tokens."""
+    told: list[ModelMessage] = []
+    images = 0
+    for message in part:
+        if isinstance(message, ModelRequest) and any(_is_mixed(one) for one in message.parts):
+            parts = [_texts(one) if isinstance(one, UserPromptPart) else one for one in message.parts]
+            images += sum(_images_in(one) for one in message.parts)
+            message = replace(message, parts=parts)
+        told.append(message)
+    return told, images
+
+
+def _is_mixed(part: ModelRequestPart) -> bool:
+    return isinstance(part, UserPromptPart) and not isinstance(part.content, str)
+
+
+def _texts(part: UserPromptPart) -> UserPromptPart:
+    content = [part.content] if isinstance(part.content, str) else part.content
+    return replace(part, content="\n".join(one for one in content if isinstance(one, str)))
+
+
+def _images_in(part: ModelRequestPart) -> int:
+    if not isinstance(part, UserPromptPart) or isinstance(part.content, str):
+        return 0
+    return sum(isinstance(one, BinaryContent) for one in part.content)
 
 
 def _without_news(journal: Sequence[ModelMessage]) -> list[ModelMessage]:

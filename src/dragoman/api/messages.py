@@ -2,13 +2,14 @@
 
 import asyncio
 import re
+from base64 import b64decode
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from dataclasses import replace
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, Self, cast
 
 from fastapi import APIRouter, Header, Query, Request
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from starlette.responses import Response
 
 from dragoman.agent import Exposure
@@ -16,6 +17,7 @@ from dragoman.api.events import STOPPING
 from dragoman.api.requests import PROBLEMS, TheHub
 from dragoman.api.run_shapes import AcceptedShape, MessagesShape, message_view, run_view
 from dragoman.hub import BoundHub
+from dragoman.hub.attachments import Attachment
 from dragoman.run import Run, RunEvent, RunLimits
 from dragoman.store.records import AcceptedRun
 from dragoman.web.encoding import json_response
@@ -37,6 +39,36 @@ class RunLimitsRequest(BaseModel):
     seconds: float | None = Field(
         default=None, gt=0, le=86_400, allow_inf_nan=False, description="of work; waiting does not count"
     )
+
+
+def _decoded(data: Any) -> bytes:
+    """Strictly: what is no base64 would become other bytes."""
+    if not isinstance(data, str):
+        raise ValueError("must be a text in base64")  # noqa: TRY004  # pydantic tells of no TypeError
+    return b64decode(data, validate=True)
+
+
+class NewAttachment(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    name: str = Field(max_length=200, description="of the file; without `media_type` it tells the kind")
+    media_type: str | None = Field(default=None, max_length=100)
+    text: str | None = Field(default=None, description="of a file of text")
+    data: Annotated[bytes, BeforeValidator(_decoded)] | None = Field(
+        default=None,
+        description="the bytes in base64: text in UTF-8, an image",
+        json_schema_extra={"contentEncoding": "base64"},
+    )
+
+    @model_validator(mode="after")
+    def _has_one(self) -> Self:
+        if (self.text is None) == (self.data is None):
+            raise ValueError("a file needs either text or data")
+        return self
+
+    def attachment(self) -> Attachment:
+        data = self.data if self.data is not None else (self.text or "").encode("utf-8", "replace")
+        return Attachment(self.name, data, self.media_type)
 
 
 class NewMessage(BaseModel):
@@ -61,6 +93,11 @@ class NewMessage(BaseModel):
         default=None, ge=0, le=10**6, allow_inf_nan=False, description="dollars; the same as limits.cost"
     )
     limits: RunLimitsRequest = RunLimitsRequest()
+    attachments: list[NewAttachment] = Field(
+        default_factory=list[NewAttachment],
+        max_length=10,
+        description="files that the model reads with the message: text, or png, jpeg, gif and webp images",
+    )
 
     def options(self) -> dict[str, Any]:
         given = {"model": self.model, "exposure": self.exposure, "max_tools": self.max_tools}
@@ -133,6 +170,7 @@ async def _posted(
         agent=new.agent,
         options=new.options(),
         limits=new.run_limits(hub.messages.usual_limits),
+        attachments=[one.attachment() for one in new.attachments],
     )
     run = accepted.run
     if seconds:

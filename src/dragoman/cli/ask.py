@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from dragoman.cli import run_lines
+from dragoman.cli.attachments import Attached, with_files
 from dragoman.cli.door import Door, path_of
 from dragoman.cli.run_endings import CODES, IsQuiet, Waits, open_watching, shown_to_its_end, tell_end
 from dragoman.cli.run_watcher import RunWatcher
@@ -31,6 +32,7 @@ def ask(
     exposure: Annotated[
         str | None, typer.Option(help="How tools are reached: auto, direct, search, delegate or code.")
     ] = None,
+    attach: Attached = None,
     waits: Waits = False,
     quiet: IsQuiet = False,
     as_json: AsJson = False,
@@ -41,6 +43,7 @@ def ask(
     dragoman ask "check my 2 latest emails"
     dragoman ask "@tracker which issues are open?" --thread thr_4f…
     dragoman ask --connector tracker "file a bug for the broken login" --max-tools 3
+    dragoman ask "what is wrong in @build.log?"
     dragoman ask --quiet - < question.txt
 
     \b
@@ -54,7 +57,11 @@ def ask(
         raise typer.BadParameter(
             "goes without --thread, --agent, --model and --exposure", param_hint="--connector"
         )
+    if connector is not None and attach:
+        raise typer.BadParameter("goes without --connector", param_hint="--attach")
     said = _message(text)
+    # What comes by a pipe may be anybody's words: it names no files of this machine.
+    named, files = with_files(said if said == text and connector is None else "", attach or ())
     with session(as_json) as (door, screen), open_watching(door, screen, quiet, waits) as watching:
         if connector is not None:
             options = {"max_tools": max_tools, "plan_only": plan_only or None}
@@ -62,7 +69,7 @@ def ask(
         given = {name: value for name, value in body.items() if value is not None}
         path = path_of("threads", thread, "messages") if thread else path_of("messages")
         with screen.busy("…"):
-            accepted = door.ask("POST", path, {"text": said, **given})
+            accepted = door.ask("POST", path, {"text": named or said, **given, **files})
         raise typer.Exit(shown_to_its_end(door, screen, watching, accepted["run"]["id"], quiet))
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from dragoman.cli import run_lines
+from dragoman.cli.attachments import with_files
 from dragoman.cli.chat_commands import COMMANDS, ChatCommands, Leave
 from dragoman.cli.door import Door, Refused, path_of
 from dragoman.cli.interrupts import Interrupts
@@ -112,8 +113,9 @@ class Chat:
     def _posted(self, text: str) -> str:
         thread = self._commands.thread
         path = path_of("threads", thread, "messages") if thread else path_of("messages")
+        text, files = with_files(text) if sys.stdin.isatty() else (text, {})
         with self._interrupts.waiting():
-            run = self._door.ask("POST", path, {"text": text, **self._options})["run"]
+            run = self._door.ask("POST", path, {"text": text, **self._options, **files})["run"]
         self._commands.thread = run["thread"]
         return run["id"]
 

@@ -211,6 +211,7 @@ class RunEngine:
             readied=runtime.readied,
             first_token=runtime.settings.model_first_token,
             stall=runtime.settings.model_stall,
+            find_kept=runtime.store.calls.find_result,
         )
         return await self._stack.enter_async_context(open_dispatch(needed, self._supervisor))
 

@@ -15,10 +15,11 @@ from dragoman.agents.exposure import checked_exposure
 from dragoman.agents.mentions import Routing, route
 from dragoman.errors import InvalidArguments
 from dragoman.hub.agents import Agents
+from dragoman.hub.attachments import Attachment, keep_attachments
 from dragoman.hub.bound import BoundService
 from dragoman.hub.runs import Runs
 from dragoman.hub.threads import Threads
-from dragoman.run import HEARD_OTHERS, MANAGES, UNREACHED, Message, Question, Run, RunLimits, new_run_id
+from dragoman.run import ATTACHMENTS, HEARD_OTHERS, MANAGES, UNREACHED, Message, Question, Run, RunLimits, new_run_id
 from dragoman.scope import Caller
 from dragoman.store.records import AcceptedRun
 
@@ -53,14 +54,16 @@ class Messages(BoundService):
         agent: str | None = None,
         options: Mapping[str, Any] | None = None,
         limits: RunLimits | None = None,
+        attachments: Sequence[Attachment] = (),
     ) -> AcceptedRun:
         """Writes a message and has whoever it is for work on it. On disk when this returns.
 
         Without a thread a new one is begun. `agent` sends it to one agent, whatever it mentions. While the
-        thread's run waits for the answer to a question, a message that mentions nobody is that answer.
+        thread's run waits for the answer to a question, a message that mentions nobody and has no file is
+        that answer. Models read `attachments` (text, images) with the message, and later in the thread.
         """
         with self._runtime.engine.holding_starts():
-            return await self._posted(text, thread, agent, options or {}, limits)
+            return await self._posted(text, thread, agent, options or {}, limits, attachments)
 
     async def _posted(
         self,
@@ -69,6 +72,7 @@ class Messages(BoundService):
         agent: str | None,
         options: Mapping[str, Any],
         limits: RunLimits | None,
+        attachments: Sequence[Attachment],
     ) -> AcceptedRun:
         extras.require("agents")  # before a thread is begun for it
         caller = self._caller
@@ -80,14 +84,17 @@ class Messages(BoundService):
         routing = route(text, known) if agent is None else Routing((agent,), text)
         last = None if thread is None or agent or routing.agents else await self._last_run(thread)
         question = await self._open_question(last)
-        if question and (answered := await self._as_answer(text, question)):
+        if question and not attachments and (answered := await self._as_answer(text, question)):
             return answered
         target, facts = await self._target(routing, last, agent)
+        kept = await keep_attachments(attachments, caller, self._runtime.store.calls)
         if thread is None:  # not before all else is right: nobody wants an empty thread
             thread = (await Threads(self._runtime, caller).create(title=_title(text))).thread.id
         run_id = new_run_id()
-        # Whoever stands between the person and us may say other words than theirs.
-        heard = {} if is_person(caller) else {HEARD_OTHERS: True}
+        # Whoever stands between the person and us may say other words than theirs; so does a file.
+        heard: dict[str, Any] = {} if is_person(caller) and not attachments else {HEARD_OTHERS: True}
+        if kept:
+            heard[ATTACHMENTS] = [*kept]
         run = Run(
             id=run_id,
             root=run_id,

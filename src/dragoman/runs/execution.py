@@ -37,6 +37,7 @@ from dragoman.run import (
     Step,
     new_run_id,
 )
+from dragoman.runs.attachments import FindKept
 from dragoman.runs.journal import Journal
 from dragoman.runs.journal_record import RESUMED, JournalRecord
 from dragoman.runs.loop import AgentLoop
@@ -76,6 +77,7 @@ class RunDependencies:
     events: Events
     spans: Spans
     readied: ReadiedAgents
+    find_kept: FindKept
     tally: RolloutRecorder | None = None
     history_budget: int = 60_000
     first_token: float = 45.0

@@ -30,6 +30,7 @@ from dragoman.agents.provider_errors import explained, stalled
 from dragoman.agents.work_context import WorkContext
 from dragoman.errors import AnswerCut, ContextTooLong, DragomanError, ModelFault
 from dragoman.run import RunUsage
+from dragoman.runs.attachments import attached_to, with_attached, without_attached
 from dragoman.runs.journal_record import GO_ON, SAVED, usage_of, written_messages
 from dragoman.runs.journaled_tools import JournaledTools
 from dragoman.runs.thread_history import ThreadHistory
@@ -156,10 +157,12 @@ class AgentLoop:
         prompt: str | None = None,
     ) -> str:
         self._written = 0
+        attached = await attached_to(self._execution.run, self._parts.find_kept)
+        words = prompt or (None if self._record.messages else self._prompt())
         async with agent.iter(
-            prompt or (None if self._record.messages else self._prompt()),
+            [words, *attached] if words and attached and not prompt else words,
             model=model,
-            message_history=[*before, *self._record.messages],
+            message_history=[*before, *with_attached(self._record.messages, attached)],
             deps=self._work,
             usage_limits=UsageLimits(request_limit=None),
         ) as running:
@@ -246,7 +249,7 @@ def _tell_apart(response: ModelResponse) -> None:
 
 
 def _lean(message: ModelMessage) -> ModelMessage:
-    """Without the instructions: they are made anew for every run, and would be written with every request."""
-    if isinstance(message, ModelRequest) and message.instructions:
-        return replace(message, instructions=None)
+    """Without what is made anew for every request: the instructions, and files of the message."""
+    if isinstance(message, ModelRequest):
+        return replace(without_attached(message), instructions=None)
     return message

@@ -20,6 +20,7 @@ from dragoman.agents.offers import ToolReply
 from dragoman.agents.provider_errors import explained
 from dragoman.agents.work_context import WorkContext
 from dragoman.run import HEARD_OTHERS, Message, Run
+from dragoman.runs.attachments import attached_to, with_attached
 from dragoman.runs.journal_record import SUMMARY, JournalRecord, usage_of
 from dragoman.runs.run_endings import said
 from dragoman.telemetry.logs import get_logger
@@ -197,7 +198,9 @@ class _EarlierRuns:
                 if not is_addressed:
                     continue
                 ending = f"(Not answered: {earlier.error.message if earlier.error else earlier.status})"
-                found._journals[root] = found._journals[earlier.id] = record.exchange(ending)
+                attached = await attached_to(earlier, execution.parts.find_kept)
+                exchange = with_attached(record.exchange(ending), attached)
+                found._journals[root] = found._journals[earlier.id] = exchange
                 found._results[earlier.id] = found._results[root]
                 found.have_heard_others |= record.has_heard_others
         return found
