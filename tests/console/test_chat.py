@@ -455,3 +455,33 @@ async def test_two_people_see_only_their_own(open_console: OpenConsole, tmp_path
             assert answer is not None
             assert answer.status == 404
             await expect(bob.locator("main")).not_to_contain_text("ada's")
+
+
+async def test_files_are_chosen_shown_removed_and_sent_with_the_message(
+    open_console: OpenConsole, tmp_path: Path
+) -> None:
+    async with open_console(tmp_path, model="speaker") as console:
+        speaking(console)
+        page = await console.page("/chat")
+        files = [
+            {"name": name, "mimeType": "text/plain", "buffer": text.encode()}
+            for name, text in (("heron.txt", "a grey bird"), ("other.txt", "not this one"))
+        ]
+        await page.set_input_files("#file", files)  # type: ignore[arg-type]
+        await expect(page.locator("#files li")).to_have_count(2)
+        await page.get_by_label("Remove other.txt").click()
+        await expect(page.locator("#files li")).to_have_text(["heron.txt×"])
+        await console.picture(page, "chat_files")
+        await write(page, "what is it?")
+        await is_over(page)
+        await expect(last_turn(page).locator(".said .files li")).to_have_text(["heron.txt"])
+        await expect(last_turn(page)).to_contain_text("a grey bird")
+        await expect(last_turn(page)).not_to_contain_text("not this one")
+        await expect(page.locator("#files")).to_be_hidden()
+
+        await page.set_input_files("#file", [{**files[0], "name": "a.bin", "buffer": b"\0\1"}])  # type: ignore[arg-type]
+        await page.fill("#message", "and this?")
+        await page.press("#message", "Enter")
+        await expect(page.locator("#notes")).to_contain_text("neither text in UTF-8 nor an image")
+        await expect(page.locator("#files li")).to_have_text(["a.bin×"])  # nothing is lost
+        await expect(page.locator("#message")).to_have_value("and this?")

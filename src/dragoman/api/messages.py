@@ -17,7 +17,7 @@ from dragoman.api.events import STOPPING
 from dragoman.api.requests import PROBLEMS, TheHub
 from dragoman.api.run_shapes import AcceptedShape, MessagesShape, message_view, run_view
 from dragoman.hub import BoundHub
-from dragoman.hub.attachments import Attachment
+from dragoman.hub.attachments import MOST_ATTACHED, Attachment
 from dragoman.run import Run, RunEvent, RunLimits
 from dragoman.store.records import AcceptedRun
 from dragoman.web.encoding import json_response
@@ -95,7 +95,7 @@ class NewMessage(BaseModel):
     limits: RunLimitsRequest = RunLimitsRequest()
     attachments: list[NewAttachment] = Field(
         default_factory=list[NewAttachment],
-        max_length=10,
+        max_length=MOST_ATTACHED,
         description="files that the model reads with the message: text, or png, jpeg, gif and webp images",
     )
 

@@ -27,8 +27,9 @@ from dragoman.console.submitted_form import filled
 from dragoman.console.transcript import ChatTurn, turn_of
 from dragoman.errors import InvalidArguments
 from dragoman.hub import BoundHub
+from dragoman.hub.attachments import MOST_ATTACHED, Attachment
 from dragoman.hub.threads import ThreadView
-from dragoman.run import Run, RunEvent
+from dragoman.run import ATTACHMENTS, Run, RunEvent
 
 _AT_ONCE = 8  # turns; earlier ones are asked for
 _MOST_THREADS = 60
@@ -83,9 +84,16 @@ async def follow(request: Request) -> Response:
 
 async def write(request: Request) -> Response:
     """Says which thread it went to, and which run works on it."""
-    text = (await filled(request)).data.get("text")
+    async with request.form(max_files=MOST_ATTACHED, max_fields=10) as form:
+        text = form.get("text")
+        files = [
+            Attachment(one.filename or "", await one.read(), one.content_type)
+            for one in form.getlist("file")
+            if not isinstance(one, str)
+        ]
     thread = request.path_params.get("thread")
-    accepted = await hub_of(request).messages.post(text if isinstance(text, str) else "", thread=thread)
+    words = text if isinstance(text, str) else ""
+    accepted = await hub_of(request).messages.post(words, thread=thread, attachments=files)
     return JSONResponse({"thread": accepted.run.thread, "root": accepted.run.root})
 
 
@@ -93,7 +101,11 @@ async def retry(request: Request) -> Response:
     """The same message once more."""
     hub = hub_of(request)
     before = await hub.runs.get(request.path_params["run"])
-    accepted = await hub.messages.post(before.request, thread=before.thread)
+    files = [
+        Attachment(one["name"], (await hub.result(one["handle"])).body, one["media_type"])
+        for one in before.options.get(ATTACHMENTS, ())
+    ]
+    accepted = await hub.messages.post(before.request, thread=before.thread, attachments=files)
     return JSONResponse({"thread": accepted.run.thread, "root": accepted.run.root})
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
-from dragoman.run import FINISHED, Run, RunEvent, RunStatus
+from dragoman.run import ATTACHMENTS, FINISHED, Run, RunEvent, RunStatus
 from dragoman.run_progress import (
     CallProgress,
     Notice,
@@ -94,6 +94,7 @@ class ChatTurn:
     usage: Mapping[str, Any]
     milliseconds: float | None
     created_at: datetime
+    files: Sequence[str] = ()
 
     @property
     def is_over(self) -> bool:
@@ -134,6 +135,7 @@ def turn_of(root: Run, events: Iterable[RunEvent]) -> ChatTurn:
         usage=top.usage,
         milliseconds=top.milliseconds,
         created_at=root.created_at,
+        files=[str(one["name"]) for one in root.options.get(ATTACHMENTS, ())],
     )
 
 

@@ -13,7 +13,8 @@ from dragoman.store.protocols import CallStore
 from dragoman.store.records import KeptResult
 
 IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
-_MOST, _LONGEST_NAME = 10, 200
+MOST_ATTACHED = 10
+_LONGEST_NAME = 200
 _LARGEST_TEXT, _LARGEST_IMAGE, _LARGEST = 1_000_000, 5_000_000, 10_000_000
 
 
@@ -31,8 +32,8 @@ async def keep_attachments(
 ) -> Sequence[Mapping[str, Any]]:
     """What the message and its run say of them: name, kind, size and handle. Checked before any is kept."""
     checked = [_checked(one) for one in attachments]
-    if len(checked) > _MOST:
-        raise InvalidArguments(f"{len(checked)} files are attached; {_MOST} are the most")
+    if len(checked) > MOST_ATTACHED:
+        raise InvalidArguments(f"{len(checked)} files are attached; {MOST_ATTACHED} are the most")
     if (size := sum(len(one.data) for one in checked)) > _LARGEST:
         raise InvalidArguments(f"the files have {size:,} bytes together; {_LARGEST:,} are the most")
     facts: list[Mapping[str, Any]] = []

@@ -291,8 +291,10 @@ const handleSurely = async (event) => {
 
 // Writing
 
-const composer = new Composer(document.getElementById("composer"), async (text) => {
-  const body = new URLSearchParams({ text });
+const composer = new Composer(document.getElementById("composer"), async (text, files) => {
+  const body = files.length ? new FormData() : new URLSearchParams();
+  body.append("text", text);
+  for (const file of files) body.append("file", file);
   const { thread: where, root } = await (await ask(thread ? `/chat/${thread}` : "/chat", { method: "POST", body })).json();
   if (!thread) return location.assign(`/chat/${where}`);
   if (!turnOf(root)) await loadTurn(root);

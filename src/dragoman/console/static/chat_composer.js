@@ -11,6 +11,7 @@ export class Composer {
     this.options = [...this.list.querySelectorAll("[role=option]")];
     this.send = send;
     this.busy = false;
+    this.files = new Files(form);
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       this.submit();
@@ -33,13 +34,15 @@ export class Composer {
   async submit() {
     const text = this.field.value;
     if (!text.trim() || this.busy) return;
+    const files = this.files.take();
     this.busy = true;
     this.field.value = "";
     this.grow();
     try {
-      await this.send(text);
+      await this.send(text, files);
     } catch {
       if (!this.field.value) this.field.value = text; // what was not sent is not lost
+      this.files.add(files);
       this.grow();
     } finally {
       this.busy = false;
@@ -107,5 +110,65 @@ export class Composer {
   // As high as what is written, within the stylesheet's bounds
   grow() {
     this.field.rows = Math.min(8, Math.max(1, this.field.value.split("\n").length));
+  }
+}
+
+// Files that go with the message: chosen, dropped or pasted, each shown until it is sent.
+class Files {
+  constructor(form) {
+    this.list = form.querySelector("#files");
+    this.chosen = [];
+    const input = form.querySelector("#file");
+    form.querySelector("#attach").addEventListener("click", () => input.click());
+    input.addEventListener("change", () => {
+      this.add([...input.files]);
+      input.value = "";
+    });
+    form.addEventListener("paste", (event) => {
+      if (event.clipboardData.files.length) event.preventDefault();
+      this.add([...event.clipboardData.files]);
+    });
+    form.addEventListener("dragover", (event) => event.preventDefault());
+    form.addEventListener("drop", (event) => {
+      event.preventDefault();
+      this.add([...event.dataTransfer.files]);
+    });
+    this.list.addEventListener("click", (event) => {
+      const button = event.target.closest("button");
+      if (!button) return;
+      this.chosen.splice(Number(button.dataset.at), 1);
+      this.show();
+    });
+  }
+
+  add(files) {
+    this.chosen.push(...files);
+    this.show();
+  }
+
+  take() {
+    const files = this.chosen;
+    this.chosen = [];
+    this.show();
+    return files;
+  }
+
+  show() {
+    this.list.hidden = !this.chosen.length;
+    const items = this.chosen.map((file, at) => {
+      const item = document.createElement("li");
+      const name = document.createElement("span");
+      name.className = "cut";
+      name.textContent = file.name;
+      const remove = document.createElement("button");
+      remove.type = "button";
+      remove.className = "quiet small";
+      remove.dataset.at = at;
+      remove.setAttribute("aria-label", `Remove ${file.name}`);
+      remove.textContent = "×";
+      item.append(name, remove);
+      return item;
+    });
+    this.list.replaceChildren(...items);
   }
 }
