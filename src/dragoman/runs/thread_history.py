@@ -77,7 +77,7 @@ class ThreadHistory:
             earlier_sources = sources_of(message.details.get("outcome") or {})
             self._work.numbers.skip(earlier_sources)
             self._work.earlier_contexts += earlier_sources
-        earlier = await _EarlierRuns.read(self._execution, before, _EARLIER_RUNS)
+        earlier = await _EarlierRuns.read(self._execution, self._work, before, _EARLIER_RUNS)
         self._work.has_heard_others |= earlier.have_heard_others
         if self._model is None:
             return earlier.history(before, run.agent, budget).told
@@ -125,7 +125,7 @@ class ThreadHistory:
             after=max(0, number - 1 - _PAGE),
             limit=min(_PAGE, number - 1),
         )
-        earlier = await _EarlierRuns.read(self._execution, said_before, _EARLIER_RUNS // 2)
+        earlier = await _EarlierRuns.read(self._execution, self._work, said_before, _EARLIER_RUNS // 2)
         if not (results := earlier.all_results()):
             return []
         self._work.has_heard_others = self._work.names_earlier = True
@@ -184,7 +184,9 @@ class _EarlierRuns:
         self._results: dict[str, list[EarlierResult]] = {}
 
     @classmethod
-    async def read(cls, execution: "RunExecution", before: Sequence[Message], most: int) -> "_EarlierRuns":
+    async def read(
+        cls, execution: "RunExecution", work: WorkContext, before: Sequence[Message], most: int
+    ) -> "_EarlierRuns":
         """Of the newest `most` messages of the person."""
         found = cls()
         roots = {message.run: message.number for message in before if message.author == "person"}
@@ -193,6 +195,8 @@ class _EarlierRuns:
                 continue
             for earlier, calls, record in await finished_calls(execution, root):
                 results = [_named_result(number, at, *call) for at, call in calls]
+                for _, (_, reply) in calls:
+                    work.numbers.skip(reply.contexts)  # `read_earlier` shows them under their names
                 found._results.setdefault(root, []).extend(results)
                 is_addressed = earlier.is_root or (earlier.parent_call or "").startswith("mention:")
                 if not is_addressed:
