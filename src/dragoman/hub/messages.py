@@ -19,7 +19,17 @@ from dragoman.hub.attachments import Attachment, keep_attachments
 from dragoman.hub.bound import BoundService
 from dragoman.hub.runs import Runs
 from dragoman.hub.threads import Threads
-from dragoman.run import ATTACHMENTS, HEARD_OTHERS, MANAGES, UNREACHED, Message, Question, Run, RunLimits, new_run_id
+from dragoman.run import (
+    ATTACHMENTS,
+    HEARD_OTHERS,
+    MANAGES,
+    UNREACHED,
+    Message,
+    Question,
+    Run,
+    RunLimits,
+    new_run_id,
+)
 from dragoman.scope import Caller
 from dragoman.store.records import AcceptedRun
 

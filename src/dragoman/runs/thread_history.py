@@ -153,7 +153,9 @@ class ThreadHistory:
         message = said(self._run, "system", f"{heading}\n\n{text}", {SUMMARY: facts, HEARD_OTHERS: True})
         shown = {"author": "system", "agent": self._run.agent, "text": message.text, SUMMARY: facts}
         event = self._execution.family.event(self._run, "message.added", shown)
-        await self._parts.journal.write(message, event)
+        text = f"messages {first} to {last} had no room any more: they were summed up"
+        notice = self._execution.family.event(self._run, "notice", {"text": text, "code": SUMMARY})
+        await self._parts.journal.write(message, event, notice)
         return message
 
     async def _summary(self, before: Message | None, cut: Sequence[Message], room: int) -> str:
