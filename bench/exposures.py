@@ -8,7 +8,7 @@ what it says, with the same counter for all; the price is that of a mid-sized mo
 import asyncio
 import json
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -161,7 +161,7 @@ async def measure(rows: int) -> dict[str, tuple[Run, Sent]]:
 
 
 @asynccontextmanager
-async def open_demo(place: Path) -> AsyncIterator[Hub]:
+async def open_demo(place: Path) -> AsyncGenerator[Hub]:
     """The four connectors of `dragoman demo`, none of which asks a person."""
     servers = examples() / "servers"
     program = [str(servers / "tasks_service.py"), "--data", str(place), "--port", "0"]

@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 
 from cluster.nats_identities import Authority, Realm
 from cluster.nats_server import NatsServer
-from cluster.nodes import KEY, node
+from cluster.nodes import KEY, keys, node
 from dragoman import Hub
 from dragoman.background_tasks import Supervisor
 from dragoman.cluster.nats import open_nats
@@ -25,7 +25,7 @@ ENCODED = "p%40ss%2Fword%3Awith%3Fsigns"
 
 async def joins(server: str, **address: Any) -> bool:
     given = NatsAddress(servers=(server,), **address)
-    async with open_nats(given, node(), {"database": "one"}, Supervisor()) as cluster:
+    async with open_nats(given, node(), {"database": "one"}, Supervisor(), keys()) as cluster:
         return cluster.is_connected
 
 
@@ -95,7 +95,7 @@ async def test_by_password_or_token_with_any_signs_in_them(tmp_path: Path) -> No
             await joins(server.url.replace("nats://", "nats://t0ken@"))
     two = NatsAddress(servers=("nats://ada:p%40ss@127.0.0.1:1", "nats://t0ken@127.0.0.1:2"))
     with refused("more than one user"):
-        async with open_nats(two, node(), {}, Supervisor()):
+        async with open_nats(two, node(), {}, Supervisor(), keys()):
             pass
 
 

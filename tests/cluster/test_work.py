@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cluster.nats_server import NatsServer
-from cluster.nodes import node, open_hubs
+from cluster.nodes import keys, node, open_hubs
 from dragoman import Hub
 from dragoman.background_tasks import Supervisor
 from dragoman.cluster import RunKey
@@ -28,7 +28,7 @@ ONE, TWO = ("local", "run_1"), ("local", "run_2")
 @asynccontextmanager
 async def joined(server: NatsServer, name: str) -> AsyncGenerator[NatsCluster]:
     address = NatsAddress(servers=(server.url,))
-    async with open_nats(address, node(name), {"database": "one"}, Supervisor()) as cluster:
+    async with open_nats(address, node(name), {"database": "one"}, Supervisor(), keys()) as cluster:
         yield cluster
 
 
