@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from dragoman import Attachment, InvalidArguments
+from dragoman import Attachment, Hub, InvalidArguments
+from dragoman.settings import Settings
 from dragoman.store import open_store
 from servers.scenarios import Reply, Turn
 from servers.scripted_hubs import CLAUDE, MODEL, open_scripted
@@ -61,6 +62,14 @@ async def test_a_model_reads_text_and_images_with_the_message_and_later(
     async with open_store(database_url) as store:
         steps = await store.runs.steps("local", run.id)
         assert "heron" not in str([step.content for step in steps]), "the journal does not repeat files"
+
+
+async def test_the_offline_model_says_that_it_reads_no_files(tmp_path: Path) -> None:
+    async with Hub(Settings(home=tmp_path, model="offline")) as hub:
+        run = await hub.messages.ask("hi, what can you do?", attachments=[Attachment("a.txt", b"heron")])
+        told = [event async for event in hub.runs.follow(run.id)]
+        assert "the offline model reads no files" in str([one.data for one in told if one.kind == "notice"])
+        assert "heron" not in str(told)
 
 
 @pytest.mark.parametrize(

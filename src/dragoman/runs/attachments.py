@@ -5,21 +5,31 @@ The journal has only the words of the person; the files are put to them whenever
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic_ai.messages import BinaryContent, ModelMessage, ModelRequest, UserContent, UserPromptPart
 
 from dragoman.agents.fences import fenced
+from dragoman.agents.models import OFFLINE
 from dragoman.run import ATTACHMENTS, Run
 from dragoman.store.records import KeptResult
+
+if TYPE_CHECKING:
+    from dragoman.runs.execution import RunExecution
 
 FindKept = Callable[[str, str, str], Awaitable[KeptResult | None]]
 """Of a workspace and a user, by its handle."""
 
 
-async def attached_to(run: Run, find: FindKept) -> list[UserContent]:
-    """What stands behind the person's words; of a file that is no longer kept only its name."""
+async def attached_to(run: Run, execution: "RunExecution") -> list[UserContent]:
+    """What stands behind the words of `run` for the model of `execution`: nothing for the offline one.
+
+    Of a file that is no longer kept only its name.
+    """
     told: list[UserContent] = []
+    if execution.run.model == OFFLINE:
+        return told
+    find = execution.parts.find_kept
     given: Sequence[Mapping[str, Any]] = run.options.get(ATTACHMENTS, ())
     for number, one in enumerate(given, 1):
         kept = await find(run.workspace, run.user, str(one["handle"]))

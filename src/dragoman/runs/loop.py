@@ -29,7 +29,7 @@ from dragoman.agents.history import budget_for, size_of
 from dragoman.agents.provider_errors import explained, stalled
 from dragoman.agents.work_context import WorkContext
 from dragoman.errors import AnswerCut, ContextTooLong, DragomanError, ModelFault
-from dragoman.run import RunUsage
+from dragoman.run import ATTACHMENTS, RunUsage
 from dragoman.runs.attachments import attached_to, with_attached, without_attached
 from dragoman.runs.journal_record import GO_ON, SAVED, usage_of, written_messages
 from dragoman.runs.journaled_tools import JournaledTools
@@ -92,6 +92,9 @@ class AgentLoop:
         before = await thread.read(budget_for([*models], self._parts.history_budget))
         sent = {"instructions": composed.instructions, "earlier": len(before)}
         self._parts.journal.note(self._execution.step("prompt", content=sent))
+        if composed.choice.is_offline and self._execution.run.options.get(ATTACHMENTS):
+            text = "the offline model reads no files: what is attached is not used"
+            self._execution.tell("notice", {"text": text, "code": None})
         faults: list[DragomanError] = []
         for self._model, model in models.items():
             if faults:
@@ -157,7 +160,7 @@ class AgentLoop:
         prompt: str | None = None,
     ) -> str:
         self._written = 0
-        attached = await attached_to(self._execution.run, self._parts.find_kept)
+        attached = await attached_to(self._execution.run, self._execution)
         words = prompt or (None if self._record.messages else self._prompt())
         async with agent.iter(
             [words, *attached] if words and attached and not prompt else words,

@@ -204,7 +204,7 @@ class _EarlierRuns:
                 if not is_addressed:
                     continue
                 ending = f"(Not answered: {earlier.error.message if earlier.error else earlier.status})"
-                attached = await attached_to(earlier, execution.parts.find_kept)
+                attached = await attached_to(earlier, execution)
                 exchange = with_attached(record.exchange(ending), attached)
                 found._journals[root] = found._journals[earlier.id] = exchange
                 found._results[earlier.id] = found._results[root]
