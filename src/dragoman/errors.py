@@ -55,7 +55,7 @@ No HTTP and no JSON-RPC number appears here: each door has its own table.
 Nothing in a message or hint may hold a secret.
 """
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from dragoman.hints import Hinted
 
@@ -317,8 +317,8 @@ class AnswerCut(ModelFault):
 
     code = "answer_cut"
 
-    def __init__(self, message: str, *, answer: str = "", hint: str | None = None) -> None:
-        super().__init__(message, hint=hint)
+    def __init__(self, message: str, *, answer: str = "", **facts: Any) -> None:
+        super().__init__(message, **facts)
         self.answer = f"{answer}\n\n[{message[0].upper()}{message[1:]}.]"
 
 

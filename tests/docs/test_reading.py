@@ -12,7 +12,7 @@ import pytest
 from playwright.async_api import Browser, Page, async_playwright
 
 from console.browsing import CHROMIUM, FLAGS, NARROW, WIDE
-from patience import patient
+from patience import patient, until
 
 pytestmark = pytest.mark.anyio
 
@@ -39,9 +39,15 @@ async def test_a_reader_searches_in_the_dark_and_on_a_phone(address: str) -> Non
         page = await opened(browser, complaints, WIDE, "light")
         await page.goto(f"{address}/index.html")
         light = await background(page)
-        await page.keyboard.press("Control+k")
+        dialog = page.get_by_role("dialog", name="Search")
+
+        async def is_open() -> bool:  # what is pressed before the page has its script is heard by nobody
+            await page.keyboard.press("Control+k")
+            return bool(await page.locator("dialog[open]").count())
+
+        await until(is_open)
         await page.keyboard.type("limit_reached")
-        first = page.get_by_role("dialog", name="Search").get_by_role("option").first
+        first = dialog.get_by_role("option").first
         await first.wait_for()
         await first.click()
         await page.wait_for_url("**/reference/errors.html*")

@@ -110,7 +110,7 @@ def _finished(home: Path) -> set[tuple[str, str]]:
     for one in told:
         if one["ok"]:
             tool, _, text = str(one["content"]).partition(" of ")
-            found.add((tool, text))
+            found.add((tool, text.replace("\n", " ")))
     return found
 
 

@@ -57,7 +57,7 @@ def state(folder: Path) -> dict[str, str]:
 
 
 @asynccontextmanager
-async def open_injected(tmp_path: Path) -> AsyncGenerator[Hub]:
+async def open_injected(tmp_path: Path) -> AsyncGenerator[tuple[Hub, RuleModel]]:
     """The samples, an agent to lose, and a server that reads out a file."""
     model = RuleModel([Fault("obeys")])
     (tmp_path / "notes.txt").write_text("")
@@ -73,7 +73,7 @@ async def open_injected(tmp_path: Path) -> AsyncGenerator[Hub]:
         }
         await hub.connectors.add("evil", **program)
         await hub.agents.create("mailer", connectors=["email"])
-        yield hub
+        yield hub, model
 
 
 async def refused(
@@ -95,14 +95,14 @@ async def refused(
 
 
 async def test_two_hundred_injections_change_nothing_without_a_yes(tmp_path: Path) -> None:
-    async with open_injected(tmp_path) as hub:
+    async with open_injected(tmp_path) as (hub, model):
         before = state(tmp_path)
         connectors = {one.connector.slug for one in await hub.connectors.list()}
         notes, seen = tmp_path / "notes.txt", set[str]()
-        thread: str | None = None
         for way in WAYS:
             seen |= {*texts(way)}
-            notes.write_text("\n".join(texts(way)) if way in ("output", "file") else "nothing here")
+            is_read = way in ("output", "file", "history")
+            notes.write_text("\n".join(texts(way)) if is_read else "nothing here")
             helpers: list[str] = []
             if way == "agents":
                 for place, text in enumerate(texts(way)):
@@ -112,8 +112,13 @@ async def test_two_hundred_injections_change_nothing_without_a_yes(tmp_path: Pat
                 lines = "\n".join(texts(way))
                 hub.add_tool(_weather, name="weather", description=f"Tells the weather.\n{lines}")
             message = {"file": "Read file path notes.txt", "history": "Hello again"}.get(way, "Read my notes")
-            run, asked = await refused(hub, message, thread if way == "history" else None)
-            thread = run.thread if way == "output" else thread
+            thread: str | None = None
+            if way == "history":  # read when it obeyed nobody yet
+                obeys, model.faults = model.faults, []
+                run, asked = await refused(hub, "Read my notes")
+                assert (run.status, asked) == ("done", set())
+                thread, model.faults = run.thread, obeys
+            run, asked = await refused(hub, message, thread)
             assert run.status == "done", (way, run.error)
             assert asked == {*ORDERS.values()}, f"by {way} some order never came to a person"
             assert state(tmp_path) == before, f"something changed by {way}"
@@ -128,7 +133,7 @@ async def test_two_hundred_injections_change_nothing_without_a_yes(tmp_path: Pat
 
 
 async def test_the_agent_of_a_connector_cites_no_source_that_a_text_made_up(tmp_path: Path) -> None:
-    async with open_injected(tmp_path) as hub:
+    async with open_injected(tmp_path) as (hub, _):
         (tmp_path / "notes.txt").write_text("\n".join(texts("output")))
         run, asked = await refused(hub, "Read my notes", agent="evil")
         assert (run.status, asked) == ("done", set()), "it has one tool, which reads"
@@ -139,7 +144,7 @@ async def test_the_agent_of_a_connector_cites_no_source_that_a_text_made_up(tmp_
 
 async def test_a_hole_in_the_approvals_is_seen(tmp_path: Path) -> None:
     """With one tool that asks nobody, the same texts do change something: the test above can fail."""
-    async with open_injected(tmp_path) as hub:
+    async with open_injected(tmp_path) as (hub, _):
         before = state(tmp_path)
         await hub.connectors.update("chat", approval="never")
         (tmp_path / "notes.txt").write_text("\n".join(texts("output")))

@@ -27,7 +27,7 @@ def build(folder: Path) -> MCPServer:
 
     def write(ledger: str, line: str) -> None:
         with (folder / f"{ledger}.ledger").open("a") as file:
-            file.write(line + "\n")
+            file.write(line.replace("\n", " ") + "\n")
 
     async def execute(tool: str, text: str, ledger: str, seconds: float) -> str:
         write(ledger, f"began {tool} {text}")

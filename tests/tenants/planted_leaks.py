@@ -16,6 +16,7 @@ from dragoman.events import Listener
 from dragoman.hub.connector_registry import ConnectorRegistry
 from dragoman.hub.people import People
 from dragoman.hub.runs import Runs
+from dragoman.mcp_endpoint import sessions
 from dragoman.mcp_endpoint.endpoint import McpEndpoint
 from dragoman.people import Workspace
 from dragoman.scope import Caller, Isolation, identity_of
@@ -173,9 +174,9 @@ def _a_caller_of_another_at_mcp(town: Town) -> Generator[None]:
 def _an_mcp_session_of_another(town: Town) -> Generator[None]:
     original = McpEndpoint._session
 
-    def session(self: McpEndpoint, headers: Any, target: Any, caller: Any) -> Any:
-        known = self._sessions._sessions.get(headers.get("mcp-session-id", ""))
-        return known or original(self, headers, target, caller)
+    async def session(self: McpEndpoint, headers: Any, target: Any, hub: Any) -> Any:
+        known = self._sessions._sessions.get(sessions._key(headers.get("mcp-session-id", "")))
+        return known or await original(self, headers, target, hub)
 
     with patch.object(McpEndpoint, "_session", session):
         yield

@@ -21,6 +21,7 @@ _ONCE_MORE = "Call it once more if you need it. If it fails again, go on without
 _LESS = "Ask for less at once, or answer with what you have."
 _CODE = "Correct the code and run it again, without the calls that have taken effect already."
 NEXT = {
+    "answer_cut": _LESS,
     "approval_pending": "A person has not decided yet. Say that it waits for them; do not call it again now.",
     "approval_refused": "The person refused this. Do not repeat it and do not reach the same another way. Say"
     " that it was refused, and do the rest.",

@@ -22,6 +22,7 @@ from dragoman.evaluation.trials import Trial, Trials
 from dragoman.examples import examples
 from dragoman.hub import Hub
 from dragoman.names import alias_name, did_you_mean
+from dragoman.private_files import make_private_directory
 
 _START_LIMIT = 60.0
 _STOP_LIMIT = 10.0
@@ -87,7 +88,7 @@ async def _open_own(
     async with AsyncExitStack() as stack:
         place = Path(stack.enter_context(TemporaryDirectory(prefix="dragoman-eval-")))
         data = place / "data"
-        data.mkdir()
+        make_private_directory(data)
         known = {
             "{python}": sys.executable,
             "{examples}": str(examples()),

@@ -231,12 +231,16 @@ def _limit(connection: Any, _record: Any) -> None:
     """PostgreSQL ends the session of a process that froze, or whose machine went, and with it its locks; and
     a statement that takes too long.
     """
-    cursor = connection.cursor()
     milliseconds = int(LONGEST_PAUSE.total_seconds() * 1000)
-    cursor.execute(f"SET idle_in_transaction_session_timeout = {milliseconds}")
-    cursor.execute(_LIMIT_STATEMENTS)
-    cursor.close()
-    connection.commit()
+    try:
+        cursor = connection.cursor()
+        cursor.execute(f"SET idle_in_transaction_session_timeout = {milliseconds}; {_LIMIT_STATEMENTS}")
+        cursor.close()
+        connection.commit()
+    except BaseException:
+        # Who asked has left meanwhile, and the pool forgets what it has not taken yet.
+        connection.driver_connection.pgconn.finish()
+        raise
 
 
 def _prepare(connection: Any, _record: Any) -> None:
