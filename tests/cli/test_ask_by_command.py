@@ -269,6 +269,23 @@ def test_files_go_with_a_message_by_option_or_by_path_and_pipes_name_none(
         )
         with dragoman_process("ask", "--quiet", "-", stdin=subprocess.PIPE) as piped:
             assert "nothing" in piped.communicate("what is in @./notes.txt?", timeout=patient(60))[0]
+        (tmp_path / ".secret").write_text("heron")
+        (tmp_path / "linked").symlink_to(tmp_path / ".secret")
+        (tmp_path / "below").mkdir()
+        monkeypatch.chdir(tmp_path / "below")
+        long = "@" + "a/" * 3_000
+        for text in (
+            f"@{tmp_path}/notes.txt",
+            "see @../notes.txt",
+            "see @../.secret",
+            "see @../linked",
+            f"{long} x",
+        ):
+            assert "nothing" in dragoman("ask", "--quiet", f"so, {text}").out, text
+        monkeypatch.chdir(tmp_path)
+        for text in ("see @.secret", "see @./.secret", "see @./linked"):
+            assert "nothing" in dragoman("ask", "--quiet", text).out, text
+        assert "attached: notes.txt" in dragoman("ask", "see @notes.txt").err
         missing = dragoman("ask", "look", "--attach", "gone.txt")
         assert (missing.code, "gone.txt" in missing.err) == (2, True)
         binary = tmp_path / "a.pdf"

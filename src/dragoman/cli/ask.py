@@ -7,11 +7,11 @@ from typing import Annotated, Any
 import typer
 
 from dragoman.cli import run_lines
-from dragoman.cli.attachments import Attached, with_files
+from dragoman.cli.attachments import Attached, names_of, with_files
 from dragoman.cli.door import Door, path_of
 from dragoman.cli.run_endings import CODES, IsQuiet, Waits, open_watching, shown_to_its_end, tell_end
 from dragoman.cli.run_watcher import RunWatcher
-from dragoman.cli.screen import Screen
+from dragoman.cli.screen import Screen, plain
 from dragoman.cli.session import AsJson, session
 
 
@@ -68,6 +68,8 @@ def ask(
             raise typer.Exit(_query_connector(door, screen, watching, connector, {"query": said, **options}))
         given = {name: value for name, value in body.items() if value is not None}
         path = path_of("threads", thread, "messages") if thread else path_of("messages")
+        if files and not quiet:
+            screen.note(f"attached: {plain(names_of(files))}")
         with screen.busy("…"):
             accepted = door.ask("POST", path, {"text": named or said, **given, **files})
         raise typer.Exit(shown_to_its_end(door, screen, watching, accepted["run"]["id"], quiet))

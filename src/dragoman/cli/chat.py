@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from dragoman.cli import run_lines
-from dragoman.cli.attachments import with_files
+from dragoman.cli.attachments import names_of, with_files
 from dragoman.cli.chat_commands import COMMANDS, ChatCommands, Leave
 from dragoman.cli.door import Door, Refused, path_of
 from dragoman.cli.interrupts import Interrupts
@@ -114,6 +114,8 @@ class Chat:
         thread = self._commands.thread
         path = path_of("threads", thread, "messages") if thread else path_of("messages")
         text, files = with_files(text) if sys.stdin.isatty() else (text, {})
+        if files:
+            self._screen.note(f"attached: {plain(names_of(files))}")
         with self._interrupts.waiting():
             run = self._door.ask("POST", path, {"text": text, **self._options, **files})["run"]
         self._commands.thread = run["thread"]

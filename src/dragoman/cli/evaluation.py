@@ -1,5 +1,6 @@
 """`dragoman eval FILE`: cases, tried and judged; a table, a report, and an exit code for CI."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -51,42 +52,54 @@ def evaluate(
     A file with connectors of its own is run in a home of its own; else with the connectors that you have,
     each trial in a thread of its own. Approvals are refused unless a case says otherwise.
     """
-    import asyncio
-
-    from dragoman.agents.exposure import checked_exposure
-    from dragoman.evaluation import evaluate as engine
-    from dragoman.evaluation.cases import read_file
-    from dragoman.examples import examples as folder_of_examples
-    from dragoman.telemetry.logs import configure_logging
-    from dragoman.telemetry.redaction import Redactor
-
     if examples == (file is not None):
         raise typer.BadParameter("give a file, or --examples", param_hint="FILE")
     screen = Screen(as_json)
     with failures_on(screen):
-        path = file or folder_of_examples() / "evaluation.toml"
-        cases = read_file(path).with_cases(case or ())
-        variants = engine.variants_of(cases, [checked_exposure(one) for one in exposure or ()], model or ())
-        settings = Settings.load()
-        redactor = Redactor()
-        configure_logging(settings.log_level, settings.log_json, redactor)
-        made = asyncio.run(
-            engine.evaluate(
-                cases,
-                settings,
-                folder=path.absolute().parent,
-                variants=variants,
-                repeat=repeat,
-                parallel=parallel,
-                redactor=redactor,
-                told=_progress(screen),
-            )
-        )
+        made = _evaluated(screen, file, case or (), exposure or (), model or (), repeat, parallel)
     report = made.report()
     screen.data(report) if as_json else _show(screen, report)
     if failed := [name for name in made.variants if made.share(name) < at_least]:
         _say_failed(screen, made, failed, at_least)
         raise typer.Exit(1)
+
+
+def _evaluated(
+    screen: Screen,
+    file: Path | None,
+    names: Sequence[str],
+    exposures: Sequence[str],
+    models: Sequence[str],
+    repeat: int | None,
+    parallel: int,
+) -> "Evaluation":
+    import asyncio
+
+    from dragoman.agents.exposure import checked_exposure
+    from dragoman.evaluation import evaluate as engine
+    from dragoman.evaluation.cases import read_file
+    from dragoman.examples import examples
+    from dragoman.telemetry.logs import configure_logging
+    from dragoman.telemetry.redaction import Redactor
+
+    path = file or examples() / "evaluation.toml"
+    cases = read_file(path).with_cases(names)
+    variants = engine.variants_of(cases, [checked_exposure(one) for one in exposures], models)
+    settings = Settings.load()
+    redactor = Redactor()
+    configure_logging(settings.log_level, settings.log_json, redactor)
+    return asyncio.run(
+        engine.evaluate(
+            cases,
+            settings,
+            folder=path.absolute().parent,
+            variants=variants,
+            repeat=repeat,
+            parallel=parallel,
+            redactor=redactor,
+            told=_progress(screen),
+        )
+    )
 
 
 def _progress(screen: Screen) -> Any:
