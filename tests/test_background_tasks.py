@@ -119,6 +119,7 @@ async def test_the_end_of_the_block_is_the_end_of_its_tasks() -> None:
 
 # Each of these belongs to one request, call, connection or command, whose end is its own.
 OF_ONE_REQUEST = {
+    "access/approvals.py": "one question to a client",
     "cli/worker.py": "waits for the end of the process",
     "connections/http.py": "the group of one wire",
     "connections/native/terminal.py": "one command",

@@ -47,7 +47,7 @@ class Doors:
         self._hub = hub
         self._token = ServiceToken(hub.settings)
         self._api = api or Api(hub)
-        self._mcp = McpEndpoint(hub)
+        self._mcp = McpEndpoint(hub, has_console=True)
         is_secure = (hub.settings.public_url or "").startswith("https://")
         self.console = Console(hub, self._admit, is_secure=is_secure)
 

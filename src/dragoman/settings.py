@@ -189,7 +189,18 @@ class Settings:
     request_timeout: Annotated[
         float, Setting("Seconds that a call may take where its connector says nothing else.", _RESOURCES)
     ] = 60.0
-    approval_wait: Annotated[float, Setting("Seconds that a call waits for a person.", _RESOURCES)] = 120.0
+    approval_wait: Annotated[
+        float,
+        Setting(
+            "Seconds that a call waits for a person; by MCP at most 45, unless its client asks.", _RESOURCES
+        ),
+    ] = 120.0
+    client_approvals: Annotated[
+        bool,
+        Setting(
+            "Whether MCP clients that can ask their person (elicitation) ask them for approval.", _RESOURCES
+        ),
+    ] = True
     keep_audit_days: Annotated[float, Setting("Days that the audit trail is kept.", _RESOURCES)] = 365.0
     max_servers: Annotated[int, Setting("Most open connections at once.", _RESOURCES)] = 64
     max_spawns: Annotated[int, Setting("Most programs that start at once.", _RESOURCES)] = 4

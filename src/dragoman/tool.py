@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from os import urandom
 from typing import Any, Literal, Protocol, cast
+from unicodedata import category
 
 import orjson
 
@@ -156,6 +157,9 @@ class ClientChannel(Protocol):
     server asked for, and `refused` the server's own no (code, message, data), for the door to pass on.
     A request that asked was `admitted`; the one that `continues` it is a part of the same call, for which
     nobody is asked for leave again.
+    Where it `approves`, its own person is asked whether a call may be made; a yes that is given elsewhere is
+    waited for no longer than `approval_wait` seconds (None: as the installation says). `approval` is the
+    question that the call waits for, or ended with.
     """
 
     capabilities: Mapping[str, Any]
@@ -163,6 +167,9 @@ class ClientChannel(Protocol):
     retries: bool
     wants_progress: bool
     patience: float | None
+    approves: bool
+    approval_wait: float | None
+    approval: str | None
     pending: Mapping[str, Any] | None
     refused: tuple[int, str, Any] | None
     admitted: AdmittedCall | None
@@ -287,6 +294,15 @@ def json_bytes(value: Json) -> bytes:
 def arguments_hash(arguments: Mapping[str, Any]) -> str:
     """The same for the same arguments; another for one changed character."""
     return sha256(json_bytes(arguments)).hexdigest()
+
+
+_UNSEEN = ("Cc", "Cf", "Co", "Cs", "Zl", "Zp")
+
+
+def visible_json(arguments: Mapping[str, Any]) -> str:
+    """JSON in which every character can be seen: what hides or turns text round is written as its code."""
+    text = json.dumps(dict(arguments), ensure_ascii=False, indent=2)
+    return "".join(json.dumps(one)[1:-1] if one != "\n" and category(one) in _UNSEEN else one for one in text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

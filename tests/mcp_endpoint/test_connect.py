@@ -69,7 +69,9 @@ def test_codex_gets_a_table_of_its_own(home: Path) -> None:
     file.write_text('# mine\nmodel = "x"')
     assert run("codex", "--write").exit_code == 0
     assert file.read_text().startswith('# mine\nmodel = "x"\n')
-    assert tomllib.loads(file.read_text())["mcp_servers"]["dragoman"]["args"][-1] == "stdio"
+    entry = tomllib.loads(file.read_text())["mcp_servers"]["dragoman"]
+    assert entry["args"][-1] == "stdio"
+    assert (entry["startup_timeout_sec"], entry["tool_timeout_sec"]) == (30, 300)
     after = file.read_text()
     assert run("codex", "--write").exit_code == 0
     assert file.read_text() == after

@@ -24,6 +24,8 @@ ERAS = pytest.mark.parametrize("mode", ["2026-07-28", "legacy"])
 CAN_BE_ASKED = {**META, "io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}}}
 ASKS = {"name": "test_input_required_result_elicitation", "arguments": {}}
 STATE = {"name": "test_input_required_result_request_state", "arguments": {}}
+# People are asked for approval in the console alone, so that only servers ask the client.
+ASKED_ELSEWHERE: dict[str, Any] = {"approval_wait": 0.1, "client_approvals": False}
 ADA = {"action": "accept", "content": {"name": "Ada"}}
 
 
@@ -57,7 +59,7 @@ async def test_a_yes_for_once_lasts_until_its_call_is_answered_and_no_longer(
     tmp_path: Path, params: Any
 ) -> None:
     with HttpProcess(tmp_path, program="everything_server.py") as server:
-        async with open_door(tmp_path / "home", approval_wait=0.1) as door:
+        async with open_door(tmp_path / "home", **ASKED_ELSEWHERE) as door:
             await door.hub.connectors.add("all", url=server.url, approval="always")
             assert text_of(await ask(door, params)).startswith("approval_pending")
             await allow_once(door)
@@ -73,7 +75,7 @@ async def test_a_yes_for_once_lasts_until_its_call_is_answered_and_no_longer(
 
 async def test_a_retry_leaves_a_yes_for_another_call_alone(tmp_path: Path) -> None:
     with HttpProcess(tmp_path, program="everything_server.py") as server:
-        async with open_door(tmp_path / "home", approval_wait=0.1) as door:
+        async with open_door(tmp_path / "home", **ASKED_ELSEWHERE) as door:
             await door.hub.connectors.add("all", url=server.url, approval="always")
             await ask(door, ASKS)
             await allow_once(door)
@@ -89,7 +91,9 @@ async def test_what_was_allowed_for_one_call_is_good_for_no_other(tmp_path: Path
     call = {"name": "test_elicitation", "arguments": {"message": "who?"}}
     other = {"name": "test_elicitation", "arguments": {"message": "whose key?"}}
     with HttpProcess(tmp_path, program="everything_server.py") as server:
-        async with open_door(tmp_path / "home", callers=callers, approval_wait=0.1) as door:
+        async with open_door(
+            tmp_path / "home", callers=callers, approval_wait=0.1, client_approvals=False
+        ) as door:
             await door.hub.connectors.add("all", url=server.url, approval="always", shared=True)
             await ask(door, call)
             await allow_once(door)
@@ -232,7 +236,7 @@ async def test_call_tool_of_the_search_view_asks_as_the_tool_itself_does(tmp_pat
         HttpProcess(tmp_path, program="asking_server.py") as old,
         HttpProcess(tmp_path, program="everything_server.py") as new,
     ):
-        async with open_door(tmp_path / "home", approval_wait=0.1) as door:
+        async with open_door(tmp_path / "home", **ASKED_ELSEWHERE) as door:
             await door.hub.connectors.add("old", url=old.url)
             await door.hub.connectors.add("new", url=new.url, approval="never")
             for tool in ("mcp_old_greet", "mcp_new_test_input_required_result_elicitation"):

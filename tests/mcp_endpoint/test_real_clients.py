@@ -32,7 +32,12 @@ async def furnished(door: Door) -> None:
         """A list."""
         return [1, 2]
 
+    def forget(name: str) -> str:
+        """Forgets it."""
+        return f"{name} is forgotten"
+
     door.hub.add_tool(rows, annotations=Annotations(read_only=True))
+    door.hub.add_tool(forget, annotations=Annotations(destructive=True))
 
 
 async def run(tools: node_tools.NodeTools, *command: str) -> str:
@@ -68,6 +73,8 @@ async def test_the_clients_of_typescript_list_and_call(
     assert found["called"]["content"] == [{"type": "text", "text": "caffè"}]
     assert found["structured"]["structuredContent"] == {"result": [1, 2]}
     assert found["failed"]["isError"] is True
+    assert '"name": "milk"' in found["asked"], "the person of the client was asked for approval"
+    assert found["approved"]["content"] == [{"type": "text", "text": "milk is forgotten"}]
 
 
 async def test_the_inspector_lists_and_calls(tools: node_tools.NodeTools, tmp_path: Path) -> None:

@@ -1,13 +1,14 @@
 """Whether a person must say yes to a call, and the waiting for it. The model has no way in here.
 
-Knows the store's rows and the vault's seal; who may answer is decided in the hub.
+Knows the store's rows and the vault's seal; who may answer is decided in the hub. A client that can ask its
+own person is asked as well: its question stands beside the one that is kept, and the first answer counts.
 """
 
 import asyncio
 import json
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from secrets import token_hex
 from typing import Any, Protocol
@@ -15,13 +16,21 @@ from typing import Any, Protocol
 from dragoman.cluster import Cluster
 from dragoman.cluster.awaited import Awaited
 from dragoman.connector import Connector, Policy
-from dragoman.errors import ApprovalPending, ApprovalRefused, LimitReached
+from dragoman.errors import ApprovalPending, ApprovalRefused, InputRequired, LimitReached
 from dragoman.events import Event, EventKind, Events
 from dragoman.identity.directory import Directory
 from dragoman.scope import Caller
 from dragoman.store.protocols import ApprovalStore
-from dragoman.store.records import Approval, CallBinding
-from dragoman.tool import Annotations, Tool, ToolCall, arguments_hash, json_bytes
+from dragoman.store.records import Answer, Approval, ApprovalStatus, CallBinding
+from dragoman.tool import (
+    Annotations,
+    ClientChannel,
+    Tool,
+    ToolCall,
+    arguments_hash,
+    json_bytes,
+    visible_json,
+)
 
 
 class Sealer(Protocol):
@@ -128,6 +137,28 @@ def need_of(policy: Policy, marks: Annotations, caller: Caller) -> ApprovalNeed 
 QUESTION_LASTS = timedelta(hours=24)
 ANSWER_LASTS = timedelta(hours=1)
 MOST_OPEN = 200  # of one user: nobody reads more, and an agent must not fill the store
+OWN = "dragoman"  # the slug under which people are asked about Dragoman's own functions, and by Dragoman
+_LONGEST_MESSAGE = 20_000  # characters: what a client might cut cannot be asked exactly
+_ANSWERED: Mapping[Answer, ApprovalStatus] = {"once": "approved", "no": "refused"}
+OnClientAnswer = Callable[[Caller, Approval], Awaitable[None]]
+"""Hears that the person of a client has answered, before the call goes on."""
+
+
+async def _nobody_hears(caller: Caller, approval: Approval) -> None:
+    return None
+
+
+def answered(approval: Approval, answer: Answer, user: str) -> Approval:
+    """A yes for longer is used up as it is given: its allowance stands for it, and can be taken back."""
+    now = datetime.now(UTC)
+    return replace(
+        approval,
+        status=_ANSWERED.get(answer, "used"),
+        answer=answer,
+        answered_by=user,
+        answered_at=now,
+        expires_at=now + ANSWER_LASTS,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +181,7 @@ class ApprovalGate:
         cluster: Cluster,
         wait: float,
         lasts: timedelta = QUESTION_LASTS,
+        on_client_answer: OnClientAnswer = _nobody_hears,
     ) -> None:
         self._rows = rows
         self._sealer = sealer
@@ -157,6 +189,7 @@ class ApprovalGate:
         self._events = events
         self._wait = wait
         self._lasts = lasts
+        self._on_client_answer = on_client_answer
         self.awaited = Awaited(cluster, "answered", rows.settled)
 
     async def admit(
@@ -183,12 +216,12 @@ class ApprovalGate:
         used_by = call.observer.name if call is not None and call.observer is not None else None
         if await self._has_yes(wanted, used_by):
             return False
-        deadline = asyncio.get_running_loop().time() + _patience(call, self._wait)
+        began = asyncio.get_running_loop().time()
         while True:
             question = await self._ask(wanted)
             try:
                 with _observed(call, question), waiting():
-                    await self._answered(question, deadline)
+                    await self._settled(question, wanted, caller, call, began)
             except asyncio.CancelledError:
                 if call is not None and call.observer is not None and call.observer.is_over:
                     await self._rows.drop(question.binding.workspace, question.id)
@@ -248,6 +281,49 @@ class ApprovalGate:
             self.tell_asked(question)
         return question
 
+    async def _settled(
+        self, question: Approval, wanted: _Wanted, caller: Caller, call: ToolCall | None, began: float
+    ) -> None:
+        """Returns when a person said yes: the client's, where it asks them, or one by another door."""
+        channel = call.channel if call is not None else None
+        form = approval_form(wanted, question) if channel is not None and channel.approves else None
+        if channel is None or form is None:
+            await self._answered(question, began + _patience(call, self._wait))
+            return
+        loop, patience = asyncio.get_running_loop(), channel.patience
+        asking = loop.create_task(self._ask_client(channel, form, question, caller))
+        waiting = loop.create_task(
+            self._answered(question, began + (self._wait if patience is None else patience))
+        )
+        try:
+            await asyncio.wait((asking, waiting), return_when=asyncio.FIRST_COMPLETED)
+            if waiting.done() or asking.result():
+                await waiting
+            else:
+                await self._answered(question, began + _patience(call, self._wait))
+        finally:
+            for task in (asking, waiting):
+                task.cancel()
+            for ended in await asyncio.gather(asking, waiting, return_exceptions=True):
+                del ended  # seen
+
+    async def _ask_client(
+        self, channel: ClientChannel, form: Mapping[str, Any], question: Approval, caller: Caller
+    ) -> bool:
+        """Whether it had its person answer. Raises `ApprovalPending` when they left the question open."""
+        try:
+            answer = await channel.ask("elicitation/create", form, OWN)
+        except InputRequired:
+            return False
+        action = answer.get("action")
+        if action not in ("accept", "decline"):
+            raise self._unanswered(question)
+        after = answered(question, "once" if action == "accept" else "no", caller.user)
+        if await self._rows.answer(after, None):
+            await self._on_client_answer(caller, after)
+            self.tell_answered(after)
+        return True
+
     async def _answered(self, question: Approval, deadline: float) -> None:
         """Returns when a person said yes."""
         loop = asyncio.get_running_loop()
@@ -296,12 +372,32 @@ def _patience(call: ToolCall | None, usual: float) -> float:
         return usual
     if call.patience is not None:
         return call.patience
+    if call.channel is not None and call.channel.approval_wait is not None:
+        usual = min(usual, call.channel.approval_wait)
     return usual if call.timeout is None else min(usual, call.timeout)
+
+
+def approval_form(wanted: _Wanted, question: Approval) -> Mapping[str, Any] | None:
+    """The parameters of MCP's `elicitation/create`; None where the exact arguments do not fit in.
+
+    It holds no word of the tool's server: a person decides by what would be done.
+    """
+    message = (
+        f"Allow this one call of {wanted.tool.name}?\n"
+        f"{wanted.need.reason[:1].upper()}{wanted.need.reason[1:]}. It would be made with exactly these"
+        f" arguments:\n{visible_json(wanted.arguments)}\n"
+        f"Accept to allow it once, decline to refuse it (approval {question.id})."
+    )
+    if len(message) > _LONGEST_MESSAGE:
+        return None
+    return {"message": message, "requestedSchema": {"type": "object", "properties": {}}}
 
 
 @contextmanager
 def _observed(call: ToolCall | None, question: Approval) -> Generator[None]:
     observer = call.observer if call else None
+    if call is not None and call.channel is not None:
+        call.channel.approval = question.id
     if observer is None:
         yield
         return

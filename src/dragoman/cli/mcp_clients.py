@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,7 +13,10 @@ NAME = "dragoman"
 
 @dataclass(frozen=True, slots=True)
 class ClientProgram:
-    """`table` is where its servers stand; `speaks_http` says whether its file takes an address."""
+    """`table` is where its servers stand; `speaks_http` says whether its file takes an address.
+
+    `timeouts` are those that its file has: long enough for a first start and for calls that take their time.
+    """
 
     name: str
     title: str
@@ -23,17 +26,23 @@ class ClientProgram:
     speaks_http: bool = True
     has_type: bool = False
     after: str = ""
+    timeouts: Mapping[str, int] = field(default_factory=dict)
 
     def program(self, command: str, args: list[str], environment: Mapping[str, str]) -> dict[str, Any]:
         entry: dict[str, Any] = {"type": "stdio"} if self.has_type else {}
         entry |= {"command": command, "args": args}
-        return {**entry, "env": dict(environment)} if environment else entry
+        return {**entry, **({"env": dict(environment)} if environment else {}), **self.timeouts}
 
     def address(self, url: str, token: str) -> dict[str, Any]:
         headers = {"Authorization": f"Bearer {token}"}
         if self.form == "toml":
-            return {"url": url, "http_headers": headers}
-        return {**({"type": "http"} if self.has_type else {}), "url": url, "headers": headers}
+            return {"url": url, "http_headers": headers, **self.timeouts}
+        return {
+            **({"type": "http"} if self.has_type else {}),
+            "url": url,
+            "headers": headers,
+            **self.timeouts,
+        }
 
 
 def clients(home: Path | None = None, platform: str = sys.platform) -> dict[str, ClientProgram]:
@@ -68,7 +77,13 @@ def clients(home: Path | None = None, platform: str = sys.platform) -> dict[str,
             after="VS Code shows a Start button above it",
         ),
         ClientProgram(
-            "codex", "Codex", "mcp_servers", home / ".codex" / "config.toml", "toml", after="start codex anew"
+            "codex",
+            "Codex",
+            "mcp_servers",
+            home / ".codex" / "config.toml",
+            "toml",
+            after="start codex anew",
+            timeouts={"startup_timeout_sec": 30, "tool_timeout_sec": 300},
         ),
     )
     return {client.name: client for client in known}

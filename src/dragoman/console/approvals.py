@@ -9,11 +9,12 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from dragoman.console.pages import hub_of, is_part, pages_of
-from dragoman.console.questions import answer_or_decline, calls_for, exact, form_for
+from dragoman.console.questions import answer_or_decline, calls_for, form_for
 from dragoman.console.submitted_form import filled
 from dragoman.errors import Conflict
 from dragoman.hub.approvals import ApprovalView as Approval
 from dragoman.store.records import ApprovalStatus
+from dragoman.tool import visible_json
 
 TABS = {"open": "Open", "answered": "Answered", "allowed": "Allowed for longer"}
 WORDS = {
@@ -81,7 +82,7 @@ async def _open(request: Request) -> dict[str, Any]:
         "questions": [(one, form_for(one), calls_for(one)) for one in questions],
         "names": await _names(request, approvals),
         "words": WORDS,
-        "exact": exact,
+        "exact": visible_json,
         "left": left,
     }
 
@@ -97,7 +98,7 @@ async def _answered(request: Request) -> dict[str, Any]:
         "names": await _names(request, approvals),
         "chosen": status or "",
         "statuses": [one for one in _STATUSES if one != "pending"],
-        "exact": exact,
+        "exact": visible_json,
     }
 
 

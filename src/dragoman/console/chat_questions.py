@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from dragoman.console.pages import hub_of, pages_of
-from dragoman.console.questions import OfferedCall, answer_or_decline, calls_for, exact, form_for
+from dragoman.console.questions import OfferedCall, answer_or_decline, calls_for, form_for
 from dragoman.console.schema_forms import SchemaForm
 from dragoman.console.submitted_form import filled
 from dragoman.console.transcript import ChatTurn, pretty
@@ -15,6 +15,7 @@ from dragoman.errors import Conflict, NotFound
 from dragoman.hub import BoundHub
 from dragoman.hub.approvals import ApprovalView as AskedApproval
 from dragoman.run import Question
+from dragoman.tool import visible_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +109,7 @@ def _approval_card(asked: AskedApproval) -> ApprovalCard:
         connector=approval.slug,
         title=asked.asked.title or approval.binding.tool,
         reason=approval.reason,
-        arguments=exact(asked.asked.arguments),
+        arguments=visible_json(asked.asked.arguments),
         mark=approval.binding.arguments_hash,
         answers=asked.answers,
         answer=approval.answer or "",

@@ -1,17 +1,14 @@
 """What agents and servers ask of people, for any page that shows it; answers read from a form."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
-from unicodedata import category
 
 from dragoman.console.schema_forms import FormControl, SchemaForm, draft_of, form_of, read_json
 from dragoman.errors import InvalidArguments
 from dragoman.hub import BoundHub
 from dragoman.run import Question
 
-_UNSEEN = ("Cc", "Cf", "Co", "Cs", "Zl", "Zp")
 _PLAIN = ("string", "integer", "number", "boolean")
 _SIMPLE = ("text", "long", "number", "integer", "date", "moment", "choice", "fixed", "json")
 
@@ -31,12 +28,6 @@ class OfferedCall:
     @property
     def more(self) -> list[FormControl]:
         return [field for field in self.form.fields if not field.is_required and not field.text]
-
-
-def exact(arguments: Mapping[str, Any]) -> str:
-    """As JSON in which every character can be seen: what hides or turns text round is written as its code."""
-    text = json.dumps(dict(arguments), ensure_ascii=False, indent=2)
-    return "".join(json.dumps(one)[1:-1] if one != "\n" and category(one) in _UNSEEN else one for one in text)
 
 
 def form_for(question: Question, draft: Mapping[str, str] | None = None) -> SchemaForm | None:

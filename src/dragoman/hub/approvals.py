@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import get_args
 
-from dragoman.access.approvals import ANSWER_LASTS, RequestedCall, is_person
+from dragoman.access.approvals import OWN, RequestedCall, answered, is_person
 from dragoman.errors import Conflict, Denied, InvalidArguments, NotFound
 from dragoman.hub.bound import BoundService
 from dragoman.names import did_you_mean
@@ -16,7 +16,6 @@ _STATUSES: tuple[ApprovalStatus, ...] = get_args(ApprovalStatus)
 _ANSWERS: tuple[Answer, ...] = get_args(Answer)
 _MOST_SETTLED = 1000
 _UNDER_WAY = ("pending", "approved")
-OWN = "dragoman"  # the slug under which people are asked about Dragoman's own functions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +63,7 @@ class Approvals(BoundService):
                 f"{answer[:40]!r} is no answer", hint=f"answer with one of: {', '.join(_ANSWERS)}"
             )
         _check_fits(before, answer)
-        after = _answered(before, answer, caller)
+        after = answered(before, answer, caller.user)
         allowance = _allowance(after)
         if not await self._runtime.store.approvals.answer(after, allowance):
             raise _too_late(await self._get(approval_id))
@@ -165,20 +164,6 @@ def _check_fits(approval: Approval, answer: Answer) -> None:
     raise InvalidArguments(
         "this call belongs to no thread, so nothing can be allowed for it",
         hint="answer with once, always or no",
-    )
-
-
-def _answered(approval: Approval, answer: Answer, caller: Caller) -> Approval:
-    """A yes for longer is used up as it is given: its allowance stands for it, and can be taken back."""
-    statuses: dict[Answer, ApprovalStatus] = {"once": "approved", "no": "refused"}
-    now = datetime.now(UTC)
-    return replace(
-        approval,
-        status=statuses.get(answer, "used"),
-        answer=answer,
-        answered_by=caller.user,
-        answered_at=now,
-        expires_at=now + ANSWER_LASTS,
     )
 
 

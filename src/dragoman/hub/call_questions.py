@@ -30,6 +30,9 @@ class CallbackChannel:
     inputs: Mapping[str, Any] = {}
     retries = False
     patience: float | None = None
+    approves = False
+    approval_wait: float | None = None
+    approval: str | None = None
     pending: Mapping[str, Any] | None = None
     refused: tuple[int, str, Any] | None = None
     admitted: AdmittedCall | None = None

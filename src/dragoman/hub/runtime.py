@@ -64,6 +64,7 @@ from dragoman.sandbox import CodeSandbox
 from dragoman.scope import Caller
 from dragoman.settings import Settings
 from dragoman.store import KeptResult, Store, open_store
+from dragoman.store.records import Approval
 from dragoman.telemetry.metrics import ReadiedAgents
 from dragoman.telemetry.redaction import Redactor
 from dragoman.telemetry.spans import Spans, open_spans
@@ -284,6 +285,7 @@ class Runtime:
             self.events,
             self.cluster,
             self.settings.approval_wait,
+            on_client_answer=self._note_client_answer,
         )
         stack.enter_context(self.cluster.listen("answered", self.approvals.awaited.heard))
         clock = self.store.clock
@@ -315,6 +317,11 @@ class Runtime:
             spans=self.spans,
             request_timeout=self.settings.request_timeout,
         )
+
+    async def _note_client_answer(self, caller: Caller, approval: Approval) -> None:
+        facts = {"approval": approval.id, "answer": approval.answer, "user": approval.binding.user}
+        details = {**facts, "by": "elicitation"}
+        await self.auditor.done(caller, "approval.answered", approval.binding.tool, details=details)
 
     async def _open_tools(self, stack: AsyncExitStack) -> None:
         """Tools of this process; how tools are found, deferred, loaded and called by code."""

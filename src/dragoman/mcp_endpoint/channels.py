@@ -1,6 +1,8 @@
 """Ways back to a client while its request is answered, in both eras. They fill `ClientChannel`."""
 
+import json
 from collections.abc import Mapping
+from math import inf
 from typing import Any, Protocol, cast
 
 from mcp_types import CLIENT_CAPABILITIES_META_KEY
@@ -16,6 +18,9 @@ _ASKED_BY = {
     "roots/list": "roots",
 }
 _NOTHING: Mapping[str, Any] = {}
+LONGEST_WAIT = 45.0
+"""Seconds that a call waits for a yes of which its client hears nothing: clients give up after 60."""
+_STEP = 1e-6
 
 
 class TellsClient(Protocol):
@@ -41,6 +46,12 @@ def can_answer(capabilities: Mapping[str, Any], method: str, params: Params) -> 
     return params.get("mode") != "url" or "url" in declared
 
 
+def has_forms(capabilities: Mapping[str, Any]) -> bool:
+    """Whether its person can be shown a form. One that names no mode of asking has them."""
+    declared: Any = capabilities.get("elicitation")
+    return isinstance(declared, dict) and ("form" in declared or "url" not in declared)
+
+
 def signed(params: Params, connector: str) -> Params:
     """The question with who asks it: the client knows only Dragoman, its person must know more."""
     message = params.get("message")
@@ -55,8 +66,11 @@ class NoChannel:
     retries = False
     wants_progress = False
     patience: float | None = None
+    approves = False
+    approval_wait: float | None = LONGEST_WAIT
 
     def __init__(self) -> None:
+        self.approval: str | None = None
         self.pending: Mapping[str, Any] | None = None
         self.refused: tuple[int, str, Any] | None = None
         self.admitted: AdmittedCall | None = None
@@ -69,24 +83,51 @@ class NoChannel:
         raise InputRequired(f"this client cannot be asked for {method}")
 
 
+class ProgressWriter:
+    """Progress of one request, over the answer to its POST. Each is more than the last, as MCP wants it."""
+
+    def __init__(self, reply: TellsClient, token: Any) -> None:
+        self._reply = reply
+        self.token = token
+        self._last = -inf
+
+    async def write(self, progress: float, total: float | None, message: str | None) -> None:
+        if self.token is None:
+            return
+        self._last = progress if progress > self._last else self._last + _STEP
+        facts = {"progressToken": self.token, "progress": self._last, "total": total, "message": message}
+        told = {name: value for name, value in facts.items() if value is not None}
+        await self._reply.tell(notification_message("notifications/progress", told))
+
+    async def still_running(self, message: str) -> None:
+        """That nothing has changed: a client that hears nothing gives up."""
+        await self.write(max(self._last, 0.0), None, message)
+
+    async def pass_on(self, message: bytes) -> None:
+        """What another process has written of the request."""
+        self._last = max(self._last, json.loads(message)["params"]["progress"])
+        await self._reply.tell(message)
+
+
 class PostChannel(NoChannel):
     """Over the answer to the client's own POST, which then becomes a stream."""
 
     def __init__(self, reply: TellsClient, params: Params, patience: float) -> None:
         super().__init__()
-        self._reply: TellsClient | None = reply
+        self.reply: TellsClient | None = reply
         self.patience: float | None = patience
         meta = params.get("_meta")
         self._meta = cast("Mapping[str, Any]", meta) if isinstance(meta, dict) else _NOTHING
-        self._token: Any = self._meta.get("progressToken")
-        self.wants_progress = self._token is not None
+        self.written = ProgressWriter(reply, self._meta.get("progressToken"))
+        self.wants_progress = self.written.token is not None
 
     async def progress(self, progress: float, total: float | None, message: str | None) -> None:
-        if self._reply is None or self._token is None:
-            return
-        facts = {"progressToken": self._token, "progress": progress, "total": total, "message": message}
-        told = {name: value for name, value in facts.items() if value is not None}
-        await self._reply.tell(notification_message("notifications/progress", told))
+        if self.reply is not None:
+            await self.written.write(progress, total, message)
+
+    async def still_running(self) -> None:
+        waits = f"waits for a person to answer approval {self.approval}" if self.approval else "still running"
+        await self.written.still_running(waits)
 
 
 class StatelessChannel(PostChannel):
@@ -97,33 +138,32 @@ class StatelessChannel(PostChannel):
 
     retries = True
 
-    def __init__(self, reply: TellsClient, params: Params, patience: float) -> None:
+    def __init__(
+        self, reply: TellsClient, params: Params, patience: float, *, may_approve: bool = False
+    ) -> None:
         super().__init__(reply, params, patience)
         declared = self._meta.get(CLIENT_CAPABILITIES_META_KEY)
         self.capabilities = cast("Mapping[str, Any]", declared) if isinstance(declared, dict) else _NOTHING
         self.inputs = {name: params[name] for name in ("inputResponses", "requestState") if name in params}
         self.parked: AsksByResult | None = None
+        self.approves = may_approve and has_forms(self.capabilities)
 
     @property
     def is_away(self) -> bool:
         """Whether the client has been given a question and has not come back yet."""
-        return self._reply is None
-
-    @property
-    def progress_token(self) -> Any:
-        return self._token
+        return self.reply is None
 
     async def pass_on(self, message: bytes) -> None:
         """What another process tells of the request."""
-        if self._reply is not None:
-            await self._reply.tell(message)
+        await self.written.pass_on(message)
 
     def leave(self) -> None:
-        self._reply = None
+        self.reply = None
 
     def come_back(self, channel: "StatelessChannel") -> None:
         """Over the answer to another POST, that of `channel`, from now on."""
-        self._reply, self._token = channel._reply, channel._token
+        self.reply, self.written = channel.reply, channel.written
+        self.wants_progress = channel.wants_progress
 
     async def ask(self, method: str, params: Params, connector: str) -> Params:
         if self.parked is None or not can_answer(self.capabilities, method, params):
@@ -134,19 +174,28 @@ class StatelessChannel(PostChannel):
 class SessionChannel(PostChannel):
     """A client of the 2025 era is asked in the middle of its request, and answers by another."""
 
-    def __init__(self, reply: TellsClient, params: Params, patience: float, session: EndpointSession) -> None:
+    def __init__(
+        self,
+        reply: TellsClient,
+        params: Params,
+        patience: float,
+        session: EndpointSession,
+        *,
+        may_approve: bool = False,
+    ) -> None:
         super().__init__(reply, params, patience)
         self._session = session
         self.capabilities = session.capabilities
+        self.approves = may_approve and has_forms(self.capabilities)
 
     async def ask(self, method: str, params: Params, connector: str) -> Params:
         if (
-            self._reply is None
-            or not self._reply.can_stream
+            self.reply is None
+            or not self.reply.can_stream
             or not can_answer(self.capabilities, method, params)
         ):
             return await super().ask(method, params, connector)
         try:
-            return await self._session.ask(self._reply.tell, method, signed(params, connector))
+            return await self._session.ask(self.reply.tell, method, signed(params, connector))
         except RpcError as error:
             raise InputRequired(f"the client refused {method}: {error.message}") from None

@@ -28,7 +28,7 @@ from starlette.types import Receive, Scope, Send
 from dragoman.errors import CallerFault, DragomanError, NotFound
 from dragoman.hints import speaking
 from dragoman.hub import BoundHub, Hub, clients_of
-from dragoman.mcp_endpoint.channels import NoChannel, SessionChannel, StatelessChannel
+from dragoman.mcp_endpoint.channels import NoChannel, PostChannel, SessionChannel, StatelessChannel
 from dragoman.mcp_endpoint.messages import (
     Message,
     RpcError,
@@ -74,9 +74,16 @@ class _WrongRequest(Exception):
 
 class McpEndpoint:
     def __init__(
-        self, hub: Hub, *, max_body: int = MAX_BODY, sessions: EndpointSessions | None = None
+        self,
+        hub: Hub,
+        *,
+        max_body: int = MAX_BODY,
+        sessions: EndpointSessions | None = None,
+        has_console: bool = False,
     ) -> None:
+        """`has_console`: the console is at the same address, and people are led to it."""
         self._hub = hub
+        self._has_console = has_console
         hub.expect_people()  # some clients can be asked, and connections are shared
         self._answers = McpMethods()
         self._parked = ParkedRequests(self._answers)
@@ -101,7 +108,8 @@ class McpEndpoint:
                 headers, target, hub = _headers_of(scope), _target_of(scope), self._hub_of(scope)
                 if method == "POST":
                     body = await _body_of(receive, headers, self._max_body)
-                    await self._post(_Post(scope, receive, headers, target, hub, reply), body)
+                    console = self._console_of(scope, headers)
+                    await self._post(_Post(scope, receive, headers, target, hub, reply, console), body)
                 elif method == "GET":
                     await self._get(headers, target, hub, receive, send)
                 elif method == "DELETE":
@@ -122,6 +130,12 @@ class McpEndpoint:
         thread = _query_of(scope, "thread")
         caller = replace(hub.caller, way="mcp", thread=thread if thread else hub.caller.thread)
         return hub.acting_for(caller)
+
+    def _console_of(self, scope: Scope, headers: Headers) -> str | None:
+        """Where the person of a client finds the console; the guard has looked at the name of the host."""
+        if not self._has_console:
+            return None
+        return self._hub.settings.public_url or f"{scope.get('scheme', 'http')}://{headers.get('host', '')}"
 
     # Requests
 
@@ -162,12 +176,15 @@ class McpEndpoint:
         if (wrong := _misfit(post, value)) is not None:
             await post.refuse(message.id, wrong, is_modern=True)
             return
-        context = RequestContext(post.hub, post.target, True, NoChannel(), post.headers)
+        context = RequestContext(post.hub, post.target, True, NoChannel(), post.headers, console=post.console)
         if message.method == "subscriptions/listen":
             await self._listen(post, message, context)
             return
-        channel = StatelessChannel(post.reply, message.params, post.hub.settings.approval_wait)
-        with DisconnectWatcher(post.reply, post.receive, cancels=True):
+        settings = post.hub.settings
+        channel = StatelessChannel(
+            post.reply, message.params, settings.approval_wait, may_approve=settings.client_approvals
+        )
+        with post.watched(channel, cancels=True):
             await self._answer(post, message, replace(context, channel=channel))
 
     async def _post_legacy(self, post: "_Post", message: Message) -> None:
@@ -183,10 +200,18 @@ class McpEndpoint:
                 await session.cancel(message.params.get("requestId"))
             await post.reply.finish_empty(202)
         else:
-            patience = post.hub.settings.approval_wait
-            channel = SessionChannel(post.reply, message.params, patience, session)
-            context = RequestContext(post.hub, post.target, False, channel, subscriptions=session)
-            with DisconnectWatcher(post.reply, post.receive, cancels=False):
+            settings = post.hub.settings
+            channel = SessionChannel(
+                post.reply,
+                message.params,
+                settings.approval_wait,
+                session,
+                may_approve=settings.client_approvals,
+            )
+            context = RequestContext(
+                post.hub, post.target, False, channel, subscriptions=session, console=post.console
+            )
+            with post.watched(channel, cancels=False):
                 await self._answer(post, message, context, session)
 
     async def _answer(
@@ -373,6 +398,11 @@ class _Post:
     target: EndpointTarget
     hub: BoundHub
     reply: PostReply
+    console: str | None
+
+    def watched(self, channel: PostChannel, *, cancels: bool) -> DisconnectWatcher:
+        say = channel.still_running if channel.wants_progress else self.reply.keep_alive
+        return DisconnectWatcher(say, self.receive, cancels=cancels)
 
     async def refuse(self, request_id: Any, error: RpcError, *, is_modern: bool) -> None:
         status = ERROR_CODE_HTTP_STATUS.get(error.code, 200) if is_modern else 200

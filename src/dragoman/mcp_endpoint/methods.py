@@ -24,7 +24,7 @@ from dragoman.mcp_endpoint.messages import Params, RpcError, RpcRequest
 from dragoman.mcp_endpoint.request_context import RequestContext
 from dragoman.mcp_endpoint.request_states import RequestState, RequestStates
 from dragoman.mcp_endpoint.resources import ServerResources
-from dragoman.mcp_endpoint.results import call_result, unknown
+from dragoman.mcp_endpoint.results import call_result, unknown, with_approval
 from dragoman.mcp_endpoint.search_tools import use
 from dragoman.mcp_endpoint.views import ClientTools, ClientViews
 from dragoman.names import alias_name, did_you_mean
@@ -132,6 +132,7 @@ class McpMethods:
             if led is not None:
                 if channel.pending is not None:
                     return await self._pending(context)
+                led = with_approval(led, context.approval_link)
                 return encode(stamped(led) if context.is_modern else led)
         if tool is not None and context.headers is not None:
             self._check_param_headers(tool, given, context.headers)
@@ -144,7 +145,7 @@ class McpMethods:
                 raise RpcError(*channel.refused)
             if output.error.code == "not_found" and not output.metadata.connector:
                 raise unknown(output.error) if slug is None else _unknown_here(name, shown)
-        result = call_result(output, tool)
+        result = with_approval(call_result(output, tool), context.approval_link)
         return encode(stamped(result) if context.is_modern else result)
 
     async def _list(self, params: Params, context: RequestContext) -> bytes:

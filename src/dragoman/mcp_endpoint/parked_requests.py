@@ -263,7 +263,7 @@ async def _resumed_elsewhere(
     clients, caller, reply = clients_of(context.hub), context.caller, token_hex(16)
     messages: asyncio.Queue[bytes] = asyncio.Queue()
     forget = clients.expect("outcome", (reply,), messages.put_nowait)
-    facts = [reply, request.params.get("inputResponses"), channel.progress_token]
+    facts = [reply, request.params.get("inputResponses"), channel.written.token]
     try:
         async with clients.streams.follow(reply, lambda told: messages.put_nowait(_TOLD + told)):
             await clients.send("resume", (token,), encode(facts), caller)

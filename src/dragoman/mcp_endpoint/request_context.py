@@ -17,6 +17,7 @@ class RequestContext:
     `hub` acts for who asks: there is no other one on the way to an answer.
     `headers` are those of a request of the 2026 era over HTTP, which must agree with its body.
     `subscriptions` are of a session of the 2025 era: to resources that it wants to hear of.
+    `console` is where people find the console, None where there is none.
     """
 
     hub: BoundHub
@@ -25,6 +26,15 @@ class RequestContext:
     channel: ClientChannel
     headers: Mapping[str, str] | None = None
     subscriptions: "SessionSubscriptions | None" = None
+    console: str | None = None
+
+    @property
+    def approval_link(self) -> tuple[str, str | None] | None:
+        """The question that the call ended with, and where it is answered."""
+        approval = self.channel.approval
+        if approval is None:
+            return None
+        return approval, f"{self.console.rstrip('/')}/approvals#{approval}" if self.console else None
 
     @property
     def caller(self) -> Caller:

@@ -5,12 +5,14 @@ from typing import Any
 
 from mcp_types import INVALID_PARAMS
 
+from dragoman.errors import ApprovalPending
 from dragoman.mcp_endpoint.messages import RpcError
 from dragoman.tool import CallError, Schema, Tool, ToolOutput
 from dragoman.web.encoding import encode
 
 RESULTS = "dragoman://results/"
 """A result that was cut is a resource: this with its handle."""
+ERROR = "dragoman/error"
 
 
 def call_result(output: ToolOutput, tool: Tool | None) -> dict[str, Any]:
@@ -47,7 +49,18 @@ def failed(error: CallError, content: tuple[Mapping[str, Any], ...] = ()) -> dic
         hint = f"\nhint: {error.hint}" if error.hint else ""
         told = [{"type": "text", "text": f"{error.code}: {error.message}{hint}"}]
     meta = {name: value for name, value in facts.items() if value is not None}
-    return {"content": told, "isError": True, "_meta": {"dragoman/error": meta}}
+    return {"content": told, "isError": True, "_meta": {ERROR: meta}}
+
+
+def with_approval(result: dict[str, Any], question: tuple[str, str | None] | None) -> dict[str, Any]:
+    """What ended because nobody has answered yet, with the id of the question and where it is answered."""
+    facts: dict[str, Any] = result.get("_meta", {}).get(ERROR, {})
+    if question is None or facts.get("code") != ApprovalPending.code:
+        return result
+    approval, url = question
+    told = {**facts, "approval": approval, **({"url": url} if url else {})}
+    link = [{"type": "text", "text": f"A person answers it at {url}"}] if url else []
+    return {**result, "content": [*result["content"], *link], "_meta": {**result["_meta"], ERROR: told}}
 
 
 def unknown(error: CallError) -> RpcError:

@@ -20,7 +20,13 @@ from typing import Any, cast
 from mcp_types import INVALID_PARAMS, RequestId
 
 from dragoman.hub.door_clients import SESSION_IDLE, DoorClients
-from dragoman.mcp_endpoint.messages import Params, RpcError, RpcResponse, request_message
+from dragoman.mcp_endpoint.messages import (
+    Params,
+    RpcError,
+    RpcResponse,
+    notification_message,
+    request_message,
+)
 from dragoman.mcp_endpoint.request_context import Watch
 from dragoman.mcp_endpoint.streams import StandaloneStream
 from dragoman.mcp_endpoint.views import EndpointTarget
@@ -117,6 +123,10 @@ class EndpointSession:
         try:
             await send(request_message(request_id, method, params))
             result, error = cast("tuple[Params | None, Params | None]", json.loads(await answer))
+        except asyncio.CancelledError:
+            # Nobody waits for the answer any more: its person need not be asked longer.
+            await send(notification_message("notifications/cancelled", {"requestId": request_id}))
+            raise
         finally:
             forget()
         if result is None:

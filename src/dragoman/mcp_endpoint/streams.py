@@ -1,15 +1,17 @@
 """Answers over HTTP: one JSON body where that is all, a stream of events where there is more to tell."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 
 from starlette.types import Receive, Send
 
-from dragoman.web.server_sent_events import KEEP_ALIVE, STILL_HERE, EventWriter, Header, event_frame
+from dragoman.web.server_sent_events import STILL_HERE, EventWriter, Header, event_frame
 
 JSON = b"application/json"
 PATIENCE = 0.05
 """Seconds before a request is watched for its client going away: most are answered by then."""
+SAID_EVERY = 8.0
+"""Seconds after which a client that waits hears that its request is still under way."""
 
 
 def framed(message: bytes) -> bytes:
@@ -55,13 +57,13 @@ class PostReply:
 
 
 class DisconnectWatcher:
-    """Watches a request that takes long: sends keep-alives, and notices when its client has disconnected.
+    """Watches a request that takes long: says that it is under way, and notices when its client has gone.
 
     In the 2026 era closing the request cancels it; in the 2025 era a client says so in words.
     """
 
-    def __init__(self, reply: PostReply, receive: Receive, *, cancels: bool) -> None:
-        self._reply = reply
+    def __init__(self, say: Callable[[], Awaitable[None]], receive: Receive, *, cancels: bool) -> None:
+        self._say = say
         self._receive = receive
         self._cancels = cancels
         self._task: asyncio.Task[None] | None = None
@@ -89,10 +91,10 @@ class DisconnectWatcher:
     async def _watch(self) -> None:
         while True:
             try:
-                async with asyncio.timeout(KEEP_ALIVE):
+                async with asyncio.timeout(SAID_EVERY):
                     message = await self._receive()
             except TimeoutError:
-                await self._reply.keep_alive()
+                await self._say()
                 continue
             if message["type"] == "http.disconnect":
                 if self._cancels and self._owner is not None:

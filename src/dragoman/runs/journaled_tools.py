@@ -323,6 +323,9 @@ class _RunChannel:
     retries = False
     wants_progress = True
     patience: float | None = None
+    approves = False
+    approval_wait: float | None = None
+    approval: str | None = None
     pending: Mapping[str, Any] | None = None
     refused: tuple[int, str, Any] | None = None
     admitted: AdmittedCall | None = None
