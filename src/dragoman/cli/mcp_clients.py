@@ -26,7 +26,7 @@ class ClientProgram:
     speaks_http: bool = True
     has_type: bool = False
     after: str = ""
-    timeouts: Mapping[str, int] = field(default_factory=dict)
+    timeouts: Mapping[str, int] = field(default_factory=dict[str, int])
 
     def program(self, command: str, args: list[str], environment: Mapping[str, str]) -> dict[str, Any]:
         entry: dict[str, Any] = {"type": "stdio"} if self.has_type else {}

@@ -118,8 +118,8 @@ class PostChannel(NoChannel):
         self.patience: float | None = patience
         meta = params.get("_meta")
         self._meta = cast("Mapping[str, Any]", meta) if isinstance(meta, dict) else _NOTHING
-        self.written = ProgressWriter(reply, self._meta.get("progressToken"))
-        self.wants_progress = self.written.token is not None
+        self.written: ProgressWriter = ProgressWriter(reply, self._meta.get("progressToken"))
+        self.wants_progress: bool = self.written.token is not None
 
     async def progress(self, progress: float, total: float | None, message: str | None) -> None:
         if self.reply is not None:
