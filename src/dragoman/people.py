@@ -131,6 +131,7 @@ class Preferences:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class User:
     """A person or a service. `external` is who they are to an outside issuer: issuer and subject.
+    `groups_read_at` is when the token was made whose groups decided about role and capabilities last.
 
     `capabilities` and `limits` are set by admins; an admin's capabilities restrict nothing.
     """
@@ -157,6 +158,7 @@ class User:
         Setting("Whether they are let in.", "Rights", "admin", label="Let in", flag="--active/--inactive"),
     ] = True
     external: str | None = None
+    groups_read_at: datetime | None = None
     created_at: datetime = field(default_factory=_now)
     revision: int = field(default=0, compare=False, repr=False)
 

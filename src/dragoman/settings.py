@@ -117,6 +117,18 @@ class Settings:
     oidc_workspace_claim: Annotated[
         str | None, Setting("The claim that names their workspace instead.", _USERS)
     ] = None
+    oidc_groups: Annotated[
+        str | None,
+        Setting(
+            'Which of the issuer\'s groups are let in and what each gives, as JSON: `{"sales": {"workspace":'
+            ' "acme", "role": "member", "capabilities": ["mcp_crm"]}}`. Each token decides anew; who is in'
+            " none of them is refused.",
+            _USERS,
+        ),
+    ] = None
+    oidc_groups_claim: Annotated[
+        str, Setting("The claim that names a person's groups; a dot leads into an object.", _USERS)
+    ] = "groups"
     allowed_networks: Annotated[
         tuple[str, ...],
         Setting("Inside addresses that people's connectors may reach (CIDR), beside public ones.", _USERS),

@@ -20,6 +20,7 @@ from dragoman.hub.people_settings import KeySettings, UserSettings, WorkspaceSet
 from dragoman.hub.revisions import revised
 from dragoman.identity.authenticated import ALL_SCOPES
 from dragoman.identity.directory import Person
+from dragoman.identity.groups import group_table
 from dragoman.identity.issuer import Issuer
 from dragoman.people import ApiKey, KeyScope, User, Workspace
 from dragoman.scope import Caller
@@ -115,7 +116,7 @@ class People(BoundService):
         before, after = await revised(found, change, self._runtime.store.people.put_workspace, read)
         if after != before:
             self._runtime.authenticator.forget(after.id)
-            await self._tell(after.id, "workspace.updated", after.id, changed=_changed(before, after))
+            await self._tell(after.id, "workspace.updated", after.id, changed=changed_fields(before, after))
         return after
 
     async def remove_workspace(self, workspace: str) -> None:
@@ -197,7 +198,7 @@ class People(BoundService):
             if after == before:
                 return before
             self._runtime.authenticator.forget(place.id, after.id)
-        await self._tell(place.id, "user.updated", after.id, changed=_changed(before, after))
+        await self._tell(place.id, "user.updated", after.id, changed=changed_fields(before, after))
         return after
 
     async def remove_user(self, user: str, workspace: str | None = None) -> None:
@@ -403,7 +404,7 @@ def _text(value: bytes) -> str:
         return b64encode(value).decode()
 
 
-def _changed(before: User | Workspace, after: User | Workspace) -> list[str]:
+def changed_fields(before: User | Workspace, after: User | Workspace) -> list[str]:
     return [item.name for item in fields(after) if getattr(before, item.name) != getattr(after, item.name)]
 
 
@@ -430,4 +431,7 @@ def issuer_of(settings: Settings) -> Issuer | None:
         client_secret=settings.oidc_client_secret,
         workspace=settings.oidc_workspace,
         workspace_claim=settings.oidc_workspace_claim,
+        groups=group_table(settings.oidc_groups, settings.oidc_groups_claim)
+        if settings.oidc_groups
+        else None,
     )

@@ -53,13 +53,14 @@ from dragoman.hub.engine import RunEngine
 from dragoman.hub.followed_changes import FollowedChanges
 from dragoman.hub.loaded_tools import LoadedTools
 from dragoman.hub.native_tools import add_shipped_tools, native_connector
-from dragoman.hub.people import issuer_of
+from dragoman.hub.people import changed_fields, issuer_of
 from dragoman.hub.permissions import Permissions
 from dragoman.hub.redacted_secrets import RedactedSecrets, sealed_now
 from dragoman.hub.rollout import RolloutState
 from dragoman.hub.tool_lists import ToolLists
 from dragoman.identity.authenticator import Authenticator, open_authenticator
 from dragoman.identity.directory import Directory, make_local
+from dragoman.people import User
 from dragoman.sandbox import CodeSandbox
 from dragoman.scope import Caller
 from dragoman.settings import Settings
@@ -180,12 +181,18 @@ class Runtime:
         )
         self.door_clients = DoorClients(store, self.vault, self.cluster)
         self.directory = Directory(store.people)
+        self.auditor = await stack.enter_async_context(open_auditor(store.audit, self.supervisor))
         self.authenticator = await stack.enter_async_context(
-            open_authenticator(store.people, self.directory, self.supervisor, issuer_of(settings))
+            open_authenticator(
+                store.people,
+                self.directory,
+                self.supervisor,
+                issuer_of(settings),
+                self._tell_of_user,
+            )
         )
         self.spans = await stack.enter_async_context(open_spans(settings.otlp_endpoint))
         self.recorder = await stack.enter_async_context(open_recorder(store, self.supervisor))
-        self.auditor = await stack.enter_async_context(open_auditor(store.audit, self.supervisor))
         self.readied = ReadiedAgents()
         self.events = Events()
         stack.callback(self.events.close)
@@ -196,6 +203,15 @@ class Runtime:
         self.registry.put(self.native_connector)
         self.locks = Locks()
         self.connector_lifecycle = ConnectorLifecycle(self)
+
+    async def _tell_of_user(self, before: User | None, after: User) -> None:
+        """Whom a token of the issuer made, or gave other rights."""
+        caller = Caller(workspace=after.workspace, user=after.id)
+        if before is None:
+            action, told = "user.added", {"name": after.name, "role": after.role}
+        else:
+            action, told = "user.updated", {"changed": changed_fields(before, after)}
+        await self.auditor.done(caller, action, after.id, details={**told, "by": "issuer"})
 
     async def _open_sources(self, stack: AsyncExitStack) -> None:
         """How connectors are reached, and who hears what happens to them."""

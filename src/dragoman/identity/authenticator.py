@@ -19,7 +19,8 @@ from dragoman.identity.directory import Directory
 from dragoman.identity.issuer import Issuer, SigningKeys
 from dragoman.identity.keys import ApiKeyVerifier
 from dragoman.identity.sign_in import SignIn
-from dragoman.identity.tokens import TokenVerifier
+from dragoman.identity.tokens import OnUserChanged, TokenVerifier
+from dragoman.people import User
 from dragoman.store.protocols import PeopleStore
 from dragoman.telemetry.logs import get_logger
 
@@ -85,9 +86,17 @@ def unauthenticated() -> Unauthenticated:
     )
 
 
+async def _unheard(before: User | None, after: User) -> None:
+    pass
+
+
 @asynccontextmanager
 async def open_authenticator(
-    rows: PeopleStore, directory: Directory, supervisor: Supervisor, issuer: Issuer | None = None
+    rows: PeopleStore,
+    directory: Directory,
+    supervisor: Supervisor,
+    issuer: Issuer | None = None,
+    on_changed: OnUserChanged = _unheard,
 ) -> AsyncGenerator[Authenticator]:
     async with AsyncExitStack() as stack:
         tokens = sign_in = None
@@ -95,10 +104,11 @@ async def open_authenticator(
             issuer.check()
             session = await stack.enter_async_context(aiohttp.ClientSession())
             signing_keys = SigningKeys(issuer, session)
-            tokens = TokenVerifier(rows, directory, issuer, signing_keys)
+            tokens = TokenVerifier(rows, directory, issuer, signing_keys, on_changed)
             if issuer.client_id:
                 for_us = replace(issuer, audience=issuer.client_id)
-                sign_in = SignIn(issuer, session, TokenVerifier(rows, directory, for_us, signing_keys))
+                of_people = TokenVerifier(rows, directory, for_us, signing_keys, on_changed)
+                sign_in = SignIn(issuer, session, of_people)
         authenticator = Authenticator(directory, ApiKeyVerifier(rows, directory), tokens, sign_in)
         try:
             async with supervisor.keeping(partial(_write, authenticator), "write when keys were used"):

@@ -15,6 +15,7 @@ from joserfc.errors import JoseError
 from joserfc.jwk import ECKey, JWKRegistry, OKPKey, RSAKey
 
 from dragoman.errors import InvalidConfig, Unreachable
+from dragoman.identity.groups import GroupTable
 from dragoman.remote_data import parse_json, read_body
 from dragoman.scope import LOCAL_WORKSPACE
 from dragoman.telemetry.logs import get_logger
@@ -33,15 +34,16 @@ log = get_logger()
 class Issuer:
     """`url` is compared with what the issuer says of itself and in its tokens, to the letter.
 
-    Its users belong to `workspace`, or to the one that their token names in `workspace_claim`. As
-    `client_id` we ask it to sign people in. Seconds:
-    a key that is not known makes us ask again, but not within `patience`; known ones are checked each `age`.
+    Its users belong to `workspace`, or to the one that their token names in `workspace_claim`; with `groups`
+    only those of them come in whom the table names. As `client_id` we ask it to sign people in. Seconds: a
+    key that is not known makes us ask again, but not within `patience`; known ones are checked each `age`.
     """
 
     url: str
     audience: str
     workspace: str = LOCAL_WORKSPACE
     workspace_claim: str | None = None
+    groups: GroupTable | None = None
     client_id: str | None = None
     client_secret: str | None = field(default=None, repr=False)
     patience: float = 30.0

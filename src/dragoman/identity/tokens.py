@@ -5,7 +5,9 @@ knows them comes back as a new member: deactivating keeps them out.
 """
 
 import re
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from hashlib import sha256
 from secrets import token_hex
 from time import time
@@ -14,14 +16,16 @@ from typing import Any
 from joserfc import jws, jwt
 from joserfc.errors import JoseError, UnsupportedAlgorithmError
 
-from dragoman.errors import Conflict, Denied
+from dragoman.errors import Conflict, Denied, Outdated
 from dragoman.identity.authenticated import AuthenticatedCaller, admitted
 from dragoman.identity.directory import Directory, Person
+from dragoman.identity.groups import Rights
 from dragoman.identity.issuer import ALGORITHMS, Issuer, SigningKeys
 from dragoman.identity.keys import hash_of
 from dragoman.people import User, Workspace
 from dragoman.store.protocols import PeopleStore
 
+OnUserChanged = Callable[[User | None, User], Awaitable[None]]
 LEEWAY = 60
 _MOST_VERIFIED = 10_000
 _LONGEST = 16_384
@@ -48,12 +52,27 @@ class _Verified:
     claims: dict[str, Any]
     expires: float
     edition: int
+    rights: Rights | None = None
     holder: tuple[str, str] | None = None
+
+    @property
+    def made_at(self) -> datetime:
+        return datetime.fromtimestamp(self.claims["iat"], UTC)
 
 
 class TokenVerifier:
-    def __init__(self, rows: PeopleStore, directory: Directory, issuer: Issuer, keys: SigningKeys) -> None:
+    """`on_changed` hears of a user whom a token made, or gave other rights: before and after."""
+
+    def __init__(
+        self,
+        rows: PeopleStore,
+        directory: Directory,
+        issuer: Issuer,
+        keys: SigningKeys,
+        on_changed: OnUserChanged,
+    ) -> None:
         self._rows = rows
+        self._on_changed = on_changed
         self._directory = directory
         self._issuer = issuer
         self._keys = keys
@@ -63,6 +82,7 @@ class TokenVerifier:
             iss={"essential": True, "value": issuer.url},
             aud={"essential": True, "value": issuer.audience},
             exp={"essential": True},
+            iat={"essential": issuer.groups is not None},
             sub={"essential": True},
         )
         self._verified: dict[str, _Verified] = {}
@@ -111,7 +131,8 @@ class TokenVerifier:
             return None
         if len(claims["sub"]) > 255:
             return None
-        return _Verified(claims, min(claims["exp"], time() + 10**9) + LEEWAY, self._keys.edition)
+        rights = self._issuer.groups.rights_of(claims) if self._issuer.groups else None
+        return _Verified(claims, min(claims["exp"], time() + 10**9) + LEEWAY, self._keys.edition, rights)
 
     def _remember(self, digest: str, verified: _Verified) -> None:
         if len(self._verified) >= _MOST_VERIFIED:
@@ -124,26 +145,59 @@ class TokenVerifier:
     # Its user
 
     async def _person(self, verified: _Verified) -> Person | None:
-        if verified.holder and (person := await self._directory.find(*verified.holder)):
+        person = await self._directory.find(*verified.holder) if verified.holder else None
+        if person is not None and (self._issuer.groups is None or _has(person.user, verified.rights)):
             return person
-        workspace = await self._workspace(verified.claims)
+        user = await self._user(verified)
+        if user is None:
+            return None
+        verified.holder = (user.workspace, user.id)
+        self._directory.forget(*verified.holder)  # it may be remembered as nobody's, or with other rights
+        return await self._directory.find(*verified.holder)
+
+    async def _user(self, verified: _Verified) -> User | None:
+        """Made at the first time, and with the rights that the token's groups give."""
         external = f"{self._issuer.url}|{verified.claims['sub']}"
         user = await self._rows.find_external(external)
+        if self._issuer.groups is not None and verified.rights is None:
+            if user is not None:
+                await self._decided(user, Rights(), verified)  # their keys and sessions get nothing, too
+            raise self._issuer.groups.refused(verified.claims)
+        workspace = await self._workspace(verified)
         if user is None:
-            user = await self._welcome(workspace, external, verified.claims)
+            user = await self._welcome(workspace, external, verified)
         if user.workspace != workspace.id:
             raise Denied(
                 "this user belongs to another workspace than the token names",
                 hint="ask who runs Dragoman to remove the user there first",
             )
-        verified.holder = (user.workspace, user.id)
-        self._directory.forget(*verified.holder)  # it may be remembered as nobody's
-        return await self._directory.find(*verified.holder)
+        return user if verified.rights is None else await self._decided(user, verified.rights, verified)
 
-    async def _workspace(self, claims: dict[str, Any]) -> Workspace:
+    async def _decided(self, user: User, rights: Rights, verified: _Verified) -> User | None:
+        """The user as the token's groups want them; None where a later token has decided otherwise."""
+        while not _has(user, rights):
+            if user.groups_read_at is not None and verified.made_at < user.groups_read_at:
+                return None
+            decided = _with(user, rights, verified)
+            try:
+                await self._rows.put_user(decided)
+            except Outdated:
+                newest = await self._rows.find_user(user.workspace, user.id)
+                if newest is None:
+                    return None
+                user = newest
+            else:
+                self._directory.forget(user.workspace, user.id)
+                await self._on_changed(user, decided)
+                return decided
+        return user
+
+    async def _workspace(self, verified: _Verified) -> Workspace:
         name: Any = self._issuer.workspace
-        if self._issuer.workspace_claim is not None:
-            name = claims.get(self._issuer.workspace_claim)
+        if verified.rights is not None and verified.rights.workspace is not None:
+            name = verified.rights.workspace
+        elif self._issuer.workspace_claim is not None:
+            name = verified.claims.get(self._issuer.workspace_claim)
         if isinstance(name, str) and name:
             if found := await self._rows.find_workspace(name):
                 return found
@@ -155,9 +209,11 @@ class TokenVerifier:
             hint="ask who runs Dragoman: dragoman workspaces add NAME",
         )
 
-    async def _welcome(self, workspace: Workspace, external: str, claims: dict[str, Any]) -> User:
-        for name in _names(claims, external):
+    async def _welcome(self, workspace: Workspace, external: str, verified: _Verified) -> User:
+        for name in _names(verified.claims, external):
             user = User(id=f"usr_{token_hex(8)}", workspace=workspace.id, name=name, external=external)
+            if verified.rights is not None:
+                user = _with(user, verified.rights, verified)
             try:
                 await self._rows.put_user(user)
             except Conflict:
@@ -165,8 +221,17 @@ class TokenVerifier:
                 if known := await self._rows.find_external(external):
                     return known
                 continue
+            await self._on_changed(None, user)
             return user
         raise Conflict("no free name was found for this user", hint="ask an admin to rename the other one")
+
+
+def _with(user: User, rights: Rights, verified: _Verified) -> User:
+    return replace(user, role=rights.role, capabilities=rights.capabilities, groups_read_at=verified.made_at)
+
+
+def _has(user: User, rights: Rights | None) -> bool:
+    return rights is not None and (user.role, user.capabilities) == (rights.role, rights.capabilities)
 
 
 def _names(claims: dict[str, Any], external: str) -> list[str]:

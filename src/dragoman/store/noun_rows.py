@@ -1,7 +1,7 @@
 """Agents, users, keys and workspaces as rows: a column for each field that has one.
 
-A setting that was described without a column of its own is kept in the column `settings`, unless it is at
-its default: a new setting needs no new column, and a better default reaches what nobody chose.
+A field without a column of its own is kept in the column `settings`, unless it is at its default: a new
+setting needs no new column, and a better default reaches what nobody chose.
 """
 
 import dataclasses
@@ -26,7 +26,7 @@ def row_of(noun: object, table: Table) -> dict[str, Any]:
         value = getattr(noun, name)
         if name in table.c:
             row[name] = _plain(value)
-        elif name in described and described[name].is_chosen(value):
+        elif described[name].is_chosen(value) if name in described else value is not None:
             row[_SETTINGS][name] = value.isoformat() if isinstance(value, datetime) else _plain(value)
     return row
 
@@ -61,6 +61,5 @@ def _restored(hint: Any, value: Any) -> Any:
     if isinstance(value, dict) and dataclasses.is_dataclass(hint):
         inner, facts = _hints(cast("type", hint)), cast("dict[str, Any]", value)
         return cast("Any", hint)(**{name: _restored(inner[name], one) for name, one in facts.items()})
-    return (
-        datetime.fromisoformat(value) if hint is datetime and isinstance(value, str) else cast("Any", value)
-    )
+    is_moment = hint in (datetime, datetime | None) and isinstance(value, str)
+    return datetime.fromisoformat(value) if is_moment else cast("Any", value)
