@@ -4,6 +4,7 @@ import json
 import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -121,7 +122,7 @@ async def test_each_token_decides_anew_and_an_older_one_no_longer(database_url: 
             await authenticator.admit(first)
         # What was changed by hand holds until the next request.
         user = await user_of(store, server)
-        await store.people.put_user(User(**{**_fields(user), "role": "admin"}))
+        await store.people.put_user(replace(user, role="admin"))
         authenticator.forget(user.workspace, user.id)
         assert (await authenticator.admit(later)).caller.role == "member"
         with pytest.raises(Denied):
@@ -134,10 +135,6 @@ async def test_each_token_decides_anew_and_an_older_one_no_longer(database_url: 
         assert (await authenticator.admit(token(["sales"], age=20))).caller.grants == (
             frozenset({"mcp_crm"}),
         )
-
-
-def _fields(user: User) -> dict[str, Any]:
-    return {name: getattr(user, name) for name in User.__dataclass_fields__}
 
 
 async def test_a_token_without_its_time_is_refused_where_groups_decide(sqlite_url: str) -> None:
