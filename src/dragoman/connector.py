@@ -798,7 +798,12 @@ class GivenCredentials(_Frozen):
     ] = None
     oauth_client_secret: Annotated[
         SecretStr | None,
-        Setting("The secret of the client that `auth` names; encrypted.", SIGN_IN, "owner", secret=True),
+        Setting(
+            "The secret of the client that `auth` names; encrypted. A private key signs, and is not sent.",
+            SIGN_IN,
+            "owner",
+            secret=True,
+        ),
     ] = None
     secret: Annotated[
         list[str],

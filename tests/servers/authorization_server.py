@@ -49,6 +49,7 @@ class AuthorizationServer:
         self.asked: list[dict[str, str]] = []
         self.given: list[str] = []
         self.revoked: set[str] = set()
+        self.assertions: set[str] = set()
 
     @property
     def issuer(self) -> str:
@@ -71,6 +72,9 @@ class AuthorizationServer:
             return False
         is_alive = claims["exp"] is None or claims["exp"] > time.time()
         return is_alive and claims["aud"] == resource and claims["jti"] not in self.revoked
+
+    def scopes_of(self, token: str) -> set[str]:
+        return set(jwt.decode(token, self.key).claims["scope"].split())
 
     def revoke_all(self) -> None:
         """Every token given so far is dead; what is refreshed is fresh."""
@@ -138,7 +142,9 @@ class AuthorizationServer:
             and form["client_id"] == query["client_id"]
             and form["resource"] == query["resource"]
         )
-        return self._give(form["resource"], form["client_id"]) if is_right else _no("invalid_grant")
+        if query is None or not is_right:
+            return _no("invalid_grant")
+        return self._give(form["resource"], form["client_id"], scope=query.get("scope", ""))
 
     def _by_refresh(self, form: dict[str, str]) -> web.Response:
         known = self.refresh.get(form["refresh_token"])
@@ -146,19 +152,44 @@ class AuthorizationServer:
             return _no("invalid_grant")
         if self.rotates:
             del self.refresh[form["refresh_token"]]
-        return self._give(known["resource"], known["client"], None if self.rotates else "")
+        return self._give(known["resource"], known["client"], None if self.rotates else "", known["scope"])
 
     def _by_client(self, request: web.Request, form: dict[str, str]) -> web.Response:
+        if "client_assertion" in form:
+            return self._by_assertion(form)
         scheme, _, word = request.headers.get("Authorization", "").partition(" ")
         name, _, secret = b64decode(word).decode().partition(":") if scheme == "Basic" else ("", "", "")
         client = self.clients.get(unquote(name))
         if client is None or client.get("secret") != unquote(secret):
             return _no("invalid_client", 401)
-        return self._give(form["resource"], name, "")
+        return self._give(form["resource"], name, "", form.get("scope", ""))
 
-    def _give(self, resource: str, client: str, refresh: str | None = None) -> web.Response:
+    def _by_assertion(self, form: dict[str, str]) -> web.Response:
+        """RFC 7523: signed by the client's key, for this issuer, once."""
+        name = form["client_id"]
+        try:
+            key = self.clients[name]["key"]
+            claims = jwt.decode(form["client_assertion"], key, algorithms=["RS256", "ES256", "EdDSA"]).claims
+        except (JoseError, ValueError, KeyError):
+            return _no("invalid_client", 401)
+        is_right = (
+            form["client_assertion_type"] == "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+            and claims["iss"] == claims["sub"] == name
+            and claims["aud"] == self.issuer
+            and time.time() < claims["exp"] <= time.time() + 300
+            and claims["jti"] not in self.assertions
+        )
+        self.assertions.add(claims["jti"])
+        is_bare = "client_secret" not in form
+        return (
+            self._give(form["resource"], name, "", form.get("scope", ""))
+            if is_right and is_bare
+            else _no("invalid_client", 401)
+        )
+
+    def _give(self, resource: str, client: str, refresh: str | None = None, scope: str = "") -> web.Response:
         until = None if self.expires_in is None else time.time() + self.expires_in
-        claims = {"iss": self.issuer, "aud": resource, "exp": until, "jti": token_urlsafe(8)}
+        claims = {"iss": self.issuer, "aud": resource, "exp": until, "jti": token_urlsafe(8), "scope": scope}
         access = jwt.encode({"alg": "HS256"}, claims, self.key)
         self.given.append(access)
         answer: dict[str, Any] = {"access_token": access, "token_type": "Bearer"}
@@ -166,7 +197,7 @@ class AuthorizationServer:
             answer["expires_in"] = self.expires_in
         if refresh is None:
             answer["refresh_token"] = token_urlsafe(24)
-            self.refresh[answer["refresh_token"]] = {"client": client, "resource": resource}
+            self.refresh[answer["refresh_token"]] = {"client": client, "resource": resource, "scope": scope}
         return web.json_response(answer)
 
     async def _revoke(self, request: web.Request) -> web.Response:
@@ -176,7 +207,10 @@ class AuthorizationServer:
 
 
 class ProtectedServer:
-    """The SDK's MCP server behind a check of tokens. `seen` holds the headers of every request."""
+    """The SDK's MCP server behind a check of tokens. `seen` holds the headers of every request.
+
+    `for_calls` is a scope that calls of tools need beside a token.
+    """
 
     def __init__(self, authorization: AuthorizationServer) -> None:
         self.authorization = authorization
@@ -184,6 +218,7 @@ class ProtectedServer:
         self.origin = ""
         self.speaks_for: str | None = None
         self.accepts_nobody = False
+        self.for_calls: str | None = None
         self.seen: list[dict[str, str]] = []
         self._app: ASGIApp = build().streamable_http_app(json_response=True)
 
@@ -204,7 +239,12 @@ class ProtectedServer:
         self.seen.append(headers)
         token = headers.get("authorization", "").removeprefix("Bearer ")
         if self.authorization.accepts(token, self.url) and not self.accepts_nobody:
-            await self._app(scope, receive, send)
+            needed = (self.for_calls or "") if headers.get("mcp-method") == "tools/call" else ""
+            if set(needed.split()) <= self.authorization.scopes_of(token):
+                await self._app(scope, receive, send)
+            else:
+                said = f'Bearer error="insufficient_scope", scope="{needed}"'
+                await _answer(send, 403, b"", {"www-authenticate": said})
             return
         place = f"{self.origin}/.well-known/oauth-protected-resource/mcp"
         await _answer(

@@ -1,10 +1,12 @@
-"""Where a wire gets an Authorization header that changes (OAuth), and whether to retry after a 401.
+"""Where a wire gets an Authorization header that changes (OAuth), and whether to retry after a refusal.
 
 Static credentials do not need it: they are plain headers of the wire.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol
+
+INSUFFICIENT_SCOPE = "insufficient_scope"
 
 
 class Bearer(Protocol):
@@ -13,7 +15,10 @@ class Bearer(Protocol):
         ...
 
     async def rejected(self, headers: Mapping[str, str], challenges: Sequence[str] = ()) -> bool:
-        """A request with these headers was answered with 401. True: send it once more, with new ones."""
+        """A request with these headers was answered with 401, or with 403 for want of a scope.
+
+        True: send it once more, with new ones.
+        """
         ...
 
 

@@ -15,7 +15,7 @@ from mcp.shared.inbound import MCP_PROTOCOL_VERSION_HEADER
 from mcp_types import INVALID_REQUEST, METHOD_NOT_FOUND, RequestId
 from yarl import URL
 
-from dragoman.connections.bearer import Bearer
+from dragoman.connections.bearer import INSUFFICIENT_SCOPE, Bearer
 from dragoman.connections.inbound_rate import WireLimits
 from dragoman.connections.sse_events import ServerEvent, read_events
 from dragoman.connections.wire import (
@@ -158,7 +158,7 @@ class HttpWire(Wire):
                 allow_redirects=False,
                 proxy=self._proxy,
             )
-            if response.status == 401 and not is_renewed:
+            if not is_renewed and (response.status == 401 or _lacks_scope(response)):
                 is_renewed = True
                 if not await self._is_renewed(credential, response):
                     return response
@@ -372,6 +372,12 @@ def _raise_status(status: int, body: bytes, location: str | None) -> NoReturn:
     if status >= 400:
         raise MCPError(code=INVALID_REQUEST, message=_said(status, None, body), data={"status": status})
     raise WireFault("garbled", f"the server answered a request with status {status}")
+
+
+def _lacks_scope(response: aiohttp.ClientResponse) -> bool:
+    return response.status == 403 and any(
+        INSUFFICIENT_SCOPE in one for one in response.headers.getall("WWW-Authenticate", ())
+    )
 
 
 def _said(status: int, error: Any, body: bytes) -> str:

@@ -220,7 +220,7 @@ class ConnectorSettings(TypedDict, total=False):
     """user:password for an OpenAPI service; encrypted."""
 
     oauth_client_secret: SecretStr | str | None
-    """The secret of the client that `auth` names; encrypted."""
+    """The secret of the client that `auth` names; encrypted. A private key signs, and is not sent."""
 
     secret: list[str] | tuple[str, ...] | None
     """Names such as `env:TOKEN` or `header:X-Key` whose values must be encrypted."""

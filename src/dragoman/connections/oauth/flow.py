@@ -6,7 +6,7 @@ State and verifier are single-use; the browser that begins must be the one that 
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from hmac import compare_digest
@@ -108,7 +108,7 @@ class AuthorizationFlows:
 
     async def ticket(self, connector: Connector, holder: Holder, address: str) -> tuple[str, datetime]:
         """Looks up who authorises first: what cannot work is said here, not to a browser."""
-        found = await self._discovered(connector)
+        found = await self._discovered(connector, holder)
         until = datetime.now(UTC) + _LASTS
         ticket = AuthorizationTicket(
             workspace=holder[0],
@@ -134,7 +134,7 @@ class AuthorizationFlows:
         return ticket
 
     async def begin(self, connector: Connector, ticket: AuthorizationTicket) -> StartedAuthorization:
-        found = await self._discovered(connector)
+        found = await self._discovered(connector, ticket.holder)
         if found.issuer.issuer != ticket.issuer:
             raise CallerFault("the server names another issuer than a moment ago", hint=_AGAIN)
         redirect = f"{ticket.address}/oauth/callback"
@@ -225,8 +225,11 @@ class AuthorizationFlows:
 
     # Parts
 
-    async def _discovered(self, connector: Connector) -> ResourceAuthorization:
+    async def _discovered(self, connector: Connector, holder: Holder) -> ResourceAuthorization:
         found = await discover(self._authorizations.reach(connector), connector)
+        known = await self._authorizations.find(connector, holder)
+        if known is not None and known.issuer == found.issuer.issuer:
+            found = replace(found, scopes=known.asked_for(found.scopes))
         issuer = found.issuer
         if issuer.authorization_endpoint is None:
             raise InvalidConfig(f"{issuer.issuer} does not say where a person authorises")

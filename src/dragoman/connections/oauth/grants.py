@@ -1,12 +1,13 @@
 """Grants that need no person: `refresh_token` and `client_credentials`. Stores nothing."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from pydantic import SecretStr
 
 from dragoman.connections.http_clients import Reach
-from dragoman.connections.oauth.clients import GIVEN_SECRET, OAuthClient, given_client
+from dragoman.connections.oauth.clients import GIVEN_SECRET, OAuthClient, client_with, given_client
 from dragoman.connections.oauth.metadata import ResourceAuthorization, discover, server_of
 from dragoman.connections.oauth.requests import Json, send_form
 from dragoman.connections.oauth.tokens import (
@@ -27,7 +28,7 @@ async def renewed_by_refresh(
     form = {"grant_type": "refresh_token", "refresh_token": tokens.refresh.get_secret_value()}
     if tokens.resource:
         form["resource"] = tokens.resource
-    client = _current(tokens.client, connector, secrets)
+    client = _current(tokens, connector, secrets)
     return tokens.renewed(await ask_tokens(reach, tokens.token_endpoint, form, client))
 
 
@@ -36,9 +37,10 @@ async def granted_by_client(
 ) -> OAuthTokens:
     """The issuer is looked up once; after that it is known from the tokens that it gave."""
     if known is not None:
-        client = _current(known.client, connector, secrets)
-        form = _client_form(known.resource, connector.configuration.auth.scopes)
-        return known.renewed(await ask_tokens(reach, known.token_endpoint, form, client))
+        client = _current(known, connector, secrets)
+        form = _client_form(known.resource, known.asked_for(connector.configuration.auth.scopes))
+        asked = replace(known, scope=form.get("scope") or known.scope)  # who grants all of it may be silent
+        return asked.renewed(await ask_tokens(reach, known.token_endpoint, form, client))
     found = await discover(reach, connector)
     client = given_client(connector.configuration.auth, found.issuer, secrets)
     if client is None or client.secret is None:
@@ -93,10 +95,10 @@ def _client_form(resource: str | None, scopes: tuple[str, ...]) -> dict[str, str
     return form
 
 
-def _current(client: OAuthClient, connector: Connector, secrets: Mapping[str, SecretStr]) -> OAuthClient:
+def _current(tokens: OAuthTokens, connector: Connector, secrets: Mapping[str, SecretStr]) -> OAuthClient:
     """A client that was given may have a new secret since."""
-    secret = secrets.get(GIVEN_SECRET)
+    client, secret = tokens.client, secrets.get(GIVEN_SECRET)
     if secret is None or client.id != connector.configuration.auth.client_id:
         return client
-    method = client.method if client.method != "none" else "client_secret_basic"
-    return OAuthClient(id=client.id, secret=secret, method=method)
+    method = client.method if client.method.startswith("client_secret") else "client_secret_basic"
+    return client_with(client.id, secret, method, tokens.issuer)

@@ -19,6 +19,7 @@ from dragoman.connections.openapi.service_document import proxy_for
 from dragoman.connector import Configuration, Connector
 from dragoman.errors import InvalidConfig, ProtocolFault
 
+_SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]{1,200}")
 _PARAMETER = re.compile(r'([A-Za-z_][A-Za-z0-9_-]*)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]+))')
 _BEARER = re.compile(r"(?:^|,\s*|\s)Bearer(?:\s|$)", re.IGNORECASE)
 
@@ -42,6 +43,11 @@ def challenge_of(headers: Iterable[str]) -> Challenge:
             words.get("resource_metadata"), tuple(words.get("scope", "").split()), words.get("error")
         )
     return Challenge()
+
+
+def is_scope(word: str) -> bool:
+    """As RFC 6749 allows them; a server could say anything."""
+    return _SCOPE.fullmatch(word) is not None
 
 
 _PROBE_LIMIT = 10.0

@@ -6,15 +6,17 @@ up does not lose a token that the server has already given.
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Protocol
 
 from pydantic import SecretStr
 
+from dragoman.connections.bearer import INSUFFICIENT_SCOPE
 from dragoman.connections.http_clients import Reach
 from dragoman.connections.missing_credentials import credential_hint
 from dragoman.connections.oauth.grants import granted_by_client, renewed_by_refresh
-from dragoman.connections.oauth.metadata import server_of
+from dragoman.connections.oauth.metadata import challenge_of, is_scope, server_of
 from dragoman.connections.oauth.tokens import OAuthTokens, TokenRefused
 from dragoman.connections.wire_faults import WireFault
 from dragoman.connector import Connector
@@ -80,12 +82,44 @@ class OAuthBearer:
         return self._headers
 
     async def rejected(self, headers: Mapping[str, str], challenges: Sequence[str] = ()) -> bool:
+        challenge = challenge_of(challenges)
+        if challenge.error == INSUFFICIENT_SCOPE:
+            return await self._step_up(headers, challenge.scopes)
+        if self._renewal is None and (self._tokens is None or not self._can_renew(self._tokens)):
+            return False
+        return await self._renewed_since(headers)
+
+    async def _step_up(self, headers: Mapping[str, str], scopes: Sequence[str]) -> bool:
+        """The server wants more than was authorised. A client asks for it at once, a person the next time.
+
+        Never more than the connector says it may ask for; `WireFault` says what is missing.
+        """
+        tokens = self._tokens
+        missing = tuple(one for one in scopes if tokens is not None and one not in tokens.granted)
+        if tokens is None or not missing or any(not is_scope(one) for one in missing):
+            return False
+        named = " ".join(missing)
+        allowed = self.connector.configuration.auth.scopes
+        if allowed and not set(missing) <= set(allowed):
+            hint = (
+                f"if it may have that: dragoman connectors update {self.connector.slug} --oauth-scope SCOPE"
+            )
+            raise WireFault("forbidden", f"the server wants the scope {named}", sent=False, hint=hint)
+        if not set(missing) <= set(tokens.wanted):
+            wanted = tuple(dict.fromkeys((*tokens.wanted, *missing)))
+            async with self._keeping.turns.turn(self.holder[0], self._subject):
+                kept = self._usable(await self._keeping.secrets(self.connector, self.holder)) or tokens
+                await self._save(replace(kept, wanted=wanted))
+        if self._by_person:
+            raise self._unauthorised(f"the server wants more than you have authorised: {named}")
+        return await self._renewed_since(headers)
+
+    async def _renewed_since(self, headers: Mapping[str, str]) -> bool:
+        """Whether there is another token than these headers have: a new one, but not too often."""
+        if headers.get("Authorization") != self._headers.get("Authorization"):
+            return True  # it was renewed while the request was under way
         if self._renewal is None:
-            if self._tokens is None:
-                return False
-            if headers.get("Authorization") != self._headers.get("Authorization"):
-                return True  # it was renewed while the request was under way
-            if not self._can_renew(self._tokens) or _clock() < self._next_forced:
+            if _clock() < self._next_forced:
                 return False
             self._next_forced = _clock() + _AGAIN
         return await asyncio.shield(self._begin()) is None

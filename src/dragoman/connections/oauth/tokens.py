@@ -33,7 +33,10 @@ class TokenRefused(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OAuthTokens:
-    """For one server, from one issuer, to one client. `expires_at` None: the issuer does not say."""
+    """For one server, from one issuer, to one client. `expires_at` None: the issuer does not say.
+
+    `wanted` are the scopes that the server has asked for since: the next authorisation asks for them, too.
+    """
 
     access: SecretStr
     refresh: SecretStr | None
@@ -47,6 +50,15 @@ class OAuthTokens:
     obtained_at: datetime
     expires_at: datetime | None
     authorised_at: datetime
+    wanted: tuple[str, ...] = ()
+
+    @property
+    def granted(self) -> frozenset[str]:
+        return frozenset((self.scope or "").split())
+
+    def asked_for(self, scopes: tuple[str, ...]) -> tuple[str, ...]:
+        """Those, what was granted before, and what the server wants."""
+        return tuple(dict.fromkeys((*scopes, *sorted(self.granted), *self.wanted))) if self.wanted else scopes
 
     def is_valid(self, now: datetime) -> bool:
         return self.expires_at is None or now < self.expires_at
@@ -70,6 +82,7 @@ class OAuthTokens:
         table["client"] = OAuthClient.from_table(table["client"])
         for name in ("access", "refresh"):
             table[name] = SecretStr(table[name]) if table[name] else None
+        table["wanted"] = tuple(table.get("wanted", ()))
         for name in ("obtained_at", "expires_at", "authorised_at"):
             table[name] = datetime.fromisoformat(table[name]) if table[name] else None
         return cls(**table)
