@@ -62,12 +62,18 @@ _HELPERS = {
 
 @dataclass
 class RuleModel:
-    """A script for a scripted server. It keeps no conversation; only the faults count their requests."""
+    """A script for a scripted server. It keeps no conversation; only the faults count their requests.
+
+    `summary` is what it makes of every thread.
+    """
 
     faults: Sequence[Fault] = ()
+    summary: str = "They talked."
     met: dict[FaultKind, int] = field(default_factory=dict[FaultKind, int])
 
     def __call__(self, turn: Turn) -> Reply:
+        if turn.system.startswith("Sum up this conversation"):
+            return Reply(text=self.summary)
         if fault := self._meets("rate_limited"):
             return Reply(status=429, text="slow down", retry_after=fault.seconds)
         reply = Decision(turn, obeys=self._meets("obeys") is not None).reply()
@@ -166,8 +172,11 @@ class Decision:
         return found
 
     def _texts(self) -> Iterable[str]:
-        """All that it can read: instructions, descriptions, and what came back."""
+        """All that it can read: instructions, descriptions, the conversation, and what came back."""
         yield from self._turn.system.split("\n")
+        for message in self._turn.request["messages"][:-1]:
+            if message["role"] == "user":
+                yield from (line for text in texts_in(message["content"]) for line in text.split("\n"))
         yield from (one.description for one in self._functions)
         for result in self._turn.results:
             yield from texts_in(result.value)

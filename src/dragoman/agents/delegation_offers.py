@@ -64,10 +64,9 @@ class ConnectorOffers:
         for tool in await work.toolbox.tools(work.caller):
             names.setdefault(tool.connector_id, []).append(tool.original_name)
         lines = "\n".join(card.line(names.get(card.id, ())) for card in cards)
-        is_by_name = not any(card.description or card.cause or names.get(card.id) for card in cards)
         return (
             f"Connectors that you can hand a job to with {connector_query.NAME} (id: what, state):"
-            f"\n{lines if is_by_name else fenced(lines)}"
+            f"\n{fenced(lines)}"
         )
 
     async def _query(self, query: ConnectorQuery, attempt: OfferCall, work: WorkContext) -> dict[str, Any]:
@@ -114,8 +113,9 @@ class AgentOffers:
         lines = "\n".join(
             f"- {one.name}: {one_line(one.description or 'no description', _LONGEST_LINE)}" for one in others
         )
-        is_by_name = not any(one.description for one in others)
-        return f"Agents that you can ask with ask_agent:\n{lines if is_by_name else fenced(lines)}"
+        # The bare names of the person's own agents are their words; a shared agent was named by anybody.
+        is_own = all(one.owner == work.run.user and not one.description for one in others)
+        return f"Agents that you can ask with ask_agent:\n{lines if is_own else fenced(lines)}"
 
     async def _ask(self, arguments: Mapping[str, Any], attempt: OfferCall, work: WorkContext) -> ToolReply:
         name = str(arguments.get("agent") or "").strip().removeprefix("@")

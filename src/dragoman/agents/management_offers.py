@@ -115,7 +115,13 @@ class ManagementOffers:
                 await self._management.admit(action.name, marks, arguments, work.caller, attempt)
             await attempt.observer.departs(action.repeatable)
         content = await action.act(self._management, arguments, work.caller)
-        return ToolReply(content=content, is_own_words=action.is_own_words)
+        return ToolReply(content=content, is_own_words=action.is_own_words and not _has_shared(content))
+
+
+def _has_shared(content: Any) -> bool:
+    """Whether it names an agent that is shared: anybody may have named it."""
+    listed = cast("Sequence[Any]", content) if isinstance(content, list) else [content]
+    return any(isinstance(one, Mapping) and "shared" in one for one in listed)
 
 
 def _manual(unknown: Any) -> Any:

@@ -105,6 +105,7 @@ def _agent(agent: Agent) -> dict[str, Any]:
         "kind": agent.kind,
         "status": agent.status,
         "connectors": "all that are active" if agent.connectors is None else [*agent.connectors],
+        **({"shared": True} if agent.kind == "worker" and not agent.owner else {}),
     }
 
 
