@@ -38,17 +38,21 @@ async def notices(hub: Hub, run: Run) -> list[str]:
     return [event.data["text"] for event in (await hub.runs.view(run.id)).events if event.kind == "notice"]
 
 
-FAULTS = {
-    f"{MODEL} did not begin to answer within": Reply(text=LONG, delay=SILENT),
-    f"{MODEL} stopped in the middle of its answer, and said nothing more for": Reply(text=LONG, stall=SILENT),
-    f"{MODEL} broke off in the middle of its answer": Reply(text=LONG, cut=True),
-    f"the provider has no model {MODEL}": Reply(status=404),
-}
+FAULTS = (
+    (f"{MODEL} did not begin to answer within", Reply(text=LONG, delay=SILENT)),
+    (
+        f"{MODEL} stopped in the middle of its answer, and said nothing more for",
+        Reply(text=LONG, stall=SILENT),
+    ),
+    (f"{MODEL} broke off in the middle of its answer", Reply(text=LONG, cut=True)),
+    (f"{MODEL} broke off in the middle of its answer", Reply(text=LONG, unfinished=True)),
+    (f"the provider has no model {MODEL}", Reply(status=404)),
+)
 
 
 async def test_the_next_model_steps_in_and_a_notice_says_why(tmp_path: Path) -> None:
     async with two_models(tmp_path, **QUICK) as (hub, first, second):
-        for message, fault in FAULTS.items():
+        for message, fault in FAULTS:
             first.plan(fault)
             run = await hub.ask(f"hello {len(second.requests)}")
             assert (run.status, run.answer) == ("done", f"I heard: {run.request}"), message
@@ -91,7 +95,8 @@ async def test_when_no_model_answers_each_is_told_and_the_one_worth_waiting_for_
 ) -> None:
     async with two_models(tmp_path) as (hub, first, second):
         first.plan(Reply(status=401, text="no"))
-        second.plan(*[Reply(status=429, retry_after=0)] * 9)
+        # The client itself tries twice more; the last answer says when to come again.
+        second.plan(*[Reply(status=429, retry_after=wait) for wait in (0, 0, 3)])
         run = await hub.ask("hello")
         assert run.error is not None
         assert (run.status, run.error.code) == ("failed", "model_rate_limited")
@@ -99,7 +104,7 @@ async def test_when_no_model_answers_each_is_told_and_the_one_worth_waiting_for_
             "no model answered: OpenAI refused the key; the provider of anthropic:"
         )
         assert run.error.message.endswith("wants fewer requests")
-        second.forget_plan()
+        assert (run.error.hint or "").startswith("try again in 3 s")
 
 
 @pytest.mark.parametrize("model", [MODEL, CLAUDE])
@@ -118,6 +123,15 @@ async def test_without_another_model_silence_is_a_clear_failure(tmp_path: Path, 
         last = (await hub.messages.list(run.thread))[-1]
         assert (last.author, last.text.startswith(run.error.message)) == ("system", True)
         assert (await hub.ask("hello", thread=run.thread)).answer == LONG
+
+
+@pytest.mark.parametrize("model", [MODEL, CLAUDE])
+async def test_a_stream_that_ends_without_a_reason_is_no_whole_answer(tmp_path: Path, model: str) -> None:
+    async with open_scripted(tmp_path, lambda _: Reply(text=LONG, unfinished=True), model=model) as (hub, _):
+        run = await hub.ask("hello")
+        assert run.error is not None
+        assert (run.status, run.error.code, run.answer) == ("failed", "model_unavailable", None)
+        assert run.error.message == f"{model} broke off in the middle of its answer"
 
 
 @pytest.mark.parametrize("model", [MODEL, CLAUDE])

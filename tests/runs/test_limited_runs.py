@@ -2,6 +2,8 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,9 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from dragoman import Hub
 from dragoman.agents.fences import unfenced
-from dragoman.run import Run, RunLimits
+from dragoman.run import Run, RunEvent, RunEventKind, RunLimits
+from dragoman.store import open_store
+from dragoman.store.records import JournalBatch
 from patience import give_time, patient
 from runs.scripted import by_request, model_of, open_scripted
 from servers.hubs import until
@@ -175,3 +179,38 @@ def _reads() -> Any:
     from dragoman.tool import Annotations
 
     return Annotations(read_only=True)
+
+
+async def test_time_of_work_counts_on_when_a_run_is_taken_up_again_and_waiting_does_not(
+    tmp_path: Path, database_url: str
+) -> None:
+    async def stuck(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[Any]:
+        yield "I begin"
+        await asyncio.Event().wait()
+
+    def later(event: RunEvent, kind: RunEventKind, number: int, minutes: int) -> RunEvent:
+        time = event.time + timedelta(minutes=minutes)
+        return replace(event, kind=kind, number=event.number + number, time=time, data={})
+
+    waited: list[tuple[RunEventKind, int]] = [("run.waiting", 1), ("run.continued", 61), ("notice", 74)]
+    worked: list[tuple[RunEventKind, int]] = [("notice", 14), ("notice", 16)]
+    left: list[Run] = []
+    async with open_scripted(tmp_path, FunctionModel(stream_function=stuck), database_url) as hub:
+        for text in ("waited", "worked"):
+            left.append((await hub.messages.post(text)).run)
+            async for event in hub.runs.follow(left[-1].id):
+                if event.kind == "text":
+                    break
+    async with open_store(database_url) as store:
+        for run, told in zip(left, (waited, worked), strict=True):
+            last = (await store.runs.events(run.workspace, run.id))[-1]
+            events = [later(last, kind, at, minutes) for at, (kind, minutes) in enumerate(told, 1)]
+            await store.runs.write(JournalBatch(events=events))
+    async with open_scripted(tmp_path, model_of("all of it"), database_url) as hub:
+        one, other = [await hub.runs.finished(run) for run in left]
+        assert (one.status, one.answer) == ("done", "all of it"), one.error
+        assert other.error is not None
+        assert (other.error.code, other.error.message) == (
+            "limit_reached",
+            "the run has worked its 15 minutes",
+        )

@@ -72,7 +72,7 @@ async def open_injected(tmp_path: Path, **settings: Any) -> AsyncGenerator[tuple
     """The samples, an agent to lose, and a server that reads out a file."""
     model = RuleModel([Fault("obeys")])
     (tmp_path / "notes.txt").write_text("")
-    usual = {"rollout_share": 0.0, "native_tools": ("read_file",), "tools_root": tmp_path}
+    usual: dict[str, Any] = {"rollout_share": 0.0, "native_tools": ("read_file",), "tools_root": tmp_path}
     async with open_scripted(tmp_path / "home", model, **{**usual, **settings}) as (hub, _):
         await add_every_sample(hub, tmp_path)
         for tool in ("email_read-emails", "tracker_list_issues", "chat_read_messages", "tasks_list_tasks"):

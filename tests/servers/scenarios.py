@@ -8,8 +8,9 @@ can use), `last_tool_result_contains`, `tools_include` (a name or a list), `syst
 first request after a person spoke; each reply of the model adds one).
 
 `reply`: `text`, or `tool_calls: [{name, arguments}]`, or both; and how it goes wrong: `delay` (seconds),
-`status` (with `retry_after`), `garbage`, `cut` (the stream ends in the middle), `stall` (it stops there for
-so many seconds), `context_too_long`, `content_filter`, `too_long` (the answer is as long as it may be).
+`status` (with `retry_after`), `garbage`, `cut` (the connection ends in the middle), `unfinished` (the stream
+ends there as if it were whole), `stall` (it stops there for so many seconds), `context_too_long`,
+`content_filter`, `too_long` (the answer is as long as it may be).
 
 Text and arguments take values from the conversation: `{{result.search.items.0.id}}` from the last result of
 the tool `search`, `{{results.0.id}}` from the first result since a person spoke, `{{user}}`, `{{match.1}}`.
@@ -83,6 +84,7 @@ class Reply:
     retry_after: float | None = None
     garbage: bool = False
     cut: bool = False
+    unfinished: bool = False
     stall: float = 0.0
     context_too_long: bool = False
     content_filter: bool = False

@@ -102,7 +102,7 @@ class ScriptedServer:
         await response.prepare(request)
         events = list(self._wire.events(body, reply))
         half = len(events) // 2
-        for place, event in enumerate(events[:half] if reply.cut else events):
+        for place, event in enumerate(events[:half] if reply.cut or reply.unfinished else events):
             if reply.stall and place == half:
                 await self._wait(reply.stall)
             await response.write(event.encode())

@@ -53,6 +53,8 @@ class ModelClients:
         if not prefix.strip() or not model.strip():
             raise unknown_model(name)
         try:
+            if prefix == "openai-chat":
+                return self._chat_model(model)
             return infer_model(name, provider_factory=self._get_provider)
         except ImportError:
             raise _missing_package(name, find_provider(prefix)) from None
@@ -60,6 +62,14 @@ class ModelClients:
             raise InvalidConfig(
                 f"the model {name} cannot be used: {_first_sentence(error)}", hint=SURVEY
             ) from None
+
+    def _chat_model(self, model: str) -> "Model":
+        """Chat completions say why they end: a stream that does not is broken, whoever passed it on."""
+        from pydantic_ai.models.openai import OpenAIChatModel
+        from pydantic_ai.profiles.openai import OpenAIModelProfile
+
+        whole = OpenAIModelProfile(openai_chat_streaming_requires_finish_reason=True)
+        return OpenAIChatModel(model, provider=self._get_provider("openai-chat"), profile=whole)
 
     def _get_provider(self, prefix: str) -> "ModelProvider[Any]":
         if prefix not in self._providers:

@@ -151,14 +151,14 @@ def _unconnected(error: BaseException, model: str) -> ModelFault:
             f"{model} sent an answer of {too_large}",
             hint="ask for less at once, or choose another model",
         )
-    was_cut = getattr(error, "phase", None) == "read" or getattr(error, "in_stream", False)
-    what = f"{model} broke off in the middle of its answer" if was_cut else f"{model} cannot be reached"
+    if getattr(error, "phase", None) == "read" or getattr(error, "in_stream", False):
+        return broken_off(model, _said(error))
     provider = find_provider(model.partition(":")[0])
     address = f" and {provider.base_url_variable}" if provider and provider.base_url_variable else ""
-    hint = _LATER if was_cut else f"check the network{address}, or name a fallback model"
-    if model.startswith("ollama:") and not was_cut:
+    hint = f"check the network{address}, or name a fallback model"
+    if model.startswith("ollama:"):
         hint = "start Ollama, or say where it is with OLLAMA_HOST"
-    return ModelUnavailable(what, hint=hint, cause=_said(error))
+    return ModelUnavailable(f"{model} cannot be reached", hint=hint, cause=_said(error))
 
 
 def _behind(error: BaseException | None, kind: type[BaseException]) -> BaseException | None:
@@ -166,6 +166,10 @@ def _behind(error: BaseException | None, kind: type[BaseException]) -> BaseExcep
     while error is not None and not isinstance(error, kind):
         error = error.__cause__ or error.__context__
     return error
+
+
+def broken_off(model: str, cause: str | None = None) -> ModelUnavailable:
+    return ModelUnavailable(f"{model} broke off in the middle of its answer", hint=_LATER, cause=cause)
 
 
 def stalled(model: str, what: str, setting: str) -> ModelTimeout:
@@ -207,6 +211,8 @@ def _by_status(error: BaseException, model: str) -> ModelFault:
 
 
 def _unreadable(error: BaseException, model: str) -> ModelFault:
+    if "ended without a `finish_reason`" in str(error):
+        return broken_off(model)
     return ModelGarbage(
         f"{model} sent an answer that cannot be read",
         hint="try again; if it lasts, choose another model",

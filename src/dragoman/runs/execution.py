@@ -307,7 +307,7 @@ class RunExecution:
 
     async def _within_limit(self) -> str:
         seconds = self.family.limits.seconds if self.run.is_root else None
-        timeout = asyncio.timeout(seconds)
+        timeout = asyncio.timeout(None if seconds is None else max(0.0, seconds - self.family.clock.before))
         try:
             async with timeout:
                 if self.run.is_root:

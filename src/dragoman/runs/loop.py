@@ -26,7 +26,7 @@ from pydantic_ai.usage import UsageLimits
 from dragoman.agents.composition import ComposedAgent
 from dragoman.agents.fences import fenced
 from dragoman.agents.history import budget_for, size_of
-from dragoman.agents.provider_errors import explained, stalled
+from dragoman.agents.provider_errors import broken_off, explained, stalled
 from dragoman.agents.work_context import WorkContext
 from dragoman.errors import AnswerCut, ContextTooLong, DragomanError, ModelFault
 from dragoman.run import ATTACHMENTS, RunUsage
@@ -180,12 +180,18 @@ class AgentLoop:
                                 self._hear(event, performance.turn + 1)
                 elif LoopAgent.is_call_tools_node(node):
                     await self._execution.look_again(self._work)
+                    self._check_whole(node.model_response)
                     _tell_apart(node.model_response)
                     _note_saved(node.model_response, sum(self._work.hidden.values()))
                     self._heard(running.new_messages())
                     performance.turn = self._record.turn
         result = running.result
         return result.output if result is not None else ""
+
+    def _check_whole(self, response: ModelResponse) -> None:
+        """A stream that says nowhere why it ends was broken on its way; pydantic-ai tells of OpenAI's."""
+        if response.finish_reason is None and response.provider_name == "anthropic":
+            raise broken_off(self._model)
 
     async def _without_stalls(self, stream: AsyncIterable[Any]) -> AsyncIterator[Any]:
         """The events of an answer. Until the first one pydantic-ai itself counts the time."""

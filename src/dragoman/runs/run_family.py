@@ -5,6 +5,7 @@ A family lives as long as its root is executed; all that must outlive that is in
 
 import asyncio
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from dragoman.agents.offers import SourceNumbers
@@ -24,6 +25,7 @@ class WorkClock:
         self._began: float | None = None
         self._paused = 0.0
         self._waited = 0.0
+        self.before = 0.0  # seconds of work until it was taken up again, here or elsewhere
 
     def start(self, timeout: asyncio.Timeout) -> None:
         self._timeout = timeout
@@ -31,10 +33,10 @@ class WorkClock:
 
     @property
     def worked(self) -> float:
-        """Seconds of work in this process, once no one is waited for."""
+        """Seconds of work, once no one is waited for."""
         if self._began is None:
-            return 0.0
-        return asyncio.get_running_loop().time() - self._began - self._waited
+            return self.before
+        return self.before + asyncio.get_running_loop().time() - self._began - self._waited
 
     def pause(self) -> None:
         self._waits += 1
@@ -90,6 +92,7 @@ class RunFamily:
         self.number = 1  # that it was queued; nothing else is told before it began
         if root.started_at is not None:
             self.number = await rows.last_event(root.workspace, root.id)
+            self.clock.before = await _worked_before(root, rows)
             self.has_asked = True  # perhaps
             for run in await rows.family(root.workspace, root.id):
                 if not run.is_root and run.is_finished:
@@ -149,3 +152,26 @@ class RunFamily:
             return False
         self.begun += 1
         return True
+
+
+_PAGE = 1000
+
+
+async def _worked_before(root: Run, rows: RunStore) -> float:
+    """Seconds of work by what was told of it; until it was taken up again nobody worked."""
+    worked, number = 0.0, 0
+    last: datetime | None = None
+    waiting: set[str] = set()
+    while page := await rows.events(root.workspace, root.id, after=number, limit=_PAGE):
+        for event in page:
+            if event.run == root.id and event.kind in ("run.started", "run.resumed"):
+                last, waiting = None, set()
+            if last is not None and not waiting:
+                worked += max(0.0, (event.time - last).total_seconds())
+            if event.kind == "run.waiting":
+                waiting.add(event.run)
+            elif event.kind == "run.continued":
+                waiting.discard(event.run)
+            last = event.time
+        number = page[-1].number
+    return worked

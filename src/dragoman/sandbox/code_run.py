@@ -14,7 +14,7 @@ import orjson
 
 from dragoman.errors import DragomanError
 from dragoman.hints import worded
-from dragoman.sandbox.faults import too_many_calls, too_much_output
+from dragoman.sandbox.faults import FIND_IT, too_many_calls, too_much_output
 from dragoman.sandbox.namespace import Namespace
 from dragoman.sandbox.outcome import CodeError, CodeLimits, CodeServices, CountTokens
 from dragoman.sandbox.plain_json import NotPlain, ValueTooLarge, plain
@@ -159,9 +159,7 @@ class CodeRun:
         """By any name, with a dict of arguments or with keywords."""
         tool = self._namespace.find_named(str(name)[:200])
         if tool is None:
-            raise _failed(
-                "not_found", f"there is no tool {str(name)[:100]!r}", "look for it: await search_tools('…')"
-            )
+            raise _failed("not_found", f"there is no tool {str(name)[:100]!r}", FIND_IT)
         if arguments is not None and not isinstance(arguments, Mapping):
             raise TypeError('call_tool() takes the arguments as a dict: call_tool("…", {"name": value})')
         return await self._called(tool, str(name), (), {**(arguments or {}), **named})
@@ -183,9 +181,7 @@ class CodeRun:
     async def describe_tool(self, name: Any = "") -> str:
         tool = self._namespace.find_named(str(name)[:200])
         if tool is None:
-            raise _failed(
-                "not_found", f"there is no tool {str(name)[:100]!r}", "look for it: await search_tools('…')"
-            )
+            raise _failed("not_found", f"there is no tool {str(name)[:100]!r}", FIND_IT)
         text = stub(tool, self._namespace.name_of(tool))
         return text if self._namespace.may_call(tool) else f"{text}\n    (may not be called from code)"
 

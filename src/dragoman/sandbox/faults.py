@@ -10,6 +10,8 @@ from dragoman.sandbox.outcome import CodeError, CodeFault, CodeLimits
 _LONGEST = 4000
 _HINT = "\nhint: "
 _UNSUPPORTED = "The monty syntax parser does not yet support "
+# Code has a function of this name, and an agent that is not told of that has another.
+FIND_IT = "look for the tool with search_tools"
 # What the sandbox says, and what to write instead; the first that fits.
 _INSTEAD: Sequence[tuple[str, str]] = (
     ("class inheritance", "write one class without a base, or use plain functions and dicts"),
@@ -36,7 +38,7 @@ _INSTEAD: Sequence[tuple[str, str]] = (
     ),
     ("Permission denied:", "there are no files here; call a tool that reads or writes them"),
     ("recursion depth", "use a loop instead of recursion"),
-    ("is not defined", "look for tools with: await search_tools('what it should do')"),
+    ("is not defined", FIND_IT),
 )
 
 
