@@ -99,6 +99,7 @@ if TYPE_CHECKING:
     from dragoman.hub.approvals import ApprovalView as ApprovalView
     from dragoman.hub.attachments import Attachment as Attachment
     from dragoman.hub.audit import Audit as Audit
+    from dragoman.hub.client_logins import ConnectedClients as ConnectedClients
     from dragoman.hub.cluster import ClusterService as ClusterService
     from dragoman.hub.cluster import ClusterStatus as ClusterStatus
     from dragoman.hub.cluster import HeldConnection as HeldConnection
@@ -165,6 +166,7 @@ if TYPE_CHECKING:
     from dragoman.identity.authenticator import Authenticator as Authenticator
     from dragoman.identity.directory import Person as Person
     from dragoman.people import ApiKey as ApiKey
+    from dragoman.people import ConnectedClient as ConnectedClient
     from dragoman.people import Preferences as Preferences
     from dragoman.people import Thread as Thread
     from dragoman.people import User as User
@@ -254,6 +256,7 @@ _HOMES = {
         "dragoman.hub.approvals": "ApprovalView Approvals",
         "dragoman.hub.attachments": "Attachment",
         "dragoman.hub.audit": "Audit",
+        "dragoman.hub.client_logins": "ConnectedClients",
         "dragoman.hub.cluster": "ClusterService ClusterStatus HeldConnection",
         "dragoman.hub.code": "Code",
         "dragoman.hub.configuration_files": "ConfigurationFiles",
@@ -287,7 +290,7 @@ _HOMES = {
         "dragoman.hub.usage": "Usage UsageView UsedLimit",
         "dragoman.identity.authenticator": "Authenticator",
         "dragoman.identity.directory": "Person",
-        "dragoman.people": "ApiKey Preferences Thread User UserLimits Workspace",
+        "dragoman.people": "ApiKey ConnectedClient Preferences Thread User UserLimits Workspace",
         "dragoman.run": "Message Question Run RunError RunEvent RunLimits RunUsage Step",
         "dragoman.runs.dispatch": "RunDispatcher",
         "dragoman.runs.sent_prompts": "SentMessage SentPrompt",

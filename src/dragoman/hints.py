@@ -73,6 +73,7 @@ credentials set NAME SECRETS | hub.credentials.set(NAME, SECRETS) | PUT /api/cre
 credentials rotate | hub.credentials.rotate() | POST /api/credentials/rotate | - | rotate the master key
 keys add NAME | hub.people.add_key(NAME) | POST /api/keys {"name": "NAME"} | /keys | make an API key
 keys add NAME --scope SCOPE | hub.people.add_key(NAME, scopes=[SCOPE]) | POST /api/keys {"name": "NAME", "scopes": ["SCOPE"]} | /keys | make an API key with the scope SCOPE
+clients list | hub.clients.list() | GET /api/clients | /clients | the list of connected clients
 keys list | hub.people.keys() | GET /api/keys | /keys | the list of API keys
 users add | hub.people.add_user(…) | POST /api/users | /keys | add a user
 users list | hub.people.users() | GET /api/users | /keys | the list of users

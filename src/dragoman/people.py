@@ -166,10 +166,25 @@ class User:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectedClient:
+    """An OAuth client that a person has allowed to act for them. `id` is its client id; `host` is from where
+    it says who it is, empty where it registered itself; `redirect` is where the browser was sent back to.
+
+    What it is given opens `audience` and no other address.
+    """
+
+    id: str
+    audience: str
+    redirect: str
+    host: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ApiKey:
     """A way in for one user. Only the hash of the key is known; `hint` are its first letters.
 
-    `capabilities` None means all that the user has. By way of `agent` it binds approvals.
+    `capabilities` None means all that the user has. By way of `agent` it binds approvals. With a `client` it
+    is what a person allowed that client: access tokens name it, and `hash` is that of the refresh token.
     """
 
     id: str
@@ -236,6 +251,7 @@ class ApiKey:
     ] = None
     revoked_at: datetime | None = None
     last_used_at: datetime | None = None
+    client: ConnectedClient | None = None
     revision: int = field(default=0, compare=False, repr=False)
 
 

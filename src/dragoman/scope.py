@@ -29,6 +29,8 @@ LOCAL_WORKSPACE = "local"
 LOCAL_USER = "owner"
 ANY_TOOL = "mcp_integration"
 ANY_EXTRA = "*"
+READ_ONLY = "read_only"
+"""In a set of capabilities: of what the rest admits, only tools that say that they only read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,14 +80,24 @@ class Caller:
         """The same caller with no other tools or connectors than these."""
         return self.narrowed((*names, ANY_EXTRA))
 
-    def may_use(self, slug: str, tool: str, required: frozenset[str] = frozenset()) -> bool:
-        """`mcp_integration` admits any tool, `mcp_<slug>` those of a connector, its public name one tool."""
+    def may_use(
+        self, slug: str, tool: str, required: frozenset[str] = frozenset(), *, only_reads: bool = False
+    ) -> bool:
+        """`mcp_integration` admits any tool, `mcp_<slug>` those of a connector, its public name one tool.
+
+        `only_reads`: that the tool changes nothing is known.
+        """
         connector = f"mcp_{slug}"
         return all(
             (ANY_TOOL in grant or connector in grant or tool in grant)
+            and (only_reads or READ_ONLY not in grant)
             and (not required or ANY_EXTRA in grant or required <= grant)
             for grant in self.grants
         )
+
+    @property
+    def is_read_only(self) -> bool:
+        return any(READ_ONLY in grant for grant in self.grants)
 
     def may_see(self, slug: str) -> bool:
         """Whether any tool of the connector can be within reach. A slug holds no underscore."""

@@ -30,6 +30,7 @@ from dragoman.telemetry.spans import continued_trace
 from dragoman.web.guard import Guard
 from dragoman.web.http_server import ConnectionLimits, HttpServer, listening_socket
 from dragoman.web.problems import problem
+from dragoman.web.protected_resources import ProtectedResources
 from dragoman.web.service_token import ServiceToken
 
 # Requests under way get this long to finish; the hub then has the rest of its ten seconds.
@@ -93,13 +94,15 @@ def build_app(hub: Hub, doors: Doors | None = None) -> Guard:
     """The doors of an open hub behind their guard."""
     settings = hub.settings
 
-    async def admit(token: str) -> AuthenticatedCaller:
-        return await hub.authenticator.admit(token)  # looked up late: the hub may not be open yet
+    async def admit(token: str, *, audience: str = "", is_under_way: bool = False) -> AuthenticatedCaller:
+        # looked up late: the hub may not be open yet
+        return await hub.authenticator.admit(token, audience=audience, is_under_way=is_under_way)
 
     return Guard(
         doors or Doors(hub),
         is_token=ServiceToken(settings).is_token,
         operator=hub.caller,
+        resources=ProtectedResources(settings),
         admit=admit,
         hosts=(settings.host, *settings.allowed_hosts, *_public_host(settings)),
         is_open=is_console_path,

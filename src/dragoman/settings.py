@@ -22,6 +22,7 @@ USE_AGENTS = "USE_MCP_AGENTS"
 OTLP_ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
 """What OpenTelemetry itself calls a collector. Without the extra it is meant for others of the machine."""
 Discovery = Literal["off", "manual", "automatic"]
+ClientLogin = Literal["dragoman", "issuer", "off"]
 _SERVICE = "Service"
 _USERS = "Users and keys"
 _AGENTS = "Agents and search"
@@ -105,6 +106,14 @@ class Settings:
         bool, Setting("Open to many: each comes with an API key, or with a JWT of the issuer.", _USERS)
     ] = False
     public_url: Annotated[str | None, Setting("How browsers reach this service.", _USERS)] = None
+    client_login: Annotated[
+        ClientLogin,
+        Setting(
+            "Where MCP clients that have no key log in: at `dragoman` itself, at the `issuer` whose JWTs are"
+            " let in, or nowhere (`off`).",
+            _USERS,
+        ),
+    ] = "dragoman"
     oidc_issuer: Annotated[str | None, Setting("Whose JWTs are let in.", _USERS)] = None
     oidc_audience: Annotated[str | None, Setting("For whom those JWTs must be made.", _USERS)] = None
     oidc_client_id: Annotated[str | None, Setting("As whom the console signs people in there.", _USERS)] = (

@@ -14,7 +14,7 @@ import orjson
 from dragoman.connector import Policy
 from dragoman.errors import DragomanError
 from dragoman.hints import Hinted
-from dragoman.scope import Way
+from dragoman.scope import Caller, Way
 
 Json = Any
 Schema = Mapping[str, Any]
@@ -120,10 +120,19 @@ class Tool:
         """What people call it."""
         return self.definition.title or self.original_name
 
+    @property
+    def only_reads(self) -> bool:
+        """Whether it says so of itself; what says nothing may change something."""
+        return self.definition.annotations.read_only is True
+
+    def may_be_used_by(self, caller: Caller) -> bool:
+        """Whether it is within the caller's capabilities."""
+        return caller.may_use(self.slug, self.name, self.required_capabilities, only_reads=self.only_reads)
+
     def is_open_to(self, way: Way) -> bool:
         """Whether it may be called by this way. Where nobody chose, code may call what only reads."""
         if way == "code" and self.allowed_callers == DEFAULT_CALLERS:
-            return self.definition.annotations.read_only is True
+            return self.only_reads
         return way in self.allowed_callers
 
     @property

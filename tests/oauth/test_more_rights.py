@@ -48,7 +48,7 @@ async def test_never_more_is_asked_for_than_the_connector_says(tmp_path: Path, s
         assert refused.error
         assert refused.error.code == "forbidden"
         assert refused.error.message.endswith("the server wants the scope everything")
-        assert "connectors.update(\"notes\"" in (refused.error.hint or "")
+        assert 'connectors.update("notes"' in (refused.error.hint or "")
         await scene.authorise()
         assert scene.issuer.asked[-1]["scope"] == "use"
 

@@ -33,8 +33,10 @@ from dragoman.store.records import (
     LoadedTool,
     NewRun,
     OneTimeValue,
+    RegisteredClient,
     RolloutSample,
     SealedSecret,
+    SealedSigningKey,
     ToolVersion,
     UsageMeter,
 )
@@ -81,6 +83,8 @@ class Tables:
         self.samples: dict[tuple[str, str], RolloutSample] = {}
         self.sessions: dict[str, ClientSession] = {}
         self.values: dict[str, OneTimeValue] = {}
+        self.oauth_clients: dict[str, RegisteredClient] = {}
+        self.signing_keys: dict[str, SealedSigningKey] = {}
 
     def add_message(self, message: Message) -> Message:
         said = self.messages.setdefault((message.workspace, message.user, message.thread), [])
@@ -417,6 +421,9 @@ class MemoryPeople(Aggregate):
 
     async def find_key(self, hash: str) -> ApiKey | None:
         return next((one for one in self._tables.keys.values() if one.hash == hash), None)
+
+    async def find_key_by_id(self, key: str) -> ApiKey | None:
+        return self._tables.keys.get(key)
 
     async def put_key(self, key: ApiKey) -> None:
         if (key.workspace, key.user) not in self._tables.users:
@@ -1186,6 +1193,36 @@ def _holder(one: ClientSession | OneTimeValue) -> tuple[str, str]:
 async def _ping() -> None: ...
 
 
+class MemoryLogins(Aggregate):
+    async def add_client(self, client: RegisteredClient, now: datetime, most_unused: int) -> None:
+        clients = self._tables.oauth_clients
+        drop(clients, lambda one: one.expires_at <= now)
+        unused = sorted(
+            (one for one in clients.values() if not one.is_used), key=lambda one: (one.created_at, one.id)
+        )
+        for one in unused[: max(len(unused) + 1 - most_unused, 0)]:
+            del clients[one.id]
+        clients[client.id] = client
+
+    async def find_client(self, client: str, now: datetime) -> RegisteredClient | None:
+        found = self._tables.oauth_clients.get(client)
+        return found if found is not None and found.expires_at > now else None
+
+    async def keep_client(self, client: str, until: datetime) -> None:
+        found = self._tables.oauth_clients.get(client)
+        if found is not None and found.expires_at < until:
+            self._tables.oauth_clients[client] = replace(found, is_used=True, expires_at=until)
+
+    async def signing_keys(self) -> Sequence[SealedSigningKey]:
+        return newest([*self._tables.signing_keys.values()], lambda one: one.created_at, lambda one: one.id)
+
+    async def add_signing_key(self, key: SealedSigningKey) -> None:
+        self._tables.signing_keys[key.id] = key
+
+    async def forget_signing_keys(self, before: datetime) -> None:
+        drop(self._tables.signing_keys, lambda one: one.created_at < before)
+
+
 def memory_store() -> Store:
     tables = Tables()
     return Store(
@@ -1200,6 +1237,7 @@ def memory_store() -> Store:
         agents=MemoryAgents(tables),
         rollout=MemoryRollout(tables),
         clients=MemoryClients(tables),
+        logins=MemoryLogins(tables),
         clock=Clock(),
         ping=_ping,
     )

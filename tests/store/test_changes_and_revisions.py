@@ -42,6 +42,8 @@ LEFT_ALONE = {
     "usage": COUNTED,
     "agent_numbers": COUNTED,
     "app_files": "each process writes its own row",
+    "oauth_clients": "rows are added; what is written again is how long they stay, which only grows",
+    "signing_keys": ONLY_ADDED,
     "leases": FENCED,
     "authorization_flows": FENCED,
     "runs": FENCED,

@@ -25,7 +25,7 @@ class AccessRules:
 def check_tool(tool: Tool, connector: Connector, caller: Caller) -> None:
     """Everything but the thread. What the caller may not see is `NotFound`, never `Denied`."""
     is_theirs = tool.connector_id == connector.id and is_visible(connector, caller)
-    if not is_theirs or not caller.may_use(tool.slug, tool.name, tool.required_capabilities):
+    if not is_theirs or not tool.may_be_used_by(caller):
         raise unknown_tool(tool.name)
     if not connector.enabled:
         raise ToolDisabled(

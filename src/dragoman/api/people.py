@@ -1,4 +1,4 @@
-"""`/api/me`, `/api/workspaces`, `/api/users`, `/api/keys`. Who may do what is the hub's to say."""
+"""`/api/me`, `/api/workspaces`, `/api/users`, `/api/keys`, `/api/clients`. Rights are the hub's to say."""
 
 from collections.abc import AsyncGenerator, Mapping
 from typing import Annotated, Any
@@ -7,7 +7,7 @@ from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import Response, StreamingResponse
 
 from dragoman.api import people_shapes as shapes
-from dragoman.api.people_shapes import key_view, me_view, new_key_view, user_view, workspace_view
+from dragoman.api.people_shapes import client_view, key_view, me_view, new_key_view, user_view, workspace_view
 from dragoman.api.requests import PROBLEMS, TheHub
 from dragoman.api.setting_models import SettingsRequest
 from dragoman.identity.authenticated import ALL_SCOPES
@@ -176,3 +176,22 @@ async def update_key(
 async def revoke_key(key: str, hub: TheHub, workspace: Where = None) -> Response:
     """It opens nothing from now on. Its record stays for the audit."""
     return json_response(key_view(await hub.people.revoke_key(key, workspace)))
+
+
+@routes.get("/clients", responses={200: {"model": shapes.ClientsShape}})
+async def list_clients(hub: TheHub, user: Whose = None, workspace: Where = None) -> Response:
+    """MCP clients that were allowed something: by oneself; for an admin by those of the workspace."""
+    found = await hub.clients.list(user, workspace)
+    return json_response({"clients": [client_view(one) for one in found]})
+
+
+@routes.get("/clients/{client}", responses={200: {"model": shapes.ClientShape}})
+async def get_client(client: str, hub: TheHub, workspace: Where = None) -> Response:
+    """One of them."""
+    return json_response(client_view(await hub.clients.get(client, workspace)))
+
+
+@routes.delete("/clients/{client}", responses={200: {"model": shapes.ClientShape}})
+async def revoke_client(client: str, hub: TheHub, workspace: Where = None) -> Response:
+    """Its tokens open nothing from now on. Its record stays for the audit."""
+    return json_response(client_view(await hub.clients.revoke(client, workspace)))

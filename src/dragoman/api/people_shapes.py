@@ -8,7 +8,7 @@ from pydantic import Field
 from dragoman.api.setting_models import SettingsRequest, request_of, shape_of
 from dragoman.hub.people import Myself
 from dragoman.people import ApiKey, KeyScope, User, UserLimits, Workspace
-from dragoman.scope import Role, Way
+from dragoman.scope import ANY_TOOL, READ_ONLY, Role, Way
 from dragoman.web.shape import Shape, Sorted
 
 Name = Annotated[str, Field(min_length=1, max_length=100)]
@@ -116,6 +116,31 @@ class KeysShape(Shape):
     keys: list[KeyShape]
 
 
+class ClientShape(Shape):
+    """An MCP client that somebody allowed to use their tools. `client_id` is how OAuth calls it, `host` where
+    it says who it is, empty where nobody vouches for it; `connectors` null: all of its user's.
+    """
+
+    id: str
+    workspace: str
+    user: str
+    name: str
+    client_id: str
+    host: str
+    redirect: str
+    resource: str
+    connectors: list[str] | None
+    only_reads: bool
+    created_at: datetime
+    expires_at: datetime | None
+    revoked_at: datetime | None
+    last_used_at: datetime | None
+
+
+class ClientsShape(Shape):
+    clients: list[ClientShape]
+
+
 class MembershipShape(Shape):
     id: str
     name: str
@@ -144,6 +169,21 @@ def user_view(user: User) -> UserShape:
 
 def key_view(key: ApiKey) -> KeyShape:
     return KeyShape.of(key)
+
+
+def client_view(key: ApiKey) -> ClientShape:
+    client, words = key.client, key.capabilities or frozenset()
+    assert client is not None
+    slugs = sorted(word.removeprefix("mcp_") for word in words if word.startswith("mcp_"))
+    return ClientShape.of(
+        key,
+        client_id=client.id,
+        host=client.host,
+        redirect=client.redirect,
+        resource=client.audience,
+        connectors=None if ANY_TOOL in words else slugs,
+        only_reads=READ_ONLY in words,
+    )
 
 
 def new_key_view(key: ApiKey, plaintext: str) -> NewKeyShape:

@@ -131,7 +131,7 @@ class Catalog:
         ]
         if not caller.grants:
             return tools
-        return [tool for tool in tools if caller.may_use(tool.slug, tool.name, tool.required_capabilities)]
+        return [tool for tool in tools if tool.may_be_used_by(caller)]
 
     def lists(self, workspace: str) -> dict[ListKey, tuple[Tool, ...]]:
         """Every list of a workspace and of the app. A list that is the same object has not changed."""

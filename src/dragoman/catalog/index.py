@@ -67,7 +67,7 @@ class NameIndex:
         )
         if tool is None or not caller.grants:
             return tool
-        return tool if caller.may_use(tool.slug, tool.name, tool.required_capabilities) else None
+        return tool if tool.may_be_used_by(caller) else None
 
     def put(self, connector_tools: ConnectorTools, all_connector_tools: Iterable[ConnectorTools]) -> None:
         """Indexes one connector anew; `all_connector_tools` are those of all connectors."""

@@ -1,4 +1,4 @@
-"""`dragoman workspaces …`, `dragoman users …`, `dragoman keys …`, `dragoman whoami`."""
+"""`dragoman workspaces …`, `dragoman users …`, `dragoman keys …`, `dragoman clients …`, `dragoman whoami`."""
 
 import sys
 from collections.abc import Callable
@@ -8,7 +8,14 @@ from typing import Annotated, Any
 import typer
 
 from dragoman.cli.door import path_of
-from dragoman.cli.people_tables import keys_table, me_card, users_table, workspaces_table
+from dragoman.cli.people_tables import (
+    client_card,
+    clients_table,
+    keys_table,
+    me_card,
+    users_table,
+    workspaces_table,
+)
 from dragoman.cli.screen import Screen
 from dragoman.cli.session import (
     AsJson,
@@ -28,11 +35,13 @@ from dragoman.private_files import overwrite_private
 
 workspaces = typer.Typer(no_args_is_help=True, help="Tenants: nothing crosses their border.")
 users = typer.Typer(no_args_is_help=True, help="People and services inside a workspace.")
+clients = typer.Typer(no_args_is_help=True, help="MCP clients that log in by URL, and what they may use.")
 keys = typer.Typer(no_args_is_help=True, help="API keys: how users and programs come in.")
 
 Workspace = Annotated[str, typer.Argument(help="Its name or id.", show_default=False)]
 User = Annotated[str, typer.Argument(help="Their name or id.", show_default=False)]
 Key = Annotated[str, typer.Argument(help="Its id, as keys list shows it.", show_default=False)]
+Client = Annotated[str, typer.Argument(help="Its id, as clients list shows it.", show_default=False)]
 Where = Annotated[
     str | None, typer.Option("--workspace", "-w", help="Name or id; yours unless you run the service.")
 ]
@@ -284,6 +293,33 @@ def update_key(key: Key, workspace: Where = None, as_json: AsJson = False, *, gi
 def revoke_key(key: Key, workspace: Where = None, as_json: AsJson = False) -> None:
     """End a key: nobody comes in with it from now on."""
     request(as_json, _one(keys_table), "DELETE", path_of("keys", key), workspace=workspace)
+
+
+# Clients
+
+
+@clients.command("list")
+def list_clients(
+    user: Annotated[str | None, typer.Option(help="Only of this user: name or id.")] = None,
+    workspace: Where = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the MCP clients that you let use your tools; for an admin, all of the workspace."""
+    none = "no client is connected: paste the address of /mcp into one"
+    shown = rows(clients_table, "clients", none=none)
+    request(as_json, shown, "GET", path_of("clients"), user=user, workspace=workspace)
+
+
+@clients.command("show")
+def show_client(client: Client, workspace: Where = None, as_json: AsJson = False) -> None:
+    """Show who a client is, and what it may use until when."""
+    request(as_json, card(client_card), "GET", path_of("clients", client), workspace=workspace)
+
+
+@clients.command("revoke")
+def revoke_client(client: Client, workspace: Where = None, as_json: AsJson = False) -> None:
+    """Shut a client out, at once. It has to ask you again."""
+    request(as_json, _one(clients_table), "DELETE", path_of("clients", client), workspace=workspace)
 
 
 def _show_added(screen: Screen, made: Any, is_new: bool, table: Callable[[Any], Any]) -> None:

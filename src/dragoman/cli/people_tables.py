@@ -57,6 +57,38 @@ def keys_table(keys: Iterable[Shown]) -> "Table":
     return table
 
 
+def clients_table(clients: Iterable[Shown]) -> "Table":
+    table = new_table("client", "id", "user", "may use", "state", "last used")
+    for one in clients:
+        table.add_row(
+            f"[bold]{plain(one['name'])}[/] [dim]{plain(one['host'])}[/]",
+            plain(one["id"]),
+            plain(one["user"]),
+            _may_use(one),
+            state_of(one),
+            ago(one["last_used_at"]) or "[dim]never[/]",
+        )
+    return table
+
+
+def client_card(one: Shown) -> "Table":
+    card = new_card()
+    card.add_row("client", f"[bold]{plain(one['name'])}[/] [dim]{plain(one['id'])}[/]")
+    card.add_row("asks from", plain(one["host"]) or "[dim]a program that nobody vouches for[/]")
+    card.add_row("returns to", plain(one["redirect"]))
+    card.add_row("for", plain(one["resource"]))
+    card.add_row("may use", _may_use(one))
+    card.add_row("state", state_of(one))
+    card.add_row("last used", ago(one["last_used_at"]) or "[dim]never[/]")
+    return card
+
+
+def _may_use(client: Shown) -> str:
+    slugs = client["connectors"]
+    what = "all connectors" if slugs is None else plain(", ".join(slugs)) or "nothing"
+    return f"{what} [dim]{'read only' if client['only_reads'] else 'read and change'}[/]"
+
+
 def state_of(key: Shown) -> str:
     if key["revoked_at"]:
         return f"[red]● revoked[/] [dim]{ago(key['revoked_at'])}[/]"

@@ -51,7 +51,7 @@ _ORDER = (
     *("connectors", "import", "export", "discover", "tools", "call", "resources", "prompts"),
     *("code", "results", "calls", "events"),
     *("approvals", "credentials", "threads", "preferences", "usage", "audit", "rollout", "cluster"),
-    *("workspaces", "users", "keys", "whoami"),
+    *("workspaces", "users", "keys", "clients", "whoami"),
     *("connect", "stdio", "serve", "worker", "console", "token"),
     *("backup", "restore", "migrate", "doctor", "version"),
 )
@@ -112,6 +112,7 @@ app.add_typer(cluster.app, name="cluster")
 app.add_typer(people.workspaces, name="workspaces")
 app.add_typer(people.users, name="users")
 app.add_typer(people.keys, name="keys")
+app.add_typer(people.clients, name="clients")
 app.command("whoami")(people.whoami)
 app.command("connect")(connect.connect)
 app.command("stdio")(stdio.stdio)

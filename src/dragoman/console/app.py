@@ -18,6 +18,7 @@ from dragoman.console import (
     approvals,
     audit,
     chat,
+    clients,
     cluster,
     code,
     connectors,
@@ -47,7 +48,7 @@ from dragoman.web.guard import CREDENTIAL, Credential
 
 _PARTS = (
     sign_in, oidc, overview, chat, connectors, tools, code, agents, runs, approvals, credentials,
-    keys, users, audit, log, import_export, cluster, settings,
+    keys, clients, users, audit, log, import_export, cluster, settings,
 )  # fmt: skip
 _OPEN = ("/sign-in", "/static/")
 _FIRST = frozenset(place.path.strip("/").split("/")[0] for place in PLACES) | {
@@ -63,6 +64,8 @@ _FOR_EVER = {"cache-control": "public, max-age=31536000, immutable"}
 
 
 def is_console_path(path: str) -> bool:
+    if path == clients.AUTHORIZE:
+        return True
     return path not in _NOT_OURS and path.strip("/").split("/")[0] in _FIRST
 
 
@@ -178,7 +181,8 @@ def _adding(send: Send, headers: Mapping[str, str]) -> Send:
 
 
 def _to_sign_in(request: Request) -> Response:
-    where = f"/sign-in?next={quote(request.url.path)}"
+    query = f"?{request.url.query}" if request.url.query else ""
+    where = f"/sign-in?next={quote(request.url.path + query)}"
     if is_part(request):
         return Response(status_code=401, headers={"hx-redirect": where})
     if request.method != "GET" or "text/event-stream" in request.headers.get("accept", ""):

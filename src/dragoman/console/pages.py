@@ -68,6 +68,7 @@ _TITLES = {
     "/approvals": "Approvals",
     "/credentials": "Credentials",
     "/keys": "API keys",
+    "/clients": "Clients",
     "/settings": "Settings",
     "/transfer": "Import/export",
 }
@@ -90,6 +91,7 @@ HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:"
     "; font-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
     "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
     # Not no-referrer: browsers then say `Origin: null` of our own forms, which the guard refuses.
     "referrer-policy": "same-origin",
     "cross-origin-opener-policy": "same-origin",
@@ -119,6 +121,7 @@ PLACES = (
     MenuEntry("/approvals", "Approvals", "check", "trust"),
     MenuEntry("/credentials", "Credentials", "key", "trust"),
     MenuEntry("/keys", "API keys", "lock", "trust"),
+    MenuEntry("/clients", "Clients", "link", "trust"),
     MenuEntry("/audit", "Audit", "list", "trust"),
     MenuEntry("/log", "Live log", "pulse", "system"),
     MenuEntry("/transfer", "Import/export", "swap", "system"),

@@ -1,6 +1,6 @@
 """Signing in and out: by the link that `serve` prints, by an API key, or by the service's own token."""
 
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
@@ -17,9 +17,11 @@ def _sessions(request: Request) -> BrowserSessions:
 
 
 async def sign_in(request: Request) -> Response:
-    """The form; with `code`, the link that works once."""
+    """The form; with `code`, the link that works once. Who has signed in meanwhile goes on."""
     code = request.query_params.get("code")
     if code is None:
+        if "next" in request.query_params and await _sessions(request).find(request):
+            return RedirectResponse(next_of(request.query_params["next"]), 303)
         return show_form(request)
     token = await _sessions(request).take_link(code)
     if token is None:
@@ -42,7 +44,9 @@ async def take_key(request: Request) -> Response:
 
 
 async def sign_out(request: Request) -> Response:
-    response = Response(status_code=204, headers={"hx-redirect": "/sign-in"})
+    next = request.query_params.get("next")
+    where = f"/sign-in?{urlencode({'next': next_of(next)})}" if next else "/sign-in"
+    response = Response(status_code=204, headers={"hx-redirect": where})
     _sessions(request).end(response)
     return response
 
@@ -74,7 +78,9 @@ def next_of(where: str | None) -> str:
     """A path of ours and nothing else: a link must not lead elsewhere."""
     parts = urlsplit(where or "/")
     is_ours = not parts.scheme and not parts.netloc and parts.path.startswith("/")
-    return parts.path if is_ours and not parts.path.startswith("//") else "/"
+    if not is_ours or parts.path.startswith("//"):
+        return "/"
+    return f"{parts.path}?{parts.query}" if parts.query else parts.path
 
 
 routes = [

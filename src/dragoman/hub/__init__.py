@@ -4,3 +4,4 @@ from dragoman.hub.connectors import ConnectorView as ConnectorView
 from dragoman.hub.hub import BoundHub as BoundHub
 from dragoman.hub.hub import Hub as Hub
 from dragoman.hub.hub import clients_of as clients_of
+from dragoman.hub.hub import logins_of as logins_of

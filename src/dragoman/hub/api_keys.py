@@ -74,7 +74,7 @@ class ApiKeys:
             hint=plaintext[:HINT_LENGTH],
         )
         key = await self._granted(caller, user, bare, changed(bare, settings), None, within)
-        await self._check_number(user)
+        await self.check_number(user)
         await self._rows.put_key(key)
         details = {"user": user.id, "name": key.name, "scopes": sorted(key.scopes), "way": key.way}
         await self._auditor.done(
@@ -94,7 +94,7 @@ class ApiKeys:
 
         async def change(before: ApiKey) -> ApiKey:
             user = await self._rows.find_user(workspace, before.user)
-            if before.revoked_at is not None or user is None:
+            if before.revoked_at is not None or user is None or before.client is not None:
                 raise Conflict(f"the key {before.name!r} was revoked", hint="dragoman keys add NAME")
             return await self._granted(caller, user, before, changed(before, settings), before, within)
 
@@ -133,13 +133,18 @@ class ApiKeys:
             return key
         raise NotFound(f"there is no key {key_id[:80]!r}", hint="dragoman keys list shows yours")
 
-    async def revoke(self, caller: Caller, workspace: str, key_id: str) -> ApiKey:
-        """Effective at once here, and within two seconds in other processes. Revoking twice is no fault."""
+    async def revoke(
+        self, caller: Caller, workspace: str, key_id: str, action: str = "key.revoked"
+    ) -> ApiKey:
+        """Effective at once here, and within two seconds in other processes. Revoking twice is no fault.
+
+        `action` is what the trail calls it.
+        """
         before, key = await self._revoked(await self._get(caller, workspace, key_id))
         if key != before:
             self._authenticator.forget(workspace, key.user)
             await self._auditor.done(
-                replace(caller, workspace=workspace), "key.revoked", key.id, details={"user": key.user}
+                replace(caller, workspace=workspace), action, key.id, details={"user": key.user}
             )
         return key
 
@@ -162,7 +167,8 @@ class ApiKeys:
                 return key, after
         return key, key
 
-    async def _check_number(self, user: User) -> None:
+    async def check_number(self, user: User) -> None:
+        """`LimitReached` where one more would be too many."""
         living = [key for key in await self._rows.keys(user.workspace, user.id) if key.revoked_at is None]
         if len(living) >= MOST_KEYS:
             raise LimitReached(

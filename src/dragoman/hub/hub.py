@@ -17,6 +17,7 @@ from dragoman.hub.agents import Agents
 from dragoman.hub.approvals import Approvals
 from dragoman.hub.audit import Audit
 from dragoman.hub.call_questions import CallbackChannel, CallQuestions
+from dragoman.hub.client_logins import ClientLogins, ConnectedClients
 from dragoman.hub.cluster import ClusterService
 from dragoman.hub.code import Code
 from dragoman.hub.configuration_files import ConfigurationFiles
@@ -204,6 +205,11 @@ class BoundHub:
     def people(self) -> People:
         """Workspaces, users and API keys."""
         return People(self._runtime, self.caller)
+
+    @property
+    def clients(self) -> ConnectedClients:
+        """MCP clients that people let use their tools: list, look, revoke."""
+        return ConnectedClients(self._runtime, self.caller)
 
     @property
     def preferences(self) -> UserPreferences:
@@ -448,6 +454,11 @@ class Hub(BoundHub):
 def clients_of(hub: BoundHub) -> DoorClients:
     """For doors: what they keep of their clients, for whichever process those come to next."""
     return hub._runtime.door_clients  # pyright: ignore[reportPrivateUsage]
+
+
+def logins_of(hub: BoundHub) -> ClientLogins:
+    """For doors: how MCP clients log in, as OAuth has it."""
+    return ClientLogins(hub._runtime, hub.caller)  # pyright: ignore[reportPrivateUsage]
 
 
 def _active(person: Person) -> Caller:

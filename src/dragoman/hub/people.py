@@ -299,11 +299,17 @@ class People(BoundService):
 
     # Keys
 
-    async def keys(self, user: str | None = None, workspace: str | None = None) -> Sequence[ApiKey]:
-        """Newest first: of one user; of the whole workspace for an admin who names nobody; else one's own."""
+    async def keys(
+        self, user: str | None = None, workspace: str | None = None, *, of_clients: bool = False
+    ) -> Sequence[ApiKey]:
+        """Newest first: of one user; of the whole workspace for an admin who names nobody; else one's own.
+
+        Those `of_clients` are what people allowed OAuth clients, and are listed apart.
+        """
         place = await self._place(workspace)
         of = None if user is None else (await self.get_user(user, place.id)).id
-        return await self._runtime.keys.list(self._caller, place.id, of)
+        keys = await self._runtime.keys.list(self._caller, place.id, of)
+        return [key for key in keys if (key.client is not None) == of_clients]
 
     async def add_key(
         self,

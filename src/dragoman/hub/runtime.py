@@ -33,7 +33,7 @@ from dragoman.connections.placed import AnnouncingObserver, PlacedConnections, h
 from dragoman.connections.pool import Connections
 from dragoman.connections.source import Sources
 from dragoman.discovery import McpRegistry
-from dragoman.errors import NotFound, NotOpen
+from dragoman.errors import InvalidConfig, NotFound, NotOpen
 from dragoman.events import Events
 from dragoman.hub.agent_records import AgentRecords
 from dragoman.hub.api_keys import ApiKeys
@@ -53,11 +53,13 @@ from dragoman.hub.engine import RunEngine
 from dragoman.hub.followed_changes import FollowedChanges
 from dragoman.hub.loaded_tools import LoadedTools
 from dragoman.hub.native_tools import add_shipped_tools, native_connector
+from dragoman.hub.oauth_clients import OAuthClients
 from dragoman.hub.people import changed_fields, issuer_of
 from dragoman.hub.permissions import Permissions
 from dragoman.hub.redacted_secrets import RedactedSecrets, sealed_now
 from dragoman.hub.rollout import RolloutState
 from dragoman.hub.tool_lists import ToolLists
+from dragoman.identity.access_tokens import TokenKeys
 from dragoman.identity.authenticator import Authenticator, open_authenticator
 from dragoman.identity.directory import Directory, make_local
 from dragoman.people import User
@@ -100,6 +102,7 @@ class Runtime:
     tasks: BackgroundTasks
     watcher: ConnectionWatcher
     clients: HttpClients
+    oauth_clients: OAuthClients
     authorizations: Authorizations
     flows: AuthorizationFlows
     services: OpenApiServices
@@ -189,6 +192,7 @@ class Runtime:
                 self.supervisor,
                 issuer_of(settings),
                 self._tell_of_user,
+                self._signing(store),
             )
         )
         self.spans = await stack.enter_async_context(open_spans(settings.otlp_endpoint))
@@ -224,6 +228,7 @@ class Runtime:
         self.clients = await stack.enter_async_context(
             HttpClients(multi_user=settings.multi_user, allowed_networks=settings.allowed_networks)
         )
+        self.oauth_clients = OAuthClients(self.store.logins, self.clients)
         self.authorizations = await stack.enter_async_context(
             Authorizations(self.vault, self.store, self.clients, self.redactor.register)
         )
@@ -246,6 +251,16 @@ class Runtime:
             locks=self.locks,
         )
         self.watcher.attach(self.tasks, self.lists.relist_over)
+
+    def _signing(self, store: Store) -> TokenKeys | None:
+        """What signs tokens for clients; None where they log in elsewhere, or nowhere."""
+        if self.settings.client_login == "issuer" and issuer_of(self.settings) is None:
+            raise InvalidConfig(
+                "clients cannot log in at an issuer that is not named",
+                hint="set DRAGOMAN_MULTI_USER, DRAGOMAN_OIDC_ISSUER and DRAGOMAN_OIDC_AUDIENCE",
+            )
+        is_ours = self.settings.client_login == "dragoman"
+        return TokenKeys(store.logins, self.vault, store.clock) if is_ours else None
 
     async def _open_servers(
         self, stack: AsyncExitStack, secrets: RedactedSecrets
@@ -432,6 +447,8 @@ class Runtime:
         await self.rollout.tidy()
         await self.store.changes.trim(now)
         await self.door_clients.tidy(now)
+        if self.authenticator.access_tokens is not None:
+            await self.authenticator.access_tokens.signing.tidy()
         await forget_entries(self.store.audit, now - timedelta(days=settings.keep_audit_days))
 
     async def _keep_tidy(self) -> None:

@@ -164,7 +164,9 @@ class ServerRequests(BoundService):
         return [
             connector
             for connector in self._runtime.registry.list(caller)
-            if connector.kind == "mcp" and connector.enabled and caller.may_use(connector.slug, "")
+            if connector.kind == "mcp"
+            and connector.enabled
+            and caller.may_use(connector.slug, "", only_reads=True)
         ]
 
 

@@ -61,7 +61,7 @@ class ToolLists:
                 connector.enabled
                 and connector.kind != "native"
                 and _may_be_of(name, connector)
-                and caller.may_use(connector.slug, name)
+                and caller.may_use(connector.slug, name, only_reads=True)
                 and not self._catalog.was_listed(connector, caller)
             ):
                 async with self._locks.of("first list", connector.id):

@@ -9,7 +9,7 @@ from typing import ParamSpec, TypeVar
 
 from dragoman.errors import Conflict, Denied, InvalidArguments, InvalidName, NotFound
 from dragoman.people import KEY_SCOPES, ApiKey, KeyScope, User
-from dragoman.scope import ANY_EXTRA, ANY_TOOL, LOCAL_USER, LOCAL_WORKSPACE, Caller
+from dragoman.scope import ANY_EXTRA, ANY_TOOL, LOCAL_USER, LOCAL_WORKSPACE, READ_ONLY, Caller
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
@@ -128,6 +128,8 @@ def _granted_capabilities(
         if before is not None and beyond:
             raise Denied("the key that asks is restricted itself", hint="a key makes no greater key")
         return reduce(_meet, beyond) if beyond else None
+    if caller.is_read_only:
+        wanted |= {READ_ONLY}
     for grant in beyond:
         if missing := [word for word in wanted if not _admits(grant, word)]:
             raise Denied(
@@ -137,8 +139,24 @@ def _granted_capabilities(
     return wanted
 
 
+def narrowed_to(wanted: frozenset[str], caller: Caller, own: frozenset[str]) -> frozenset[str]:
+    """What is left of it for somebody whom the caller lets act for them: what restricts the caller beyond
+    `own`, the capabilities of their user, restricts it too.
+    """
+    return reduce(_meet, [grant for grant in caller.grants if grant != own], wanted)
+
+
+def narrowed_end(end: datetime | None, caller: Caller) -> datetime | None:
+    """No later than what the caller came with."""
+    return min((one for one in (end, caller.until) if one is not None), default=None)
+
+
 def _is_within(wanted: frozenset[str] | None, had: frozenset[str] | None) -> bool:
-    return had is None or (wanted is not None and all(_admits(had, word) for word in wanted))
+    if had is None:
+        return True
+    if wanted is None or (READ_ONLY in had and READ_ONLY not in wanted):
+        return False
+    return all(_admits(had, word) for word in wanted)
 
 
 def _granted_end(end: datetime | None, before: ApiKey | None, caller: Caller) -> datetime | None:
@@ -169,7 +187,7 @@ def _meet(one: frozenset[str], other: frozenset[str]) -> frozenset[str]:
 
 def _admits(grant: frozenset[str], word: str) -> bool:
     """Whether the grant gives all that the word alone would give."""
-    if word in grant:
+    if word in grant or word == READ_ONLY:  # which gives nothing: it takes away
         return True
     if not word.startswith("mcp_"):
         return ANY_EXTRA in grant and ANY_TOOL in grant

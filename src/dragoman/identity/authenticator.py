@@ -1,4 +1,4 @@
-"""Authentication: an API key, or a token of the outside issuer, becomes a caller.
+"""Authentication: an API key, an access token of ours, or one of the outside issuer becomes a caller.
 
 `open_authenticator` owns the session to the issuer and the task that writes down when keys were used.
 """
@@ -13,6 +13,7 @@ import aiohttp
 
 from dragoman.background_tasks import Supervisor
 from dragoman.errors import DragomanError, Unauthenticated
+from dragoman.identity.access_tokens import AccessTokens, TokenKeys
 from dragoman.identity.authenticated import AuthenticatedCaller as AuthenticatedCaller
 from dragoman.identity.authenticated import admitted
 from dragoman.identity.directory import Directory
@@ -38,18 +39,29 @@ class Authenticator:
         keys: ApiKeyVerifier,
         tokens: TokenVerifier | None,
         sign_in: SignIn | None = None,
+        access_tokens: AccessTokens | None = None,
     ) -> None:
         self._directory = directory
         self._keys = keys
         self._tokens = tokens
+        self.access_tokens = access_tokens
         self.sign_in = sign_in
 
-    async def admit(self, token: str) -> AuthenticatedCaller:
-        """`Unauthenticated`, with the same words whatever the reason, for what opens nothing."""
+    async def admit(
+        self, token: str, *, audience: str = "", is_under_way: bool = False
+    ) -> AuthenticatedCaller:
+        """`Unauthenticated`, with the same words whatever the reason, for what opens nothing.
+
+        A token that is for one address opens no other than that `audience`. `is_under_way`: asked again for
+        a request that it has opened before.
+        """
         admission = await self._keys.find(token)
-        if admission is None and self._tokens is not None and token.count(".") == 2:
-            admission = await self._tokens.find(token)
-        if admission is None:
+        if admission is None and token.count(".") == 2:
+            if self.access_tokens is not None:
+                admission = await self.access_tokens.find(token, is_under_way=is_under_way)
+            if admission is None and self._tokens is not None:
+                admission = await self._tokens.find(token)
+        if admission is None or admission.audience not in (None, audience):
             raise unauthenticated()
         return admission
 
@@ -97,7 +109,9 @@ async def open_authenticator(
     supervisor: Supervisor,
     issuer: Issuer | None = None,
     on_changed: OnUserChanged = _unheard,
+    signing: TokenKeys | None = None,
 ) -> AsyncGenerator[Authenticator]:
+    """With `signing`, clients may log in here: what it signs lets them in."""
     async with AsyncExitStack() as stack:
         tokens = sign_in = None
         if issuer is not None:
@@ -109,7 +123,9 @@ async def open_authenticator(
                 for_us = replace(issuer, audience=issuer.client_id)
                 of_people = TokenVerifier(rows, directory, for_us, signing_keys, on_changed)
                 sign_in = SignIn(issuer, session, of_people)
-        authenticator = Authenticator(directory, ApiKeyVerifier(rows, directory), tokens, sign_in)
+        keys = ApiKeyVerifier(rows, directory)
+        access_tokens = AccessTokens(keys, signing) if signing else None
+        authenticator = Authenticator(directory, keys, tokens, sign_in, access_tokens)
         try:
             async with supervisor.keeping(partial(_write, authenticator), "write when keys were used"):
                 yield authenticator

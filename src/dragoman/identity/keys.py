@@ -4,6 +4,7 @@ A key is remembered for `FRESH` seconds, so that another process's word counts s
 counts at once. When keys were last used is written in batches by `ApiKeyVerifier.write_uses`.
 """
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
@@ -21,6 +22,7 @@ HINT_LENGTH = 8
 _LENGTH = len(PREFIX) + 43
 _MOST = 10_000
 _USE_STEP = timedelta(minutes=1)
+_Find = Callable[[str], Awaitable[ApiKey | None]]
 
 
 def make_key() -> str:
@@ -54,11 +56,18 @@ class ApiKeyVerifier:
         """Who the key stands for; None for whatever reason it opens nothing."""
         if len(token) != _LENGTH or not token.startswith(PREFIX):
             return None
-        digest = hash_of(token)
-        known = self._known.get(digest)
+        found = await self._find(hash_of(token), self._rows.find_key)
+        return None if found is None or found[0].client is not None else found[1]
+
+    async def find_by_id(self, key_id: str) -> tuple[ApiKey, AuthenticatedCaller] | None:
+        """The key that an access token names, and who it stands for."""
+        return await self._find(key_id, self._rows.find_key_by_id)
+
+    async def _find(self, name: str, find: _Find) -> tuple[ApiKey, AuthenticatedCaller] | None:
+        known = self._known.get(name)
         if known is None or monotonic() - known.read_at >= FRESH:
-            known = await self._read(digest)
-        if known is None or not _is_open(known.key):
+            known = await self._read(name, find)
+        if known is None or not is_open(known.key):
             return None
         key = known.key
         person = await self._directory.find(key.workspace, key.user)
@@ -67,14 +76,14 @@ class ApiKeyVerifier:
         if person is not known.person:
             known.person, known.admission = person, admitted(person, key)
         self._note_use(key.id)
-        return known.admission
+        return key, known.admission
 
     def forget(self, workspace: str, user: str | None = None) -> None:
         """Something of their keys changed: the next use asks the store."""
         self._changes += 1
-        for digest, known in [*self._known.items()]:
+        for name, known in [*self._known.items()]:
             if known.key.workspace == workspace and user in (None, known.key.user):
-                del self._known[digest]
+                del self._known[name]
 
     def forget_all(self) -> None:
         self._changes += 1
@@ -88,11 +97,11 @@ class ApiKeyVerifier:
     def has_uses(self) -> bool:
         return bool(self._uses)
 
-    async def _read(self, digest: str) -> _Known | None:
-        self._known.pop(digest, None)
+    async def _read(self, name: str, find: _Find) -> _Known | None:
+        self._known.pop(name, None)
         changes, now = self._changes, monotonic()
-        key = await self._rows.find_key(digest)
-        if key is None or not compare_digest(key.hash, digest):
+        key = await find(name)
+        if key is None or not (compare_digest(key.hash, name) or compare_digest(key.id, name)):
             return None
         person = await self._directory.find(key.workspace, key.user)
         if person is None:
@@ -101,7 +110,7 @@ class ApiKeyVerifier:
         if changes == self._changes:  # else what was read may be older than what was forgotten
             if len(self._known) >= _MOST:
                 self._known.clear()
-            self._known[digest] = known
+            self._known[name] = known
         return known
 
     def _note_use(self, key_id: str) -> None:
@@ -113,5 +122,6 @@ class ApiKeyVerifier:
             self._noted[key_id] = self._uses[key_id] = now
 
 
-def _is_open(key: ApiKey) -> bool:
+def is_open(key: ApiKey) -> bool:
+    """Whether it lets anybody in: neither revoked nor over."""
     return key.revoked_at is None and (key.expires_at is None or datetime.now(UTC) < key.expires_at)

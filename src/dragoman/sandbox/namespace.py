@@ -164,7 +164,7 @@ class Namespace:
 
     def _may_see(self, tool: Tool) -> bool:
         caller = self._caller
-        return not caller.grants or caller.may_use(tool.slug, tool.name, tool.required_capabilities)
+        return not caller.grants or tool.may_be_used_by(caller)
 
     def _group(self, word: str) -> tuple[ListKey, tuple[Tool, ...]] | None:
         self._follow()

@@ -94,6 +94,10 @@ class SqlPeople(SqlAggregate):
         row = await self._database.row(select(_keys).filter_by(hash=hash))
         return noun_of(ApiKey, row) if row else None
 
+    async def find_key_by_id(self, key: str) -> ApiKey | None:
+        row = await self._database.row(select(_keys).filter_by(id=key))
+        return noun_of(ApiKey, row) if row else None
+
     async def put_key(self, key: ApiKey) -> None:
         row = row_of(key, _keys)
         async with self._database.write() as connection:

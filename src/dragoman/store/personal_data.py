@@ -120,6 +120,8 @@ NOBODYS: Mapping[Table, str] = {
     tables.audit_heads: "numbers and hashes",
     tables.app_files: "processes",
     tables.rollout_states: "the operator's",
+    tables.oauth_clients: "programs; what somebody allowed one is a key of theirs",
+    tables.signing_keys: "the installation's",
 }
 
 

@@ -51,8 +51,10 @@ from dragoman.store.records import (
     LoadedTool,
     NewRun,
     OneTimeValue,
+    RegisteredClient,
     RolloutSample,
     SealedSecret,
+    SealedSigningKey,
     ToolVersion,
     UsageMeter,
 )
@@ -183,6 +185,7 @@ class PeopleStore(Protocol):
     async def keys(self, workspace: str, user: str | None = None) -> Sequence[ApiKey]: ...
     async def find_key(self, hash: str) -> ApiKey | None: ...
     async def put_key(self, key: ApiKey) -> None: ...
+    async def find_key_by_id(self, key: str) -> ApiKey | None: ...
     async def used_keys(self, moments: Mapping[str, datetime]) -> None:
         """When keys were last used, by key id."""
 
@@ -579,6 +582,24 @@ class ClientStore(Protocol):
         """It is gone then. None for what expired, too."""
 
 
+class LoginStore(Protocol):
+    """Logins of OAuth clients: those that registered themselves, and what signs their tokens."""
+
+    async def add_client(self, client: RegisteredClient, now: datetime, most_unused: int) -> None:
+        """Those that expired go, and of those that nobody has used the oldest, where there are too many."""
+
+    async def find_client(self, client: str, now: datetime) -> RegisteredClient | None: ...
+    async def keep_client(self, client: str, until: datetime) -> None:
+        """It is used, and stays until then at least."""
+
+    async def signing_keys(self) -> Sequence[SealedSigningKey]:
+        """Newest first."""
+
+    async def add_signing_key(self, key: SealedSigningKey) -> None: ...
+    async def forget_signing_keys(self, before: datetime) -> None:
+        """Those that were made before."""
+
+
 class ChangeStore(Protocol):
     """What other processes wrote, to be told here within a second. Changes of one's own are not among them.
 
@@ -674,6 +695,7 @@ class Store:
     agents: AgentStore
     rollout: RolloutStore
     clients: ClientStore
+    logins: LoginStore
     clock: Clock
     """By which leases begin and end."""
     ping: Callable[[], Awaitable[None]]

@@ -278,6 +278,26 @@ class OneTimeValue:
     expires_at: datetime
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegisteredClient:
+    """An OAuth client that registered itself; `is_used` once somebody has allowed it something."""
+
+    id: str
+    metadata: Mapping[str, Any]
+    is_used: bool = False
+    created_at: datetime
+    expires_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SealedSigningKey:
+    """The private key that signs access tokens, sealed by the vault."""
+
+    id: str
+    sealed: bytes = field(repr=False)
+    created_at: datetime
+
+
 @dataclass(frozen=True, slots=True)
 class NewRun:
     """A run to be written, with its message and first events.

@@ -16,6 +16,7 @@ from dragoman.store.connectors import SqlConnectors
 from dragoman.store.database import Database, open_database, shielded
 from dragoman.store.faults import translated
 from dragoman.store.location import DatabaseLocation
+from dragoman.store.logins import SqlLogins
 from dragoman.store.people import SqlPeople
 from dragoman.store.personal_data import SqlPersonalData
 from dragoman.store.protocols import Store
@@ -47,6 +48,7 @@ async def open_sql_store(url: str, *, busy_timeout: float) -> AsyncGenerator[Sto
             agents=SqlAgents(database),
             rollout=SqlRollout(database),
             clients=SqlClients(database),
+            logins=SqlLogins(database),
             clock=database.clock,
             ping=partial(_ping, database),
             changes=SqlChanges(database),

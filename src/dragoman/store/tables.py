@@ -256,6 +256,7 @@ api_keys = Table(
     Column("expires_at", UtcDateTime),
     Column("revoked_at", UtcDateTime),
     Column("last_used_at", UtcDateTime),
+    Column("client", Document),
     _settings(),
     _revision(),
     _of_user(),
@@ -431,6 +432,26 @@ one_time_values = Table(
     Column("expires_at", UtcDateTime, nullable=False, index=True),
     Index(None, "workspace", "user"),
     info=_told("one_time_value"),
+)
+
+# MCP clients that registered themselves (RFC 7591). What a person allowed one of them is a key of theirs.
+oauth_clients = Table(
+    "oauth_clients",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("metadata", Document, nullable=False),
+    Column("is_used", Boolean, nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("expires_at", UtcDateTime, nullable=False, index=True),
+)
+
+# What signs access tokens, for every process.
+signing_keys = Table(
+    "signing_keys",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("sealed", LargeBinary, nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
 )
 
 

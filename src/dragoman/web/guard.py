@@ -7,6 +7,8 @@ that lasts, through whichever door, ends here when the credential that opened it
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
+from typing import Protocol
 from urllib.parse import urlsplit
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -19,14 +21,22 @@ from dragoman.identity.authenticator import AuthenticatedCaller, unauthenticated
 from dragoman.scope import NOBODY, Caller
 from dragoman.telemetry.logs import get_logger
 from dragoman.web.problems import WrongHost, WrongOrigin, problem
-from dragoman.web.scopes import OPEN_PATHS, SCOPES, check_scope
+from dragoman.web.protected_resources import ProtectedResources
+from dragoman.web.scopes import SCOPES, check_scope, is_open
 
 CALLER = "dragoman.caller"  # where the guard leaves it in a request's scope
 CREDENTIAL = "dragoman.credential"  # where whoever let a request in leaves by what
 CHECK_EVERY = 0.4  # seconds; with `identity.directory.FRESH`, a stream ends within two in every process
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
-Admit = Callable[[str], Awaitable[AuthenticatedCaller]]
 _ONCE = frozenset({b"host", b"authorization", b"origin"})
+
+
+class Admit(Protocol):
+    """Who a token stands for at an address; `is_under_way` when it has opened the request before."""
+
+    def __call__(
+        self, token: str, *, audience: str = "", is_under_way: bool = False
+    ) -> Awaitable[AuthenticatedCaller]: ...
 
 
 def words_of(scope: Scope) -> Words:
@@ -167,6 +177,7 @@ class Guard:
         *,
         is_token: Callable[[bytes], bool],
         operator: Caller,
+        resources: ProtectedResources | None = None,
         admit: Admit | None = None,
         hosts: Iterable[str] = (),
         is_open: Callable[[str], bool] = lambda path: False,
@@ -174,6 +185,7 @@ class Guard:
         self._app = app
         self._is_token = is_token
         self._operator = operator
+        self._resources = resources
         self._admit = admit
         self._is_open = is_open
         self._hosts = frozenset(host.lower().strip("[]") for host in (*LOOPBACK, *hosts))
@@ -188,7 +200,10 @@ class Guard:
                 await self._check(scope)
             except DragomanError as error:
                 with speaking(words_of(scope)):
-                    await problem(error)(scope, receive, send)
+                    response = problem(error)
+                if self._resources and (challenge := self._resources.challenge(scope, error)):
+                    response.headers["WWW-Authenticate"] = challenge
+                await response(scope, receive, send)
                 return
         answer = _Answer(scope, send, self._lasting)
         try:
@@ -212,7 +227,7 @@ class Guard:
             if self._own is None or self._own.word != word.decode("latin-1"):
                 self._own = self._own_token(word)
             scope[CALLER], scope[CREDENTIAL] = self._operator, self._own
-        elif scope["path"] in OPEN_PATHS or (not word and self._is_open(scope["path"])):
+        elif is_open(scope["path"]) or (not word and self._is_open(scope["path"])):
             scope[CALLER] = NOBODY
         else:
             await self._let_in(scope, scheme.lower(), word)
@@ -223,10 +238,13 @@ class Guard:
         if scheme != b"bearer" or self._admit is None:
             raise unauthenticated()
         admit, token = self._admit, word.decode("latin-1")
-        admission = await admit(token)
+        audience = self._resources.resource_of(scope) if self._resources else ""
+        admission = await admit(token, audience=audience)
         check_scope(scope["method"], scope["path"], admission.scopes)
         scope[CALLER], scope[SCOPES] = admission.caller, admission.scopes
-        scope[CREDENTIAL] = Credential(token, admission, lambda: admit(token))
+        scope[CREDENTIAL] = Credential(
+            token, admission, partial(admit, token, audience=audience, is_under_way=True)
+        )
 
     def _own_token(self, word: bytes) -> Credential:
         admission = AuthenticatedCaller(self._operator, ALL_SCOPES)

@@ -7,8 +7,17 @@ from dragoman.errors import Denied
 from dragoman.people import KeyScope
 
 SCOPES = "dragoman.scopes"  # where the guard leaves them in a request's scope
-OPEN_PATHS = frozenset({"/health", "/ready", "/oauth/callback", "/oauth/start", "/oauth/client.json"})
-"""Answered without a credential."""
+OPEN_PATHS = frozenset(
+    {"/health", "/ready", "/oauth/callback", "/oauth/start", "/oauth/client.json"}
+    | {"/oauth/register", "/oauth/token", "/oauth/revoke", "/oauth/jwks"}
+)
+_OPEN_BEGINNING = "/.well-known/"
+
+
+def is_open(path: str) -> bool:
+    """Whether it is answered without a credential."""
+    return path in OPEN_PATHS or path.startswith(_OPEN_BEGINNING)
+
 
 _READ = frozenset({"GET", "HEAD"})
 _CHANGE = frozenset({"POST", "PUT", "PATCH", "DELETE"})

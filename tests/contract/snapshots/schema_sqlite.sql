@@ -60,7 +60,7 @@ CREATE TABLE api_keys (
     created_at DATETIME NOT NULL,
     expires_at DATETIME,
     revoked_at DATETIME,
-    last_used_at DATETIME, settings JSON DEFAULT '{}' NOT NULL, revision INTEGER DEFAULT '1' NOT NULL,
+    last_used_at DATETIME, settings JSON DEFAULT '{}' NOT NULL, revision INTEGER DEFAULT '1' NOT NULL, client JSON,
     CONSTRAINT fk_api_keys_users FOREIGN KEY(workspace, user) REFERENCES users (workspace, id) ON DELETE CASCADE,
     CONSTRAINT pk_api_keys PRIMARY KEY (id),
     CONSTRAINT uq_api_keys_hash UNIQUE (hash)
@@ -269,6 +269,17 @@ CREATE TABLE messages (
     CONSTRAINT pk_messages PRIMARY KEY (workspace, user, thread, number)
 );
 
+CREATE TABLE oauth_clients (
+    id TEXT NOT NULL,
+    metadata JSON NOT NULL,
+    is_used BOOLEAN NOT NULL,
+    created_at DATETIME NOT NULL,
+    expires_at DATETIME NOT NULL,
+    CONSTRAINT pk_oauth_clients PRIMARY KEY (id)
+);
+
+CREATE INDEX ix_oauth_clients_expires_at ON oauth_clients (expires_at);
+
 CREATE TABLE one_time_values (
     id TEXT NOT NULL,
     kind TEXT NOT NULL,
@@ -422,6 +433,13 @@ CREATE TABLE "secrets" (
     ciphertext BLOB NOT NULL,
     CONSTRAINT fk_secrets_connectors FOREIGN KEY(connector_id) REFERENCES connectors (id) ON DELETE CASCADE,
     CONSTRAINT pk_secrets PRIMARY KEY (workspace, connector_id, user, name)
+);
+
+CREATE TABLE signing_keys (
+    id TEXT NOT NULL,
+    sealed BLOB NOT NULL,
+    created_at DATETIME NOT NULL,
+    CONSTRAINT pk_signing_keys PRIMARY KEY (id)
 );
 
 CREATE TABLE sqlite_sequence(name,seq);

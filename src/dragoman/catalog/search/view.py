@@ -64,4 +64,4 @@ def is_callable(tool: Tool, caller: Caller) -> bool:
     """What cannot be called is not worth finding."""
     if not tool.enabled or not tool.is_open_to(caller.way):
         return False
-    return not caller.grants or caller.may_use(tool.slug, tool.name, tool.required_capabilities)
+    return not caller.grants or tool.may_be_used_by(caller)

@@ -18,9 +18,12 @@ _PATIENCE = 15.0
 Json = Mapping[str, Any]
 
 
-async def fetch_object(reach: Reach, url: str) -> Json | None:
+async def fetch_object(
+    reach: Reach, url: str, *, largest: int = _LARGEST, patience: float = _PATIENCE
+) -> Json | None:
     """The JSON object at an address; None where there is none. `Unreachable` when nobody answers."""
-    status, body = await _exchange(reach, "GET", url, headers={"Accept": "application/json"})
+    headers = {"Accept": "application/json"}
+    status, body = await _exchange(reach, "GET", url, largest=largest, patience=patience, headers=headers)
     if status >= 500:
         raise Unreachable(f"{url} answered {status}", hint="the fault is that server's; try again later")
     return _object(body) if status == 200 else None
@@ -49,10 +52,18 @@ def _answer(url: str, status: int, body: bytes) -> Json:
     return found or {}
 
 
-async def _exchange(reach: Reach, method: str, url: str, **facts: Any) -> tuple[int, bytes]:
+async def _exchange(
+    reach: Reach,
+    method: str,
+    url: str,
+    *,
+    largest: int = _LARGEST,
+    patience: float = _PATIENCE,
+    **facts: Any,
+) -> tuple[int, bytes]:
     try:
         async with (
-            asyncio.timeout(_PATIENCE),
+            asyncio.timeout(patience),
             reach.client.request(
                 method,
                 url,
@@ -61,13 +72,13 @@ async def _exchange(reach: Reach, method: str, url: str, **facts: Any) -> tuple[
                 **facts,
             ) as response,
         ):
-            return response.status, await read_body(response, _LARGEST)
+            return response.status, await read_body(response, largest)
     except BodyTooLarge as error:
         raise ProtocolFault(f"{url} answered with {error}") from None
     except aiohttp.InvalidURL:
         raise ProtocolFault(f"{url[:200]!r} is no address") from None
     except TimeoutError:
-        raise Unreachable(f"{url} did not answer within {_PATIENCE:g} s", hint="try again later") from None
+        raise Unreachable(f"{url} did not answer within {patience:g} s", hint="try again later") from None
     except (aiohttp.ClientError, OSError) as error:
         raise Unreachable(f"{url} cannot be reached: {plain(error)}", hint="try again later") from None
 
