@@ -138,6 +138,8 @@ if TYPE_CHECKING:
     from dragoman.hub.people_settings import WorkspaceSettings as WorkspaceSettings
     from dragoman.hub.preferences import PreferencesView as PreferencesView
     from dragoman.hub.preferences import UserPreferences as UserPreferences
+    from dragoman.hub.recipes import Recipes as Recipes
+    from dragoman.hub.recipes import RecipeView as RecipeView
     from dragoman.hub.resources import FilledPrompt as FilledPrompt
     from dragoman.hub.resources import ListedByServers as ListedByServers
     from dragoman.hub.resources import PromptArgument as PromptArgument
@@ -172,6 +174,7 @@ if TYPE_CHECKING:
     from dragoman.people import User as User
     from dragoman.people import UserLimits as UserLimits
     from dragoman.people import Workspace as Workspace
+    from dragoman.recipe import Recipe as Recipe
     from dragoman.run import Message as Message
     from dragoman.run import Question as Question
     from dragoman.run import Run as Run
@@ -277,6 +280,7 @@ _HOMES = {
             "AgentSettings KeySettings LimitSettings PreferenceSettings UserSettings WorkspaceSettings"
         ),
         "dragoman.hub.preferences": "PreferencesView UserPreferences",
+        "dragoman.hub.recipes": "RecipeView Recipes",
         "dragoman.hub.resources": (
             "FilledPrompt ListedByServers PromptArgument PromptMessage Prompts ReadResource Resource "
             "ResourceContent ResourceTemplate Resources ServerPrompt"
@@ -291,6 +295,7 @@ _HOMES = {
         "dragoman.identity.authenticator": "Authenticator",
         "dragoman.identity.directory": "Person",
         "dragoman.people": "ApiKey ConnectedClient Preferences Thread User UserLimits Workspace",
+        "dragoman.recipe": "Recipe",
         "dragoman.run": "Message Question Run RunError RunEvent RunLimits RunUsage Step",
         "dragoman.runs.dispatch": "RunDispatcher",
         "dragoman.runs.sent_prompts": "SentMessage SentPrompt",

@@ -29,6 +29,7 @@ EventKind = Literal[
     "preferences.changed",
     "credential.changed",
     "agent.changed",
+    "recipe.changed",
     "rollout.changed",
     "run.changed",
     "message.added",

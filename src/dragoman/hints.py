@@ -58,6 +58,10 @@ agents start NAME | hub.agents.start(NAME) | POST /api/agents/NAME/start | /agen
 runs list | hub.runs.list() | GET /api/runs | /runs | the list of runs
 runs show NAME | hub.runs.view(NAME) | GET /api/runs/NAME | /runs/NAME | the run NAME
 runs follow NAME | hub.runs.follow(NAME) | GET /api/runs/NAME/events | /runs/NAME | the stream of the run NAME
+recipes list | hub.recipes.list() | GET /api/recipes | /recipes | the list of recipes
+recipes edit | hub.recipes.edit(…) | PATCH /api/recipes/… | /recipes | edit the recipe
+recipes delete | hub.recipes.delete(…) | DELETE /api/recipes/… | /recipes | delete a recipe
+workspaces update WORKSPACE --recipes | hub.people.update_workspace(WORKSPACE, recipes=True) | PATCH /api/workspaces/WORKSPACE {"recipes": true} | /settings | switch recipes on in the workspace
 threads list | hub.threads.list() | GET /api/threads | /chat | the list of threads
 threads show THREAD | hub.threads.get(THREAD) | GET /api/threads/THREAD | /chat | see the thread THREAD
 threads add THREAD NAME | hub.threads.add(THREAD, NAME) | POST /api/threads/THREAD/add {"connectors": ["NAME"]} | /chat | add the connector NAME to the thread THREAD

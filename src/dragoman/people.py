@@ -105,6 +105,15 @@ class Workspace:
             },
         ),
     ] = "default"
+    recipes: Annotated[
+        bool,
+        Setting(
+            "Whether runs that went well can be kept as recipes, which later runs get as an example.",
+            "Agents",
+            "admin",
+            label="Recipes",
+        ),
+    ] = False
     limits: Annotated[UserLimits, Setting("Limits of each of its users.", LIMITS, "admin")] = UserLimits()
     created_at: datetime = field(default_factory=_now)
     revision: int = field(default=0, compare=False, repr=False)

@@ -15,6 +15,7 @@ from cluster.nats_server import NatsServer
 from dragoman import Caller, Hub
 from dragoman.errors import Unauthenticated
 from dragoman.events import Event
+from dragoman.recipe import Recipe
 from dragoman.scope import LOCAL_CALLER
 from dragoman.store.records import ChangeKind
 from oauth.journey import open_scene
@@ -215,6 +216,35 @@ async def approvals(pair: Pair) -> None:
     await pair.hears("approval.answered", answer="once")
 
 
+async def recipes(pair: Pair) -> None:
+    box = (await pair.hub.connectors.get("box")).connector.id
+    recipe = Recipe(
+        id="recipe_1",
+        workspace="local",
+        owner="owner",
+        connector_id=box,
+        question="q",
+        text="1.",
+        tools=(ECHO,),
+    )
+    await pair.hub._runtime.store.recipes.put(recipe, 1)
+    await pair.hub.people.update_workspace("local", recipes=True)
+
+    async def has(**texts: str) -> bool:
+        found = {one.recipe.id: one.recipe.text for one in await pair.hub.recipes.list()}
+        return found == texts
+
+    await pair.other("recipes.edit", "recipe_1", text="2.")
+    await pair.sees(lambda: has(recipe_1="2."))
+    await pair.hears("recipe.changed", id="recipe_1", what="edited")
+    await pair.other("recipes.share", "recipe_1", text="3.")
+    await pair.sees(lambda: has(recipe_1="2.", shared_1="3."))
+    await pair.hears("recipe.changed", id="shared_1", what="shared")
+    await pair.other("recipes.delete", "recipe_1")
+    await pair.sees(lambda: has(shared_1="3."))
+    await pair.hears("recipe.changed", id="recipe_1", what="deleted")
+
+
 async def rollout(pair: Pair) -> None:
     way = pair.hub._runtime.rollout.way_of
     assert await way(LOCAL_CALLER) == ("agents", False)
@@ -247,6 +277,7 @@ KINDS: dict[ChangeKind, Callable[[Pair], Awaitable[None]]] = {
     "loaded_tools": loaded_tools,
     "agent": agents,
     "approval": approvals,
+    "recipe": recipes,
     "rollout": rollout,
 }
 

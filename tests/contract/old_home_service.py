@@ -32,6 +32,8 @@ def script(turn: Turn) -> Said:
     if "state_plan" in turn.tools and turn.number == 1:
         step = {"tool": "digest", "reason": "to see the variable"}
         return Said(tool_calls=(Call("state_plan", {"steps": [step]}),))
+    if "look" in turn.user and turn.number == 2:
+        return Said(tool_calls=(Call("mcp_notes_digest", {"name": "NOTES_TOKEN"}),))
     if "colour" in turn.user:
         if turn.number == 1:
             return Said(tool_calls=(Call("ask_person", {"question": "Which colour?"}),))

@@ -66,6 +66,8 @@ def make_things_happen(service: Service) -> list[str]:
     ask("POST", "/api/tools/unload", thread=thread, tools=["mcp_notes_digest"])
     counting = ask("POST", f"/api/threads/{thread}/messages?wait=true", text="count to two")["run"]["id"]
     planning = ask("POST", "/api/connectors/notes/query", query="look")["metadata"]["run"]
+    ask("PATCH", f"/api/workspaces/{ask('GET', '/api/me')['workspace']['id']}", None, recipes=True)
+    ask("POST", "/api/recipes", run=planning)
     answer_approval(service, "from a run")
     answer_question(service, "green")
     for name in ("sending", "painting"):

@@ -41,6 +41,9 @@ def script(ledger: str) -> Any:
         if _asked(messages) == "repeat":
             yield {0: call("post", "the same", "1")}
             return
+        if _asked(messages).endswith("look"):
+            yield "Looked." if turn else {0: call("look", "a", "1")}
+            return
         before = told[-1][1] if told else ""
         if turn == 0:
             yield "First "
@@ -103,6 +106,35 @@ def die_at(hub: Hub, number: int, moment: str) -> None:
     rows.write_held = counted  # type: ignore[method-assign]
 
 
+def die_at_recipe(hub: Hub, number: int) -> None:
+    """The same right after the n-th write of what keeps and shares a recipe: its rows, and the trail."""
+    store, writes = hub._runtime.store, 0  # pyright: ignore[reportPrivateUsage]
+
+    def counted(write: Any) -> Any:
+        async def written(*given: Any) -> Any:
+            nonlocal writes
+            done = await write(*given)
+            writes += 1
+            if writes == number:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return done
+
+        return written
+
+    store.recipes.put = counted(store.recipes.put)  # type: ignore[method-assign]
+    store.audit.append = counted(store.audit.append)  # type: ignore[method-assign]
+
+
+async def keep_and_share(hub: Hub, number: int) -> dict[str, Any]:
+    """Of the run that was left; what there is of recipes and of the trail then."""
+    die_at_recipe(hub, number)
+    (run,) = await hub.runs.list()
+    (kept,) = await hub.recipes.keep(run.id)
+    await hub.recipes.share(kept.recipe.id, text="1. look twice")
+    recipes = {one.recipe.id.partition("_")[0]: one.recipe.text for one in await hub.recipes.list()}
+    return {"recipes": recipes, "is_whole": (await hub.audit.verify()).is_whole}
+
+
 async def say_yes(hub: Hub, home: Path) -> None:
     while True:
         for question in await hub.approvals.list():
@@ -120,8 +152,11 @@ async def worked(order: dict[str, Any]) -> dict[str, Any]:
         if order.get("prepare"):
             await hub.connectors.add("ledger", url=order["url"], approval="never")
             await hub.tools.configure("mcp_ledger_pay", approval="always")
+            await hub.people.update_workspace("local", recipes=True)
             await hub.open_engine()
             return {}
+        if "recipe" in order:
+            return await keep_and_share(hub, order["recipe"])
         if order.get("die_at"):
             die_at(hub, order["die_at"], order["moment"])
         runs = await hub.runs.list()

@@ -70,6 +70,20 @@ class Scene:
         shutil.rmtree(home)
         return ended != 0
 
+    def recipe(self, number: int) -> bool:
+        """Dies at the n-th write of keeping and sharing a recipe, and does both once more."""
+        name, home = self._prepared(f"recipe{number}")
+        assert self._lives.live(home, name, request="@ledger look") == 0
+        ended = self._lives.live(home, name, recipe=number)
+        assert ended in (0, -signal.SIGKILL)
+        if ended:
+            assert self._lives.live(home, name, recipe=0) == 0
+        told = json.loads((home / "result.json").read_text())
+        recipes = {"recipe": "1. mcp_ledger_look(text: string, ledger: string)", "shared": "1. look twice"}
+        assert told == {"recipes": recipes, "is_whole": True}, name
+        shutil.rmtree(home)
+        return ended != 0
+
     def _prepared(self, title: str) -> tuple[str, Path]:
         """The name of another story, and a home for it."""
         self._stories += 1

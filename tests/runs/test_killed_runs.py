@@ -32,6 +32,13 @@ def test_a_run_killed_at_any_write_of_its_journal_comes_to_its_end(scene: Scene,
     assert number > 8, "the run wrote less often than a run of this kind does"
 
 
+def test_a_recipe_is_kept_and_shared_once_whenever_the_process_is_killed(scene: Scene) -> None:
+    number = 1
+    while scene.recipe(number):
+        number += 1
+    assert number == 5, "a row and an entry of the trail for each of the two"
+
+
 def test_a_run_that_repeats_itself_ends_at_the_same_place_whenever_it_was_killed(scene: Scene) -> None:
     number = 1
     while scene.repetition(number):

@@ -197,10 +197,13 @@ class Decision:
                 clause = f"{clause} {step.value}"
         function = self._chosen(clause, steps)
         can_search = "search_tools" in self._offered and not steps
-        # What was found for something else may only look like it.
-        if function is not None and (
-            not can_search or function.name == "manage" or verb_of(clause) in function.name_words
-        ):
+        # What was found for something else may only look like it; what a recipe names was right before.
+        is_sure = function is not None and (
+            function.name == "manage"
+            or verb_of(clause) in function.name_words
+            or f". {function.name}(" in self._turn.system
+        )
+        if function is not None and (is_sure or not can_search):
             return self._filled(function, clause, steps)
         if can_search:
             return Call("search_tools", {"query": QUOTED.sub("", clause).strip()})

@@ -12,6 +12,7 @@ from dragoman.agent import Agent, AgentNumbers
 from dragoman.connector import Connector
 from dragoman.errors import Conflict, NotFound, Outdated
 from dragoman.people import ApiKey, Thread, User, Workspace
+from dragoman.recipe import Recipe
 from dragoman.run import Message, Question, Run, RunEvent, RunStatus, Step
 from dragoman.scope import APP, Caller, identity_of
 from dragoman.store import Store
@@ -79,6 +80,7 @@ class Tables:
         self.anchors: dict[str, tuple[int, str]] = {}
         self.agents: dict[tuple[str, str], Agent] = {}
         self.numbers: dict[tuple[str, str], AgentNumbers] = {}
+        self.recipes: dict[tuple[str, str], Recipe] = {}
         self.states: dict[str, Mapping[str, Any]] = {}
         self.samples: dict[tuple[str, str], RolloutSample] = {}
         self.sessions: dict[str, ClientSession] = {}
@@ -103,7 +105,7 @@ class Tables:
     def remove_connector(self, connector_id: str) -> None:
         self.connectors.pop(connector_id, None)
         self.metrics.pop(connector_id, None)
-        for table in (self.secrets, self.tools, self.flows, self.allowances):
+        for table in (self.secrets, self.tools, self.flows, self.allowances, self.recipes):
             drop(table, lambda one: one.connector_id == connector_id)
         for key in [key for key in self.versions if key[1] == connector_id]:
             del self.versions[key]
@@ -123,6 +125,7 @@ class Tables:
         for connector in [one for one in self.connectors.values() if is_owned(one)]:
             self.remove_connector(connector.id)
         drop(self.agents, is_owned)
+        drop(self.recipes, is_owned)
         drop(self.approvals, lambda one: is_theirs(one.binding))
         for table in (self.threads, self.loaded, self.allowances, self.flows, self.secrets):
             drop(table, is_theirs)
@@ -1103,6 +1106,34 @@ class MemoryAgents(Aggregate):
         return {agent: one for (place, agent), one in self._tables.numbers.items() if place == workspace}
 
 
+class MemoryRecipes(Aggregate):
+    async def list(self, workspace: str, user: str, connector_id: str | None = None) -> Sequence[Recipe]:
+        found = [
+            one
+            for one in self._tables.recipes.values()
+            if one.workspace == workspace
+            and one.owner in ("", user)
+            and connector_id in (None, one.connector_id)
+        ]
+        return newest(found, lambda one: one.created_at, lambda one: one.id)
+
+    async def find(self, workspace: str, recipe: str) -> Recipe | None:
+        return self._tables.recipes.get((workspace, recipe))
+
+    async def put(self, recipe: Recipe, most: int) -> bool:
+        place = (recipe.workspace, recipe.owner)
+        has = sum((one.workspace, one.owner) == place for one in self._tables.recipes.values())
+        if not recipe.revision and has >= most:
+            return False
+        if recipe.connector_id not in self._tables.connectors:
+            raise NotFound("its connector is gone")
+        put(self._tables.recipes, (recipe.workspace, recipe.id), recipe)
+        return True
+
+    async def remove(self, workspace: str, recipe: str) -> None:
+        self._tables.recipes.pop((workspace, recipe), None)
+
+
 class MemoryRollout(Aggregate):
     async def state(self, name: str) -> Mapping[str, Any] | None:
         return self._tables.states.get(name)
@@ -1235,6 +1266,7 @@ def memory_store() -> Store:
         usage=MemoryUsage(tables),
         audit=MemoryAudit(tables),
         agents=MemoryAgents(tables),
+        recipes=MemoryRecipes(tables),
         rollout=MemoryRollout(tables),
         clients=MemoryClients(tables),
         logins=MemoryLogins(tables),

@@ -18,7 +18,7 @@ from cluster.nats_server import NatsServer
 from cluster.nodes import KEY
 
 MARK = re.compile(r"(?:private|common)mark\d+q[0-9a-f]+q")
-ID = re.compile(r"\b(?:wsp|usr|key|con|thr|run|apr|qst)_[0-9a-f]{16,20}\b|\bresult_[\w-]{24}")
+ID = re.compile(r"\b(?:wsp|usr|key|con|thr|run|apr|qst|recipe|shared)_[0-9a-f]{16,20}\b|\bresult_[\w-]{24}")
 SCOPES = ["read", "call", "manage", "approve", "admin"]
 
 
@@ -70,6 +70,7 @@ class Town:
         for number in range(workspaces):
             common = f"commonmark{number}q{self.random.getrandbits(40):x}q"
             workspace = (await self._operator("POST", "/api/workspaces", {"name": common}))["id"]
+            await self._operator("PATCH", f"/api/workspaces/{workspace}", {"recipes": True})
             for member in range(users):
                 await self._move_in(workspace, common, member)
         # Admins first: what they share is there when the others bring their credentials for it.
@@ -116,6 +117,7 @@ class Town:
             tenant.ids["thread"].append(thread.value["id"])
         await self._leave_traces(tenant)
         await self._converse(tenant)
+        await self._keep_recipes(tenant)
         self._owners |= {one: tenant for kind in tenant.ids.values() for one in kind}
 
     async def _leave_traces(self, tenant: Tenant) -> None:
@@ -143,6 +145,22 @@ class Town:
         waiting = await self.ask(tenant, "GET", "/api/questions")
         if waiting.status == 200:
             tenant.ids["question"] = [one["id"] for one in waiting.value["questions"]]
+
+    async def _keep_recipes(self, tenant: Tenant) -> None:
+        """One of a run of their own connector's agent; what an admin shares of it is everybody's."""
+        asked = {"text": f"@own whoami {tenant.private}"}
+        said = await self.ask(tenant, "POST", "/api/messages?wait=true", asked)
+        if said.status != 200:
+            return
+        kept = await self.ask(tenant, "POST", "/api/recipes", {"run": said.value["run"]["id"]})
+        if kept.status != 200:
+            return
+        recipe = kept.value["recipes"][0]["id"]
+        tenant.ids["recipe"].append(recipe)
+        if tenant.role == "admin":
+            words = {"question": tenant.common, "text": tenant.common}
+            shared = await self.ask(tenant, "POST", f"/api/recipes/{recipe}/share", words)
+            tenant.ids["recipe"].append(shared.value["id"])
 
     async def ask(self, tenant: Tenant, method: str, path: str, body: Any = None) -> Reply:
         return await self.live.ask(method, path, body, Authorization=f"Bearer {tenant.key}")

@@ -43,6 +43,8 @@ def files_with(home: Path, words: list[str]) -> set[str]:
 async def exported(town: Town, path: str, tenant: Tenant) -> dict[str, list[dict[str, Any]]]:
     reply = await town.ask(tenant, "GET", path)
     assert reply.status == 200, reply.body
+    for run in reply.value.get("runs", ()):
+        del run["lease_until"]  # one that waits for its person goes on being held
     return reply.value
 
 
@@ -62,7 +64,7 @@ async def test_a_person_is_exported_whole_and_erased_without_a_trace(tmp_path: P
         assert {*own} >= {
             *("threads", "messages", "runs", "run_steps", "run_events", "questions", "calls", "results"),
             *("api_keys", "approvals", "allowances", "connectors", "tools", "secrets", "agents", "usage"),
-            *("loaded_tools", "users", "audit"),
+            *("loaded_tools", "recipes", "users", "audit"),
         }
         text = str(own)
         assert member.private in text

@@ -107,6 +107,7 @@ def values_of(tenant: Tenant, upstream: str) -> Callable[[str], Any]:
             "user": tenant.user,
             "users": [tenant.user],
             "thread": ids["thread"][0],
+            "run": ids["run"][0],
             "connectors": [ids["connector"][0], "own"],
             "connector_id": ids["connector"][0],
             "server_name": "own",

@@ -70,7 +70,7 @@ class Visits:
     def value(self, name: str, path: str) -> str:
         kinds = {"handle": "handle", "slug": "connector", "connector": "connector"}
         kinds |= {"user": "user", "workspace": "workspace", "thread": "thread"}
-        kinds |= {"run": "run", "question": "question"}
+        kinds |= {"run": "run", "question": "question", "recipe": "recipe"}
         if name == "wait" and path.endswith("/messages"):
             return "false"  # a run may stand behind another that waits for its person
         if name in ("wait", "children"):
@@ -166,6 +166,11 @@ class Visits:
             return {"connector_id": connector, "query": "whoami"}
         if path.endswith("-action-server"):
             return {"agent_name": pick(AGENTS), "server_name": connector}
+        if path == "/api/recipes":
+            return {"run": pick(ids("run"))}
+        if path.startswith("/api/recipes/"):
+            # All of the workspace see what an admin shares.
+            return {"text": visitor.common if visitor.role == "admin" else visitor.private}
         if path.endswith("/thumb"):
             return {"thumb": pick([1, -1, 0])}
         if "/questions/" in path:

@@ -153,8 +153,8 @@ class RunServices(Protocol):
 
     def state_plan(self, steps: Sequence[Mapping[str, Any]]) -> None: ...
 
-    def note(self, kind: str, facts: Mapping[str, Any]) -> None:
-        """For people who follow the run: what was discovered, offered, chosen."""
+    def tell_notice(self, text: str) -> None:
+        """For people who follow the run, as one of its events."""
         ...
 
 

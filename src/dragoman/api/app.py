@@ -35,6 +35,7 @@ from dragoman.api import (
     people,
     queries,
     questions,
+    recipes,
     resources,
     rollout,
     runs,
@@ -135,7 +136,7 @@ def _operations() -> FastAPI:
         app.include_router(routes)
     for part in (people, threads, approvals, credentials, usage, audit, code):
         app.include_router(part.routes)
-    for part in (messages, runs, questions, agents, queries, models, rollout, cluster, client_login):
+    for part in (messages, runs, questions, agents, queries, recipes, models, rollout, cluster, client_login):
         app.include_router(part.routes)
     app.include_router(agents.aliases)
     app.add_route("/api/openapi.json", _document, include_in_schema=False)

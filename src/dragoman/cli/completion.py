@@ -1,4 +1,4 @@
-"""Names for the shell's completion: of connectors, tools, threads, agents and runs.
+"""Names for the shell's completion: of connectors, tools, threads, agents, runs and recipes.
 
 A running service is asked, and nothing else: opening a store would make everybody wait for a TAB.
 """
@@ -11,7 +11,7 @@ from dragoman.cli.screen import cleaned
 from dragoman.errors import DragomanError
 from dragoman.settings import Settings
 
-Kind = Literal["connectors", "tools", "threads", "agents", "runs"]
+Kind = Literal["connectors", "tools", "threads", "agents", "runs", "recipes"]
 # Of each kind: what it is called by, and what is said of it beside.
 _FIELDS: dict[Kind, tuple[str, str]] = {
     "connectors": ("slug", "description"),
@@ -19,6 +19,7 @@ _FIELDS: dict[Kind, tuple[str, str]] = {
     "threads": ("id", "title"),
     "agents": ("name", "description"),
     "runs": ("id", "status"),
+    "recipes": ("id", "question"),
 }
 _LIMIT = 2.0
 

@@ -33,6 +33,7 @@ from dragoman.cli import (
     people,
     preferences,
     questions,
+    recipes,
     resources,
     rollout,
     runs,
@@ -47,7 +48,7 @@ from dragoman.cli.screen import Screen
 from dragoman.cli.session import AsJson
 
 _ORDER = (
-    *("init", "demo", "chat", "ask", "agents", "runs", "questions", "models", "eval"),
+    *("init", "demo", "chat", "ask", "agents", "runs", "questions", "recipes", "models", "eval"),
     *("connectors", "import", "export", "discover", "tools", "call", "resources", "prompts"),
     *("code", "results", "calls", "events"),
     *("approvals", "credentials", "threads", "preferences", "usage", "audit", "rollout", "cluster"),
@@ -87,6 +88,7 @@ app.command("ask")(ask.ask)
 app.add_typer(agents.app, name="agents")
 app.add_typer(runs.app, name="runs")
 app.add_typer(questions.app, name="questions")
+app.add_typer(recipes.app, name="recipes")
 app.command("models")(models.models)
 app.command("eval")(evaluation.evaluate)
 app.add_typer(connectors.app, name="connectors")

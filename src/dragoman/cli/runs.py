@@ -86,7 +86,9 @@ def show(
     without secrets), tokens, cost and times; what it handed on is set in.
     """
     with session(as_json) as (door, screen):
-        answer = door.ask("GET", path_of("runs", run or _latest(door), "prompts" if prompts else "timeline"))
+        answer = door.ask(
+            "GET", path_of("runs", run or latest_run(door), "prompts" if prompts else "timeline")
+        )
         if as_json:
             return screen.data(answer)
         return screen.text(prompt_text(answer["prompts"])) if prompts else screen.show(timeline_table(answer))
@@ -102,7 +104,7 @@ def follow(
     It ends as ask does: 0 answered, 1 failed, 3 a person is waited for, 130 stopped.
     """
     with session(as_json) as (door, screen), open_watching(door, screen, quiet, waits) as watching:
-        root = door.ask("GET", path_of("runs", run or _latest(door)))["run"]["root"]
+        root = door.ask("GET", path_of("runs", run or latest_run(door)))["run"]["root"]
         raise typer.Exit(shown_to_its_end(door, screen, watching, root, quiet))
 
 
@@ -126,7 +128,7 @@ def cancel(
         return screen.note(f"{after['id']} {stopped}")
 
 
-def _latest(door: Door) -> str:
+def latest_run(door: Door) -> str:
     """The run that began last."""
     runs = door.ask("GET", path_of("runs"), limit=1)["runs"]
     if not runs:

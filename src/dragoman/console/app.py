@@ -28,6 +28,7 @@ from dragoman.console import (
     log,
     oidc,
     overview,
+    recipes,
     runs,
     settings,
     sign_in,
@@ -47,7 +48,7 @@ from dragoman.web.bodies import limited
 from dragoman.web.guard import CREDENTIAL, Credential
 
 _PARTS = (
-    sign_in, oidc, overview, chat, connectors, tools, code, agents, runs, approvals, credentials,
+    sign_in, oidc, overview, chat, connectors, tools, code, agents, runs, recipes, approvals, credentials,
     keys, clients, users, audit, log, import_export, cluster, settings,
 )  # fmt: skip
 _OPEN = ("/sign-in", "/static/")

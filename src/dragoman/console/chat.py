@@ -175,6 +175,7 @@ async def _turn(hub: BoundHub, run: Run, thumbs: dict[str, int]) -> ChatTurn:
     turn = turn_of(root, await _events(hub, root))
     for work in turn.everything():
         work.thumb = thumbs.get(work.run, 0)
+    turn.can_keep = turn.state == "done" and await hub.recipes.is_on()
     await look_up(hub, turn)
     return turn
 

@@ -105,6 +105,7 @@ async def _one(request: Request) -> dict[str, Any]:
         "since": since,
         "pretty": pretty,
         "can_stop": not root.is_finished,
+        "can_keep": run.status == "done" and await hub.recipes.is_on(),
     }
 
 

@@ -84,7 +84,10 @@ class RunBlock:
 
 @dataclass(slots=True)
 class ChatTurn:
-    """`works` are those that the message went to: one, or several that were mentioned."""
+    """`works` are those that the message went to: one, or several that were mentioned.
+
+    `can_keep`: it may be kept as a recipe.
+    """
 
     root: str
     text: str
@@ -95,6 +98,7 @@ class ChatTurn:
     milliseconds: float | None
     created_at: datetime
     files: Sequence[str] = ()
+    can_keep: bool = False
 
     @property
     def is_over(self) -> bool:

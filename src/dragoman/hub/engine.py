@@ -4,7 +4,7 @@ What it takes to execute one is opened by the first of them: pydantic-ai is heav
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, AsyncExitStack, nullcontext
 from dataclasses import replace
 from functools import partial
@@ -18,12 +18,16 @@ from dragoman.agents.delegation_offers import AgentOffers, ConnectorOffers
 from dragoman.agents.management_offers import ManagementOffers
 from dragoman.agents.offers import Offers
 from dragoman.agents.plan_offers import PlanOffers
+from dragoman.agents.recipe_offers import RecipeOffers
+from dragoman.agents.work_context import WorkContext
 from dragoman.background_tasks import BackgroundTasks
 from dragoman.errors import DragomanError, InvalidConfig, NotFound
 from dragoman.events import Event
 from dragoman.hub.agents import Agents
 from dragoman.hub.management import HubManagement
+from dragoman.hub.recipes import Recipes
 from dragoman.hub.toolbox import HubToolbox
+from dragoman.recipe import Recipe
 from dragoman.run import TRACE, Message, Run, RunLimits
 from dragoman.runs.journal import open_journal
 from dragoman.runs.previews import Previews
@@ -221,8 +225,12 @@ class RunEngine:
         return {
             "assistant": (others, ManagementOffers(HubManagement(self._runtime))),
             "worker": (others,),
-            "connector": (PlanOffers(),),
+            "connector": (PlanOffers(), RecipeOffers(self._recipes)),
         }
+
+    async def _recipes(self, work: WorkContext, tools: Collection[str]) -> Sequence[Recipe]:
+        service = Recipes(self._runtime, work.caller)
+        return await service.near(work.agent.connector_id or "", work.run.request, tools)
 
 
 def _load() -> None:

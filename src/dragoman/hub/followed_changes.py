@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from dragoman.connector import Connector
 from dragoman.errors import DragomanError, NotFound
 from dragoman.events import Event, EventKind
+from dragoman.hub.recipes import tell_recipe
 from dragoman.store.records import Change, ChangeKind, ChangePosition
 from dragoman.telemetry.logs import get_logger
 
@@ -48,6 +49,7 @@ class FollowedChanges:
             "loaded_tools": self._loaded_tools,
             "agent": self._agent,
             "approval": self._approval,
+            "recipe": self._recipe,
             "rollout": self._rollout,
             "client_session": self._client_session,
             "one_time_value": self._one_time_value,
@@ -211,6 +213,12 @@ class FollowedChanges:
             self._runtime.approvals.tell_asked(found)
         elif found is not None:
             self._runtime.approvals.tell_answered(found)
+
+    async def _recipe(self, change: Change) -> None:
+        """Nothing is remembered of them: each run reads those of its agent."""
+        what = {"added": "kept", "updated": "edited", "removed": "deleted"}[change.what]
+        what = "shared" if what == "kept" and not change.user else what
+        tell_recipe(self._runtime, change.workspace, change.user, change.subject, what)
 
     async def _rollout(self, change: Change) -> None:
         self._runtime.rollout.forget()

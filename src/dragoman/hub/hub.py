@@ -30,6 +30,7 @@ from dragoman.hub.imports import Exports, Imports
 from dragoman.hub.messages import Messages
 from dragoman.hub.people import People
 from dragoman.hub.preferences import UserPreferences
+from dragoman.hub.recipes import Recipes
 from dragoman.hub.resources import Prompts, Resources
 from dragoman.hub.rollout import Rollout
 from dragoman.hub.runs import Runs
@@ -185,6 +186,11 @@ class BoundHub:
     def runs(self) -> Runs:
         """The work of agents: status, steps, events, questions."""
         return Runs(self._runtime, self.caller)
+
+    @property
+    def recipes(self) -> Recipes:
+        """How jobs were done, for later runs of the same connector's agent."""
+        return Recipes(self._runtime, self.caller)
 
     @property
     def agents(self) -> Agents:

@@ -94,6 +94,9 @@ class WorkspaceSettings(TypedDict, total=False):
     approval: Literal["never", "default", "always"] | None
     """When a person must say yes, for every tool that says nothing nearer."""
 
+    recipes: bool | None
+    """Whether runs that went well can be kept as recipes, which later runs get as an example."""
+
     limits: "UserLimits | LimitSettings | None"
 
 

@@ -113,17 +113,22 @@ class Runs(BoundService):
         # In a thread: it may be the first that needs pydantic-ai, and a journal may be long.
         return await asyncio.to_thread(read)
 
+    async def journals(self, run: str) -> Sequence[tuple[Run, Sequence[Step]]]:
+        """A run and all that it started, each with its journal."""
+        found, family = await self.with_family(run)
+        rows = self._runtime.store.runs
+        return [(one, await rows.steps(one.workspace, one.id)) for one in _under(found, family)]
+
     async def prompts(self, run: str) -> "Sequence[SentPrompt]":
         """What the models were sent in it and in the runs under it, without secrets."""
-        found, family = await self.with_family(run)
-        under = _under(found, family)
-        steps = {one.id: await self._runtime.store.runs.steps(one.workspace, one.id) for one in under}
+        journals = await self.journals(run)
 
         def read() -> "Sequence[SentPrompt]":
             preload.load()
             from dragoman.runs.sent_prompts import prompts_of
 
-            return prompts_of(under, steps, self._runtime.engine.previews.text)
+            runs, steps = [one for one, _ in journals], {one.id: steps for one, steps in journals}
+            return prompts_of(runs, steps, self._runtime.engine.previews.text)
 
         return await asyncio.to_thread(read)
 
@@ -140,16 +145,24 @@ class Runs(BoundService):
             await self._runtime.store.threads.note(*place, number, {"thumb": thumb})
         return found
 
+    async def is_disliked(self, run: Run) -> bool:
+        """Whether its answer, or the one that it was a part of, has a thumb down."""
+        said = await self._said(run)
+        return any(one.details.get("thumb") == -1 for one in said if one.run in (run.id, run.root))
+
     async def _answer_of(self, run: Run) -> int | None:
         """The number of the message that the run ended with."""
+        own = [one.number for one in await self._said(run) if one.run == run.id and one.author != "person"]
+        return own[-1] if own else None
+
+    async def _said(self, run: Run) -> Sequence[Message]:
+        """What was said in its thread since it was asked."""
         root = run if run.is_root else await self._runtime.store.runs.find(run.workspace, run.root)
         if not run.thread or root is None:
-            return None
-        said = await self._runtime.store.threads.messages(
+            return []
+        return await self._runtime.store.threads.messages(
             run.workspace, run.user, run.thread, after=root.message or 0
         )
-        own = [one.number for one in said if one.run == run.id and one.author != "person"]
-        return own[-1] if own else None
 
     async def cancel(self, run: str) -> Run:
         """Stops it with all that is under it; calls under way are cancelled at their servers."""

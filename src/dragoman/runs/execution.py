@@ -229,6 +229,9 @@ class RunExecution:
         self.parts.journal.note(self.step("plan", content=[*steps]))
         self.tell("plan.stated", {"steps": [*steps]})
 
+    def tell_notice(self, text: str) -> None:
+        self.tell("notice", {"text": text, "code": None})
+
     def note(self, kind: str, facts: Mapping[str, Any]) -> None:
         self.parts.journal.note(self.step("note", kind, dict(facts)))
 

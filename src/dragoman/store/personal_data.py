@@ -91,6 +91,7 @@ THEIRS: Mapping[Table, Whose] = {
     tables.rollout_samples: _by(tables.rollout_samples),
     tables.agent_numbers: _of_agents,
     tables.agents: _by(tables.agents, "owner"),
+    tables.recipes: _by(tables.recipes, "owner"),
     tables.usage: _counted(tables.usage),
     tables.leases: _counted(tables.leases),
     tables.tool_versions: _in_connectors(tables.tool_versions, has_identity=True),

@@ -31,6 +31,7 @@ from dragoman.agent import Agent, AgentNumbers
 from dragoman.connector import Connector
 from dragoman.errors import InvalidConfig
 from dragoman.people import ApiKey, Thread, User, Workspace
+from dragoman.recipe import Recipe
 from dragoman.run import Message, Question, Run, RunEvent, RunStatus, Step
 from dragoman.store.clock import Clock
 from dragoman.store.records import (
@@ -525,6 +526,24 @@ class AgentStore(Protocol):
         """By agent id: what they did for this workspace."""
 
 
+class RecipeStore(Protocol):
+    """How jobs were done: a user's own, and those of the workspace (owner ""). They go with their connector,
+    their owner and their workspace.
+    """
+
+    async def list(self, workspace: str, user: str, connector_id: str | None = None) -> Sequence[Recipe]:
+        """The user's and the workspace's, newest first."""
+
+    async def find(self, workspace: str, recipe: str) -> Recipe | None: ...
+    async def put(self, recipe: Recipe, most: int) -> bool:
+        """False, and nothing is written, when it is new and its owner has `most` already.
+
+        `NotFound` when its connector is gone.
+        """
+
+    async def remove(self, workspace: str, recipe: str) -> None: ...
+
+
 class RolloutStore(Protocol):
     """How far a way of working is rolled out (by name, the operator's), and the runs that it is judged by."""
 
@@ -693,6 +712,7 @@ class Store:
     usage: UsageStore
     audit: AuditStore
     agents: AgentStore
+    recipes: RecipeStore
     rollout: RolloutStore
     clients: ClientStore
     logins: LoginStore

@@ -22,6 +22,7 @@ ChangeKind = Literal[
     "loaded_tools",
     "agent",
     "approval",
+    "recipe",
     "rollout",
     "client_session",
     "one_time_value",

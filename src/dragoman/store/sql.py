@@ -20,6 +20,7 @@ from dragoman.store.logins import SqlLogins
 from dragoman.store.people import SqlPeople
 from dragoman.store.personal_data import SqlPersonalData
 from dragoman.store.protocols import Store
+from dragoman.store.recipes import SqlRecipes
 from dragoman.store.rollout import SqlRollout
 from dragoman.store.runs import SqlRuns
 from dragoman.store.schema import VERSION_TABLE, bring_up_to_date
@@ -46,6 +47,7 @@ async def open_sql_store(url: str, *, busy_timeout: float) -> AsyncGenerator[Sto
             usage=SqlUsage(database),
             audit=SqlAudit(database),
             agents=SqlAgents(database),
+            recipes=SqlRecipes(database),
             rollout=SqlRollout(database),
             clients=SqlClients(database),
             logins=SqlLogins(database),

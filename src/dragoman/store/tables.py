@@ -604,6 +604,26 @@ questions = Table(
     Index(None, "status", "expires_at"),
 )
 
+# Those without an owner are the workspace's.
+recipes = Table(
+    "recipes",
+    metadata,
+    Column("workspace", Text, primary_key=True),
+    Column("id", Text, primary_key=True),
+    Column("owner", Text, nullable=False),
+    Column("connector_id", Text, nullable=False),
+    Column("question", FreeText, nullable=False),
+    Column("text", FreeText, nullable=False),
+    Column("tools", Document, nullable=False),
+    Column("run", Text, nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("updated_at", UtcDateTime, nullable=False),
+    _revision(),
+    _of_connector_of_any(),
+    Index(None, "workspace", "owner"),
+    info=_told("recipe", "owner"),
+)
+
 # Without a workspace: a rollout is the operator's, for all of them.
 rollout_states = Table(
     "rollout_states",

@@ -320,6 +320,24 @@ CREATE INDEX ix_questions_workspace_root ON questions (workspace, root);
 
 CREATE INDEX ix_questions_workspace_user_status ON questions (workspace, user, status);
 
+CREATE TABLE recipes (
+    workspace TEXT NOT NULL,
+    id TEXT NOT NULL,
+    owner TEXT NOT NULL,
+    connector_id TEXT NOT NULL,
+    question TEXT NOT NULL,
+    text TEXT NOT NULL,
+    tools JSON NOT NULL,
+    run TEXT NOT NULL,
+    created_at DATETIME NOT NULL,
+    updated_at DATETIME NOT NULL,
+    revision INTEGER DEFAULT '1' NOT NULL,
+    CONSTRAINT fk_recipes_connectors FOREIGN KEY(connector_id) REFERENCES connectors (id) ON DELETE CASCADE,
+    CONSTRAINT pk_recipes PRIMARY KEY (workspace, id)
+);
+
+CREATE INDEX ix_recipes_workspace_owner ON recipes (workspace, owner);
+
 CREATE TABLE results (
     workspace TEXT NOT NULL,
     handle TEXT NOT NULL,

@@ -63,6 +63,12 @@ def clauses(text: str) -> list[str]:
     return found if len(found) > 1 else []
 
 
+def likeness(one: str, other: str) -> float:
+    """How many of their terms two texts share, between 0 and 1."""
+    mine, theirs = {*terms(one)}, {*terms(other)}
+    return 2 * len(mine & theirs) / (len(mine) + len(theirs)) if mine and theirs else 0.0
+
+
 def name_key(name: str) -> str:
     """The same for every spelling of one name: `getTime`, `get_time`, `get time`."""
     return _KEY.sub("", name).lower()
