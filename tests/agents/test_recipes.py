@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dragoman import Caller, Hub
+from dragoman import BoundHub, Caller, Hub
 from dragoman.errors import Conflict, Denied, InvalidArguments, LimitReached, NotFound
 from dragoman.hub import recipes as hub_recipes
 from dragoman.recipe import LONGEST_TEXT
@@ -39,7 +39,7 @@ async def kitchen(tmp_path: Path, *, on: bool = True) -> AsyncGenerator[tuple[Hu
         yield hub, model
 
 
-async def done(hub: Hub, text: str, **options: Any) -> Run:
+async def done(hub: BoundHub, text: str, **options: Any) -> Run:
     """The finished run; every approval is given."""
     accepted = await hub.messages.post(text, options=options)
     async for event in hub.runs.follow(accepted.run.id):
@@ -48,12 +48,12 @@ async def done(hub: Hub, text: str, **options: Any) -> Run:
     return await hub.runs.get(accepted.run.id)
 
 
-async def prompt(hub: Hub, run: Run) -> str:
+async def prompt(hub: BoundHub, run: Run) -> str:
     """The instructions of the last agent that worked in it."""
     return (await hub.runs.prompts(run.id))[-1].instructions[0]
 
 
-async def notices(hub: Hub, run: Run) -> list[str]:
+async def notices(hub: BoundHub, run: Run) -> list[str]:
     return [one.data["text"] for one in (await hub.runs.view(run.id)).events if one.kind == "notice"]
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict
+from typing import Any
 
 from sqlalchemy import RowMapping, func, select
 
@@ -45,5 +46,6 @@ class SqlRecipes(SqlAggregate):
 
 
 def _recipe(row: RowMapping) -> Recipe:
-    facts = dict(row)
-    return Recipe(**facts | {"tools": tuple(facts["tools"])})
+    facts: dict[str, Any] = dict(row)
+    facts["tools"] = tuple(facts["tools"])
+    return Recipe(**facts)
