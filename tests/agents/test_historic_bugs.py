@@ -31,6 +31,7 @@ def server(**facts: Any) -> dict[str, Any]:
     return quick(**stdio(), approval="never", **facts)
 
 
+@pytest.mark.slow
 async def test_the_first_message_after_a_start_reaches_a_worker_that_has_its_tools(
     tmp_path: Path, database_url: str
 ) -> None:
@@ -91,6 +92,7 @@ COMMANDS = {
 }
 
 
+@pytest.mark.slow
 async def test_tasks_are_not_taken_for_commands_nor_commands_for_tasks(tmp_path: Path) -> None:
     """With no language model at all."""
     async with Hub(Settings(home=tmp_path / "home", model="offline")) as hub:
@@ -111,6 +113,7 @@ async def test_tasks_are_not_taken_for_commands_nor_commands_for_tasks(tmp_path:
         assert taken == {text: [tool] for text, tool in (TASKS | COMMANDS).items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", [MODEL, CLAUDE])
 async def test_a_tool_that_a_server_brings_in_the_middle_is_usable_at_once(
     tmp_path: Path, model: str

@@ -170,6 +170,7 @@ TEXTS = st.one_of(st.lists(PIECES, max_size=40).map("".join), st.text(max_size=6
 NAMES = st.from_regex(r"[a-z][a-z0-9-]{0,15}[a-z0-9]", fullmatch=True)
 
 
+@pytest.mark.slow
 @given(TEXTS)
 def test_a_mention_is_a_sign_and_a_known_name_and_none_overlaps_another(text: str) -> None:
     end = 0
@@ -192,6 +193,7 @@ def test_a_message_that_begins_with_a_known_name_goes_to_it_first(name: str, aft
     assert route(text, [name]).unknown is None
 
 
+@pytest.mark.slow
 @given(
     st.from_regex(r"[A-Za-z0-9.+_-]{0,12}[A-Za-z0-9]", fullmatch=True), NAMES, st.sampled_from(["", ".com"])
 )
@@ -208,6 +210,7 @@ def test_nothing_in_a_fence_means_anybody(body: str, fence: str) -> None:
     assert route(f"{fence}\n{inside}\n{fence}\n@mailer", KNOWN).agents == ("mailer",)
 
 
+@pytest.mark.slow
 @given(TEXTS)
 def test_nothing_between_backticks_means_anybody(body: str) -> None:
     inside = " ".join(body.replace("`", "").split())

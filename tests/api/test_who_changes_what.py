@@ -384,6 +384,7 @@ def _as_json(value: Any) -> Any:
     return sorted(value) if isinstance(value, tuple | frozenset) else value
 
 
+@pytest.mark.slow
 async def test_every_setting_of_agents_users_keys_and_workspaces_is_changed_by_whom_it_says(
     tmp_path: Path,
 ) -> None:

@@ -35,6 +35,7 @@ def call(home: Path, arguments: dict[str, Any] = SUM) -> Any:
     return asyncio.run(once())
 
 
+@pytest.mark.slow
 def test_a_question_is_seen_answered_and_taken_back(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     def dragoman(*words: str) -> tuple[int, str, str]:
         capsys.readouterr()

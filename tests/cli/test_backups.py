@@ -72,6 +72,7 @@ def test_a_backup_of_a_running_service_opens_elsewhere_with_its_secrets(
     assert {path.stat().st_mode & 0o777 for path in (tmp_path / "elsewhere").iterdir()} == {0o600}
 
 
+@pytest.mark.slow
 def test_nothing_is_put_over_what_is_there_unless_told(
     dragoman: Command, typed: Typed, home: Path, tmp_path: Path
 ) -> None:
@@ -102,6 +103,7 @@ def damaged(data: bytes) -> Iterator[tuple[bytes, str]]:
     yield data + b"more", "does not open the backup"
 
 
+@pytest.mark.slow
 def test_a_wrong_passphrase_and_a_damaged_file_say_so_and_leave_nothing(
     dragoman: Command, typed: Typed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -226,6 +228,7 @@ def test_a_copy_of_an_older_schema_is_brought_up_to_date(tmp_path: Path) -> None
         write_copy(f"sqlite:///{tmp_path / 'other.db'}", newer)
 
 
+@pytest.mark.slow
 def test_a_key_from_outside_must_open_what_is_restored(
     dragoman: Command, typed: Typed, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -35,6 +35,7 @@ def test_the_session_takes_a_dispatcher_and_negotiates() -> None:
     assert "tools_list_changed" in inspect.signature(listen).parameters
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("era", [None, "2025", "2026"])
 async def test_the_session_works_on_our_wire_whatever_era_was_remembered(tmp_path: Path, era: Any) -> None:
     from dataclasses import replace

@@ -129,6 +129,7 @@ def test_the_command_works_on_it(old: Service) -> None:
     assert "Which colour?" in shown.stdout
 
 
+@pytest.mark.slow
 def test_doctor_says_what_was_migrated(old: Service) -> None:
     told = json.loads(run_dragoman(old.home, "doctor", "--json").stdout)["findings"]
     (schema,) = (one for one in told if one["subject"] == "schema")

@@ -38,6 +38,7 @@ def with_default(function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) 
             yield "caller"
 
 
+@pytest.mark.slow
 def test_no_function_has_a_caller_that_can_be_left_out() -> None:
     functions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
     found = [

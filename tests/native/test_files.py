@@ -280,6 +280,7 @@ def test_only_a_directory_that_exists_can_be_a_root(root: Path) -> None:
         assert caught.value.hint
 
 
+@pytest.mark.slow
 async def test_no_descriptor_is_left_open(root: Path) -> None:
     await call(root, "grep", pattern="one")
     before = len(os.listdir("/proc/self/fd"))

@@ -119,6 +119,7 @@ async def open_peer(shop: Peer) -> AsyncGenerator[Peer]:
         await runner.cleanup()
 
 
+@pytest.mark.slow
 async def test_an_openapi_service_is_authorised_used_renewed_and_revoked(
     tmp_path: Path, database_url: str
 ) -> None:

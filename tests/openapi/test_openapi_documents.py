@@ -367,6 +367,7 @@ def test_tabs_where_yaml_allows_none_are_forgiven() -> None:
     assert "a" in convert(text.replace(b"  /a:\n", b"  /a:\n\t\n"))[0]
 
 
+@pytest.mark.slow
 def test_aliases_that_multiply_are_refused() -> None:
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 12)]

@@ -164,6 +164,7 @@ async def test_a_run_that_is_taken_up_again_keeps_its_summary(tmp_path: Path, da
             assert len(await summaries(hub, thread)) == made
 
 
+@pytest.mark.slow
 async def test_a_thread_that_cannot_be_summed_up_goes_on_and_says_what_is_missing(tmp_path: Path) -> None:
     told: list[str] = []
 

@@ -153,6 +153,7 @@ def bottomless(depth: int) -> list[str]:
     ]
 
 
+@pytest.mark.slow
 async def test_json_without_a_bottom_is_the_callers_fault_on_every_route(tmp_path: Path) -> None:
     async with open_service(tmp_path) as live:
 

@@ -34,6 +34,7 @@ class Turncoat:
         return shown
 
 
+@pytest.mark.slow
 async def test_of_a_thousand_rug_pulls_none_is_called(tmp_path: Path) -> None:
     turncoat = Turncoat()
     async with AccountServer(turncoat.tools) as server, open_hub(tmp_path) as hub:

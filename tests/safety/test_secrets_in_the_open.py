@@ -94,6 +94,7 @@ async def test_by_every_door_it_is_sealed_and_reaches_only_the_server(tmp_path: 
         assert not file.is_file() or SECRET.encode() not in file.read_bytes(), file
 
 
+@pytest.mark.slow
 async def test_the_command_says_so_once(
     home: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

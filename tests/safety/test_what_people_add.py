@@ -251,6 +251,7 @@ async def test_what_is_too_long_or_too_many_is_refused(tmp_path: Path) -> None:
         assert [view for view in await hub.acting_for(ADMIN).connectors.list() if view.connector.owner] == []
 
 
+@pytest.mark.slow
 async def test_a_user_has_no_more_connectors_than_they_may_whatever_they_do_at_once(tmp_path: Path) -> None:
     async def add(hub: Hub, index: int) -> bool:
         try:

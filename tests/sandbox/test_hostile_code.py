@@ -34,6 +34,7 @@ def faults_of(name: str, output: CodeOutput) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 async def test_hostile_code_reaches_nothing_and_the_hub_serves_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -66,6 +67,7 @@ async def test_hostile_code_reaches_nothing_and_the_hub_serves_on(
     assert "x" * 100 not in capfd.readouterr().out
 
 
+@pytest.mark.slow
 async def test_others_are_not_slowed_while_one_burns_its_limits(tmp_path: Path) -> None:
     async with open_workshop(tmp_path) as (hub, code):
         await code.run("await raw.echo(text='warm')")

@@ -233,6 +233,7 @@ async def test_where_every_connection_is_being_answered_the_new_one_is_refused(
         assert "http.too_many_connections" in caplog.text
 
 
+@pytest.mark.slow
 async def test_who_has_said_all_does_not_wait_behind_a_crowd_that_has_not() -> None:
     async with serving(most=1000) as (server, _, connect):
         _, first = await connect()
