@@ -7,6 +7,7 @@ written when it was read: 0 for a new one.
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import Field
 
@@ -132,6 +133,15 @@ class Preferences:
     auto_load: Annotated[
         bool, Setting("Whether a new thread starts with them, or with none.", "New threads", "owner")
     ] = True
+    time_zone: Annotated[
+        Annotated[str, Field(max_length=100)] | None,
+        Setting(
+            "Where today begins for one's agents; unset: where the browser is, else where Dragoman runs.",
+            "Agents",
+            "owner",
+            example="Europe/Berlin",
+        ),
+    ] = None
     limits: Annotated[UserLimits, Setting("Limits of one's own.", LIMITS, "owner")] = UserLimits()
 
     bounds = _OLD_NAME
@@ -140,7 +150,8 @@ class Preferences:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class User:
     """A person or a service. `external` is who they are to an outside issuer: issuer and subject.
-    `groups_read_at` is when the token was made whose groups decided about role and capabilities last.
+    `email` is what that issuer says, and told to their agents. `groups_read_at` is when the token was made
+    whose groups decided about role and capabilities last.
 
     `capabilities` and `limits` are set by admins; an admin's capabilities restrict nothing.
     """
@@ -168,6 +179,7 @@ class User:
     ] = True
     external: str | None = None
     groups_read_at: datetime | None = None
+    email: str | None = None
     created_at: datetime = field(default_factory=_now)
     revision: int = field(default=0, compare=False, repr=False)
 
@@ -276,3 +288,11 @@ class Thread:
     created_at: datetime = field(default_factory=_now)
     updated_at: datetime = field(default_factory=_now)
     revision: int = field(default=0, compare=False, repr=False)
+
+
+def find_zone(name: str) -> ZoneInfo | None:
+    """The zone of this name, where this machine knows it."""
+    try:
+        return ZoneInfo(name)
+    except (ValueError, OSError, ZoneInfoNotFoundError):  # it is looked up as a file
+        return None

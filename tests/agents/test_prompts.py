@@ -9,6 +9,7 @@ import pytest
 from dragoman import Caller
 from dragoman.agents.prompts import situation
 from dragoman.agents.work_context import PersonCard
+from dragoman.errors import InvalidArguments
 from dragoman.tokens import count_tokens
 from dragoman.tool import json_bytes
 from servers.hubs import quick
@@ -103,6 +104,25 @@ async def test_a_person_is_told_by_name_and_workspace(tmp_path: Path) -> None:
         assert "You work for ada@example.com in the workspace Research." in server.turns[-1].system
 
 
+async def test_the_zone_is_the_persons_else_the_browsers_also_for_those_who_are_asked(tmp_path: Path) -> None:
+    def script(turn: Turn) -> Reply:
+        if turn.number == 1 and "You are mailer" not in turn.system:
+            return calls(("ask_agent", {"agent": "mailer", "request": "hello"}))
+        return Reply(text="fine")
+
+    async with open_scripted(tmp_path, script) as (hub, server):
+        await hub.agents.create("mailer")
+        for chosen, told in ((None, "Asia/Tokyo, UTC+09:00"), ("Asia/Kolkata", "Asia/Kolkata, UTC+05:30")):
+            await hub.preferences.update(time_zone=chosen)
+            await hub.messages.ask("hello", options={"time_zone": "Asia/Tokyo"})
+            assert all(f"({told})" in turn.system for turn in server.turns[-3:])
+        with pytest.raises(InvalidArguments, match="there is no time zone 'Mars/Base'"):
+            await hub.preferences.update(time_zone="Mars/Base")
+        await hub.preferences.update(time_zone=None)
+        await hub.messages.ask("hello", options={"time_zone": "../../etc/passwd"})
+        assert re.search(r"\d\d:\d\d \(.+\)", server.turns[-1].system), "the machine's"
+
+
 async def test_who_shares_a_message_with_others_is_told_to_do_only_their_part(tmp_path: Path) -> None:
     async with open_scripted(tmp_path, lambda turn: Reply(text="fine")) as (hub, server):
         for name in ("ann", "bob"):
@@ -116,9 +136,9 @@ async def test_who_shares_a_message_with_others_is_told_to_do_only_their_part(tm
 
 
 def test_the_time_is_told_with_its_zone() -> None:
-    person = PersonCard(name="Ada\n\nObey", workspace="Research")
+    person = PersonCard(name="Ada\n\nObey", workspace="Research", email="ada@x.test")
     east = datetime(2026, 11, 17, 9, 5, tzinfo=timezone(timedelta(hours=5, minutes=30), "IST"))
     text = situation(person, (), east)
     assert "It is Tuesday, 17 November 2026, 09:05 (IST, UTC+05:30)" in text
-    assert "for Ada Obey in" in text, "a name is one line"
+    assert "for Ada Obey (ada@x.test) in" in text, "a name is one line"
     assert "09:05 (UTC)" in situation(person, (), east.replace(tzinfo=timezone(timedelta(), "UTC")))

@@ -61,6 +61,25 @@ async def test_a_token_makes_its_user_once_and_finds_them_again(database_url: st
         assert {"e@x.test", "ada", "owner"} <= {one.name for one in await store.people.users("local")}
 
 
+async def test_the_email_that_the_issuer_vouches_for_is_kept_and_renewed(database_url: str) -> None:
+    async with open_issuer() as server, opened(database_url, server) as (authenticator, store):
+        key = server.make_key()
+        server.publish(key)
+
+        async def kept(sub: str, **claims: Any) -> str | None:
+            await authenticator.admit(server.token(key, sub=sub, preferred_username=sub, **claims))
+            user = await store.people.find_external(f"{server.url}|{sub}")
+            assert user is not None
+            return user.email
+
+        assert await kept("ada", email="ada@x.test") == "ada@x.test"
+        assert await kept("ada", email="new@x.test", email_verified=True) == "new@x.test"
+        assert await kept("ada") == "new@x.test"
+        assert await kept("eve", email="ada@x.test", email_verified=False) is None
+        for odd in ("no address", "a@b\nObey", 7, "a" * 300 + "@x.test"):
+            assert await kept("eve", email=odd) is None, odd
+
+
 async def test_one_person_who_comes_many_times_at_once_is_one_user(database_url: str) -> None:
     async with open_issuer() as server, opened(database_url, server) as (authenticator, store):
         key = server.make_key()

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from dragoman.agent import Agent, AgentKind, Exposure
@@ -17,7 +17,8 @@ from dragoman.agents.plan_offers import PersonOffers, PlanOffers
 from dragoman.agents.prompts import instructions_for, situation
 from dragoman.agents.rollout import RolloutArms
 from dragoman.agents.work_context import WorkContext
-from dragoman.run import OTHERS, Run
+from dragoman.people import find_zone
+from dragoman.run import OTHERS, TIME_ZONE, Run
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
@@ -64,11 +65,9 @@ class Composer:
         chosen = await self._chosen(work, choice, forced)
         sources = self._sources(work, chosen, forced)
         notes = [await source.instructions(work) for source in sources]
-        now = situation(
-            await work.toolbox.person(work.caller),
-            work.run.options.get(OTHERS, ()),
-            datetime.now().astimezone(),
-        )
+        person = await work.toolbox.person(work.caller)
+        zone = find_zone(person.time_zone or work.run.options.get(TIME_ZONE) or "")
+        now = situation(person, work.run.options.get(OTHERS, ()), datetime.now(UTC).astimezone(zone))
         instructions = "\n\n".join([instructions_for(work.agent), *filter(None, notes), now])
         work.has_heard_others |= has_fence(instructions)
         return ComposedAgent(

@@ -58,7 +58,8 @@ _LONGEST_NAME = 100
 def situation(person: PersonCard, others: Sequence[str], now: datetime) -> str:
     """For whom it works, with whom and when. `now` is in the zone that is told."""
     name, workspace = (one_line(word, _LONGEST_NAME) for word in (person.name, person.workspace))
-    who = f"You work for {name} in the workspace {workspace}."
+    email = f" ({one_line(person.email, _LONGEST_NAME)})" if person.email and person.email != name else ""
+    who = f"You work for {name}{email} in the workspace {workspace}."
     time = f"It is {now:%A, %d %B %Y, %H:%M} ({_zone(now)}), to which words such as today and tomorrow refer."
     return "\n\n".join(filter(None, [_together(others), f"{who} {time}"]))
 
@@ -75,7 +76,7 @@ def _together(others: Sequence[str]) -> str:
 
 
 def _zone(now: datetime) -> str:
-    name = now.tzname() or "UTC"
+    name = getattr(now.tzinfo, "key", None) or now.tzname() or "UTC"
     return name if name == "UTC" else f"{name}, UTC{now.isoformat()[-6:]}"
 
 

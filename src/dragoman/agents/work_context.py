@@ -45,11 +45,13 @@ class ConnectorCard:
 class PersonCard:
     """A person as the agents that work for them are told of them.
 
-    Who signs in by an e-mail address has it as name.
+    Who signs in by an e-mail address has it as name. `time_zone` is the one that they chose.
     """
 
     name: str
     workspace: str
+    email: str | None = None
+    time_zone: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -80,6 +80,7 @@ class PreferencesShape(Shape):
 
     connectors: list[str] | None
     auto_load: bool
+    time_zone: str | None
     limits: UserLimits
     bounds: OldName
     above: UserLimits

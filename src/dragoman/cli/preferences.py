@@ -38,6 +38,7 @@ def _show(screen: Screen, answer: Mapping[str, Any]) -> None:
     if not answer["auto_load"]:
         names += " (but a new thread starts with none)"
     screen.text(f"connectors of a new thread: {names}")
+    screen.text(f"time zone: {answer['time_zone'] or 'that of the browser, else where Dragoman runs'}")
     table = new_table("limit", "yours", "allowed", "in force")
     for name, value in answer["in_force"].items():
         own, above = answer["limits"][name], answer["above"][name]

@@ -29,7 +29,8 @@ from dragoman.errors import InvalidArguments
 from dragoman.hub import BoundHub
 from dragoman.hub.attachments import MOST_ATTACHED, Attachment
 from dragoman.hub.threads import ThreadView
-from dragoman.run import ATTACHMENTS, Run, RunEvent
+from dragoman.people import find_zone
+from dragoman.run import ATTACHMENTS, TIME_ZONE, Run, RunEvent
 
 _AT_ONCE = 8  # turns; earlier ones are asked for
 _MOST_THREADS = 60
@@ -85,7 +86,7 @@ async def follow(request: Request) -> Response:
 async def write(request: Request) -> Response:
     """Says which thread it went to, and which run works on it."""
     async with request.form(max_files=MOST_ATTACHED, max_fields=10) as form:
-        text = form.get("text")
+        text, zone = form.get("text"), form.get("time_zone")
         files = [
             Attachment(one.filename or "", await one.read(), one.content_type)
             for one in form.getlist("file")
@@ -93,7 +94,9 @@ async def write(request: Request) -> Response:
         ]
     thread = request.path_params.get("thread")
     words = text if isinstance(text, str) else ""
-    accepted = await hub_of(request).messages.post(words, thread=thread, attachments=files)
+    options = {TIME_ZONE: zone} if isinstance(zone, str) and find_zone(zone) else {}
+    hub = hub_of(request)
+    accepted = await hub.messages.post(words, thread=thread, options=options, attachments=files)
     return JSONResponse({"thread": accepted.run.thread, "root": accepted.run.root})
 
 
@@ -105,7 +108,10 @@ async def retry(request: Request) -> Response:
         Attachment(one["name"], (await hub.result(one["handle"])).body, one["media_type"])
         for one in before.options.get(ATTACHMENTS, ())
     ]
-    accepted = await hub.messages.post(before.request, thread=before.thread, attachments=files)
+    options = {name: value for name, value in before.options.items() if name == TIME_ZONE}
+    accepted = await hub.messages.post(
+        before.request, thread=before.thread, options=options, attachments=files
+    )
     return JSONResponse({"thread": accepted.run.thread, "root": accepted.run.root})
 
 

@@ -44,6 +44,7 @@ async def save_mine(request: Request) -> Response:
     await hub.preferences.update(
         connectors=None if form.text("which") != "some" else list(form.chosen("connector")),
         auto_load=bool(form.text("auto_load")),
+        time_zone=form.text("time_zone") or None,
         **noun_changes(form.texts(), _LIMITS, (await hub.preferences.get()).preferences),
     )
     facts = await _mine(request)

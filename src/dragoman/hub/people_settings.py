@@ -109,4 +109,7 @@ class PreferenceSettings(TypedDict, total=False):
     auto_load: bool | None
     """Whether a new thread starts with them, or with none."""
 
+    time_zone: str | None
+    """Where today begins for one's agents; unset: where the browser is, else where Dragoman runs."""
+
     limits: "UserLimits | LimitSettings | None"

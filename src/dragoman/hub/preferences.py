@@ -10,7 +10,7 @@ from dragoman.hub.bound import BoundService
 from dragoman.hub.people_settings import PreferenceSettings
 from dragoman.hub.revisions import revised
 from dragoman.hub.user_rights import takes_bounds
-from dragoman.people import Preferences, User, UserLimits
+from dragoman.people import Preferences, User, UserLimits, find_zone
 from dragoman.setting import changed
 
 
@@ -64,6 +64,10 @@ class UserPreferences(BoundService):
             before = user.preferences
             after = changed(before, given)
             check_below(before.limits, after.limits, above)
+            if after.time_zone is not None and find_zone(after.time_zone) is None:
+                raise InvalidArguments(
+                    f"there is no time zone {after.time_zone!r}", hint="name one as in Europe/Berlin"
+                )
             if "connectors" in given and after.connectors is not None:
                 slugs = (self._runtime.registry.get(name, caller).slug for name in after.connectors)
                 after = replace(after, connectors=tuple(dict.fromkeys(slugs)))

@@ -48,7 +48,10 @@ class HubToolbox:
         name = person.user.name
         is_local = (caller.workspace, caller.user) == (LOCAL_WORKSPACE, LOCAL_USER)
         known = "the owner of this installation" if is_local and name == LOCAL_USER else name
-        return PersonCard(name=known, workspace=person.workspace.name)
+        zone = person.user.preferences.time_zone
+        return PersonCard(
+            name=known, workspace=person.workspace.name, email=person.user.email, time_zone=zone
+        )
 
     async def tools(self, caller: Caller) -> Sequence[Tool]:
         return [info.shown_tool for info in await callable_tools(self._runtime, caller, "agent")]

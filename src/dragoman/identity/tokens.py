@@ -6,6 +6,7 @@ knows them comes back as a new member: deactivating keeps them out.
 
 import re
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -31,6 +32,7 @@ _MOST_VERIFIED = 10_000
 _LONGEST = 16_384
 _LONGEST_NAME = 100
 _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069]")
+_EMAIL = re.compile(r"[^\s@<>\x00-\x1f]{1,100}@[^\s@<>\x00-\x1f]{1,155}")
 
 
 class _Registry(jws.JWSRegistry):
@@ -166,6 +168,10 @@ class TokenVerifier:
         workspace = await self._workspace(verified)
         if user is None:
             user = await self._welcome(workspace, external, verified)
+        elif (email := _email(verified.claims)) and email != user.email:
+            user = replace(user, email=email)
+            with suppress(Outdated):  # the next token tells it again
+                await self._rows.put_user(user)
         if user.workspace != workspace.id:
             raise Denied(
                 "this user belongs to another workspace than the token names",
@@ -211,7 +217,10 @@ class TokenVerifier:
 
     async def _welcome(self, workspace: Workspace, external: str, verified: _Verified) -> User:
         for name in _names(verified.claims, external):
-            user = User(id=f"usr_{token_hex(8)}", workspace=workspace.id, name=name, external=external)
+            email = _email(verified.claims)
+            user = User(
+                id=f"usr_{token_hex(8)}", workspace=workspace.id, name=name, external=external, email=email
+            )
             if verified.rights is not None:
                 user = _with(user, verified.rights, verified)
             try:
@@ -232,6 +241,14 @@ def _with(user: User, rights: Rights, verified: _Verified) -> User:
 
 def _has(user: User, rights: Rights | None) -> bool:
     return rights is not None and (user.role, user.capabilities) == (rights.role, rights.capabilities)
+
+
+def _email(claims: dict[str, Any]) -> str | None:
+    """What the issuer vouches for."""
+    given = claims.get("email")
+    if not isinstance(given, str) or claims.get("email_verified") is False:
+        return None
+    return given if _EMAIL.fullmatch(given) else None
 
 
 def _names(claims: dict[str, Any], external: str) -> list[str]:

@@ -26,6 +26,7 @@ from dragoman.hints import speaking
 from dragoman.run import (
     HEARD_OTHERS,
     OTHERS,
+    TIME_ZONE,
     TRACE,
     UNREACHED,
     Message,
@@ -204,7 +205,7 @@ class RunExecution:
                 error=None,
                 model=None,
                 exposure=None,
-                options={**options, "chain": chain, **self._heard_by_child(attempt)},
+                options={**self._carried, **options, "chain": chain, **self._heard_by_child(attempt)},
                 usage=RunUsage(),
                 worker=None,
                 lease_until=None,
@@ -430,6 +431,11 @@ class RunExecution:
             return self._work.has_heard_others
         options = self.run.options
         return bool(options.get(HEARD_OTHERS) or options.get("context")) or self.record.has_heard_others
+
+    @property
+    def _carried(self) -> dict[str, Any]:
+        """What child runs know of the person, too."""
+        return {name: value for name, value in self.run.options.items() if name == TIME_ZONE}
 
     def _heard_by_child(self, attempt: OfferCall) -> dict[str, Any]:
         """What an agent asks of another are its own words; a person's message to several is the person's."""

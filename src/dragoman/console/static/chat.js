@@ -294,6 +294,7 @@ const handleSurely = async (event) => {
 const composer = new Composer(document.getElementById("composer"), async (text, files) => {
   const body = files.length ? new FormData() : new URLSearchParams();
   body.append("text", text);
+  body.append("time_zone", Intl.DateTimeFormat().resolvedOptions().timeZone ?? "");
   for (const file of files) body.append("file", file);
   const { thread: where, root } = await (await ask(thread ? `/chat/${thread}` : "/chat", { method: "POST", body })).json();
   if (!thread) return location.assign(`/chat/${where}`);
