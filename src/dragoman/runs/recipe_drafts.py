@@ -129,7 +129,7 @@ def _words_in(value: Any) -> Iterator[str]:
 
 def _type_of(schema: Any, value: Any) -> str:
     said = _table(schema).get("type")
-    return said if isinstance(said, str) else _TYPES.get(type(value), "any")
+    return said if isinstance(said, str) else _TYPES.get(type(cast("object", value)), "any")
 
 
 def _properties(tool: Tool) -> Mapping[str, Any]:

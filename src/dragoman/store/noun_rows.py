@@ -61,5 +61,6 @@ def _restored(hint: Any, value: Any) -> Any:
     if isinstance(value, dict) and dataclasses.is_dataclass(hint):
         inner, facts = _hints(cast("type", hint)), cast("dict[str, Any]", value)
         return cast("Any", hint)(**{name: _restored(inner[name], one) for name, one in facts.items()})
-    is_moment = hint in (datetime, datetime | None) and isinstance(value, str)
-    return datetime.fromisoformat(value) if is_moment else cast("Any", value)
+    if hint in (datetime, datetime | None) and isinstance(value, str):
+        return datetime.fromisoformat(value)
+    return cast("Any", value)
