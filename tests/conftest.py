@@ -35,6 +35,8 @@ TOGETHER = (
     "tests/contract/",
     "tests/docs/",
     "tests/examples/test_programs.py",
+    "tests/logins/test_attacks.py",
+    "tests/logins/test_published_clients.py",
     "tests/mcp_endpoint/test_real_clients.py",
     "tests/packages/",
     "tests/real/",

@@ -23,6 +23,7 @@ PACKAGES = {
     "@modelcontextprotocol/client": "2.4.0",
     "@modelcontextprotocol/inspector": "2.12.0",
     "axe-core": "4.14.0",
+    "mcp-remote": "0.15.1",
 }
 LIMIT = 240
 

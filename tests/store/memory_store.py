@@ -1216,6 +1216,10 @@ class MemoryClients:
         found = self._tables.values.pop(value, None)
         return found if found and found.expires_at > now else None
 
+    async def has_value(self, value: str, now: datetime) -> bool:
+        found = self._tables.values.get(value)
+        return found is not None and found.expires_at > now
+
 
 def _holder(one: ClientSession | OneTimeValue) -> tuple[str, str]:
     return one.workspace, one.user

@@ -96,7 +96,9 @@ async def test_a_value_is_taken_once_and_not_when_it_is_old(store: Store) -> Non
     assert await store.clients.put_value(a_value(), NOON)
     taken = await asyncio.gather(*(store.clients.take_value("v", NOON) for _ in range(5)))
     assert [one for one in taken if one] == [a_value()]
+    assert not await store.clients.has_value("v", NOON)
     await store.clients.put_value(a_value(), NOON)
+    assert [await store.clients.has_value("v", when) for when in (NOON, NOON, LATER)] == [True, True, False]
     assert await store.clients.take_value("v", LATER) is None
     assert await store.clients.take_value("v", NOON) is None
 

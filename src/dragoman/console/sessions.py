@@ -1,7 +1,7 @@
 """Who sits at the browser: a sealed cookie that holds their key, looked at again with every request.
 
-A key that is revoked ends its sessions. In one-person mode a link that works once opens the first, at
-whichever process of the installation it leads to.
+A key that is revoked ends its sessions, and who signs out ends theirs wherever the cookie went. In one-person
+mode a link that works once opens the first, at whichever process of the installation it leads to.
 """
 
 import json
@@ -16,16 +16,19 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from dragoman.errors import DragomanError, LimitReached
+from dragoman.errors import DragomanError, LimitReached, StoreUnavailable
 from dragoman.hub.door_clients import DoorClients
 from dragoman.identity.authenticated import AuthenticatedCaller
+from dragoman.identity.directory import FRESH
 from dragoman.scope import Caller
 
 COOKIE = "dragoman_session"
 LASTS = 12 * 3600
 _LINK = "sign-in link"
+_ENDED = "ended session"
 _LINK_LASTS = 3600
 _MOST_LINKS = 200
+_MOST_OPEN = 10_000
 _PLACE = ("console", "session")
 Admit = Callable[[str], Awaitable[AuthenticatedCaller]]
 AdmitAgain = Callable[[str, str], Awaitable[AuthenticatedCaller]]
@@ -67,6 +70,7 @@ class BrowserSessions:
         self._admit = admit
         self._admit_again = admit_again
         self.is_secure = is_secure
+        self._open: dict[str, float] = {}  # by mark, when nobody had ended it yet
 
     async def make_link(self, token: str, caller: Caller, *, most: int | None = _MOST_LINKS) -> str:
         """A code that opens one session for whoever holds it, once and soon."""
@@ -106,7 +110,12 @@ class BrowserSessions:
             path="/",
         )
 
-    def end(self, response: Response) -> None:
+    async def end(self, response: Response, session: BrowserSession) -> None:
+        """In every browser that has its cookie, here at once and at other processes within two seconds."""
+        self._open.pop(session.csrf, None)
+        await self._clients().put(
+            _ENDED, (session.csrf,), b"", session.admission.caller, lasts=LASTS, most=None
+        )
         response.delete_cookie(COOKIE, path="/", httponly=True, samesite="lax", secure=self.is_secure)
 
     async def find(self, request: Request) -> BrowserSession | None:
@@ -123,10 +132,24 @@ class BrowserSessions:
             return None
         try:
             facts = json.loads(self._seals().open(urlsafe_b64decode(cookie), *_PLACE))
-            if facts["until"] < time.time():
+            if facts["until"] < time.time() or await self._is_ended(facts["csrf"]):
                 return None
             if "user" in facts:
                 return BrowserSession(await self._admit_again(*facts["user"]), facts["csrf"])
             return BrowserSession(await self._admit(facts["token"]), facts["csrf"])
         except (DragomanError, ValueError, KeyError, TypeError):
             return None
+
+    async def _is_ended(self, mark: str) -> bool:
+        now = time.monotonic()
+        if now - self._open.get(mark, float("-inf")) < FRESH:
+            return False
+        try:
+            if await self._clients().has(_ENDED, (mark,)):
+                return True
+        except StoreUnavailable:
+            return False  # nobody can be asked now, which is no reason to refuse
+        if len(self._open) >= _MOST_OPEN:
+            self._open.clear()
+        self._open[mark] = now
+        return False

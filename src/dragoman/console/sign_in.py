@@ -47,7 +47,7 @@ async def sign_out(request: Request) -> Response:
     next = request.query_params.get("next")
     where = f"/sign-in?{urlencode({'next': next_of(next)})}" if next else "/sign-in"
     response = Response(status_code=204, headers={"hx-redirect": where})
-    _sessions(request).end(response)
+    await _sessions(request).end(response, request.state.session)
     return response
 
 
@@ -76,7 +76,10 @@ def show_form(request: Request, message: str = "", status: int = 200, where: str
 
 def next_of(where: str | None) -> str:
     """A path of ours and nothing else: a link must not lead elsewhere."""
-    parts = urlsplit(where or "/")
+    try:
+        parts = urlsplit(where or "/")
+    except ValueError:
+        return "/"
     is_ours = not parts.scheme and not parts.netloc and parts.path.startswith("/")
     if not is_ours or parts.path.startswith("//"):
         return "/"

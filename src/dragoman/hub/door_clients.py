@@ -108,6 +108,10 @@ class DoorClients:
         """None for what is used, too old, or was never there."""
         return await self._taken(_address(kind, words), kind)
 
+    async def has(self, kind: str, words: Words) -> bool:
+        """Whether it is there still; it stays."""
+        return await self.rows.has_value(_address(kind, words), self._store.clock.now())
+
     async def send(self, kind: str, words: Words, message: bytes, caller: Caller) -> None:
         """To whoever expects it, in whichever process. It is kept for a while, also where nobody does."""
         expected = self._expected.get(_address(kind, words))

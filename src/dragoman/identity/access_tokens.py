@@ -192,8 +192,8 @@ class AccessTokens:
         if known := self._verified.get(digest):
             return known
         claims = await self.claims(token)
-        if claims is None:
-            return None
+        if claims is None or not claims["aud"].startswith(f"{claims['iss']}/"):
+            return None  # who gives tokens gives them for their own addresses
         verified = _Verified(
             claims["grant"],
             claims["client_id"],

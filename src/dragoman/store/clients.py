@@ -98,6 +98,10 @@ class SqlClients(SqlAggregate):
         found = OneTimeValue(**row) if row else None
         return found if found and found.expires_at > now else None
 
+    async def has_value(self, value: str, now: datetime) -> bool:
+        query = select(_values.c.id).where(_values.c.id == value, _values.c.expires_at > now)
+        return await self._database.row(query) is not None
+
 
 def _row(session: ClientSession) -> dict[str, Any]:
     return {**asdict(session), "watched": [*session.watched]}

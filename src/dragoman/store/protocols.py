@@ -600,6 +600,9 @@ class ClientStore(Protocol):
     async def take_value(self, value: str, now: datetime) -> OneTimeValue | None:
         """It is gone then. None for what expired, too."""
 
+    async def has_value(self, value: str, now: datetime) -> bool:
+        """Whether it is there still, and has not expired."""
+
 
 class LoginStore(Protocol):
     """Logins of OAuth clients: those that registered themselves, and what signs their tokens."""

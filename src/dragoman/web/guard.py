@@ -6,6 +6,7 @@ that lasts, through whichever door, ends here when the credential that opened it
 """
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from typing import Protocol
@@ -28,6 +29,7 @@ CALLER = "dragoman.caller"  # where the guard leaves it in a request's scope
 CREDENTIAL = "dragoman.credential"  # where whoever let a request in leaves by what
 CHECK_EVERY = 0.4  # seconds; with `identity.directory.FRESH`, a stream ends within two in every process
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
+_HOST = re.compile(rb"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
 _ONCE = frozenset({b"host", b"authorization", b"origin"})
 
 
@@ -255,7 +257,8 @@ class Guard:
         return Credential(word.decode("latin-1"), admission, ask)
 
     def _check_host(self, host: bytes) -> None:
-        if not self._is_ours("//" + host.decode("latin-1")):
+        # A name and a port: clients are told addresses that begin with it.
+        if not _HOST.fullmatch(host) or not self._is_ours("//" + host.decode("latin-1")):
             raise WrongHost(
                 "this service does not answer to the host name of this request",
                 hint="use 127.0.0.1, or name the host in DRAGOMAN_ALLOWED_HOSTS",
