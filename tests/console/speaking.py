@@ -1,6 +1,7 @@
 """A model that says and does what a test tells it, word by word, when the test wants it."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -39,7 +40,7 @@ class Speaker:
         returned = [part for part in parts if isinstance(part, ToolReturnPart)]
         prompts = [str(part.content) for part in parts if isinstance(part, UserPromptPart)]
         prompt = prompts[-1] if prompts else ""  # one that was stopped is there still
-        prompt = prompt.removeprefix("@helper ")
+        prompt = re.sub(r"^@[\w-]+ ", "", prompt)
         if returned:
             yield f"It brought: {unfenced(str(returned[0].content))}"
         elif prompt.startswith("word"):

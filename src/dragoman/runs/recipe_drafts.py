@@ -20,6 +20,7 @@ from dragoman.tool import Tool
 
 _MOST_STEPS = 20
 _SHORTEST_VALUE = 3  # characters; a shorter one is found in ordinary words
+_MENTION = re.compile(r"^\s*@[\w-]+[,:]?\s+")  # whose job it is, the recipe says itself
 _ADDRESS = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+|\b[a-z][a-z0-9+.-]*://\S+|\bwww\.\S+", re.IGNORECASE)
 _NUMBER = re.compile(r"\b\d[\d ./-]{2,}\d\b")
 _TYPES: Mapping[type, str] = {
@@ -69,7 +70,7 @@ def draft_of(
     made = [call for calls in turns for call in calls]
     lines = [f"{number}. {_line(calls)}" for number, calls in enumerate(turns, 1)]
     return RecipeDraft(
-        question=_without_values(masked(clean(run.request)), made)[:LONGEST_QUESTION],
+        question=_without_values(masked(clean(_MENTION.sub("", run.request))), made)[:LONGEST_QUESTION],
         text="\n".join(lines),
         tools=tuple(dict.fromkeys(call.tool.name for call in made)),
     )
