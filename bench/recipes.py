@@ -22,7 +22,7 @@ from servers.rule_model import RuleModel  # noqa: E402  # pyright: ignore
 from servers.scripted_hubs import open_scripted  # noqa: E402  # pyright: ignore
 
 CATALOGUE = HERE.parent / "tests" / "data" / "tool-search" / "github_mcp_tools.json"
-# Twice the same with other values; the second of each pair is what is measured.
+# Twice the same with other values.
 JOBS = (
     ('List the issues of owner "octocat" in repo "xyne"', 'List the issues of owner "hubot" in repo "web"'),
     ('Which branches has repo "xyne" of owner "octocat"', 'Which branches has repo "web" of owner "hubot"'),
@@ -32,10 +32,6 @@ JOBS = (
 )
 OTHER = "Get me"  # a job that has nothing to do with them
 Keeping = Callable[[Hub, Run], Awaitable[None]]
-
-
-async def no_recipe(hub: Hub, run: Run) -> None:
-    """Nothing is kept."""
 
 
 async def helpful(hub: Hub, run: Run) -> None:
@@ -49,9 +45,10 @@ async def unhelpful(hub: Hub, run: Run) -> None:
         await hub.recipes.edit(view.recipe.id, question=run.request)
 
 
-async def measure(keep: Keeping, jobs: Sequence[tuple[str, str]] = JOBS) -> list[Run]:
-    """The second run of each job."""
-    found: list[Run] = []
+async def measure(keep: Keeping, jobs: Sequence[tuple[str, str]]) -> tuple[list[Run], list[Run]]:
+    """The first run of each job, and the second."""
+    before: list[Run] = []
+    after: list[Run] = []
     with TemporaryDirectory() as place:
         async with open_scripted(Path(place) / "home", RuleModel()) as (hub, _):
             await hub.people.update_workspace("local", recipes=True)
@@ -59,10 +56,12 @@ async def measure(keep: Keeping, jobs: Sequence[tuple[str, str]] = JOBS) -> list
             await hub.connectors.add("github", command=sys.executable, args=program, approval="never")
             await hub.agents.update("github", exposure="search")
             for first, again in jobs:
-                run = await _done(hub, first)
-                await keep(hub, run)
-                found.append(await _done(hub, again))
-    return found
+                before.append(await _done(hub, first))
+                await keep(hub, before[-1])
+                after.append(await _done(hub, again))
+                for view in await hub.recipes.list():  # the next job begins without any
+                    await hub.recipes.delete(view.recipe.id)
+    return before, after
 
 
 async def _done(hub: Hub, text: str) -> Run:
@@ -79,10 +78,9 @@ def requests(runs: Sequence[Run]) -> int:
 def main() -> None:
     given = lab.options(__doc__ or "", jobs=(len(JOBS), "how many of the jobs"))
     report = lab.Report("recipes")
-    found = {
-        name: asyncio.run(measure(keep, JOBS[: given.jobs]))
-        for name, keep in (("none", no_recipe), ("helpful", helpful), ("unhelpful", unhelpful))
-    }
+    none, with_one = asyncio.run(measure(helpful, JOBS[: given.jobs]))
+    _, with_another = asyncio.run(measure(unhelpful, JOBS[: given.jobs]))
+    found = {"none": none, "helpful": with_one, "unhelpful": with_another}
     report.table(
         f"{given.jobs} jobs asked again of a connector's agent with 117 tools",
         ["recipe", "requests", "per job", "tool calls"],
