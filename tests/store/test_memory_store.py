@@ -15,6 +15,7 @@ import test_stored_connectors
 import test_stored_messages
 import test_stored_people
 import test_stored_questions
+import test_stored_recipes
 import test_stored_runs
 import test_stored_tools
 from memory_store import memory_store
@@ -58,6 +59,7 @@ for _module in (
     test_stored_messages,
     test_stored_people,
     test_stored_questions,
+    test_stored_recipes,
     test_stored_runs,
     test_stored_tools,
 ):
