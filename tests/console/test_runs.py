@@ -194,6 +194,7 @@ def test_every_kind_of_moment_is_shown(facts: dict[str, Any], status: str) -> No
         run=run,
         timeline=Timeline(run=run, moments=moments),
         can_stop=False,
+        can_keep=True,
         milliseconds=runs.milliseconds,
         since=runs.since,
         pretty=runs.pretty,
