@@ -96,13 +96,13 @@ async def test_a_token_opens_its_own_address_and_no_other(tmp_path: Path) -> Non
         assert taken.status == 401
 
 
-@pytest.mark.parametrize("path", ["/mcp/mail", "/mcp/no-such-thing", "/mcp/bundles/any"])
-async def test_metadata_of_what_is_there_looks_like_that_of_what_is_not(tmp_path: Path, path: str) -> None:
+async def test_metadata_of_what_is_there_looks_like_that_of_what_is_not(tmp_path: Path) -> None:
     async with service(tmp_path) as live:
-        reply = await asked(live, "GET", f"/.well-known/oauth-protected-resource{path}")
         like = await asked(live, "GET", "/.well-known/oauth-protected-resource/mcp")
-        assert reply.value == {**like.value, "resource": live.url + path}
-        assert (await asked(live, "POST", path, json=INITIALIZE)).status == 401
+        for path in ("/mcp/mail", "/mcp/no-such-thing", "/mcp/bundles/any"):
+            reply = await asked(live, "GET", f"/.well-known/oauth-protected-resource{path}")
+            assert reply.value == {**like.value, "resource": live.url + path}
+            assert (await asked(live, "POST", path, json=INITIALIZE)).status == 401
 
 
 async def test_where_nothing_is_offered_the_answer_is_404(tmp_path: Path) -> None:
@@ -192,57 +192,50 @@ async def test_calls_are_recorded_under_the_name_of_the_client(tmp_path: Path) -
         assert (record.user, record.way, record.agent) == ("owner", "mcp", "Test Client (client)")
 
 
-@pytest.mark.parametrize(
-    ("changes", "error"),
-    [
-        ({"response_type": "token"}, "unsupported_response_type"),
-        ({"code_challenge": None}, "invalid_request"),
-        ({"code_challenge_method": "plain"}, "invalid_request"),
-        ({"code_challenge_method": None}, "invalid_request"),
-        ({"resource": "https://elsewhere.example/mcp"}, "invalid_target"),
-        ({"resource": "/api"}, "invalid_target"),
-        ({"prompt": "none"}, "consent_required"),
-    ],
+WRONG_REQUESTS: tuple[tuple[dict[str, str | None], str], ...] = (
+    ({"response_type": "token"}, "unsupported_response_type"),
+    ({"code_challenge": None}, "invalid_request"),
+    ({"code_challenge_method": "plain"}, "invalid_request"),
+    ({"code_challenge_method": None}, "invalid_request"),
+    ({"resource": "https://elsewhere.example/mcp"}, "invalid_target"),
+    ({"resource": "/api"}, "invalid_target"),
+    ({"prompt": "none"}, "consent_required"),
 )
-async def test_a_wrong_request_is_told_to_the_client(
-    tmp_path: Path, changes: dict[str, str | None], error: str
-) -> None:
+
+
+async def test_a_wrong_request_is_told_to_the_client(tmp_path: Path) -> None:
     async with open_service(tmp_path) as live:
         person, client = await Person.signed_in(live), Client(live)
         await client.register()
-        for reply in (
-            await person.look(client.query(**changes)),
-            await person.answer(client.query(**changes)),
-        ):
-            assert reply.headers["Location"].startswith(CALLBACK)
-            back = answer_of(reply)
-            assert (back["error"], back["state"], back["iss"]) == (error, "st/ate", live.url)
-            assert "code" not in back
+        for changes, error in WRONG_REQUESTS:
+            query = client.query(**changes)
+            for reply in (await person.look(query), await person.answer(query)):
+                assert reply.headers["Location"].startswith(CALLBACK)
+                back = answer_of(reply)
+                assert (back["error"], back["state"], back["iss"]) == (error, "st/ate", live.url), changes
+                assert "code" not in back
 
 
-@pytest.mark.parametrize(
-    "redirect",
-    [
-        "https://evil.example/callback",
-        "http://127.0.0.1.evil.example:33418/callback",
-        "http://127.0.0.1:33418/callback/../other",
-        "http://user@127.0.0.1:33418/callback",
-        "http://127.0.0.1:33418/callback#x",
-        "http://localhost:33418/callback",
-        "",
-    ],
+WRONG_ADDRESSES = (
+    "https://evil.example/callback",
+    "http://127.0.0.1.evil.example:33418/callback",
+    "http://127.0.0.1:33418/callback/../other",
+    "http://user@127.0.0.1:33418/callback",
+    "http://127.0.0.1:33418/callback#x",
+    "http://localhost:33418/callback",
+    "",
 )
-async def test_nobody_is_sent_to_an_address_that_was_not_named(tmp_path: Path, redirect: str) -> None:
+
+
+async def test_nobody_is_sent_to_an_address_that_was_not_named(tmp_path: Path) -> None:
     async with open_service(tmp_path) as live:
         person, client = await Person.signed_in(live), Client(live)
         await client.register()
-        for reply in (
-            await person.look(client.query(redirect_uri=redirect)),
-            await person.answer(client.query(redirect_uri=redirect)),
-            await person.look(client.query(client_id="dcr_nobody")),
-        ):
-            assert reply.status == 422
-            assert "Location" not in reply.headers
+        queries = [client.query(redirect_uri=address) for address in WRONG_ADDRESSES]
+        for query in (*queries, client.query(client_id="dcr_nobody")):
+            for reply in (await person.look(query), await person.answer(query)):
+                assert reply.status == 422, query
+                assert "Location" not in reply.headers
 
 
 async def test_a_program_on_this_computer_may_listen_on_any_port(tmp_path: Path) -> None:
