@@ -278,7 +278,8 @@ def _walked(noun: type, above: tuple[str, ...], holder: Any) -> "list[Described]
         hint = get_type_hints(noun, include_extras=True)[name]
         said, kind = _taken_apart(hint)
         default = default if holder is None else getattr(holder, name)
-        if not _is_noun(kind):
+        # What says nothing of itself and may be missing is a fact, and no group of settings.
+        if not _is_noun(kind) or (said is None and default is None):
             found.append(_described((*above, name), said or _UNSAID, hint, default))
             continue
         inner = _walked(kind, (*above, name), default)
