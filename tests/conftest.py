@@ -36,6 +36,7 @@ TOGETHER = (
     "tests/docs/",
     "tests/examples/test_programs.py",
     "tests/logins/test_attacks.py",
+    "tests/logins/test_bad_input.py",
     "tests/logins/test_published_clients.py",
     "tests/mcp_endpoint/test_real_clients.py",
     "tests/packages/",
