@@ -12,19 +12,26 @@ import re
 import signal
 import sys
 import traceback
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from pydantic_ai.messages import ModelMessage, ModelResponse, ToolReturnPart, UserPromptPart
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolReturnPart, UserPromptPart
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
+from pydantic_ai.models.wrapper import WrapperModel
 
 from dragoman import Hub
+from dragoman.hub.attachments import Attachment
 from dragoman.run import Run
 from dragoman.settings import Settings
 from dragoman.store.records import JournalBatch
 
 PATIENCE = 40.0
+SMALL = "openai-chat:gpt-4"  # a window of 8,192 tokens, a third of it for what came before
+TALK = "word " * 500
+LONG = "a long story"
+FILE = "The hat is blue."
 
 _FENCE = re.compile(r"^<data \w+>\n|\n</data \w+>$")  # around what a tool gave
 
@@ -38,11 +45,26 @@ def script(ledger: str) -> Any:
 
     async def answer(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[Any]:
         turn, told = _situation(messages)
-        if _asked(messages) == "repeat":
+        asked = _asked(messages)
+        if asked == "repeat":
             yield {0: call("post", "the same", "1")}
             return
-        if _asked(messages).endswith("look"):
+        if asked.endswith("look"):
             yield "Looked." if turn else {0: call("look", "a", "1")}
+            return
+        if asked == TALK:
+            yield "ok"
+            return
+        if is_cut(messages):
+            yield "The first half, "
+            return
+        if LONG in asked:
+            yield {0: DeltaToolCall("mcp_asking_greet", "{}", tool_call_id="1")}
+            return
+        if asked.startswith("Your answer was cut"):
+            heard = str(messages)
+            yield f"and the second{', the file' if FILE in heard else ''}"
+            yield f"{', the summary' if 'They talked.' in heard else ''}."
             return
         before = told[-1][1] if told else ""
         if turn == 0:
@@ -65,6 +87,27 @@ def script(ledger: str) -> Any:
     return answer
 
 
+def is_cut(messages: list[ModelMessage]) -> bool:
+    """Whether the answer now is one that is too long: what the server that asks has brought is told."""
+    turn, told = _situation(messages)
+    return turn == 1 and "Hello, Ann!" in told[-1][1]
+
+
+async def sum_up(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+    return ModelResponse(parts=[TextPart("They talked.")])
+
+
+class CutAnswers(WrapperModel):
+    """Says of an answer that it is as long as it may be."""
+
+    @asynccontextmanager
+    async def request_stream(self, *given: Any, **named: Any) -> AsyncGenerator[Any]:
+        async with super().request_stream(*given, **named) as response:
+            messages = given[0] if given else named["messages"]
+            response.finish_reason = "length" if is_cut(messages) else "stop"
+            yield response
+
+
 def _asked(messages: list[ModelMessage]) -> str:
     """What the person wrote last."""
     parts = [part for message in messages for part in message.parts]
@@ -81,11 +124,17 @@ def _situation(messages: list[ModelMessage]) -> tuple[int, list[tuple[str, str]]
             if any(isinstance(part, UserPromptPart) for part in message.parts):
                 turn, told = 0, []
             told += [
-                (part.tool_call_id, _FENCE.sub("", str(part.content)))
+                (part.tool_call_id, _brought(part.content))
                 for part in message.parts
                 if isinstance(part, ToolReturnPart)
             ]
     return turn, told
+
+
+def _brought(content: Any) -> str:
+    """Without the fence, and without the name by which it can be cited."""
+    is_named = isinstance(content, dict) and "source" in content
+    return _FENCE.sub("", str(content["result"] if is_named else content))
 
 
 def die_at(hub: Hub, number: int, moment: str) -> None:
@@ -141,14 +190,18 @@ async def say_yes(hub: Hub, home: Path) -> None:
             with (home / "yes").open("a") as file:
                 file.write(question.approval.id + "\n")
             await hub.approvals.answer(question.approval.id, "once")
+        for question in await hub.runs.questions():
+            await hub.runs.answer(question.id, {"name": "Ann"})
         await asyncio.sleep(0.02)
 
 
 async def worked(order: dict[str, Any]) -> dict[str, Any]:
     home = Path(order["home"])
-    settings = Settings(home=home, database_url=order.get("database"), model="scripted")
+    request = order.get("request", "do it")
+    name = SMALL if request == LONG else "scripted"
+    settings = Settings(home=home, database_url=order.get("database"), model=name)
     async with Hub(settings) as hub:
-        hub.models.register("scripted", FunctionModel(stream_function=script(order["ledger"])))
+        hub.models.register(name, CutAnswers(FunctionModel(sum_up, stream_function=script(order["ledger"]))))
         if order.get("prepare"):
             await hub.connectors.add("ledger", url=order["url"], approval="never")
             await hub.tools.configure("mcp_ledger_pay", approval="always")
@@ -157,16 +210,31 @@ async def worked(order: dict[str, Any]) -> dict[str, Any]:
             return {}
         if "recipe" in order:
             return await keep_and_share(hub, order["recipe"])
+        if order.get("talk"):
+            await hub.connectors.add("asking", url=order["url"], approval="never")
+            thread = (await hub.ask(TALK)).thread
+            for _ in range(2):
+                await hub.ask(TALK, thread=thread)
+            return {}
         if order.get("die_at"):
             die_at(hub, order["die_at"], order["moment"])
-        runs = await hub.runs.list()
-        run = runs[0] if runs else (await hub.messages.post(order.get("request", "do it"))).run
+        runs = [one for one in await hub.runs.list() if one.request != TALK]
+        run = runs[0] if runs else await posted(hub, request)
         yes = asyncio.ensure_future(say_yes(hub, home))
         async with asyncio.timeout(PATIENCE * float(os.environ.get("TEST_PATIENCE") or 1)):
             run = await hub.runs.finished(run)
         yes.cancel()
         await asyncio.wait([yes])
         return await result(hub, run)
+
+
+async def posted(hub: Hub, request: str) -> Run:
+    """What is to be long is said in the thread that there is, with a file."""
+    if request != LONG:
+        return (await hub.messages.post(request)).run
+    (listed,) = await hub.threads.list()
+    attached = [Attachment(name="hat.txt", data=FILE.encode())]
+    return (await hub.messages.post(request, thread=listed.thread.id, attachments=attached)).run
 
 
 async def result(hub: Hub, run: Run) -> dict[str, Any]:
@@ -180,6 +248,7 @@ async def result(hub: Hub, run: Run) -> dict[str, Any]:
         "events": [[event.number, event.kind] for event in view.events],
         "steps": [[step.kind, step.key] for step in view.steps],
         "messages": [[one.author, one.text] for one in await hub.messages.list(run.thread)],
+        "questions": [one.status for one in await hub.runs.questions(status=None)],
         "approvals": [[one.approval.id, one.approval.status] for one in approvals],
     }
 

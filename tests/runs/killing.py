@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Any, Self
 
 PROGRAM = Path(__file__).parent / "kill_program.py"
+LONG = "a long story"
 CALLS = {  # by id and turn, in the order in which the model is told
     "look": ["a", "c after <post of b after <look of a>>", "d"],
     "post": ["b after <look of a>", "e", "f"],
@@ -84,11 +85,29 @@ class Scene:
         shutil.rmtree(home)
         return ended != 0
 
-    def _prepared(self, title: str) -> tuple[str, Path]:
+    def long_story(self, number: int, moment: str, url: str) -> bool:
+        """The same in a long thread: a summary, a file, a server that asks, an answer that is continued.
+
+        `url` is of the server that asks.
+        """
+        talked = self._folder / "talked"
+        if not talked.exists():
+            shutil.copytree(self._template, talked)
+            assert self._lives.live(talked, "none", talk=True, request=LONG, url=url) == 0
+        name, home = self._prepared(f"long{moment}{number}", talked)
+        ended = self._lives.live(home, name, die_at=number, moment=moment, request=LONG)
+        assert ended in (0, -signal.SIGKILL)
+        if ended:
+            assert self._lives.live(home, name, request=LONG) == 0
+        check_long_story(json.loads((home / "result.json").read_text()), name)
+        shutil.rmtree(home)
+        return ended != 0
+
+    def _prepared(self, title: str, template: Path | None = None) -> tuple[str, Path]:
         """The name of another story, and a home for it."""
         self._stories += 1
         name = f"{title}-{self._stories}"
-        shutil.copytree(self._template, self._folder / name)
+        shutil.copytree(template or self._template, self._folder / name)
         return name, self._folder / name
 
     def story(self, number: int, moment: str) -> bool:
@@ -147,6 +166,22 @@ def check(result: dict[str, Any], began: Counter[tuple[str, str]], name: str) ->
     assert sum("not known whether" in answer for answer in certain.values()) <= 2, name
     assert all(count <= 2 for count in began.values()), name
     check_story(result, name)
+
+
+def check_long_story(result: dict[str, Any], name: str) -> None:
+    assert result["status"] == "done", (name, result["error"])
+    assert result["answer"] == "The first half, and the second, the file, the summary.", name
+    assert result["questions"] == ["answered"], name  # asked once
+    calls = [key for kind, key in result["steps"] if kind == "call.finished"]
+    assert len(calls) == 1, (name, calls)
+    said = [author for author, _ in result["messages"]]
+    talk = ["person", "agent"] * 3
+    assert said == [*talk, "person", "system", "agent"], (name, said)  # summed up once
+    assert result["messages"][-2][1].endswith("They talked."), name
+    kinds = Counter(kind for _, kind in result["events"])
+    assert (kinds["run.started"], kinds["run.finished"]) == (1, 1), (name, kinds)
+    numbers = [number for number, _ in result["events"]]
+    assert numbers == sorted(set(numbers)), name
 
 
 def check_repetition(result: dict[str, Any], began: Counter[tuple[str, str]], name: str) -> None:

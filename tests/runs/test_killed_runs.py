@@ -1,6 +1,7 @@
 """`kill -9` at writes of the journal: no finished call repeated, no result swapped, the answer arrives."""
 
 from collections.abc import Generator
+from pathlib import Path
 
 import pytest
 
@@ -44,3 +45,13 @@ def test_a_run_that_repeats_itself_ends_at_the_same_place_whenever_it_was_killed
     while scene.repetition(number):
         number += 1
     assert number > 4, "the run wrote less often than a run of this kind does"
+
+
+def test_a_long_story_killed_at_any_write_has_one_summary_one_question_and_a_whole_answer(
+    scene: Scene, tmp_path: Path
+) -> None:
+    number = 1
+    with HttpProcess(tmp_path, program="asking_server.py") as asking:
+        while scene.long_story(number, "after", asking.url):
+            number += 1
+    assert number > 5, "the run wrote less often than a run of this kind does"
