@@ -106,7 +106,7 @@ def _of_journal(run: Run, steps: Iterable[Step], clean: Clean) -> list[TimelineE
     turn = 0
     for step in steps:
         if step.kind == "offered":
-            moments.append(_offered(step, offered))
+            moments.append(_offered(step, offered, run.exposure))
             offered = [*step.content]
         elif step.kind == "messages":
             for moment in _of_messages(run, step, turn, clean):
@@ -119,11 +119,21 @@ def _of_journal(run: Run, steps: Iterable[Step], clean: Clean) -> list[TimelineE
     return moments
 
 
-def _offered(step: Step, before: list[str] | None) -> TimelineEntry:
+_WAYS = {
+    "direct": "all its tools at once",
+    "search": "it searches for the tools it needs",
+    "delegate": "it asks the agents of connectors",
+    "code": "it writes programs that call tools",
+}
+
+
+def _offered(step: Step, before: list[str] | None, exposure: str | None) -> TimelineEntry:
     names: list[str] = [*step.content]
     details: dict[str, Any] = {"tools": names}
     title = f"{len(names)} functions offered"
-    if before is not None:
+    if before is None:
+        title += f": {_WAYS[exposure]}" if exposure in _WAYS else ""
+    else:
         added, removed = sorted({*names} - {*before}), sorted({*before} - {*names})
         details |= {"added": added, "removed": removed}
         title += f": {len(added)} new, {len(removed)} gone"
