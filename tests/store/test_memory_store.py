@@ -12,6 +12,7 @@ import test_stored_agents
 import test_stored_calls
 import test_stored_clients
 import test_stored_connectors
+import test_stored_logins
 import test_stored_messages
 import test_stored_people
 import test_stored_questions
@@ -56,6 +57,7 @@ for _module in (
     test_stored_calls,
     test_stored_clients,
     test_stored_connectors,
+    test_stored_logins,
     test_stored_messages,
     test_stored_people,
     test_stored_questions,
