@@ -52,6 +52,7 @@ async def opened_fully(page: Page) -> None:
     await page.evaluate("document.querySelectorAll('details:not(.drop)').forEach(one => { one.open = true })")
 
 
+@pytest.mark.timeout(300)
 async def test_no_page_keeps_anybody_out(open_console: OpenConsole, tmp_path: Path, axe: str) -> None:
     async with open_console(tmp_path / "home", **SETTINGS) as console:
         console.forgive("404")  # the page of faults is one of them
