@@ -124,6 +124,7 @@ OF_ONE_REQUEST = {
     "connections/http.py": "the group of one wire",
     "connections/native/terminal.py": "one command",
     "connections/oauth/authorizations.py": "one renewal: a fault is told to who waits for the token",
+    "connections/server_tasks.py": "one task of a server",
     "connections/sse.py": "the group of one wire",
     "connections/stdio.py": "one wire",
     "connections/upkeep.py": "one session",

@@ -253,10 +253,11 @@ class CallObserver(Protocol):
     """Who follows a call for somebody that must remember how far it came: the journal of a run.
 
     `name` is that of the call, the same when it is entered again after a crash; once it `is_over` it will not
-    be entered again.
+    be entered again. One that `has_departed` before is not sent again: its server's task is followed.
     """
 
     name: str
+    has_departed: bool
 
     @property
     def is_over(self) -> bool: ...

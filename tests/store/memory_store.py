@@ -1212,6 +1212,10 @@ class MemoryClients:
         values[value.id] = value
         return True
 
+    async def find_value(self, value: str, now: datetime) -> OneTimeValue | None:
+        found = self._tables.values.get(value)
+        return found if found and found.expires_at > now else None
+
     async def take_value(self, value: str, now: datetime) -> OneTimeValue | None:
         found = self._tables.values.pop(value, None)
         return found if found and found.expires_at > now else None

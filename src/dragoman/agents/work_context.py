@@ -80,6 +80,10 @@ class Toolbox(Protocol):
 
     async def call(self, call: ToolCall, caller: Caller) -> ToolOutput: ...
 
+    async def keeps_task(self, call: str) -> bool:
+        """Whether a server works on a task for the call of this name, since before a restart."""
+        ...
+
     async def run_code(self, code: str, caller: Caller, attempt: OfferCall) -> ToolReply:
         """The attempt's observer hears when a person is asked, and of every call that leaves."""
         ...

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from dragoman.calls.argument_errors import complaint
+from dragoman.calls.call_tasks import CallTask
 from dragoman.catalog.schemas import TooMuchWork, compiled
 from dragoman.connections.deadline import Deadline
 from dragoman.connector import Connector
@@ -32,9 +33,18 @@ _LONGEST_QUOTE = 200
 class CallChannel:
     """Of one call. `warnings` grow while it runs."""
 
-    __slots__ = ("_deadline", "_inner", "_slug", "capabilities", "warnings")
+    __slots__ = ("_call_task", "_deadline", "_inner", "_slug", "capabilities", "task", "warnings")
 
-    def __init__(self, inner: ClientChannel | None, connector: Connector, deadline: Deadline) -> None:
+    def __init__(
+        self,
+        inner: ClientChannel | None,
+        connector: Connector,
+        deadline: Deadline,
+        call_task: CallTask | None = None,
+    ) -> None:
+        """`call_task` keeps the server's task of a call that is entered again after a restart."""
+        self._call_task = call_task
+        self.task: str | None = call_task.found if call_task else None
         self._inner = inner
         self._slug = connector.slug
         self._deadline = deadline
@@ -50,6 +60,15 @@ class CallChannel:
     @property
     def retries(self) -> bool:
         return self._inner is not None and self._inner.retries
+
+    @property
+    def is_left(self) -> bool:
+        return self._call_task is not None and not self._call_task.is_over
+
+    async def keep_task(self, task: str) -> None:
+        self.task = task
+        if self._call_task is not None:
+            await self._call_task.keep(task)
 
     def note_pending(self, asked: Json) -> None:
         assert self._inner is not None

@@ -6,6 +6,7 @@ from time import perf_counter, time
 from typing import Any
 
 from dragoman.calls.call_channel import CallChannel
+from dragoman.calls.call_tasks import CallTask
 from dragoman.calls.outputs import ShapedResult
 from dragoman.calls.records import FinishedCall
 from dragoman.connections.deadline import Deadline
@@ -32,6 +33,7 @@ class CallState:
         "deadline",
         "handle",
         "started_at",
+        "task",
         "tool",
         "warnings",
         "was_cached",
@@ -45,6 +47,7 @@ class CallState:
         self.call = call
         self.caller = caller
         self.tool: Tool | None = None
+        self.task: CallTask | None = None
         self.connector: Connector | None = None
         self.arguments: Mapping[str, Any] | None = None
         self.warnings: tuple[str, ...] = ()

@@ -13,6 +13,7 @@ from dragoman.calls.audit import Auditor
 from dragoman.calls.cache import ResultCache
 from dragoman.calls.call_channel import CallChannel
 from dragoman.calls.call_state import CallState
+from dragoman.calls.call_tasks import CallTasks, NoTaskRecords
 from dragoman.calls.kept_results import ResultKeeper
 from dragoman.calls.output_schemas import OutputValidator
 from dragoman.calls.outputs import ShapedResult, shape, tokens_in
@@ -51,6 +52,7 @@ class Road:
         redactor: Redactor | None = None,
         request_timeout: float = 60.0,
         list_first: Callable[[str, Caller], Awaitable[Connector | None]] | None = None,
+        tasks: CallTasks | None = None,
     ) -> None:
         """`request_timeout` is for connectors that have none of their own. `list_first` reads the tools of a
         connector that was never listed, if the name is of one."""
@@ -72,6 +74,7 @@ class Road:
         self._redactor = redactor or Redactor()
         self._request_timeout = request_timeout
         self._list_first = list_first
+        self._tasks = tasks or CallTasks(NoTaskRecords())
 
     async def call(self, call: ToolCall, caller: Caller) -> ToolOutput:
         """Whatever goes wrong is an output that says so; only cancellation gets out as an exception."""
@@ -82,7 +85,9 @@ class Road:
             tool, connector = await self._found(state)
             arguments, state.warnings = self._arguments.check(tool, call.arguments, caller.way)
             state.arguments = arguments
-            await self._admit(state, tool, connector, arguments)
+            state.task = await self._tasks.of(call.observer, tool, arguments, caller)
+            if state.task is None or state.task.found is None:
+                await self._admit(state, tool, connector, arguments)
             key = self._cache.key(tool, connector, caller, arguments)
             shaped = self._cache.find(key) if key else None
             if shaped is None:
@@ -100,6 +105,8 @@ class Road:
         except asyncio.CancelledError:
             self._record(state, None, span)
             raise
+        if state.task is not None:
+            await state.task.ended()
         self._record(state, output, span)
         return output
 
@@ -134,7 +141,7 @@ class Road:
         """Limit → call → normalise. The wait for a place counts against the same deadline."""
         caller = state.caller
         deadline = state.deadline = self._deadline(state.call.timeout, connector.configuration)
-        channel = state.channel = CallChannel(state.call.channel, connector, deadline)
+        channel = state.channel = CallChannel(state.call.channel, connector, deadline, state.task)
         call = SourceCall(
             connector=connector,
             tool=tool,

@@ -53,6 +53,7 @@ from dragoman.tool import RawResult
 _REFUSALS: Mapping[int, type[DragomanError]] = {-32002: NotFound, INVALID_PARAMS: InvalidArguments}
 _SHORT_LIFE = 5.0
 _FLOOD_PAUSE = 5.0
+_LOOK_AGAIN = 0.5  # seconds until a task is looked at again whose server is away
 _FINAL = (InvalidConfig, NeedsAuth, Forbidden)
 
 
@@ -192,11 +193,17 @@ class Connection:
                         has_left = has_left and not fault.never_ran
                         if safe or not has_left:
                             self._check_held()
-                        if (pause := tries.pause_after(fault, safe, call.deadline.left)) is None:
+                        pause = tries.pause_after(fault, safe, call.deadline.left)
+                        if call.channel.task is not None and fault.may_be_repeated(safe=True):
+                            pause = _LOOK_AGAIN  # the task goes on without the connection
+                        if pause is None:
                             raise self._told(fault, subject, safe) from None
                     except (Unreachable, ConnectTimeout):
                         self._check_held()
-                        if (pause := tries.pause(call.deadline.left)) is None:
+                        pause = tries.pause(call.deadline.left)
+                        if call.channel.task is not None:
+                            pause = _LOOK_AGAIN
+                        if pause is None:
                             raise
                     await asyncio.sleep(pause)
         except TimeoutError:

@@ -27,7 +27,8 @@ async def converse(send: Send, params: Json, channel: SourceChannel) -> Json:
     """The result, once whatever the server asks for has been answered."""
     if "_meta" in params and (channel.capabilities or channel.inputs):
         # The 2026 era says with each request what the client can be asked.
-        meta = {**params["_meta"], CLIENT_CAPABILITIES_META_KEY: channel.capabilities}
+        declared = {**channel.capabilities, **params["_meta"][CLIENT_CAPABILITIES_META_KEY]}
+        meta = {**params["_meta"], CLIENT_CAPABILITIES_META_KEY: declared}
         params = {**params, "_meta": meta, **channel.inputs}
     for _ in range(_MOST_ROUNDS):
         try:

@@ -58,11 +58,17 @@ class RequestChannel:
         self.capabilities: Mapping[str, Any] = said["capabilities"]
         self.inputs: Mapping[str, Any] = said["inputs"]
         self.retries: bool = said["retries"] is True
+        self.task: str | None = said.get("task")
+        self.is_left: bool = said.get("left") is True
         self.notes: Json = {}
         self._message = message
         self._deadline = deadline
         self._asked: dict[int, tuple[Json, asyncio.Future[Any]]] = {}
         self._count = 0
+
+    async def keep_task(self, task: str) -> None:
+        self.task = task
+        await self._message.reply("task", task)
 
     def note_pending(self, asked: Mapping[str, Any]) -> None:
         self.notes["pending"] = asked

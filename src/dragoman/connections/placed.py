@@ -547,6 +547,9 @@ class _Asking(Generic[Result]):
             case "progress":
                 if self._errand.channel is not None:
                     await self._errand.channel.progress(*body)
+            case "task":
+                if self._errand.channel is not None:
+                    await self._errand.channel.keep_task(str(body))
             case "question":
                 await self._answer(body, request)
             case kind:

@@ -126,6 +126,8 @@ def _dump_channel(channel: SourceChannel) -> Json:
         "capabilities": channel.capabilities,
         "inputs": channel.inputs,
         "retries": channel.retries,
+        **({} if channel.task is None else {"task": channel.task}),
+        **({"left": True} if channel.is_left else {}),
     }
 
 

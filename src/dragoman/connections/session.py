@@ -50,6 +50,14 @@ from dragoman.connections.http import HttpWire, open_http
 from dragoman.connections.http_clients import Reach
 from dragoman.connections.inbound_rate import WireLimits
 from dragoman.connections.missing_credentials import check_secrets
+from dragoman.connections.server_tasks import (
+    DECLARED,
+    FollowedTask,
+    created_task,
+    is_task_needed,
+    makes_tasks,
+    wants_task,
+)
 from dragoman.connections.source import Listing, ServerNotice, ServerRequest, SourceCall, SourceChannel
 from dragoman.connections.sse import open_sse
 from dragoman.connections.stdio import open_stdio
@@ -62,6 +70,7 @@ from dragoman.tool import AdmittedCall, Annotations, RawResult, Tool, ToolDefini
 
 _MOST_PAGES = 1000
 _TOOLS_PER_TURN = 200
+_TASK_TTL = 24 * 3600 * 1000  # milliseconds that a server of the 2025 era is asked to keep a task
 CLIENT_INFO = Implementation(name="dragoman", version=version("dragoman"))
 
 
@@ -82,6 +91,11 @@ class McpSession:
             CLIENT_CAPABILITIES_META_KEY: {},
         }
         self._header_maps: dict[str, dict[tuple[str, ...], str]] = {}
+        self._makes_tasks = makes_tasks(client.server_capabilities, self.era)
+        self._as_tasks: set[str] = set()  # tools of the 2025 era that are called as tasks
+        self._call_meta = self._meta
+        if self._makes_tasks and self.is_modern:
+            self._call_meta = {**self._meta, CLIENT_CAPABILITIES_META_KEY: DECLARED}
 
     @property
     def announces(self) -> frozenset[str]:
@@ -113,21 +127,59 @@ class McpSession:
         """The hot road: one request on the wire, and a look at the shape of what came back."""
         tool, arguments = call.tool, call.arguments
         name = tool.original_name
+        if call.channel.task is not None:  # begun before a restart, or before the connection was lost
+            return _read_result(await self._followed({"taskId": call.channel.task}, call), tool)
         params: Message = {"name": name, "arguments": arguments}
         headers = self._version_header
         if self.is_modern:
-            params["_meta"] = self._meta
+            params["_meta"] = self._call_meta
             headers = {
                 **headers,
                 MCP_METHOD_HEADER: "tools/call",
                 MCP_NAME_HEADER: encode_header_value(name),
                 **self._param_headers(tool, arguments),
             }
+        elif name in self._as_tasks:
+            params["task"] = {"ttl": _TASK_TTL}
         try:
-            return _read_result(await self._converse("tools/call", params, headers, call.channel), tool)
+            raw = await self._called(params, headers, call)
+            if self._makes_tasks and (task := created_task(raw, self.era)) is not None:
+                raw = await self._followed(task, call)
+            return _read_result(raw, tool)
         except InputRequired:
             call.channel.note_admitted(AdmittedCall.of(tool, arguments))
             raise
+
+    async def _called(self, params: Message, headers: Mapping[str, str], call: SourceCall) -> Message:
+        try:
+            return await self._converse("tools/call", params, headers, call.channel)
+        except MCPError as error:
+            may_be_task = self._makes_tasks and not self.is_modern and "task" not in params
+            if not may_be_task or not is_task_needed(error):
+                raise
+        self._as_tasks.add(call.tool.original_name)
+        return await self._converse(
+            "tools/call", {**params, "task": {"ttl": _TASK_TTL}}, headers, call.channel
+        )
+
+    async def _followed(self, task: Message, call: SourceCall) -> Message:
+        """The result of the server's task, kept while it is under way."""
+
+        async def wait(method: str, params: Message) -> Message:
+            return await self._converse(method, params, self._version_header, call.channel)
+
+        followed = FollowedTask.of(task, call.channel, call.deadline, self._ask_about_task, wait)
+        if call.channel.task is None:
+            await call.channel.keep_task(followed.id)
+        return await followed.result(self.era)
+
+    async def _ask_about_task(self, method: str, params: Message) -> Message:
+        headers = self._version_header
+        if self.is_modern:
+            params = {**params, "_meta": self._call_meta}
+            named = encode_header_value(params["taskId"])
+            headers = {**headers, MCP_METHOD_HEADER: method, MCP_NAME_HEADER: named}
+        return await self.wire.request(method, params, headers)
 
     async def ask(self, question: ServerRequest) -> Message:
         """Resources, prompts, completion: the result as it came."""
@@ -176,6 +228,8 @@ class McpSession:
                 if number % _TOOLS_PER_TURN == 0:
                     await asyncio.sleep(0)
                 definition = self._definition(raw)
+                if self._makes_tasks and not self.is_modern and is_object(raw) and wants_task(raw):
+                    self._as_tasks.add(str(raw.get("name")))
                 if isinstance(definition, ToolDefinition):
                     found.append(definition)
                 else:

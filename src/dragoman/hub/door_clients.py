@@ -23,6 +23,7 @@ SESSION_IDLE = timedelta(minutes=30)
 _MESSAGE_LASTS = 300.0
 _UPKEEP = 30.0
 _SEALED = "one-time value"
+_TASK = "server task"
 Words = Sequence[str]
 Received = Callable[[bytes], None]
 
@@ -104,6 +105,11 @@ class DoorClients:
         )
         return await self.rows.put_value(row, now, most=most, tells=tells)
 
+    async def find(self, kind: str, words: Words) -> bytes | None:
+        """What stays until it is taken. None for what is too old, or was never there."""
+        found = await self.rows.find_value(_address(kind, words), self._store.clock.now())
+        return None if found is None else self._vault.open_bytes(found.sealed, _SEALED, kind)
+
     async def take(self, kind: str, words: Words) -> bytes | None:
         """None for what is used, too old, or was never there."""
         return await self._taken(_address(kind, words), kind)
@@ -144,6 +150,22 @@ class DoorClients:
     async def _taken(self, address: str, kind: str) -> bytes | None:
         found = await self.rows.take_value(address, self._store.clock.now())
         return None if found is None else self._vault.open_bytes(found.sealed, _SEALED, kind)
+
+
+class ServerTaskRecords:
+    """Fills `TaskRecords`: what servers work on for calls that outlive this process, by the call's name."""
+
+    def __init__(self, clients: DoorClients) -> None:
+        self._clients = clients
+
+    async def find(self, name: str) -> bytes | None:
+        return await self._clients.find(_TASK, (name,))
+
+    async def keep(self, name: str, value: bytes, caller: Caller, lasts: float) -> None:
+        await self._clients.put(_TASK, (name,), value, caller, lasts=lasts)
+
+    async def forget(self, name: str) -> None:
+        await self._clients.take(_TASK, (name,))
 
 
 def _address(kind: str, words: Words) -> str:

@@ -22,6 +22,7 @@ from dragoman.access import (
 from dragoman.agents.models import Models
 from dragoman.background_tasks import BackgroundTasks, Supervisor
 from dragoman.calls import Auditor, Recorder, RequestRoad, Road, open_auditor, open_recorder
+from dragoman.calls.call_tasks import CallTasks
 from dragoman.catalog import Catalog
 from dragoman.catalog.search import Search
 from dragoman.cluster import Cluster
@@ -47,7 +48,7 @@ from dragoman.hub.connector_agents import ConnectorAgents
 from dragoman.hub.connector_lifecycle import ConnectorLifecycle
 from dragoman.hub.connector_registry import ConnectorRegistry
 from dragoman.hub.deferred_tools import DeferredTools
-from dragoman.hub.door_clients import DoorClients
+from dragoman.hub.door_clients import DoorClients, ServerTaskRecords
 from dragoman.hub.embedding import open_embeddings
 from dragoman.hub.engine import RunEngine
 from dragoman.hub.followed_changes import FollowedChanges
@@ -88,6 +89,7 @@ class Runtime:
     cluster: Cluster
     vault: Vault
     door_clients: DoorClients
+    task_records: ServerTaskRecords
     directory: Directory
     authenticator: Authenticator
     spans: Spans
@@ -183,6 +185,7 @@ class Runtime:
             open_cluster(settings, store, self.vault, self.redactor, self.supervisor)
         )
         self.door_clients = DoorClients(store, self.vault, self.cluster)
+        self.task_records = ServerTaskRecords(self.door_clients)
         self.directory = Directory(store.people)
         self.auditor = await stack.enter_async_context(open_auditor(store.audit, self.supervisor))
         self.authenticator = await stack.enter_async_context(
@@ -336,6 +339,7 @@ class Runtime:
             request_timeout=self.settings.request_timeout,
             list_first=self.lists.list_first,
             spans=self.spans,
+            tasks=CallTasks(self.task_records),
         )
         self.request_road = RequestRoad(
             approvals=self.approvals,

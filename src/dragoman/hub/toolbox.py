@@ -43,6 +43,9 @@ class HubToolbox:
             return caller
         return replace(caller, role="member", grants=(*caller.grants, user.capabilities))
 
+    async def keeps_task(self, call: str) -> bool:
+        return await self._runtime.task_records.find(call) is not None
+
     async def person(self, caller: Caller) -> PersonCard:
         person = await self._runtime.directory.of(caller)
         name = person.user.name

@@ -480,6 +480,7 @@ class _Nobody:
     """Fills `CallObserver` where there is nothing to observe."""
 
     name = ""
+    has_departed = False
     is_over = False
 
     def awaits(self, approval: str) -> None: ...

@@ -144,7 +144,8 @@ class JournaledTools(AbstractToolset[WorkContext]):
         }
         self._tell("call.started", facts)
         observer = _JournalObserver(self, f"{self._run.id} {key}", key)
-        if key in self._record.departed:
+        observer.has_departed = key in self._record.departed
+        if observer.has_departed and not await self._is_followed(offer, observer):
             told = failed(Uncertain(_UNCERTAIN))
         else:
             told = await self._when_nothing_is_away(offer, arguments, key, observer)
@@ -152,6 +153,11 @@ class JournaledTools(AbstractToolset[WorkContext]):
         if repetition is not None and told.digest == repetition.result.digest:
             told = repetition.reply(told)
         return await self._finished(offer, key, asked, told, (monotonic() - began - observer.waited) * 1000)
+
+    async def _is_followed(self, offer: Offer, observer: "_JournalObserver") -> bool:
+        """Whether its server works on it as a task, which is followed and not begun again."""
+        takes_the_road = offer.kind == "tool" and offer.departs_itself
+        return takes_the_road and await self._work.toolbox.keeps_task(observer.name)
 
     async def _when_nothing_is_away(
         self, offer: Offer, arguments: Mapping[str, Any], key: str, observer: "_JournalObserver"
@@ -292,6 +298,7 @@ class _JournalObserver:
 
     def __init__(self, performance: JournaledTools, name: str, key: str) -> None:
         self.name = name
+        self.has_departed = False
         self.waited = 0.0
         self._began_waiting = 0.0
         self._approval = ""

@@ -235,6 +235,8 @@ class CodeRun:
 class _InnerCallObserver:
     """Fills `CallObserver` for one call of the code: its run waits with it, and is told when it leaves."""
 
+    has_departed = False
+
     def __init__(self, name: str, work: CodeRun) -> None:
         self.name = name
         self._work = work

@@ -91,6 +91,11 @@ class SqlClients(SqlAggregate):
                 await note(self._database, connection, change_of(_values, asdict(value), "added"))
         return True
 
+    async def find_value(self, value: str, now: datetime) -> OneTimeValue | None:
+        row = await self._database.row(select(_values).filter_by(id=value))
+        found = OneTimeValue(**row) if row else None
+        return found if found and found.expires_at > now else None
+
     async def take_value(self, value: str, now: datetime) -> OneTimeValue | None:
         taken = delete(_values).filter_by(id=value).returning(*_values.columns)
         async with self._database.write() as connection:

@@ -597,6 +597,9 @@ class ClientStore(Protocol):
     ) -> bool:
         """False, and nothing is written, when its user has `most` of the kind already."""
 
+    async def find_value(self, value: str, now: datetime) -> OneTimeValue | None:
+        """It stays. None for what expired."""
+
     async def take_value(self, value: str, now: datetime) -> OneTimeValue | None:
         """It is gone then. None for what expired, too."""
 
