@@ -136,6 +136,7 @@ OF_ONE_REQUEST = {
     "hub/imports.py": "one import",
     "identity/directory.py": "one lookup that several wait for",
     "mcp_endpoint/bridge.py": "one client",
+    "mcp_endpoint/client_tasks.py": "one task",
     "mcp_endpoint/notifications.py": "one stream",
     "mcp_endpoint/parked_requests.py": "one request",
     "mcp_endpoint/streams.py": "one request",

@@ -167,8 +167,8 @@ class ClientChannel(Protocol):
     A request that asked was `admitted`; the one that `continues` it is a part of the same call, for which
     nobody is asked for leave again.
     Where it `approves`, its own person is asked whether a call may be made; a yes that is given elsewhere is
-    waited for no longer than `approval_wait` seconds (None: as the installation says). `approval` is the
-    question that the call waits for, or ended with.
+    waited for `approval_wait` seconds (None: as the installation says). `approval` is the question that the
+    call waits for, or ended with.
     """
 
     capabilities: Mapping[str, Any]

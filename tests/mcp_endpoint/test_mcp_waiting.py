@@ -112,8 +112,8 @@ async def test_arguments_that_cannot_be_shown_whole_are_not_asked_for_by_the_cli
 async def test_a_call_that_waits_for_a_person_ends_in_time_with_the_question_and_where_it_is_answered(
     tmp_path: Path, mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert channels.NoChannel.approval_wait == 45
-    monkeypatch.setattr(channels.NoChannel, "approval_wait", 0.2)
+    assert channels.LONGEST_WAIT == 45
+    monkeypatch.setattr(channels, "LONGEST_WAIT", 0.2)
     async with open_door(tmp_path, door={"has_console": True}, approval_wait=600) as door:
         with_a_tool_that_asks(door)
         async with door.client(mode=mode) as client, deadline(20):

@@ -373,7 +373,7 @@ def _patience(call: ToolCall | None, usual: float) -> float:
     if call.patience is not None:
         return call.patience
     if call.channel is not None and call.channel.approval_wait is not None:
-        usual = min(usual, call.channel.approval_wait)
+        usual = call.channel.approval_wait
     return usual if call.timeout is None else min(usual, call.timeout)
 
 

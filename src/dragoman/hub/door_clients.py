@@ -44,6 +44,10 @@ class DoorClients:
         """This process."""
         return self._cluster.node.id
 
+    def now(self) -> datetime:
+        """By the clock that all processes share."""
+        return self._store.clock.now()
+
     @property
     def has_others(self) -> bool:
         """Whether clients may have met other processes since their last request to this one."""

@@ -67,7 +67,7 @@ class NoChannel:
     wants_progress = False
     patience: float | None = None
     approves = False
-    approval_wait: float | None = LONGEST_WAIT
+    approval_wait: float | None = None
 
     def __init__(self) -> None:
         self.approval: str | None = None
@@ -116,6 +116,7 @@ class PostChannel(NoChannel):
         super().__init__()
         self.reply: TellsClient | None = reply
         self.patience: float | None = patience
+        self.approval_wait: float | None = min(patience, LONGEST_WAIT)
         meta = params.get("_meta")
         self._meta = cast("Mapping[str, Any]", meta) if isinstance(meta, dict) else _NOTHING
         self.written: ProgressWriter = ProgressWriter(reply, self._meta.get("progressToken"))

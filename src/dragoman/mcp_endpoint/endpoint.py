@@ -29,6 +29,8 @@ from dragoman.errors import CallerFault, DragomanError, NotFound
 from dragoman.hints import speaking
 from dragoman.hub import BoundHub, Hub, clients_of
 from dragoman.mcp_endpoint.channels import NoChannel, PostChannel, SessionChannel, StatelessChannel
+from dragoman.mcp_endpoint.client_tasks import METHODS as TASK_METHODS
+from dragoman.mcp_endpoint.client_tasks import ClientTasks, takes_tasks
 from dragoman.mcp_endpoint.messages import (
     Message,
     RpcError,
@@ -87,6 +89,7 @@ class McpEndpoint:
         hub.expect_people()  # some clients can be asked, and connections are shared
         self._answers = McpMethods()
         self._parked = ParkedRequests(self._answers)
+        self._tasks = ClientTasks(self._answers)
         self._sessions = EndpointSessions() if sessions is None else sessions
         self._max_body = max_body
         self._streams: dict[StandaloneStream, tuple[str, str]] = {}  # whose each is
@@ -96,6 +99,7 @@ class McpEndpoint:
         """Ends every standing stream, and what waits for clients to come back."""
         self._is_stopping = True
         self._parked.stop()
+        self._tasks.stop()
         for stream in [*self._streams]:
             stream.end()
 
@@ -222,8 +226,13 @@ class McpEndpoint:
         session: EndpointSession | None = None,
     ) -> None:
         try:
-            if isinstance(context.channel, StatelessChannel):
-                result = await self._parked.answer(request, context, context.channel)
+            channel = context.channel
+            if request.method in TASK_METHODS:
+                result = await self._tasks.answer(request, context)
+            elif _becomes_task(request, context):
+                result = await self._tasks.call(request, context)
+            elif isinstance(channel, StatelessChannel):
+                result = await self._parked.answer(request, context, channel)
             elif session is None:
                 result = await self._answers.answer(request, context)
             else:
@@ -407,6 +416,15 @@ class _Post:
     async def refuse(self, request_id: Any, error: RpcError, *, is_modern: bool) -> None:
         status = ERROR_CODE_HTTP_STATUS.get(error.code, 200) if is_modern else 200
         await self.reply.finish(error_message(request_id, error), status)
+
+
+def _becomes_task(request: RpcRequest, context: RequestContext) -> bool:
+    """2025 era: the client says so with its call; 2026: it says that it can, and no question is open."""
+    if request.method != "tools/call":
+        return False
+    if not context.is_modern:
+        return isinstance(request.params.get("task"), dict)
+    return takes_tasks(context.channel.capabilities) and not context.channel.inputs
 
 
 def _no_session() -> _WrongRequest:

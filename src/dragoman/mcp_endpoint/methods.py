@@ -19,6 +19,7 @@ from mcp_types import (
 )
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, LATEST_HANDSHAKE_VERSION, MODERN_PROTOCOL_VERSIONS
 
+from dragoman.connections.server_tasks import EXTENSION
 from dragoman.errors import DragomanError
 from dragoman.mcp_endpoint.messages import Params, RpcError, RpcRequest
 from dragoman.mcp_endpoint.request_context import RequestContext
@@ -42,6 +43,7 @@ _CALLERS_FAULTS = frozenset({INVALID_PARAMS, MISSING_REQUIRED_CLIENT_CAPABILITY}
 _LEVELS = frozenset({"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"})
 _HEADER_MAPS = 10_000
 _LISTS_TTL = 5_000  # milliseconds: who wants to know sooner listens for changes
+_TASKS = {"cancel": {}, "requests": {"tools": {"call": {}}}}  # as the 2025 era has them
 _SEARCH_HINT = "Find a tool with search_tools, then call it by its name with call_tool."
 
 
@@ -80,7 +82,9 @@ class McpMethods:
 
     async def shown(self, context: RequestContext) -> ClientTools:
         """The tools of this client, as they are now. Raises `NotFound` for an unknown connector."""
-        return self._views.show(context.target, await context.hub.in_thread())
+        return self._views.show(
+            context.target, await context.hub.in_thread(), has_execution=not context.is_modern
+        )
 
     async def may_repeat(self, request: RpcRequest, context: RequestContext) -> bool:
         """Whether it does no harm when it was begun before, and nobody knows how far it came."""
@@ -128,7 +132,7 @@ class McpMethods:
         tool = shown.by_name.get(name)
         channel = context.channel
         if tool is None and slug is None:
-            led = await use(await context.hub.in_thread(), name, given, channel)
+            led = await use(await context.hub.in_thread(), name, given, channel, context.observer)
             if led is not None:
                 if channel.pending is not None:
                     return await self._pending(context)
@@ -137,7 +141,7 @@ class McpMethods:
         if tool is not None and context.headers is not None:
             self._check_param_headers(tool, given, context.headers)
         public = tool.name if tool else name if slug is None else alias_name(slug, name)
-        output = await context.hub.call(public, given, channel=channel)
+        output = await context.hub.call(public, given, channel=channel, observer=context.observer)
         if output.error is not None:
             if channel.pending is not None:
                 return await self._pending(context)
@@ -179,7 +183,7 @@ class McpMethods:
         return encode(
             {
                 "protocolVersion": negotiated(requested),
-                "capabilities": {"logging": {}, **await self._capabilities(context)},
+                "capabilities": {"logging": {}, "tasks": _TASKS, **await self._capabilities(context)},
                 "serverInfo": SERVER_INFO,
                 **await self._instructions(context),
             }
@@ -188,7 +192,7 @@ class McpMethods:
     async def _discover(self, params: Params, context: RequestContext) -> bytes:
         result: dict[str, Any] = {
             "supportedVersions": list(MODERN_PROTOCOL_VERSIONS),
-            "capabilities": await self._capabilities(context),
+            "capabilities": {"extensions": {EXTENSION: {}}, **await self._capabilities(context)},
             "ttlMs": _LISTS_TTL,
             "cacheScope": "private",
             **await self._instructions(context),

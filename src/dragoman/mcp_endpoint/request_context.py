@@ -7,7 +7,7 @@ from typing import Protocol
 from dragoman.hub import BoundHub
 from dragoman.mcp_endpoint.views import EndpointTarget
 from dragoman.scope import Caller
-from dragoman.tool import ClientChannel
+from dragoman.tool import CallObserver, ClientChannel
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +18,7 @@ class RequestContext:
     `headers` are those of a request of the 2026 era over HTTP, which must agree with its body.
     `subscriptions` are of a session of the 2025 era: to resources that it wants to hear of.
     `console` is where people find the console, None where there is none.
+    `observer` follows a call that has become a task.
     """
 
     hub: BoundHub
@@ -27,6 +28,7 @@ class RequestContext:
     headers: Mapping[str, str] | None = None
     subscriptions: "SessionSubscriptions | None" = None
     console: str | None = None
+    observer: CallObserver | None = None
 
     @property
     def approval_link(self) -> tuple[str, str | None] | None:

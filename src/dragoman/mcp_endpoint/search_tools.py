@@ -8,7 +8,7 @@ from dragoman.errors import DragomanError, InvalidArguments
 from dragoman.hub import BoundHub
 from dragoman.mcp_endpoint import queries
 from dragoman.mcp_endpoint.results import call_result, failed
-from dragoman.tool import CallError, ClientChannel, Tool
+from dragoman.tool import CallError, CallObserver, ClientChannel, Tool
 from dragoman.web.encoding import encode
 
 _MOST_NAMED = 40
@@ -68,14 +68,18 @@ def search_tools(hub: BoundHub, tools: Sequence[Tool]) -> list[dict[str, Any]]:
 
 
 async def use(
-    hub: BoundHub, name: str, arguments: Mapping[str, Any], channel: ClientChannel | None = None
+    hub: BoundHub,
+    name: str,
+    arguments: Mapping[str, Any],
+    channel: ClientChannel | None = None,
+    observer: CallObserver | None = None,
 ) -> dict[str, Any] | None:
     """What one of them answers; None when there is no such tool in this view."""
     try:
         if name == "search_tools":
             return await _search(hub, arguments)
         if name == "call_tool":
-            return await _call(hub, arguments, channel)
+            return await _call(hub, arguments, channel, observer)
         if name == queries.ENTRY["name"]:
             return await queries.ask(hub, arguments, channel)
         if name == "run_code":
@@ -106,11 +110,16 @@ async def _search(hub: BoundHub, arguments: Mapping[str, Any]) -> dict[str, Any]
     return _told(answer)
 
 
-async def _call(hub: BoundHub, arguments: Mapping[str, Any], channel: ClientChannel | None) -> dict[str, Any]:
+async def _call(
+    hub: BoundHub,
+    arguments: Mapping[str, Any],
+    channel: ClientChannel | None,
+    observer: CallObserver | None,
+) -> dict[str, Any]:
     name, given = _text(arguments, "name"), arguments.get("arguments")
     if given is not None and not isinstance(given, dict):
         raise InvalidArguments("arguments must be an object", hint='{"name": "…", "arguments": {…}}')
-    output = await hub.call(name, cast("dict[str, Any] | None", given), channel=channel)
+    output = await hub.call(name, cast("dict[str, Any] | None", given), channel=channel, observer=observer)
     return call_result(output, None)
 
 

@@ -19,6 +19,7 @@ from dragoman.tool import Tool
 
 View = Literal["tools", "search"]
 _MOST_KEPT = 256
+_EXECUTION = {"execution": {"taskSupport": "optional"}}
 _MOST_BYTES = 64 * 1024 * 1024
 
 
@@ -43,7 +44,7 @@ class ClientTools:
     by_name: Mapping[str, Tool]
 
 
-_Key = tuple[EndpointTarget, str, str, tuple[frozenset[str], ...], tuple[str, ...]]
+_Key = tuple[EndpointTarget, bool, str, str, tuple[frozenset[str], ...], tuple[str, ...]]
 
 
 class ClientViews:
@@ -52,17 +53,20 @@ class ClientViews:
         self._bytes = 0
         self._version = -1
 
-    def show(self, target: EndpointTarget, hub: BoundHub) -> ClientTools:
-        """Raises `NotFound` for a connector that the caller does not see."""
+    def show(self, target: EndpointTarget, hub: BoundHub, *, has_execution: bool) -> ClientTools:
+        """`has_execution`: tools say that they may be called as tasks, as the 2025 era wants it.
+
+        Raises `NotFound` for a connector that the caller does not see.
+        """
         caller, version = hub.caller, hub.catalog_version
         if version != self._version:
             self._kept.clear()
             self._version, self._bytes = version, 0
         loaded = hub.tools.loaded()
-        key = (target, caller.workspace, caller.user, caller.grants, loaded)
+        key = (target, has_execution, caller.workspace, caller.user, caller.grants, loaded)
         shown = self._kept.get(key)
         if shown is None:
-            shown = self._keep(key, _made(target, hub))
+            shown = self._keep(key, _made(target, hub, has_execution=has_execution))
         else:
             self._kept.move_to_end(key)
         return shown
@@ -76,11 +80,12 @@ class ClientViews:
         return shown
 
 
-def _made(target: EndpointTarget, hub: BoundHub) -> ClientTools:
+def _made(target: EndpointTarget, hub: BoundHub, *, has_execution: bool) -> ClientTools:
+    more = _EXECUTION if has_execution else {}
     infos = _offered(target.slug, hub)
     tools = [info.shown_tool for info in infos]
     if target.view == "tools" or target.slug is not None:
-        return _shown("tools", tools, is_alone=target.slug is not None)
+        return _shown("tools", tools, is_alone=target.slug is not None, more=more)
     if target.view == "search":
         loaded = {*hub.tools.loaded()}
         visible = [tool for tool in tools if tool.name in loaded]
@@ -88,8 +93,8 @@ def _made(target: EndpointTarget, hub: BoundHub) -> ClientTools:
         deferred = hub.tools.deferred(infos)
         visible = [tool for tool in tools if tool.name not in deferred]
         if not deferred:
-            return _shown("tools", tools)
-    return _shown("search", visible, search_tools(hub, tools))
+            return _shown("tools", tools, more=more)
+    return _shown("search", visible, search_tools(hub, tools), more=more)
 
 
 def _offered(slug: str | None, hub: BoundHub) -> list[ToolInfo]:
@@ -103,11 +108,17 @@ def _offered(slug: str | None, hub: BoundHub) -> list[ToolInfo]:
 
 
 def _shown(
-    view: View, tools: Sequence[Tool], leading: Sequence[Mapping[str, Any]] = (), *, is_alone: bool = False
+    view: View,
+    tools: Sequence[Tool],
+    leading: Sequence[Mapping[str, Any]] = (),
+    *,
+    is_alone: bool = False,
+    more: Mapping[str, Any],
 ) -> ClientTools:
-    """`leading` are the tools that lead to all others."""
+    """`leading` are the tools that lead to all others; `more` is said of each."""
     pieces = [
-        orjson.dumps(entry) for entry in (*leading, *(listed(tool, is_alone=is_alone) for tool in tools))
+        orjson.dumps({**entry, **more})
+        for entry in (*leading, *(listed(tool, is_alone=is_alone) for tool in tools))
     ]
     body = b"[%b]" % b",".join(pieces)
     names = (tool.original_name if is_alone else tool.name for tool in tools)
