@@ -169,9 +169,11 @@ class ClientChannel(Protocol):
     Where it `approves`, its own person is asked whether a call may be made; a yes that is given elsewhere is
     waited for `approval_wait` seconds (None: as the installation says). `approval` is the question that the
     call waits for, or ended with.
+    `meta` is what the client says beside its request, for the server (`_meta` of MCP).
     """
 
     capabilities: Mapping[str, Any]
+    meta: Mapping[str, Any]
     inputs: Mapping[str, Any]
     retries: bool
     wants_progress: bool
@@ -304,6 +306,23 @@ def json_bytes(value: Json) -> bytes:
 def arguments_hash(arguments: Mapping[str, Any]) -> str:
     """The same for the same arguments; another for one changed character."""
     return sha256(json_bytes(arguments)).hexdigest()
+
+
+_OF_ONE_HOP = frozenset({"progressToken", "traceparent", "tracestate"})
+_NOT_PASSED_ON = ("dragoman/", "io.modelcontextprotocol/")
+
+
+def passed_on(meta: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What of MCP's `_meta` goes on from a client to a server, or back.
+
+    What the protocol itself says there is between neighbours. What begins with `dragoman/` is Dragoman's own
+    word, which nobody else may say in its place.
+    """
+    return {
+        name: value
+        for name, value in meta.items()
+        if name not in _OF_ONE_HOP and not name.startswith(_NOT_PASSED_ON)
+    }
 
 
 _UNSEEN = ("Cc", "Cf", "Co", "Cs", "Zl", "Zp")

@@ -45,6 +45,10 @@ async def ended(door: Door, task: Any) -> Any:
             await asyncio.sleep(0.02)
 
 
+async def is_asked(door: Door) -> bool:
+    return bool(await door.hub.approvals.list())
+
+
 async def allow(door: Door) -> None:
     (question,) = await door.hub.approvals.list()
     await door.hub.approvals.answer(question.approval.id, "once")
@@ -108,7 +112,7 @@ async def test_a_client_of_the_2025_era_asks_for_a_task_and_waits_for_its_result
         assert tool["execution"] == {"taskSupport": "optional"}
         task = (await asked_session(session, "tools/call", {**NOTE, "task": {"ttl": 60_000}}))["task"]
         waiting = asyncio.create_task(asked_session(session, "tasks/result", {"taskId": task["taskId"]}))
-        await until(door.hub.approvals.list)
+        await until(lambda: is_asked(door))
         assert (await asked_session(session, "tasks/get", {"taskId": task["taskId"]}))["status"] == "working"
         await allow(door)
         async with deadline(20):
@@ -128,7 +132,7 @@ async def test_a_task_is_cancelled_by_its_client(tmp_path: Path, is_modern: bool
         else:
             session = await door.open()
             task = (await asked_session(session, "tools/call", {**NOTE, "task": {}}))["task"]
-            await until(door.hub.approvals.list)
+            await until(lambda: is_asked(door))
             over = await asked_session(session, "tasks/cancel", {"taskId": task["taskId"]})
             assert over["status"] == "cancelled"
             refused = await asked_session(session, "tasks/result", {"taskId": task["taskId"]})

@@ -21,6 +21,8 @@ Json = Mapping[str, Any]
 _ELICIT = "elicitation/create"
 # What else a client declares, extensions above all, is between it and Dragoman: a server that took it for
 # ours would answer in ways that nobody here can read.
+# Apps change nothing in how a server answers: their pages are resources, which pass through as they are.
+PASSED_ON = frozenset({"io.modelcontextprotocol/ui"})
 _UNDERSTOOD: dict[str, frozenset[str]] = {
     "elicitation": frozenset({"form", "url"}),
     "sampling": frozenset({"context", "tools"}),
@@ -48,10 +50,12 @@ class CallChannel:
         self._inner = inner
         self._slug = connector.slug
         self._deadline = deadline
-        self.capabilities = (
-            _declared(inner, connector.configuration.client_capabilities) if inner else _NOTHING
-        )
+        self.capabilities = _declared(inner, connector) if inner else _NOTHING
         self.warnings: list[str] = []
+
+    @property
+    def meta(self) -> Json:
+        return self._inner.meta if self._inner else _NOTHING
 
     @property
     def inputs(self) -> Json:
@@ -122,13 +126,26 @@ class CallChannel:
 _CAPABILITY = {_ELICIT: "elicitation", "sampling/createMessage": "sampling", "roots/list": "roots"}
 
 
-def _declared(channel: ClientChannel, allowed: tuple[str, ...]) -> dict[str, Json]:
+def extensions_of(connector: Connector) -> Json:
+    """Those of MCP that its server declared when it was last connected."""
+    capabilities: Any = (connector.server or {}).get("capabilities")
+    found: Any = cast("Json", capabilities).get("extensions") if isinstance(capabilities, Mapping) else None
+    return cast("Json", found) if isinstance(found, Mapping) else _NOTHING
+
+
+def _declared(channel: ClientChannel, connector: Connector) -> dict[str, Json]:
     found: dict[str, Json] = {}
+    allowed = connector.configuration.client_capabilities
     for name, parts in _UNDERSTOOD.items():
         offered = channel.capabilities.get(name)
         if name in allowed and isinstance(offered, Mapping):
             facts = cast("Json", offered)
             found[name] = {part: facts[part] for part in parts if part in facts}
+    extensions: Any = channel.capabilities.get("extensions")
+    if isinstance(extensions, Mapping):
+        declared, both = cast("Json", extensions), PASSED_ON & extensions_of(connector).keys()
+        if passed := {name: declared[name] for name in both if name in declared}:
+            found["extensions"] = passed
     return found
 
 

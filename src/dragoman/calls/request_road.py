@@ -41,7 +41,7 @@ HANDLE = "dragoman/handle"
 """Where the `_meta` of what was cut names the whole of it."""
 SIZE = "dragoman/size"
 _ARGUMENTS = ("uri", "name", "arguments", "ref", "argument", "context")
-_PAGE = "ui://"  # a page for the client's screen: no model reads it, and half of it is worth nothing
+PAGE = "ui://"  # a page for the client's screen: no model reads it, and half of it is worth nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +179,7 @@ class RequestRoad:
         limit = connector.configuration.max_result_bytes
         if request.method == "resources/read":
             contents = _objects(result.get("contents"))
-            if str(request.params.get("uri")).startswith(_PAGE):
+            if str(request.params.get("uri")).startswith(PAGE):
                 limit *= BINARY_ROOM
             return {**result, **await self._cut(contents, limit, request)}
         blocks = [one for message in _objects(result.get("messages")) for one in _blocks(message)]

@@ -57,6 +57,7 @@ class RequestChannel:
         said = message.body["channel"]
         self.capabilities: Mapping[str, Any] = said["capabilities"]
         self.inputs: Mapping[str, Any] = said["inputs"]
+        self.meta: Mapping[str, Any] = said.get("meta") or {}
         self.retries: bool = said["retries"] is True
         self.task: str | None = said.get("task")
         self.is_left: bool = said.get("left") is True

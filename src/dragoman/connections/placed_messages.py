@@ -128,6 +128,7 @@ def _dump_channel(channel: SourceChannel) -> Json:
         "retries": channel.retries,
         **({} if channel.task is None else {"task": channel.task}),
         **({"left": True} if channel.is_left else {}),
+        **({"meta": channel.meta} if channel.meta else {}),
     }
 
 

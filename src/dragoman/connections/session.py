@@ -66,7 +66,7 @@ from dragoman.connections.wire_faults import WireFault
 from dragoman.connector import Auth, Connector, Era
 from dragoman.errors import InputRequired
 from dragoman.telemetry.spans import trace_context
-from dragoman.tool import AdmittedCall, Annotations, RawResult, Tool, ToolDefinition
+from dragoman.tool import AdmittedCall, Annotations, RawResult, Tool, ToolDefinition, passed_on
 
 _MOST_PAGES = 1000
 _TOOLS_PER_TURN = 200
@@ -191,11 +191,15 @@ class McpSession:
             named = params.get(NAME_BEARING_METHODS.get(method, ""))
             headers = {**headers, MCP_METHOD_HEADER: method}
             headers |= {MCP_NAME_HEADER: encode_header_value(named)} if isinstance(named, str) else {}
-        return _complete(await self._converse(method, params, headers, question.channel), method)
+        result = _complete(await self._converse(method, params, headers, question.channel), method)
+        meta = result.get("_meta")
+        return {**result, "_meta": passed_on(meta)} if is_object(meta) else result
 
     async def _converse(
         self, method: str, params: Message, headers: Mapping[str, str], channel: SourceChannel
     ) -> Message:
+        if channel.meta:
+            params["_meta"] = {**channel.meta, **(params.get("_meta") or {})}
         if carried := trace_context():
             params["_meta"] = {**(params.get("_meta") or {}), **carried}
             headers = {**headers, **carried}
@@ -299,7 +303,7 @@ class McpSession:
             input_schema=schema,
             output_schema=output if is_object(output) else None,
             annotations=_annotations(notes if is_object(notes) else {}),
-            meta=meta if is_object(meta) else None,
+            meta=passed_on(meta) or None if is_object(meta) else None,
         )
 
     def _param_headers(self, tool: Tool, arguments: Mapping[str, Any]) -> Mapping[str, str]:
@@ -460,5 +464,5 @@ def _read_result(raw: Message, tool: Tool) -> RawResult:
         structured=structured,
         has_structured=structured is not None,
         is_error=is_error,
-        meta=meta if is_object(meta) else None,
+        meta=passed_on(meta) if is_object(meta) else None,
     )

@@ -74,6 +74,11 @@ class SourceChannel(Protocol):
         ...
 
     @property
+    def meta(self) -> Mapping[str, Any]:
+        """What the client says beside its request, for the server."""
+        ...
+
+    @property
     def inputs(self) -> Mapping[str, Any]:
         """Answers that came with a request which is sent again; see `ClientChannel`."""
         ...

@@ -27,6 +27,7 @@ _BOTH_MODES: Mapping[str, Any] = {"elicitation": {"form": {}, "url": {}}}
 class CallbackChannel:
     """Fills `ClientChannel` with functions of whoever calls. They decide how long they wait for a person."""
 
+    meta: Mapping[str, Any] = {}
     inputs: Mapping[str, Any] = {}
     retries = False
     patience: float | None = None

@@ -1,7 +1,8 @@
 """What else than tools the servers of MCP offer, as they say it: resources, prompts, completion.
 
 Everything has two names: its server's own, and one that no two servers share, which is `<slug>__<name>` for a
-prompt and `<slug>+<uri>` for a resource. `hub.resources` and `hub.prompts` give the same as values.
+prompt and `<slug>+<uri>` for a resource; that of a page for the client's screen is `ui://<slug>+…`, by which
+clients know it. `hub.resources` and `hub.prompts` give the same as values.
 """
 
 import asyncio
@@ -10,6 +11,8 @@ from collections.abc import AsyncGenerator, Callable, Generator, Mapping
 from contextlib import contextmanager
 from typing import Any, cast
 
+from dragoman.calls.call_channel import extensions_of
+from dragoman.calls.request_road import PAGE
 from dragoman.connections.source import ServerNotice
 from dragoman.connector import Connector
 from dragoman.errors import DragomanError, InvalidArguments, NotFound, Timeout
@@ -91,6 +94,10 @@ class ServerRequests(BoundService):
         `resources.subscribe` is what resources have under that name.
         """
         return [one.slug for one in await self._open() if _offers(one, capability)]
+
+    async def having(self, extension: str) -> list[str]:
+        """Slugs of the connectors whose servers declared the extension of MCP."""
+        return [one.slug for one in await self._open() if extension in extensions_of(one)]
 
     # News
 
@@ -178,14 +185,22 @@ def shared_names(slug: str, entry: Entry) -> Entry:
     """What a server lists, under the name that no two servers share."""
     for field in ("uri", "uriTemplate"):
         if isinstance(uri := entry.get(field), str):
-            return {**entry, field: f"{slug}+{uri}"}
+            return {**entry, field: shared_uri(slug, uri)}
     return {**entry, "name": f"{slug}__{entry.get('name', '')}"}
+
+
+def shared_uri(slug: str, uri: str) -> str:
+    """The address of a resource that no two servers share."""
+    return f"{PAGE}{slug}+{uri.removeprefix(PAGE)}" if uri.startswith(PAGE) else f"{slug}+{uri}"
 
 
 def own_name(name: str, mark: str) -> tuple[str, str]:
     """The connector that a shared name belongs to, empty where it is none, and the name of its server."""
-    slug, _, rest = name.partition(mark)
-    return (slug, rest) if rest else ("", name)
+    is_page = mark == "+" and name.startswith(PAGE)
+    slug, _, rest = (name.removeprefix(PAGE) if is_page else name).partition(mark)
+    if not rest:
+        return "", name
+    return slug, f"{PAGE}{rest}" if is_page else rest
 
 
 def _own_params(method: str, params: Json) -> tuple[str, Json]:

@@ -10,7 +10,7 @@ from mcp_types import CLIENT_CAPABILITIES_META_KEY
 from dragoman.errors import InputRequired
 from dragoman.mcp_endpoint.messages import Params, RpcError, notification_message
 from dragoman.mcp_endpoint.sessions import EndpointSession
-from dragoman.tool import AdmittedCall
+from dragoman.tool import AdmittedCall, passed_on
 
 _ASKED_BY = {
     "elicitation/create": "elicitation",
@@ -62,6 +62,7 @@ class NoChannel:
     """For requests that nothing is told about, and that ask nothing."""
 
     capabilities: Mapping[str, Any] = _NOTHING
+    meta: Mapping[str, Any] = _NOTHING
     inputs: Mapping[str, Any] = _NOTHING
     retries = False
     wants_progress = False
@@ -119,6 +120,7 @@ class PostChannel(NoChannel):
         self.approval_wait: float | None = min(patience, LONGEST_WAIT)
         meta = params.get("_meta")
         self._meta = cast("Mapping[str, Any]", meta) if isinstance(meta, dict) else _NOTHING
+        self.meta = passed_on(self._meta) if self._meta else _NOTHING
         self.written: ProgressWriter = ProgressWriter(reply, self._meta.get("progressToken"))
         self.wants_progress: bool = self.written.token is not None
 

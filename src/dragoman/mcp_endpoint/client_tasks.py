@@ -236,7 +236,7 @@ class _RunningTask:
         self.task = task
         self.clients = clients_of(context.hub)
         may_approve = context.hub.settings.client_approvals
-        capabilities = context.channel.capabilities if task.is_modern else {}
+        capabilities: Mapping[str, Any] = context.channel.capabilities if task.is_modern else {}
         self.channel = TaskChannel(self, capabilities, may_approve=may_approve)
         self.context = replace(context, channel=self.channel, observer=self)
         self.name = f"task {task.id}"

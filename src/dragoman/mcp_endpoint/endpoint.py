@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from secrets import token_hex
-from typing import Any, get_args
+from typing import Any, cast, get_args
 from urllib.parse import parse_qs, unquote
 
 from mcp.shared.inbound import (
@@ -52,6 +52,7 @@ from dragoman.mcp_endpoint.streams import DisconnectWatcher, PostReply, Standalo
 from dragoman.mcp_endpoint.views import EndpointTarget, View
 from dragoman.scope import Caller
 from dragoman.store.records import ClientSession
+from dragoman.telemetry.spans import TRACE_FIELDS, continued_trace
 from dragoman.web.bodies import MAX_BODY, read_body
 from dragoman.web.encoding import encode
 from dragoman.web.guard import bound_hub
@@ -162,10 +163,11 @@ class McpEndpoint:
         is_modern = (version is not None and version not in HANDSHAKE_PROTOCOL_VERSIONS) or _has_envelope(
             message
         )
-        if is_modern:
-            await self._post_modern(post, message, value)
-        else:
-            await self._post_legacy(post, message)
+        with continued_trace(_trace_in(message)):
+            if is_modern:
+                await self._post_modern(post, message, value)
+            else:
+                await self._post_legacy(post, message)
 
     async def _post_modern(self, post: "_Post", message: Message, value: Any) -> None:
         if isinstance(message, RpcResponse):
@@ -436,6 +438,15 @@ def _has_envelope(message: Message) -> bool:
         return False
     meta = message.params.get("_meta")
     return isinstance(meta, dict) and PROTOCOL_VERSION_META_KEY in meta
+
+
+def _trace_in(message: Message) -> dict[str, str]:
+    """The trace that the client names in the request itself; that of a header is continued already."""
+    meta: Any = message.params.get("_meta") if isinstance(message, RpcRequest) else None
+    if not isinstance(meta, dict):
+        return {}
+    said = cast("dict[str, Any]", meta)
+    return {name: said[name] for name in TRACE_FIELDS if isinstance(said.get(name), str)}
 
 
 def _misfit(post: _Post, value: Any) -> RpcError | None:

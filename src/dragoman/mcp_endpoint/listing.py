@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, cast
 
-from dragoman.mcp_endpoint.results import is_object_schema
+from dragoman.mcp_endpoint.results import is_object_schema, with_shared_pages
 from dragoman.tool import Annotations, Schema, Tool
 
 _DEFINITIONS = ("$defs", "definitions")
@@ -23,8 +23,8 @@ def listed(tool: Tool, *, is_alone: bool) -> dict[str, Any]:
         entry["outputSchema"] = schema
     if annotations := _annotations(definition.annotations):
         entry["annotations"] = annotations
-    if is_alone and definition.meta:
-        entry["_meta"] = dict(definition.meta)
+    if definition.meta:
+        entry["_meta"] = with_shared_pages(definition.meta, None if is_alone else tool.slug)
     return entry
 
 

@@ -43,7 +43,7 @@ _CALLERS_FAULTS = frozenset({INVALID_PARAMS, MISSING_REQUIRED_CLIENT_CAPABILITY}
 _LEVELS = frozenset({"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"})
 _HEADER_MAPS = 10_000
 _LISTS_TTL = 5_000  # milliseconds: who wants to know sooner listens for changes
-_TASKS = {"cancel": {}, "requests": {"tools": {"call": {}}}}  # as the 2025 era has them
+_TASKS: Mapping[str, Any] = {"cancel": {}, "requests": {"tools": {"call": {}}}}  # as the 2025 era has them
 _SEARCH_HINT = "Find a tool with search_tools, then call it by its name with call_tool."
 
 
@@ -149,7 +149,8 @@ class McpMethods:
                 raise RpcError(*channel.refused)
             if output.error.code == "not_found" and not output.metadata.connector:
                 raise unknown(output.error) if slug is None else _unknown_here(name, shown)
-        result = with_approval(call_result(output, tool), context.approval_link)
+        result = call_result(output, tool, is_alone=slug is not None)
+        result = with_approval(result, context.approval_link)
         return encode(stamped(result) if context.is_modern else result)
 
     async def _list(self, params: Params, context: RequestContext) -> bytes:
@@ -192,15 +193,20 @@ class McpMethods:
     async def _discover(self, params: Params, context: RequestContext) -> bytes:
         result: dict[str, Any] = {
             "supportedVersions": list(MODERN_PROTOCOL_VERSIONS),
-            "capabilities": {"extensions": {EXTENSION: {}}, **await self._capabilities(context)},
+            "capabilities": await self._capabilities(context, {EXTENSION: {}}),
             "ttlMs": _LISTS_TTL,
             "cacheScope": "private",
             **await self._instructions(context),
         }
         return encode(stamped(result))
 
-    async def _capabilities(self, context: RequestContext) -> dict[str, Any]:
-        return {"tools": {"listChanged": True}, **await self.offerings.capabilities(context)}
+    async def _capabilities(
+        self, context: RequestContext, extensions: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """`extensions` are Dragoman's own; those that pass through are declared where a server has them."""
+        found = {**(extensions or {}), **await self.offerings.extensions(context)}
+        declared = {"extensions": found} if found else {}
+        return {"tools": {"listChanged": True}, **declared, **await self.offerings.capabilities(context)}
 
     async def _instructions(self, context: RequestContext) -> dict[str, str]:
         slug = context.target.slug

@@ -12,6 +12,7 @@ from typing import Any, cast
 
 from mcp_types import INVALID_PARAMS
 
+from dragoman.calls.call_channel import PASSED_ON
 from dragoman.calls.request_road import HANDLE
 from dragoman.errors import DragomanError, NotFound
 from dragoman.hub.server_requests import LISTS, NAMED, capability_of, own_name
@@ -36,6 +37,15 @@ class ServerResources:
                 found["resources"]["subscribe"] = True
             else:
                 found[capability] = {"listChanged": True} if capability == "prompts" else {}
+        return found
+
+    async def extensions(self, context: RequestContext) -> dict[str, Any]:
+        """Those that pass through, where a server at this address declares them."""
+        found: dict[str, Any] = {}
+        for extension in PASSED_ON:
+            slugs = await context.hub.server_requests.having(extension)
+            if slugs if context.target.slug is None else context.target.slug in slugs:
+                found[extension] = {}
         return found
 
     async def digest(self, capability: str, context: RequestContext) -> str:

@@ -1,11 +1,12 @@
 """What came of a call, as MCP's CallToolResult. The blocks of content stay as they came."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from mcp_types import INVALID_PARAMS
 
 from dragoman.errors import ApprovalPending
+from dragoman.hub.server_requests import shared_uri
 from dragoman.mcp_endpoint.messages import RpcError
 from dragoman.tool import CallError, Schema, Tool, ToolOutput
 from dragoman.web.encoding import encode
@@ -13,14 +14,35 @@ from dragoman.web.encoding import encode
 RESULTS = "dragoman://results/"
 """A result that was cut is a resource: this with its handle."""
 ERROR = "dragoman/error"
+_OLDER_PAGE = "ui/resourceUri"
 
 
-def call_result(output: ToolOutput, tool: Tool | None) -> dict[str, Any]:
-    """`tool` is what the client was shown; None when it is not in the catalog any more."""
+def call_result(output: ToolOutput, tool: Tool | None, *, is_alone: bool = False) -> dict[str, Any]:
+    """`tool` is what the client was shown; None when it is not in the catalog any more.
+
+    `is_alone`: for a client that sees this one connector, and so its server's own addresses.
+    """
     result = _result(output, tool)
+    if output.meta:
+        slug = None if is_alone else output.metadata.connector
+        result["_meta"] = {**with_shared_pages(output.meta, slug), **result.get("_meta", {})}
     if warnings := output.metadata.warnings:
         result["_meta"] = {**result.get("_meta", {}), "dragoman/warnings": [*warnings]}
     return result
+
+
+def with_shared_pages(meta: Mapping[str, Any], slug: str | None) -> dict[str, Any]:
+    """What is said of a tool or result, with the address of its page as the client knows it."""
+    told = dict(meta)
+    if slug is None:
+        return told
+    if isinstance(told.get(_OLDER_PAGE), str):
+        told[_OLDER_PAGE] = shared_uri(slug, told[_OLDER_PAGE])
+    if isinstance(told.get("ui"), Mapping):
+        page = cast("Mapping[str, Any]", told["ui"])
+        if isinstance(uri := page.get("resourceUri"), str):
+            told["ui"] = {**page, "resourceUri": shared_uri(slug, uri)}
+    return told
 
 
 def _result(output: ToolOutput, tool: Tool | None) -> dict[str, Any]:

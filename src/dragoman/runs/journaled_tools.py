@@ -326,6 +326,7 @@ class _JournalObserver:
 class _RunChannel:
     """Fills `ClientChannel` for one call of a run: followers hear of progress, a person answers."""
 
+    meta: Mapping[str, Any] = {}
     inputs: Mapping[str, Any] = {}
     retries = False
     wants_progress = True

@@ -14,6 +14,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 
 from dragoman import extras
 
+TRACE_FIELDS = ("traceparent", "tracestate")
 _PROPAGATOR = TraceContextTextMapPropagator()
 _NO_CONTEXT: dict[str, str] = {}
 
