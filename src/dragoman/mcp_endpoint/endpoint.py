@@ -63,6 +63,7 @@ MOST_STREAMS = 1_000
 _SESSION = b"mcp-session-id"
 _VERSION = "mcp-protocol-version"
 Headers = dict[str, str]
+_NO_TRACE: dict[str, str] = {}
 
 
 class _WrongRequest(Exception):
@@ -163,11 +164,12 @@ class McpEndpoint:
         is_modern = (version is not None and version not in HANDSHAKE_PROTOCOL_VERSIONS) or _has_envelope(
             message
         )
-        with continued_trace(_trace_in(message)):
-            if is_modern:
-                await self._post_modern(post, message, value)
-            else:
-                await self._post_legacy(post, message)
+        answer = self._post_modern(post, message, value) if is_modern else self._post_legacy(post, message)
+        if trace := _trace_in(message):
+            with continued_trace(trace):
+                await answer
+        else:
+            await answer
 
     async def _post_modern(self, post: "_Post", message: Message, value: Any) -> None:
         if isinstance(message, RpcResponse):
@@ -443,8 +445,8 @@ def _has_envelope(message: Message) -> bool:
 def _trace_in(message: Message) -> dict[str, str]:
     """The trace that the client names in the request itself; that of a header is continued already."""
     meta: Any = message.params.get("_meta") if isinstance(message, RpcRequest) else None
-    if not isinstance(meta, dict):
-        return {}
+    if not isinstance(meta, dict) or TRACE_FIELDS[0] not in meta:
+        return _NO_TRACE
     said = cast("dict[str, Any]", meta)
     return {name: said[name] for name in TRACE_FIELDS if isinstance(said.get(name), str)}
 
