@@ -218,7 +218,11 @@ class ApprovalGate:
             return False
         began = asyncio.get_running_loop().time()
         while True:
-            question = await self._ask(wanted)
+            question, is_new = await self._ask(wanted)
+            if is_new and await self._has_yes(wanted, used_by):
+                # The one before was answered between the two looks: nobody need be asked again.
+                await self._rows.drop(question.binding.workspace, question.id)
+                return True
             try:
                 with _observed(call, question), waiting():
                     await self._settled(question, wanted, caller, call, began)
@@ -257,7 +261,8 @@ class ApprovalGate:
             )
         ) or await self._rows.take(binding, datetime.now(UTC), used_by) is not None
 
-    async def _ask(self, wanted: _Wanted) -> Approval:
+    async def _ask(self, wanted: _Wanted) -> tuple[Approval, bool]:
+        """The question, and whether nobody had asked it before."""
         binding, now, approval_id = wanted.binding, datetime.now(UTC), f"apr_{token_hex(8)}"
         if await self._rows.count_open(binding.workspace, binding.user) >= MOST_OPEN:
             raise LimitReached(
@@ -277,9 +282,10 @@ class ApprovalGate:
             expires_at=now + self._lasts,
         )
         question = await self._rows.ask(new)
-        if question.id == approval_id:
+        is_new = question.id == approval_id
+        if is_new:
             self.tell_asked(question)
-        return question
+        return question, is_new
 
     async def _settled(
         self, question: Approval, wanted: _Wanted, caller: Caller, call: ToolCall | None, began: float
