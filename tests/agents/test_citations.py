@@ -107,6 +107,15 @@ async def test_what_was_cited_in_a_thread_keeps_its_id_there(tmp_path: Path) -> 
         assert "hi from right" in excerpts["c2"]
 
 
+async def test_an_answer_that_is_cut_cites_no_source_that_there_is_not(tmp_path: Path) -> None:
+    async with open_scripted(tmp_path, lambda turn: Reply(text="Surely [c7]. ", too_long=True)) as (hub, _):
+        run = await hub.ask("is it so?")
+        assert run.error is not None
+        assert run.error.code == "answer_cut"
+        assert "[c7]" not in (run.answer or "")
+        assert "2 citations of no source were removed" in (run.answer or "")
+
+
 async def test_who_has_no_sources_cites_none(tmp_path: Path) -> None:
     async with open_scripted(tmp_path, lambda turn: Reply(text="Surely [c1, c2].")) as (hub, _):
         run = await hub.ask("is it so?")

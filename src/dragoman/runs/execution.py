@@ -348,16 +348,23 @@ class RunExecution:
         )
         self._grants = work.caller.grants
         try:
-            answer = await AgentLoop(self, work).answer()
+            return self._cited(await AgentLoop(self, work).answer(), work)
+        except AnswerCut as cut:
+            cut.answer = self._cited(cut.answer, work)
+            raise
         finally:
             if agent.kind == "connector":
-                self._outcome = outcome_of(self.record.plan, self.record.finished, work.contexts)
+                outcome = outcome_of(self.record.plan, self.record.finished, work.contexts)
+                self._outcome = {**outcome, **self._outcome}
+
+    def _cited(self, answer: str, work: WorkContext) -> str:
+        """The answer with those citations that lead to a source, which is kept with the run."""
         known = {context.id: context for context in (*work.earlier_contexts, *work.contexts)}
         answer = with_known_citations(answer, known)
         # Of others' sources it keeps those that it cites; what a connector's agent found is its own.
-        kept = [*(one.id for one in work.contexts if agent.kind == "connector"), *cited_in(answer)]
+        kept = [*(one.id for one in work.contexts if work.agent.kind == "connector"), *cited_in(answer)]
         if kept:
-            self._outcome = {**self._outcome, "contexts": [asdict(known[one]) for one in dict.fromkeys(kept)]}
+            self._outcome = {"contexts": [asdict(known[one]) for one in dict.fromkeys(kept)]}
         return answer
 
     async def _hand_out(self) -> None:
