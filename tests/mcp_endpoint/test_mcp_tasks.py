@@ -1,10 +1,13 @@
 """Calls that become tasks of their clients, in both eras: followed, answered, cancelled, and never lost."""
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
+from mcp.client.extension import ClaimContext, ClientExtension, ResultClaim
+from mcp_types import CallToolResult, Request, RequestParams, Result
 
 from doors import META, Door, Session, open_door
 from dragoman.mcp_endpoint import client_tasks
@@ -75,6 +78,53 @@ async def test_a_call_that_waits_for_a_person_becomes_a_task_of_its_caller_alone
         done = await ended(door, task)
         assert done["status"] == "completed"
         assert done["result"]["content"][0]["text"] == "milk is forgotten"
+
+
+class BegunTask(Result):
+    result_type: Literal["task"] = "task"
+    task_id: str
+
+
+class TaskParams(RequestParams):
+    task_id: str
+
+
+class GetTask(Request[TaskParams, Literal["tasks/get"]]):
+    method: Literal["tasks/get"] = "tasks/get"
+    params: TaskParams
+
+
+class FoundTask(Result):
+    status: str
+    result: dict[str, Any] | None = None
+
+
+class TaskExtension(ClientExtension):
+    """What an application gives the SDK's client so that it takes tasks."""
+
+    identifier = "io.modelcontextprotocol/tasks"
+
+    def __init__(self, door: Door) -> None:
+        self._door = door
+
+    def claims(self) -> Sequence[ResultClaim[Any]]:
+        return [ResultClaim(result_type="task", model=BegunTask, resolve=self._followed)]
+
+    async def _followed(self, task: BegunTask, context: ClaimContext) -> CallToolResult:
+        await allow(self._door)
+        request = GetTask(params=TaskParams(task_id=task.task_id))
+        async with deadline(20):
+            while (found := await context.session.send_request(request, FoundTask)).result is None:
+                await asyncio.sleep(0.02)
+        return CallToolResult.model_validate(found.result)
+
+
+async def test_the_client_of_the_sdk_follows_a_task_to_its_result(tmp_path: Path) -> None:
+    async with open_door(tmp_path) as door:
+        with_a_tool_that_asks(door)
+        async with door.client(mode="2026-07-28", extensions=[TaskExtension(door)]) as client:
+            result: Any = await client.call_tool("forget", {"name": "milk"})
+            assert result.content[0].text == "milk is forgotten"
 
 
 async def test_what_is_there_at_once_is_a_result(tmp_path: Path) -> None:
