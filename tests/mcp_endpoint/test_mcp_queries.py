@@ -11,6 +11,7 @@ import pytest
 
 from doors import Door, open_door
 from dragoman import Caller
+from dragoman.mcp_endpoint import channels
 from servers.hubs import quick, until
 from servers.processes import journal, stdio
 from servers.scenarios import Reply, Script, Turn
@@ -103,6 +104,39 @@ async def test_a_call_is_approved_in_dragoman_while_the_client_waits(tmp_path: P
         assert result.structured_content["data"] == "Sent [c1]."
         assert journal(tmp_path / "journal") == ["hello"]
         assert "waits for a person to approve a call in Dragoman" in told
+
+
+@ERAS
+async def test_no_client_hangs_while_a_person_is_waited_for_and_the_answer_can_be_had_later(
+    tmp_path: Path, mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def script(turn: Turn) -> Reply:
+        return calls(("mcp_box_send", {"text": "hello"})) if turn.number == 1 else Reply(text="Sent [c1].")
+
+    monkeypatch.setattr(channels, "LONGEST_WAIT", 0.3)
+    asked = {"connector_id": "box", "query": "send hello"}
+    async with (
+        open_scripted_door(tmp_path, script) as door,
+        door.client("/mcp?view=search", mode=mode) as client,
+    ):
+        result: Any = await client.call_tool(NAME, asked)
+        assert result.is_error
+        answer = result.structured_content
+        assert answer["error"]["cause"] == "approval_pending"
+        run = answer["metadata"]["run"]
+        assert run in answer["error"]["hint"]
+        still: Any = await client.call_tool(NAME, {**asked, "run": run})
+        assert still.structured_content == answer, "nobody has answered yet"
+        (question,) = await door.hub.approvals.list()
+        await door.hub.approvals.answer(question.approval.id, "once")
+        result = await client.call_tool(NAME, {**asked, "run": run})
+        assert result.structured_content["data"] == "Sent [c1]."
+        assert journal(tmp_path / "journal") == ["hello"]
+        assert len(await door.hub.runs.list()) == 1, "nothing was begun anew"
+        for wrong in ("run_nobodys", 7):
+            refused: Any = await client.call_tool(NAME, {**asked, "run": wrong})
+            assert refused.is_error
+            assert len(await door.hub.runs.list()) == 1
 
 
 async def test_a_client_that_goes_away_stops_the_run(tmp_path: Path) -> None:

@@ -167,6 +167,14 @@ def answered(card: ConnectorCard, run: Run) -> dict[str, Any]:
     return {"status": "success", "data": run.answer, "metadata": metadata}
 
 
+def still_waiting(card: ConnectorCard, run: Run) -> dict[str, Any]:
+    """The answer of a run that goes on alone once a person has answered."""
+    metadata = {**_connector(card.id, card.slug), "run": run.id}
+    message = "its agent waits for a person to approve or answer in Dragoman, and goes on by itself then"
+    hint = f"later, make the same call with run={run.id!r} added: that has the answer and begins nothing anew"
+    return _failed(metadata, "MCP_ORCHESTRATION_FAILED", "approval_pending", message, hint)
+
+
 def told_of(answer: Mapping[str, Any]) -> ToolReply:
     """As the model reads it that asked: the answer once, and what it needs to cite it."""
     metadata: Mapping[str, Any] = answer["metadata"]

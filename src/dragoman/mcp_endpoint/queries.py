@@ -1,12 +1,14 @@
 """`query_mcp_connector` for outside clients: progress while its run lasts, then the answer as a structure.
 
-What the run asks of a person meanwhile is answered in Dragoman: the client is only told of it.
+What the run asks of a person meanwhile is answered in Dragoman: the client is only told of it, and no client
+is kept waiting for long.
 """
 
 from collections.abc import Mapping
 from typing import Any
 
 from dragoman.agents.connector_query import MOST_TOOLS, NAME, ConnectorQuery
+from dragoman.errors import InvalidArguments
 from dragoman.hub import BoundHub
 from dragoman.run import RunEvent
 from dragoman.tool import ClientChannel
@@ -14,6 +16,7 @@ from dragoman.web.encoding import encode
 
 _TEXT = {"type": "string"}
 _LONGEST = 200
+_RUN = "run"
 ENTRY: Mapping[str, Any] = {
     "name": NAME,
     "description": "Hands a whole job to the agent of one connector: it plans, calls tools and answers with"
@@ -26,6 +29,7 @@ ENTRY: Mapping[str, Any] = {
             "context": _TEXT,
             "max_tools": {"type": "integer", "minimum": 1, "maximum": MOST_TOOLS, "default": 10},
             "plan_only": {"type": "boolean"},
+            _RUN: {**_TEXT, "description": "of a call before that waited for a person: has its answer"},
         },
         "required": ["connector_id", "query"],
     },
@@ -40,7 +44,16 @@ async def ask(hub: BoundHub, arguments: Mapping[str, Any], channel: ClientChanne
             await channel.progress(event.number, None, words[:_LONGEST])
 
     wants_progress = channel is not None and channel.wants_progress
-    answer = await hub.queries.ask(ConnectorQuery.read(arguments), heard if wants_progress else None)
+    run = arguments.get(_RUN) or None
+    if not isinstance(run, str | None):
+        raise InvalidArguments("run must be the id of a run", hint="leave it out to begin one")
+    asked = {name: value for name, value in arguments.items() if name != _RUN}
+    answer = await hub.queries.ask(
+        ConnectorQuery.read(asked),
+        heard if wants_progress else None,
+        patience=None if channel is None else channel.approval_wait,
+        run=run,
+    )
     told = [{"type": "text", "text": encode(answer).decode()}]
     result: dict[str, Any] = {"content": told, "structuredContent": answer}
     return {**result, "isError": True} if answer["status"] == "error" else result
