@@ -22,7 +22,7 @@ from playwright.async_api import Browser, Page, async_playwright
 import lab
 
 SERVICE = Path(__file__).with_name("console_service.py")
-CHROMIUM = "/usr/bin/chromium"
+CHROMIUM = "/usr/bin/chromium-headless-shell"
 FLAGS = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking")
 PAINT, WEIGHT, TOKEN = 500.0, 150.0, 50.0  # milliseconds, KB, milliseconds
 FIRST_PAGE = 5.0  # seconds

@@ -19,7 +19,9 @@ from patience import patient
 @pytest.fixture(scope="session")
 async def browser(anyio_backend: str) -> AsyncGenerator[Browser]:
     if not CHROMIUM.exists():
-        pytest.skip(f"{CHROMIUM} is missing: install Debian's package chromium to test the console")
+        pytest.skip(
+            f"{CHROMIUM} is missing: install Debian's package chromium-headless-shell to test the console"
+        )
     expect.set_options(timeout=patient(10_000))
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=[*FLAGS])
