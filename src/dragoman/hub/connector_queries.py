@@ -46,8 +46,9 @@ class ConnectorQueries(BoundService):
         begun = await self.begin(query) if run is None else await self._begun(query.connector_id, run)
         if not isinstance(begun, AcceptedQuery):
             return begun
+        waited = asyncio.timeout(None)
         try:
-            async with asyncio.timeout(None) as waited:
+            async with waited:
                 if heard is not None or patience is not None:
                     async for event in Runs(self._runtime, self._caller).follow(begun.run.id):
                         if patience is not None and event.kind in ("run.waiting", "run.continued"):
