@@ -42,8 +42,7 @@ class Speaker:
         prompt = prompts[-1] if prompts else ""  # one that was stopped is there still
         prompt = re.sub(r"^@[\w-]+ ", "", prompt)
         if returned:
-            brought = returned[0].content
-            yield f"It brought: {unfenced(str(brought['result'] if isinstance(brought, dict) else brought))}"
+            yield f"It brought: {unfenced(str(returned[0].content))}"
         elif prompt.startswith("word"):
             while (word := await self.words.get()) is not None:
                 yield word

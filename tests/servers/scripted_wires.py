@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 from uuid import uuid4
 
-from servers.scenarios import Reply, Result, Turn
+from servers.scenarios import Reply, Result, Turn, parsed
 
 Json = dict[str, Any]
 STATUS_WORDS = {
@@ -56,7 +56,7 @@ class Reading:
         self.number, self.fresh = self.number + 1, len(self.found)
 
     def tool(self, name: str, call_id: str, content: str) -> None:
-        self.found.append(Result.of(name, call_id, content))
+        self.found.append(Result(name, call_id, parsed(content)))
 
     def turn(self, tools: list[str], request: Json) -> Turn:
         found = tuple(self.found)

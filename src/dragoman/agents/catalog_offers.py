@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 from dragoman.access.approvals import QUESTION_LASTS
-from dragoman.agents.citations import contexts_of, with_source
+from dragoman.agents.citations import contexts_of
 from dragoman.agents.fences import fenced
 from dragoman.agents.model_errors import failed
 from dragoman.agents.offers import Offer, OfferCall, ToolReply, digest_of
@@ -262,8 +262,7 @@ class CodeOffers:
         )
 
         async def run(arguments: Mapping[str, Any], attempt: OfferCall) -> ToolReply:
-            reply = await work.toolbox.run_code(str(arguments.get("code") or ""), work.caller, attempt)
-            return with_source(reply, _RUN_CODE, attempt.key, work)
+            return await work.toolbox.run_code(str(arguments.get("code") or ""), work.caller, attempt)
 
         return [
             Offer(

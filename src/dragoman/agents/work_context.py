@@ -186,7 +186,6 @@ class WorkContext:
     missing: dict[str, int] = field(default_factory=dict[str, int])
     chain: tuple[str, ...] = ()
     has_heard_others: bool = False
-    cites: bool = True  # what its tools bring has names by which its answer can cite it
     names_earlier: bool = False  # results of earlier runs, which `read_earlier` shows
 
 

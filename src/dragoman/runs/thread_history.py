@@ -198,8 +198,7 @@ class _EarlierRuns:
             for earlier, calls, record in await finished_calls(execution, root):
                 results = [_named_result(number, at, *call) for at, call in calls]
                 for _, (_, reply) in calls:
-                    work.numbers.skip(reply.contexts)  # they are shown again under their names
-                    work.earlier_contexts += reply.contexts
+                    work.numbers.skip(reply.contexts)  # `read_earlier` shows them under their names
                 found._results.setdefault(root, []).extend(results)
                 is_addressed = earlier.is_root or (earlier.parent_call or "").startswith("mention:")
                 if not is_addressed:
