@@ -25,13 +25,14 @@ _DECLINED: Json = {"action": "decline"}
 
 async def converse(send: Send, params: Json, channel: SourceChannel) -> Json:
     """The result, once whatever the server asks for has been answered."""
-    if "_meta" in params and (channel.capabilities or channel.inputs):
+    meta: Json = params.get("_meta") or {}
+    if CLIENT_CAPABILITIES_META_KEY in meta and (channel.capabilities or channel.inputs):
         # The 2026 era says with each request what the client can be asked.
-        own: Json = params["_meta"][CLIENT_CAPABILITIES_META_KEY]
+        own: Json = meta[CLIENT_CAPABILITIES_META_KEY]
         declared = {**channel.capabilities, **own}
         if "extensions" in channel.capabilities:
             declared["extensions"] = {**channel.capabilities["extensions"], **own.get("extensions", {})}
-        meta = {**params["_meta"], CLIENT_CAPABILITIES_META_KEY: declared}
+        meta = {**meta, CLIENT_CAPABILITIES_META_KEY: declared}
         params = {**params, "_meta": meta, **channel.inputs}
     for _ in range(_MOST_ROUNDS):
         try:
