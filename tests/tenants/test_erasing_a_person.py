@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 from population import Tenant, Town, open_town
 
+from patience import until
+
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 CHOSEN = ("canarythread", "canarykey", "canaryagent", "canarylabel")
 
@@ -76,6 +78,11 @@ async def test_a_person_is_exported_whole_and_erased_without_a_trace(tmp_path: P
         assert refused.status in (403, 404)
         assert {member.private, *CHOSEN} <= files_with(tmp_path, words_of(member))
 
+        async def are_at_rest() -> bool:
+            runs = (await exported(town, "/api/me/export", admin))["runs"]
+            return all(run["status"] not in ("queued", "running") for run in runs)
+
+        await until(are_at_rest, within=30)  # they have ended, or wait for their person
         others = await exported(town, "/api/me/export", admin)
         refused = await town.ask(member, "POST", f"/api/users/{admin.user}/erase")
         assert refused.status in (403, 404)
