@@ -8,9 +8,12 @@ from urllib.parse import parse_qs, urlsplit
 import aiohttp
 import pytest
 from playwright.async_api import Page, expect
+from starlette.requests import Request
+from starlette.responses import Response
 
 from api.live import Live, open_service
 from console.browsing import OpenConsole
+from dragoman.console.sessions import COOKIE
 from servers.sign_in_server import CLIENT, SignInServer, open_sign_in
 
 pytestmark = pytest.mark.anyio
@@ -328,3 +331,20 @@ async def test_without_a_client_there_is_no_way_to_the_issuer(tmp_path: Path) ->
     async with open_service(tmp_path, multi_user=True) as live:
         assert (await asked(live, "GET", "/sign-in/oidc"))[0] == 404
         assert "/sign-in/oidc" not in (await asked(live, "GET", "/sign-in"))[2]
+
+
+async def test_while_the_store_is_away_only_sessions_that_were_seen_open_go_on(tmp_path: Path) -> None:
+    async with open_service(tmp_path) as live:
+        used, ended, unknown = [(await cookie_of(live)).partition("=")[2] for _ in range(3)]
+        sessions = live.doors.console.sessions
+        assert await sessions.admission_of(used) is not None
+        request = Request({"type": "http", "headers": [(b"cookie", f"{COOKIE}={ended}".encode())]})
+        session = await sessions.find(request)
+        assert session is not None
+        await sessions.end(Response(), session)
+        for name in ("dragoman.db", "dragoman.db-wal", "dragoman.db-shm"):
+            if (path := tmp_path / name).exists():
+                path.write_bytes(b"this is no database " * 2000)
+        assert await sessions.admission_of(used) is not None
+        assert await sessions.admission_of(ended) is None
+        assert await sessions.admission_of(unknown) is None

@@ -148,7 +148,7 @@ class BrowserSessions:
             if await self._clients().has(_ENDED, (mark,)):
                 return True
         except StoreUnavailable:
-            return False  # nobody can be asked now, which is no reason to refuse
+            return mark not in self._open  # who was let in before goes on; nobody else can be asked about now
         if len(self._open) >= _MOST_OPEN:
             self._open.clear()
         self._open[mark] = now
