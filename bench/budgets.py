@@ -83,7 +83,7 @@ async def steps(hub: peers.Hub) -> dict[str, float]:
     call, arguments = ToolCall(tool="echo"), {"text": peers.TEXT, "limit": 5}
     finished = FinishedCall("call_0", caller, "echo", connector, True, True, None, None, 1.0, 1, time.time())
     async with open_store(hub.settings.store_url) as store:
-        budgets = Budgets(store.usage, Directory(store.people))
+        budgets = Budgets(store.usage, Directory(store.people), store.people.find_key_by_id)
         auditor = Auditor(store.audit)
 
         async def note() -> None:

@@ -148,7 +148,11 @@ async def measure(rows: int) -> dict[str, tuple[Run, Sent]]:
         async with Hub(Settings(home=Path(home), model="scripted")) as hub:
             program = [str(HERE / "catalog_server.py"), str(CATALOGUE), str(rows)]
             await hub.connectors.add(
-                "github", command=sys.executable, args=program, description="GitHub: code, issues, reviews"
+                "github",
+                command=sys.executable,
+                sandbox="none",
+                args=program,
+                description="GitHub: code, issues, reviews",
             )
             for way in WAYS:
                 scripted = Scripted(way)
@@ -180,7 +184,12 @@ async def open_demo(place: Path) -> AsyncGenerator[Hub]:
                 )
                 args = [str(servers / f"{name}_server.py"), *data]
                 await hub.connectors.add(
-                    name, command=sys.executable, args=args, description=description, approval="never"
+                    name,
+                    command=sys.executable,
+                    sandbox="none",
+                    args=args,
+                    description=description,
+                    approval="never",
                 )
             await hub.connectors.add(
                 "tasks", openapi=url, description="Tasks of a team with their due dates", approval="never"

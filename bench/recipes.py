@@ -53,7 +53,9 @@ async def measure(keep: Keeping, jobs: Sequence[tuple[str, str]]) -> tuple[list[
         async with open_scripted(Path(place) / "home", RuleModel()) as (hub, _):
             await hub.people.update_workspace("local", recipes=True)
             program = [str(HERE / "catalog_server.py"), str(CATALOGUE), "3"]
-            await hub.connectors.add("github", command=sys.executable, args=program, approval="never")
+            await hub.connectors.add(
+                "github", command=sys.executable, sandbox="none", args=program, approval="never"
+            )
             await hub.agents.update("github", exposure="search")
             for first, again in jobs:
                 before.append(await _done(hub, first))

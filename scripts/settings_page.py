@@ -58,7 +58,7 @@ from collections.abc import Collection
 from datetime import datetime
 from typing import Literal, TypedDict
 
-from dragoman.people import UserLimits
+from dragoman.people import CallLimits
 '''
 
 
@@ -129,7 +129,9 @@ def written() -> str:
             "\n## Preferences\n\nWhat a user chooses: `dragoman preferences set`.\n",
             table(people_set(Preferences), "setting", who_of("the user")),
             "\n## API keys\n\n`dragoman keys add` and `update`. A key never has more than its user; nobody"
-            " gives it more than\nthe credential has that asks: no scope, no capability, no longer life.\n",
+            " gives it more than\nthe credential has that asks: no scope, no capability, no longer life. Its"
+            " limits count beside those of its\nuser, and so do those of a client that has logged in:"
+            " `dragoman clients update`.\n",
             table(people_set(ApiKey), "setting", option, who_of("its user; admins")),
             "\n## The process\n\nEnvironment variables, read when a process starts.\n",
             table(settings_of(Settings), "setting", variable),
@@ -145,7 +147,7 @@ def typed_noun(name: str, noun: type) -> str:
         if len(one.path) == 1:
             text += f'\n    {one.name}: {type_of(one.hint)} | None\n    """{one.setting.meaning}"""\n'
     for field in nested:
-        text += f'\n    {field}: "UserLimits | LimitSettings | None"\n'
+        text += f'\n    {field}: "CallLimits | LimitSettings | None"\n'
     return text
 
 

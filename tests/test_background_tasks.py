@@ -122,6 +122,7 @@ OF_ONE_REQUEST = {
     "access/approvals.py": "one question to a client",
     "cli/worker.py": "waits for the end of the process",
     "connections/http.py": "the group of one wire",
+    "connections/boxes/network.py": "one question for a name, and both directions of one connection",
     "connections/native/terminal.py": "one command",
     "connections/oauth/authorizations.py": "one renewal: a fault is told to who waits for the token",
     "connections/server_tasks.py": "one task of a server",

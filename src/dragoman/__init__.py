@@ -13,6 +13,12 @@ if TYPE_CHECKING:
     from dragoman.agents.rollout import RolloutPlan as RolloutPlan
     from dragoman.agents.rollout import RolloutThresholds as RolloutThresholds
     from dragoman.agents.work_context import ConnectorCard as ConnectorCard
+    from dragoman.bundle import AnnotationOverride as AnnotationOverride
+    from dragoman.bundle import Bundle as Bundle
+    from dragoman.bundle import BundleEntry as BundleEntry
+    from dragoman.bundle import ParameterOverride as ParameterOverride
+    from dragoman.bundle import ToolOverride as ToolOverride
+    from dragoman.catalog.bundles import ShownEntry as ShownEntry
     from dragoman.catalog.catalog import ToolInfo as ToolInfo
     from dragoman.catalog.changes import ToolChange as ToolChange
     from dragoman.catalog.changes import ToolChanges as ToolChanges
@@ -22,6 +28,8 @@ if TYPE_CHECKING:
     from dragoman.catalog.search.query import SearchResults as SearchResults
     from dragoman.cluster.places import PlaceCounts as PlaceCounts
     from dragoman.cluster.protocol import Node as Node
+    from dragoman.connections.boxes.boxes import BoxFacts as BoxFacts
+    from dragoman.connections.boxes.homes import BoxHome as BoxHome
     from dragoman.connections.native.source import NativeTool as NativeTool
     from dragoman.connections.oauth.flow import AuthorizationCallback as AuthorizationCallback
     from dragoman.connections.oauth.flow import StartedAuthorization as StartedAuthorization
@@ -47,6 +55,8 @@ if TYPE_CHECKING:
     from dragoman.errors import Denied as Denied
     from dragoman.errors import DragomanError as DragomanError
     from dragoman.errors import Forbidden as Forbidden
+    from dragoman.errors import HookFailed as HookFailed
+    from dragoman.errors import HookRefused as HookRefused
     from dragoman.errors import InputRequired as InputRequired
     from dragoman.errors import Internal as Internal
     from dragoman.errors import InvalidArguments as InvalidArguments
@@ -88,17 +98,24 @@ if TYPE_CHECKING:
     from dragoman.events import Event as Event
     from dragoman.formats.import_files import ImportText as ImportText
     from dragoman.formats.import_plan import FoundAgent as FoundAgent
+    from dragoman.formats.import_plan import FoundBundle as FoundBundle
     from dragoman.formats.import_plan import FoundConnector as FoundConnector
     from dragoman.formats.import_plan import ImportPlan as ImportPlan
     from dragoman.formats.import_plan import ImportProblem as ImportProblem
     from dragoman.formats.import_plan import RequiredInput as RequiredInput
     from dragoman.formats.variables import BaseFolders as BaseFolders
+    from dragoman.hooks.hooks import HookKind as HookKind
+    from dragoman.hooks.protocol import Hook as Hook
+    from dragoman.hooks.protocol import HookedCall as HookedCall
+    from dragoman.hooks.protocol import Verdict as Verdict
     from dragoman.hub.agents import Agents as Agents
     from dragoman.hub.agents import AgentView as AgentView
     from dragoman.hub.approvals import Approvals as Approvals
     from dragoman.hub.approvals import ApprovalView as ApprovalView
     from dragoman.hub.attachments import Attachment as Attachment
     from dragoman.hub.audit import Audit as Audit
+    from dragoman.hub.bundles import BundleDetails as BundleDetails
+    from dragoman.hub.bundles import Bundles as Bundles
     from dragoman.hub.client_logins import ConnectedClients as ConnectedClients
     from dragoman.hub.cluster import ClusterService as ClusterService
     from dragoman.hub.cluster import ClusterStatus as ClusterStatus
@@ -120,6 +137,9 @@ if TYPE_CHECKING:
     from dragoman.hub.deferred_tools import ResolvedTools as ResolvedTools
     from dragoman.hub.deferred_tools import ToolFootprint as ToolFootprint
     from dragoman.hub.discovery import Discovery as Discovery
+    from dragoman.hub.hooks import CallerHooks as CallerHooks
+    from dragoman.hub.hooks import HooksView as HooksView
+    from dragoman.hub.hooks import TriedHook as TriedHook
     from dragoman.hub.hub import BoundHub as BoundHub
     from dragoman.hub.hub import Hub as Hub
     from dragoman.hub.imported_agents import ImportedAgents as ImportedAgents
@@ -157,17 +177,25 @@ if TYPE_CHECKING:
     from dragoman.hub.runs import Runs as Runs
     from dragoman.hub.runs import RunView as RunView
     from dragoman.hub.server_requests import ServerRequests as ServerRequests
+    from dragoman.hub.statistics import MetricGroup as MetricGroup
+    from dragoman.hub.statistics import MetricNumbers as MetricNumbers
+    from dragoman.hub.statistics import MetricPoint as MetricPoint
+    from dragoman.hub.statistics import MetricSeries as MetricSeries
+    from dragoman.hub.statistics import Statistics as Statistics
     from dragoman.hub.thread_tools import MissingTools as MissingTools
     from dragoman.hub.thread_tools import ThreadTools as ThreadTools
+    from dragoman.hub.threads import Starter as Starter
     from dragoman.hub.threads import Threads as Threads
     from dragoman.hub.threads import ThreadView as ThreadView
     from dragoman.hub.tools import Tools as Tools
+    from dragoman.hub.usage import KeyUsage as KeyUsage
     from dragoman.hub.usage import Usage as Usage
     from dragoman.hub.usage import UsageView as UsageView
     from dragoman.hub.usage import UsedLimit as UsedLimit
     from dragoman.identity.authenticator import Authenticator as Authenticator
     from dragoman.identity.directory import Person as Person
     from dragoman.people import ApiKey as ApiKey
+    from dragoman.people import CallLimits as CallLimits
     from dragoman.people import ConnectedClient as ConnectedClient
     from dragoman.people import Preferences as Preferences
     from dragoman.people import Thread as Thread
@@ -205,6 +233,7 @@ if TYPE_CHECKING:
     from dragoman.telemetry.metrics import ConnectorMetrics as ConnectorMetrics
     from dragoman.telemetry.metrics import ReadiedAgents as ReadiedAgents
     from dragoman.tool import Annotations as Annotations
+    from dragoman.tool import BundledTool as BundledTool
     from dragoman.tool import CallError as CallError
     from dragoman.tool import CallMetadata as CallMetadata
     from dragoman.tool import CallObserver as CallObserver
@@ -243,7 +272,8 @@ _HOMES = {
         "dragoman.discovery.servers": "InstallMethod RegistryServer",
         "dragoman.errors": (
             "AnswerCut ApprovalPending ApprovalRefused CallerFault ClusterFault ClusterUnavailable Conflict "
-            "ConnectTimeout ContextTooLong Denied DragomanError Forbidden InputRequired Internal "
+            "ConnectTimeout ContextTooLong Denied DragomanError Forbidden HookFailed HookRefused "
+            "InputRequired Internal "
             "InvalidArguments InvalidConfig "
             "InvalidName KeyFault LimitReached ModelFault ModelGarbage ModelNotFound "
             "ModelQuotaSpent ModelRateLimited ModelRefused ModelRefusedKey ModelTimeout "
@@ -253,8 +283,12 @@ _HOMES = {
         ),
         "dragoman.events": "Event",
         "dragoman.formats.import_files": "ImportText",
-        "dragoman.formats.import_plan": ("FoundAgent FoundConnector ImportPlan ImportProblem RequiredInput"),
+        "dragoman.formats.import_plan": (
+            "FoundAgent FoundBundle FoundConnector ImportPlan ImportProblem RequiredInput"
+        ),
         "dragoman.formats.variables": "BaseFolders",
+        "dragoman.hooks.hooks": "HookKind",
+        "dragoman.hooks.protocol": "Hook HookedCall Verdict",
         "dragoman.hub.agents": "AgentView Agents",
         "dragoman.hub.approvals": "ApprovalView Approvals",
         "dragoman.hub.attachments": "Attachment",
@@ -265,13 +299,19 @@ _HOMES = {
         "dragoman.hub.configuration_files": "ConfigurationFiles",
         "dragoman.hub.connector_queries": "AcceptedQuery ConnectorQueries",
         "dragoman.hub.connector_settings": "ConnectorSettings",
+        "dragoman.connections.boxes.boxes": "BoxFacts",
+        "dragoman.connections.boxes.homes": "BoxHome",
         "dragoman.hub.connectors": "ConnectorChange ConnectorView Connectors",
         "dragoman.hub.credentials": (
             "AuthorizationLink AuthorizationPrompt CredentialView Credentials KeyRotation"
         ),
         "dragoman.hub.deferred_tools": "Footprint ResolvedTools ToolFootprint",
         "dragoman.hub.discovery": "Discovery",
+        "dragoman.hub.hooks": "CallerHooks HooksView TriedHook",
         "dragoman.hub.hub": "BoundHub Hub",
+        "dragoman.bundle": "AnnotationOverride Bundle BundleEntry ParameterOverride ToolOverride",
+        "dragoman.catalog.bundles": "ShownEntry",
+        "dragoman.hub.bundles": "BundleDetails Bundles",
         "dragoman.hub.imported_agents": "ImportedAgents",
         "dragoman.hub.imports": "Exports ImportStep Imports",
         "dragoman.hub.messages": "Messages",
@@ -289,12 +329,13 @@ _HOMES = {
         "dragoman.hub.runs": "RunView Runs",
         "dragoman.hub.server_requests": "ServerRequests",
         "dragoman.hub.thread_tools": "MissingTools ThreadTools",
-        "dragoman.hub.threads": "ThreadView Threads",
+        "dragoman.hub.statistics": "MetricGroup MetricNumbers MetricPoint MetricSeries Statistics",
+        "dragoman.hub.threads": "Starter ThreadView Threads",
         "dragoman.hub.tools": "Tools",
-        "dragoman.hub.usage": "Usage UsageView UsedLimit",
+        "dragoman.hub.usage": "KeyUsage Usage UsageView UsedLimit",
         "dragoman.identity.authenticator": "Authenticator",
         "dragoman.identity.directory": "Person",
-        "dragoman.people": "ApiKey ConnectedClient Preferences Thread User UserLimits Workspace",
+        "dragoman.people": "ApiKey CallLimits ConnectedClient Preferences Thread User UserLimits Workspace",
         "dragoman.recipe": "Recipe",
         "dragoman.run": "Message Question Run RunError RunEvent RunLimits RunUsage Step",
         "dragoman.runs.dispatch": "RunDispatcher",
@@ -309,8 +350,8 @@ _HOMES = {
         ),
         "dragoman.telemetry.metrics": "ConnectorMetrics ReadiedAgents",
         "dragoman.tool": (
-            "Annotations CallError CallMetadata CallObserver ClientChannel Elicitation OnElicitation "
-            "OnProgress Progress Tool ToolCall ToolDefinition ToolOutput"
+            "Annotations BundledTool CallError CallMetadata CallObserver ClientChannel Elicitation "
+            "OnElicitation OnProgress Progress Tool ToolCall ToolDefinition ToolOutput"
         ),
     }.items()
     for name in names.split()

@@ -12,9 +12,18 @@ from pathlib import PurePath
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    model_validator,
+)
 
 from dragoman.errors import InvalidConfig
+from dragoman.hook_rule import HookRules
 from dragoman.scope import Isolation
 from dragoman.secret_recognition import (
     Masking,
@@ -32,10 +41,12 @@ Pin = Literal["off", "warn", "block"]
 Era = Literal["2025", "2026"]
 Policy = Literal["never", "default", "always"]
 OutputCheck = Literal["off", "warn", "strict"]
+Sandbox = Literal["auto", "none", "bubblewrap", "landlock"]
 ClientCapability = Literal["elicitation", "sampling", "roots"]
 Origin = Literal["files", "operator", "people"]
 
 _WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+_PLACE = re.compile(r"(\*\.)?[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?:[1-9][0-9]{0,4}")
 _PACKAGE_RUNNERS = frozenset({"npx", "uvx", "pnpx", "bunx", "pipx"})
 _CONNECT_TIMEOUT = 60.0
 _FIRST_INSTALL = 300.0
@@ -48,6 +59,7 @@ TOOLS = "Tools"
 CONNECTION = "Connection"
 LIMITS = "Limits"
 RESULTS = "Results"
+BOX = "Box"
 _PROGRAM, _SERVICE, _REMOTE = ("command",), ("openapi",), ("url", "openapi")
 _SPOKEN = ("command", "url")
 _ALL_WAYS = ("command", "url", "openapi")
@@ -56,6 +68,11 @@ _ADDRESSES = ("url", "openapi", "server")
 
 class _Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+
+def _one_or_many(value: Any) -> Any:
+    """A word alone, or several; none at all is `none`."""
+    return (value,) if isinstance(value, str) else value or ("none",)
 
 
 class RetryPolicy(_Frozen):
@@ -123,6 +140,67 @@ class ReconnectPolicy(_Frozen):
             label="Longest wait between attempts, seconds",
         ),
     ] = Field(default=30.0, ge=0.1, le=86400)
+
+
+class BoxLimits(_Frozen):
+    """What a program and all that it starts may use together. Sizes are megabytes."""
+
+    memory: Annotated[
+        int,
+        Setting(
+            "Most megabytes of memory; a program over it is ended.",
+            BOX,
+            "operator",
+            label="Memory, MB",
+            advanced=True,
+            ways=_PROGRAM,
+        ),
+    ] = Field(default=4096, ge=16, le=1024 * 1024)
+    cpu: Annotated[
+        float | None,
+        Setting(
+            "Most seconds of processor time from start to end; a program over it is ended.",
+            BOX,
+            "operator",
+            label="Processor time, seconds",
+            advanced=True,
+            example="no limit",
+            ways=_PROGRAM,
+        ),
+    ] = Field(default=None, gt=0)
+    processes: Annotated[
+        int,
+        Setting(
+            "Most processes at once; a program over it is ended.",
+            BOX,
+            "operator",
+            label="Processes",
+            advanced=True,
+            ways=_PROGRAM,
+        ),
+    ] = Field(default=256, ge=1, le=100_000)
+    files: Annotated[
+        int,
+        Setting(
+            "Most files that one process has open.",
+            BOX,
+            "operator",
+            label="Open files",
+            advanced=True,
+            ways=_PROGRAM,
+        ),
+    ] = Field(default=4096, ge=16, le=1_000_000)
+    disk: Annotated[
+        int,
+        Setting(
+            "Most megabytes in its home; a program over it is ended.",
+            BOX,
+            "operator",
+            label="Disk of its home, MB",
+            advanced=True,
+            ways=_PROGRAM,
+        ),
+    ] = Field(default=4096, ge=1, le=10 * 1024 * 1024)
 
 
 class Auth(_Frozen):
@@ -363,6 +441,51 @@ class Configuration(_Frozen):
             ways=_PROGRAM,
         ),
     ] = None
+    sandbox: Annotated[
+        Sandbox,
+        Setting(
+            "What keeps the program to what is its own; auto is the strongest that works on this machine.",
+            BOX,
+            "owner",
+            label="Box",
+            advanced=True,
+            reserved=("none",),
+            ways=_PROGRAM,
+            words={
+                "auto": "the strongest that works here",
+                "none": "none: it can do what Dragoman can",
+                "bubblewrap": "bubblewrap",
+                "landlock": "landlock",
+            },
+        ),
+    ] = "auto"
+    mounts: Annotated[
+        tuple[str, ...],
+        Setting(
+            "A path of this machine that the program sees; read-only unless :rw follows.",
+            BOX,
+            "operator",
+            label="Paths that it sees",
+            flag="--mount",
+            metavar="PATH[:rw]",
+            example="~/Documents:ro",
+            ways=_PROGRAM,
+        ),
+    ] = ()
+    network: Annotated[
+        tuple[str, ...],
+        Setting(
+            "What the program reaches: full, none, or each HOST:PORT.",
+            BOX,
+            "owner",
+            label="Network",
+            metavar="full|none|HOST:PORT",
+            example="api.github.com:443",
+            ways=_PROGRAM,
+        ),
+        BeforeValidator(_one_or_many),
+    ] = ("full",)
+    limits: BoxLimits = BoxLimits()
     url: Annotated[
         str | None,
         Setting(
@@ -476,6 +599,18 @@ class Configuration(_Frozen):
             words={"": "as the app has it", "yes": "yes: deferred", "no": "no: always in view"},
         ),
     ] = None
+    hooks: Annotated[
+        HookRules,
+        Setting(
+            "What looks at its calls, results and lists, after the app's and the workspace's hooks.",
+            TOOLS,
+            "owner",
+            label="Hooks",
+            flag="--hook",
+            rows=2,
+            example="secrets mask",
+        ),
+    ] = ()
     auto_discover: Annotated[
         bool,
         Setting(
@@ -697,6 +832,26 @@ class Configuration(_Frozen):
             raise ValueError("an OpenAPI service has kind openapi and says where its document is")
         if self.command or self.url or self.args or self.env or self.cwd or self.transport:
             raise ValueError("an OpenAPI service has no command, args, env, cwd, url or transport")
+        return self
+
+    @model_validator(mode="after")
+    def _box_is_possible(self) -> "Configuration":
+        if not self.command:
+            if (
+                self.sandbox != "auto"
+                or self.mounts
+                or self.network != ("full",)
+                or self.limits != BoxLimits()
+            ):
+                raise ValueError("sandbox, mounts, network and limits belong to a command")
+            return self
+        if not all(self.mounts):
+            raise ValueError("a mount names a path")
+        if self.network in (("full",), ("none",)):
+            return self
+        for place in self.network:
+            if not _PLACE.fullmatch(place):
+                raise ValueError("network is full, none, or a list of HOST:PORT")
         return self
 
     @model_validator(mode="after")

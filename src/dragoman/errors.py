@@ -10,7 +10,8 @@
     │   │   └── Outdated       conflict         it was changed by somebody else since it was read
     │   ├── Denied             denied
     │   │   ├── ApprovalPending approval_pending  a person has not answered yet; call again
-    │   │   └── ApprovalRefused approval_refused  a person said no
+    │   │   ├── ApprovalRefused approval_refused  a person said no
+    │   │   └── HookRefused    hook_refused     a hook lets the call, or its result, not pass
     │   ├── Unauthenticated    unauthenticated
     │   └── NotOpen            not_open         a hub is used before it was opened or after it was closed
     ├── ToolFault
@@ -48,6 +49,7 @@
         ├── NotInstalled       not_installed    it needs an extra that is not installed
         ├── ClusterFault       cluster_fault    this process cannot be a node of the cluster
         ├── ClusterUnavailable cluster_unavailable  no node is known that holds the connection
+        ├── HookFailed         hook_failed      a hook that must decide could not; nothing was sent
         ├── ShuttingDown       shutting_down
         └── Internal           internal
 
@@ -139,6 +141,12 @@ class ApprovalRefused(Denied):
     """A person said no."""
 
     code = "approval_refused"
+
+
+class HookRefused(Denied):
+    """A hook lets the call, or what came of it, not pass."""
+
+    code = "hook_refused"
 
 
 class Unauthenticated(CallerFault):
@@ -376,6 +384,13 @@ class ClusterUnavailable(OwnFault):
     """It is not known which node holds the connection; the call was not made."""
 
     code = "cluster_unavailable"
+    retryable = True
+
+
+class HookFailed(OwnFault):
+    """A hook that must decide could not, and nothing was sent."""
+
+    code = "hook_failed"
     retryable = True
 
 

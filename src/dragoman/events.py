@@ -30,6 +30,7 @@ EventKind = Literal[
     "credential.changed",
     "agent.changed",
     "recipe.changed",
+    "bundle.changed",
     "rollout.changed",
     "run.changed",
     "message.added",

@@ -63,6 +63,9 @@ recipes list | hub.recipes.list() | GET /api/recipes | /recipes | the list of re
 recipes edit | hub.recipes.edit(…) | PATCH /api/recipes/… | /recipes | edit the recipe
 recipes delete | hub.recipes.delete(…) | DELETE /api/recipes/… | /recipes | delete a recipe
 workspaces update WORKSPACE --recipes | hub.people.update_workspace(WORKSPACE, recipes=True) | PATCH /api/workspaces/WORKSPACE {"recipes": true} | /settings | switch recipes on in the workspace
+bundles list | hub.bundles.list() | GET /api/bundles | /bundles | the list of bundles
+bundles show NAME | hub.bundles.get(NAME) | GET /api/bundles/NAME | /bundles/NAME | the bundle NAME
+bundles remove | hub.bundles.remove(…) | DELETE /api/bundles/… | /bundles | remove a bundle
 threads list | hub.threads.list() | GET /api/threads | /chat | the list of threads
 threads show THREAD | hub.threads.get(THREAD) | GET /api/threads/THREAD | /chat | see the thread THREAD
 threads add THREAD NAME | hub.threads.add(THREAD, NAME) | POST /api/threads/THREAD/add {"connectors": ["NAME"]} | /chat | add the connector NAME to the thread THREAD
@@ -90,6 +93,7 @@ whoami | hub.people.me() | GET /api/me | /settings | your account
 preferences set --limit max_connectors_per_thread=… | hub.preferences.update(limits={"max_connectors_per_thread": …}) | PATCH /api/preferences {"limits": {"max_connectors_per_thread": …}} | /settings | change how many connectors a thread may have
 models | hub.models.list() | GET /api/models | /settings | the list of models
 cluster status | hub.cluster.status() | GET /api/cluster | - | the state of the cluster
+hooks list | hub.hooks.list() | GET /api/hooks | - | the list of hooks
 usage show | hub.usage.show() | GET /api/usage | /settings | the report of usage
 discover WORD | hub.discovery.search(WORD) | GET /api/discover?search=WORD | /transfer | a search of the registry
 serve | - | - | - | start the service

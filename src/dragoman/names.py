@@ -16,6 +16,7 @@ MAX_SLUG = 40
 _SLUG = re.compile(r"[a-z][a-z0-9-]*")
 _LEGAL = re.compile(r"[A-Za-z0-9_-]+")
 _ILLEGAL = re.compile(r"[^A-Za-z0-9_-]")
+_PUBLIC = re.compile(r"mcp_([a-z][a-z0-9-]*)_(.+)")
 _HASHED = re.compile(r"_[0-9a-f]{8}(_|$)")
 
 
@@ -60,6 +61,12 @@ def public_name(slug: str, tool: str, salt: int = 0) -> str:
 def alias_name(slug: str, tool: str) -> str:
     """The other spelling that is accepted wherever a name is typed."""
     return f"{slug}__{tool}"
+
+
+def dotted_name(name: str) -> str:
+    """A public tool name as people read it, `email.send`. For screens alone: it is never looked up."""
+    found = _PUBLIC.fullmatch(name)
+    return f"{found[1]}.{found[2]}" if found else name
 
 
 def did_you_mean(word: str, known: list[str]) -> str | None:

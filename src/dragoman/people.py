@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from pydantic import Field
 
 from dragoman.connector import LIMITS, Policy
+from dragoman.hook_rule import HookRules
 from dragoman.scope import Capability
 from dragoman.setting import Setting
 
@@ -32,13 +33,16 @@ def _now() -> datetime:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UserLimits:
-    """What one user may use. None is no limit. Money is in dollars."""
+class CallLimits:
+    """What may be used in a time: by a user, or through one of their keys or clients. None is no limit.
+
+    Money is in dollars.
+    """
 
     calls_per_minute: Annotated[
         _Whole | None,
         Setting(
-            "How many tools a user may call in a minute; more are refused.", LIMITS, label="Calls a minute"
+            "How many tools may be called in a minute; more are refused.", LIMITS, label="Calls a minute"
         ),
     ] = None
     calls_per_hour: Annotated[
@@ -46,20 +50,33 @@ class UserLimits:
     ] = None
     tokens_per_day: Annotated[
         _Whole | None,
-        Setting("What the models of a user may read and write in a day.", LIMITS, label="Tokens a day"),
+        Setting("What models may read and write in a day.", LIMITS, label="Tokens a day"),
     ] = None
     cost_per_day: Annotated[
         _Money | None,
-        Setting(
-            "What models and tools with a price may cost a user in a day.", LIMITS, label="Dollars a day"
-        ),
+        Setting("What models and tools with a price may cost in a day.", LIMITS, label="Dollars a day"),
     ] = None
     max_concurrency: Annotated[
         _Whole | None,
-        Setting(
-            "How many calls of a user may be under way; more are refused.", LIMITS, label="Calls at once"
-        ),
+        Setting("How many calls may be under way at once; more are refused.", LIMITS, label="Calls at once"),
     ] = None
+
+    def is_within(self, other: "CallLimits") -> bool:
+        """Whether it allows nothing that the other does not."""
+        return all(
+            limit is None or (own is not None and own <= limit)
+            for item in fields(CallLimits)
+            for own, limit in [(getattr(self, item.name), getattr(other, item.name))]
+        )
+
+
+NO_LIMITS = CallLimits()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserLimits(CallLimits):
+    """What one user may use, by whichever way they come."""
+
     max_connectors_per_thread: Annotated[
         _Whole | None,
         Setting(
@@ -115,6 +132,18 @@ class Workspace:
             label="Recipes",
         ),
     ] = False
+    hooks: Annotated[
+        HookRules,
+        Setting(
+            "What looks at every call, result and list of its users, after the app's hooks.",
+            "Rights",
+            "admin",
+            label="Hooks",
+            flag="--hook",
+            rows=2,
+            example="secrets mask",
+        ),
+    ] = ()
     limits: Annotated[UserLimits, Setting("Limits of each of its users.", LIMITS, "admin")] = UserLimits()
     created_at: datetime = field(default_factory=_now)
     revision: int = field(default=0, compare=False, repr=False)
@@ -270,6 +299,7 @@ class ApiKey:
             example="does not expire",
         ),
     ] = None
+    limits: Annotated[CallLimits, Setting("What may be used through it.", LIMITS, "owner")] = NO_LIMITS
     revoked_at: datetime | None = None
     last_used_at: datetime | None = None
     client: ConnectedClient | None = None
@@ -278,16 +308,29 @@ class ApiKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Thread:
-    """A conversation of one user. `connectors` None: the user's default set, whatever it is by then."""
+    """A conversation of one user. `connectors` None: the user's default set, whatever it is by then.
+
+    Until `remove_at` it is in no list, and can be restored; from then on it is gone.
+    """
 
     id: str
     workspace: str
     user: str
     title: str = ""
     connectors: tuple[str, ...] | None = None
+    pinned: bool = False
+    remove_at: datetime | None = None
     created_at: datetime = field(default_factory=_now)
     updated_at: datetime = field(default_factory=_now)
     revision: int = field(default=0, compare=False, repr=False)
+
+    @property
+    def position(self) -> "ThreadPosition":
+        return (self.pinned, self.updated_at, self.id)
+
+
+ThreadPosition = tuple[bool, datetime, str]
+"""Where a thread stands in its user's list: pinned ones first, then the last changed."""
 
 
 def find_zone(name: str) -> ZoneInfo | None:

@@ -43,10 +43,14 @@ RunEventKind = Literal[
 
 TRACE = "trace"
 """In the options of a run: the trace that it belongs to, as `traceparent` has it."""
+COPIED = "copied"
+"""In the details of a message that came from another thread: its run is there, not here."""
 HEARD_OTHERS = "heard_others"
 """In the options of a run and the details of a message: more than the words of the person went into it."""
 MANAGES = "manages"
 """In the options of a run: whether who asked may manage."""
+KEY = "key"
+"""In the options of a run: the key or client that it was asked through. Child runs have it, too."""
 OTHERS = "others"
 """In the options of a run: the names of the other agents that the same message was written to."""
 TIME_ZONE = "time_zone"
@@ -101,7 +105,7 @@ class RunLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunUsage:
-    """What a run used, its child runs included."""
+    """What a run used, its child runs included. `unpriced`: requests to models whose price nobody knows."""
 
     requests: int = 0
     calls: int = 0
@@ -109,6 +113,7 @@ class RunUsage:
     output_tokens: int = 0
     cost: float = 0.0
     tokens_saved: int = 0
+    unpriced: int = 0
 
     def plus(self, other: "RunUsage") -> "RunUsage":
         names = (item.name for item in fields(self))
@@ -203,6 +208,7 @@ class Run:
             role=self.role,
             grants=self.grants,
             manages=bool(self.options.get(MANAGES)),
+            key=self.options.get(KEY),
         )
 
 

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Annotated, Literal
 
@@ -31,6 +32,10 @@ ANY_TOOL = "mcp_integration"
 ANY_EXTRA = "*"
 READ_ONLY = "read_only"
 """In a set of capabilities: of what the rest admits, only tools that say that they only read."""
+BUNDLE = "bundle:"
+"""`bundle:<name>` in a set of capabilities admits the tools of a bundle, as it shows them; `bundle:me/<name>`
+those of the user's own.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +46,8 @@ class Caller:
     capabilities in `grants` must admit a tool: the user's own, then the key's, the agent's, the call's.
     No set at all means no restriction. So whoever acts for a user can have less than the user, never more.
     `until` is when the key ends that it came with: no key that it makes lives longer. `manages`: what it came
-    with is good for changing agents and connectors, so that an agent that works for it may, too.
+    with is good for changing agents and connectors, so that an agent that works for it may, too. `key` is the
+    API key, or what a client was allowed, that it came with: whose limits count, and whose yes holds.
     """
 
     workspace: str = LOCAL_WORKSPACE
@@ -53,6 +59,7 @@ class Caller:
     grants: tuple[frozenset[str], ...] = ()
     until: datetime | None = None
     manages: bool = False
+    key: str | None = None
 
     @property
     def is_admin(self) -> bool:
@@ -66,6 +73,8 @@ class Caller:
         until = self.until.timestamp() if self.until else None
         words = [self.workspace, self.user, self.thread, self.agent, self.way, self.role, grants, until]
         words.append(self.manages)
+        if self.key is not None:
+            words.append(self.key)
         return blake2b(json.dumps(words).encode(), digest_size=20).hexdigest()
 
     def narrowed(self, capabilities: Iterable[str]) -> "Caller":
@@ -80,16 +89,32 @@ class Caller:
         """The same caller with no other tools or connectors than these."""
         return self.narrowed((*names, ANY_EXTRA))
 
+    def within(self, sources: Iterable[str]) -> "Caller":
+        """The same caller with no other connectors and bundles than these, as people name them."""
+        return self.limited_to(map(source_word, sources))
+
+    @property
+    def bundles(self) -> tuple[str, ...]:
+        """Words of the bundles whose tools may be within reach, beside or in the place of connectors."""
+        return _bundles_in(self.grants) if self.grants else ()
+
     def may_use(
-        self, slug: str, tool: str, required: frozenset[str] = frozenset(), *, only_reads: bool = False
+        self,
+        slug: str,
+        tool: str,
+        required: frozenset[str] = frozenset(),
+        *,
+        only_reads: bool = False,
+        bundle: str | None = None,
     ) -> bool:
         """`mcp_integration` admits any tool, `mcp_<slug>` those of a connector, its public name one tool.
 
-        `only_reads`: that the tool changes nothing is known.
+        `only_reads`: that the tool changes nothing is known. `bundle` is the word of the one that shows it:
+        what may use a tool as it is may use it as a bundle shows it, and not the other way round.
         """
         connector = f"mcp_{slug}"
         return all(
-            (ANY_TOOL in grant or connector in grant or tool in grant)
+            (ANY_TOOL in grant or connector in grant or tool in grant or bundle in grant)
             and (only_reads or READ_ONLY not in grant)
             and (not required or ANY_EXTRA in grant or required <= grant)
             for grant in self.grants
@@ -107,6 +132,17 @@ class Caller:
             ANY_TOOL in grant or connector in grant or any(one.startswith(own_tools) for one in grant)
             for grant in self.grants
         )
+
+
+def source_word(name: str) -> str:
+    """The capability that admits the tools of a connector or, as `bundle:<name>`, of a bundle."""
+    return name if name.startswith(BUNDLE) else f"mcp_{name}"
+
+
+@lru_cache(maxsize=4096)
+def _bundles_in(grants: tuple[frozenset[str], ...]) -> tuple[str, ...]:
+    words = {word for grant in grants for word in grant if word.startswith(BUNDLE)}
+    return tuple(sorted(words))
 
 
 LOCAL_CALLER = Caller(role="operator", manages=True)

@@ -12,6 +12,7 @@ from urllib.parse import unquote
 from pydantic import SecretStr
 
 from dragoman.errors import InvalidConfig
+from dragoman.secret_shapes import ANY_SHAPE
 
 PREFIX = "secret:"
 _PLACEHOLDER = re.compile(r"\$\{secret:([A-Za-z0-9_-]+)\}")
@@ -64,16 +65,6 @@ _USER_AND_PASSWORD = re.compile(
     + r"""[=\s])\s*["']?(?!\S*://)[^\s:="']+:(?!\d+(?:\s|$))([^\s"']+)"""
 )
 _SHORT_OPTION = re.compile(r"(?:^|(?<=\s))-[pP](?=\S{10})(\S+)")
-_KNOWN_SHAPE = re.compile(
-    r"(?<![A-Za-z0-9])(?:[sr]k[-_][A-Za-z0-9_-]{16,}|gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}"
-    r"|xox[abeprs]-[\w-]{10,}|xapp-[\w-]{10,}|A[KS]IA[0-9A-Z]{16}|AIza[\w-]{30,}|ya29\.[\w-]{20,}"
-    r"|glpat-[\w-]{16,}|hf_[A-Za-z0-9]{20,}|npm_[A-Za-z0-9]{20,}|dop_v1_[0-9a-f]{32,}|ntn_[A-Za-z0-9]{20,}"
-    r"|SG\.[\w-]{16,}\.[\w-]{16,}|lin_api_[A-Za-z0-9]{20,}|eyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]+"
-    r"|\d{8,10}:AA[\w-]{30,}"  # of a bot of Telegram
-    r"|-----BEGIN[A-Z ]* PRIVATE KEY-----[^-]+(?:-----END[A-Z ]* PRIVATE KEY-----)?"
-    r"|(?<=hooks\.slack\.com/services/)[\w/]{20,}|(?<=/api/webhooks/)\d+/[\w-]{20,}"
-    r"|(?<=Bearer )(?=\S*\d)[\w.~+/-]{8,}=*)"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +208,7 @@ def _candidates(text: str) -> Iterator[_Found]:
         for match in _SHORT_OPTION.finditer(text):
             if _RANDOM.match(match[1]):
                 yield _Found(*match.span(1), "password")
-    for match in _KNOWN_SHAPE.finditer(text):
+    for match in ANY_SHAPE.finditer(text):
         yield _Found(*match.span(), "token")
 
 

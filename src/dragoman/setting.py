@@ -42,13 +42,14 @@ class Setting:
     the workspace that it is in; owners on what is theirs; or, with `narrow`, besides those who manage what a
     tier above gave them, but only to make it stricter. `strictness` is what that means: the lower number,
     the later of these values, or any value. What a field of a field says of `who`, the outer one decides.
+    Values that are `reserved` the operator alone gives, whoever else may change the setting.
     One that is `inherited` has, where it has no value, that of the app, which may be any.
 
     Whoever changes a setting that `leads` somewhere decides where secrets go. `ways` are those by which a
     connector is reached that the setting belongs to, `when` the choices of its model's `kind`; none: all.
     A `secret` is typed and never shown; a `derived` one is written by Dragoman, never by people; an
     `advanced` one is folded away. `words` are what choices are called on a screen, "" that none was made;
-    a text of several lines has `rows`.
+    a text of several lines has `rows`, and so has a list with one value in a line.
     """
 
     meaning: str
@@ -60,6 +61,7 @@ class Setting:
     metavar: str = ""
     example: str = ""
     strictness: Literal["lower", "any"] | tuple[str | bool, ...] = "lower"
+    reserved: tuple[str, ...] = ()
     inherited: bool = False
     leads: bool = False
     ways: tuple[str, ...] = ()

@@ -22,6 +22,7 @@ USE_AGENTS = "USE_MCP_AGENTS"
 OTLP_ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
 """What OpenTelemetry itself calls a collector. Without the extra it is meant for others of the machine."""
 Discovery = Literal["off", "manual", "automatic"]
+BoxedPrograms = Literal["people", "all"]
 ClientLogin = Literal["dragoman", "issuer", "off"]
 _SERVICE = "Service"
 _USERS = "Users and keys"
@@ -142,6 +143,27 @@ class Settings:
         tuple[str, ...],
         Setting("Inside addresses that people's connectors may reach (CIDR), beside public ones.", _USERS),
     ] = ()
+    box_programs: Annotated[
+        BoxedPrograms,
+        Setting(
+            "Which commands that say nothing of a box run in one: those of `people` whom the operator does"
+            " not answer for, or `all`.",
+            _USERS,
+        ),
+    ] = "people"
+    allow_unboxed: Annotated[
+        bool,
+        Setting(
+            "Whether commands are started for others where this machine has nothing to box them with.", _USERS
+        ),
+    ] = False
+    box_paths: Annotated[
+        tuple[str, ...],
+        Setting(
+            "Paths that every boxed program sees, read-only: where servers are installed beside the system.",
+            _USERS,
+        ),
+    ] = ()
     key: Annotated[
         str | None, Setting("The master key itself, in place of the file in the home.", _USERS)
     ] = field(default=None, repr=False)
@@ -222,6 +244,16 @@ class Settings:
             "Whether MCP clients that can ask their person (elicitation) ask them for approval.", _RESOURCES
         ),
     ] = True
+    hooks: Annotated[
+        tuple[str, ...],
+        Setting(
+            "What looks at every call, result and list, with commas: `secrets, injection, size 65536`.",
+            _RESOURCES,
+        ),
+    ] = ()
+    hook_secret: Annotated[str | None, Setting("What requests to webhooks are signed with.", _RESOURCES)] = (
+        field(default=None, repr=False)
+    )
     keep_audit_days: Annotated[float, Setting("Days that the audit trail is kept.", _RESOURCES)] = 365.0
     max_servers: Annotated[int, Setting("Most open connections at once.", _RESOURCES)] = 64
     max_spawns: Annotated[int, Setting("Most programs that start at once.", _RESOURCES)] = 4

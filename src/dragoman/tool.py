@@ -1,7 +1,8 @@
 """What is callable, one request to call it, and what came of it: frozen values that travel."""
 
 import json
-from collections.abc import Awaitable, Mapping
+import re
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -11,14 +12,17 @@ from unicodedata import category
 
 import orjson
 
-from dragoman.connector import Policy
-from dragoman.errors import DragomanError
+from dragoman.connector import Pin, Policy
+from dragoman.errors import DragomanError, InvalidArguments
 from dragoman.hints import Hinted
 from dragoman.scope import Caller, Way
 
 Json = Any
 Schema = Mapping[str, Any]
 ToolState = Literal["ready", "changed", "disabled", "unavailable"]
+NEVER_ACCEPTED = 0
+HELD_BACK = -1
+"""In place of an accepted version: a hook found fault with the tool, and no person has accepted it since."""
 DEFAULT_CALLERS: frozenset[Way] = frozenset({"direct", "agent", "mcp"})
 
 
@@ -90,6 +94,7 @@ class Tool:
     `identity` is empty when the list is the same for everybody who may use the connector;
     otherwise the list belongs to that identity alone. `accepted_version` is the version that a
     person has accepted; on a pinned connector only that one may be called. `cost` is in dollars a call.
+    `bundled` is there where a bundle shows it: name, slug and definition are the bundle's then.
     """
 
     name: str
@@ -110,6 +115,7 @@ class Tool:
     cost: float = 0.0
     first_seen: datetime = field(default_factory=lambda: datetime.now(UTC))
     revision: int = field(default=0, compare=False, repr=False)
+    bundled: "BundledTool | None" = field(default=None, repr=False)
 
     @property
     def original_name(self) -> str:
@@ -122,12 +128,27 @@ class Tool:
 
     @property
     def only_reads(self) -> bool:
-        """Whether it says so of itself; what says nothing may change something."""
-        return self.definition.annotations.read_only is True
+        """Whether it says so of itself; what says nothing may change something. No bundle says it for it."""
+        own = self.own.definition.annotations.read_only is True
+        return own and self.definition.annotations.read_only is True
+
+    @property
+    def own(self) -> "Tool":
+        """The tool as its connector has it: what is called, approved, counted and recorded."""
+        return self if self.bundled is None else self.bundled.base
+
+    def awaits_acceptance(self, pin: Pin) -> bool:
+        """Whether a person must look at it before it may be called: by the connector's pin, or for a hook."""
+        if self.accepted_version == HELD_BACK:
+            return True
+        return pin == "block" and self.version != self.accepted_version
 
     def may_be_used_by(self, caller: Caller) -> bool:
-        """Whether it is within the caller's capabilities."""
-        return caller.may_use(self.slug, self.name, self.required_capabilities, only_reads=self.only_reads)
+        """Whether it is within the caller's capabilities, which know it by its connector's names."""
+        own, bundle = self.own, None if self.bundled is None else self.bundled.bundle
+        return caller.may_use(
+            own.slug, own.name, own.required_capabilities, only_reads=self.only_reads, bundle=bundle
+        )
 
     def is_open_to(self, way: Way) -> bool:
         """Whether it may be called by this way. Where nobody chose, code may call what only reads."""
@@ -140,6 +161,31 @@ class Tool:
         """What a model reads: it always begins with where the tool comes from."""
         text = self.definition.description
         return f"[MCP:{self.slug}] {text}".rstrip() if self.is_mcp else text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BundledTool:
+    """How a bundle shows a tool: `base` is the tool itself, `bundle` the capability that admits it.
+
+    `fixed` is sent whatever the caller says, `defaults` where the caller says nothing, both by the tool's own
+    names; `renamed` has those by the names that are shown. `closed` are names that nobody may send.
+    """
+
+    bundle: str
+    base: Tool
+    fixed: Mapping[str, Json] = field(default_factory=dict[str, Json], repr=False)
+    defaults: Mapping[str, Json] = field(default_factory=dict[str, Json], repr=False)
+    renamed: Mapping[str, str] = field(default_factory=dict[str, str])
+    closed: frozenset[str] = frozenset()
+
+    def arguments(self, given: Mapping[str, Json]) -> dict[str, Json]:
+        """What is sent for arguments in the names that are shown."""
+        if closed := self.closed.intersection(given):
+            raise InvalidArguments(
+                f"there is no parameter {min(closed)[:100]!r}", hint="use those of the tool's schema"
+            )
+        own = {self.renamed.get(name, name): value for name, value in given.items()}
+        return {**self.defaults, **own, **self.fixed}
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,13 +371,38 @@ def passed_on(meta: Mapping[str, Any]) -> Mapping[str, Any]:
     }
 
 
+_LITERAL = re.compile(r"|null|true|false|-?[\d.eE+-]+")
 _UNSEEN = ("Cc", "Cf", "Co", "Cs", "Zl", "Zp")
 
 
 def visible_json(arguments: Mapping[str, Any]) -> str:
     """JSON in which every character can be seen: what hides or turns text round is written as its code."""
-    text = json.dumps(dict(arguments), ensure_ascii=False, indent=2)
+    return _seen(json.dumps(dict(arguments), ensure_ascii=False, indent=2))
+
+
+def visible_values(arguments: Mapping[str, Any]) -> Sequence[tuple[str, str]]:
+    """Names and values one by one, where all values are plain; none where one is a list or an object.
+
+    A text that could be taken for something else, or has what cannot be seen, is written as JSON.
+    """
+    if any(isinstance(value, list | dict) for value in arguments.values()):
+        return ()
+    return [
+        (_seen(json.dumps(name, ensure_ascii=False)[1:-1]), _seen_value(value))
+        for name, value in arguments.items()
+    ]
+
+
+def _seen(text: str) -> str:
     return "".join(json.dumps(one)[1:-1] if one != "\n" and category(one) in _UNSEEN else one for one in text)
+
+
+def _seen_value(value: Any) -> str:
+    written = _seen(json.dumps(value, ensure_ascii=False))
+    if not isinstance(value, str):
+        return written
+    is_plain = value == value.strip() and written[1:-1] == value.replace("\n", "\\n") and '"' not in value
+    return value if is_plain and not _LITERAL.fullmatch(value) else written
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -70,9 +70,17 @@ def _seen(messages: list[ModelMessage], info: AgentInfo) -> Seen:
                 if isinstance(part, UserPromptPart) and not str(part.content).startswith("<system>"):
                     request, turn, told = str(part.content), 0, []
                 elif isinstance(part, ToolReturnPart):
-                    told.append(json.dumps(part.content, default=str))
+                    told.append(json.dumps(_brought(part.content), default=str))
     tools = [tool.name for tool in info.function_tools]
     return Seen(request, turn, tools, info.instructions or "", told)
+
+
+def _brought(content: Any) -> Any:
+    """Without the name by which it can be cited."""
+    if not isinstance(content, dict) or "source" not in content:
+        return content
+    bare = {name: value for name, value in content.items() if name != "source"}
+    return bare["result"] if [*bare] == ["result"] else bare
 
 
 def in_turn(*turns: list[Call] | str) -> Callable[[Seen], list[Call] | str]:

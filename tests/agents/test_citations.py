@@ -28,7 +28,7 @@ def side_of(turn: Turn) -> str | None:
 def says_hi(turn: Turn, side: str) -> Reply:
     if turn.number == 1:
         return calls((f"mcp_{side}_echo", {"text": f"hi from {side}"}))
-    return Reply(text=f"{side} says hi [{turn.fresh[0].value['source']}]")
+    return Reply(text=f"{side} says hi [{turn.fresh[0].sources[0]}]")
 
 
 def told(turn: Turn) -> list[Any]:
@@ -105,6 +105,28 @@ async def test_what_was_cited_in_a_thread_keeps_its_id_there(tmp_path: Path) -> 
         excerpts = {one["id"]: one["excerpt"] for one in second.options["outcome"]["contexts"]}
         assert "hi from left" in excerpts["c1"]
         assert "hi from right" in excerpts["c2"]
+
+
+async def test_what_an_assistant_called_itself_is_cited_in_this_answer_and_later_ones(tmp_path: Path) -> None:
+    def script(turn: Turn) -> Reply:
+        if "first" in turn.user and turn.number == 1:
+            return calls(("mcp_left_echo", {"text": "one"}), ("mcp_left_echo", {"text": "two"}))
+        one, two = (result.sources[0] for result in turn.results)
+        return Reply(text=f"One [{one if 'first' in turn.user else two}] and three [c99].")
+
+    async with open_scripted(tmp_path, script) as (hub, _):
+        await hub.connectors.add("left", **BOX)
+        direct = {"exposure": "direct"}
+        first = await hub.messages.ask("the first", options=direct)
+        later = await hub.messages.ask("the second", thread=first.thread, options=direct)
+        for run, excerpt in ((first, "one"), (later, "two")):
+            (cited,) = cited_in(run.answer or "")
+            assert run.answer == (
+                f"One [{cited}] and three.\n\n(A citation that named no source was removed.)"
+            )
+            (context,) = run.options["outcome"]["contexts"]
+            assert (context["id"], context["tool"]) == (cited, "mcp_left_echo")
+            assert excerpt in context["excerpt"]
 
 
 async def test_an_answer_that_is_cut_cites_no_source_that_there_is_not(tmp_path: Path) -> None:

@@ -34,8 +34,7 @@ def results(turn: Turn, tool: str = TOOL) -> list[Any]:
 
 def source(turn: Turn) -> str:
     """The id under which the last result may be cited."""
-    value = turn.fresh[-1].value
-    return value["source"] if "source" in value else value["sources"][0]["id"]
+    return turn.fresh[-1].sources[0]
 
 
 SIDES = ("left", "right")

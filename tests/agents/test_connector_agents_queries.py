@@ -41,10 +41,10 @@ def finds_issues(turn: Turn) -> Reply:
         return calls(("state_plan", PLAN), ("mcp_tracker_search_repositories", {"query": "xyne"}))
     if turn.number == 2:
         found = turn.result("mcp_tracker_search_repositories")
-        name = found["result"]["repositories"][0]["full_name"]
+        name = found["repositories"][0]["full_name"]
         return calls(("mcp_tracker_list_issues", {"repository": name, "assignee": "octocat"}))
-    sources = turn.result("mcp_tracker_list_issues").get("sources", [])
-    cited = ", ".join(source["id"] for source in sources)
+    sources = turn.fresh[-1].sources
+    cited = ", ".join(sources)
     return Reply(text=f"There are {len(sources)} [{cited}], found in xyne [c1] [c99].")
 
 

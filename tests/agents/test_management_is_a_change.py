@@ -226,7 +226,7 @@ async def test_what_others_wrote_is_fenced_wherever_it_enters_a_prompt(tmp_path:
     assert flat in inside_fences(system)
     assert flat not in outside_fences(system)
     (result,) = [texts(one["content"]) for one in last["messages"] if one["role"] == "tool"]
-    assert INJECTED in inside_fences(result)
+    assert json.loads(result)["result"] == INJECTED, "JSON is a fence of its own: nothing inside ends it"
     assert "MARK" in system, "and the model is told what a fence is"
 
 

@@ -9,6 +9,7 @@ import httpx2
 import pytest
 
 from dragoman import Hub
+from dragoman.agents.citations import cited_in
 from dragoman.run import Run, RunLimits
 from patience import deadline
 from servers.rule_model import Fault, RuleModel
@@ -55,6 +56,9 @@ async def test_the_same_sentence_is_done_by_whichever_way_is_offered(tmp_path: P
             assert called == [*BY[exposure], "run_code" if exposure == "code" else "email_read-emails"]
             assert "Re: Budget table" in str(run.answer)
             assert "Invoice" not in str(run.answer), "more than two"
+            sources = {one["id"]: one for one in run.options["outcome"]["contexts"]}
+            assert cited_in(str(run.answer)) == [*sources], "what it says leads to where it is from"
+            assert all("Re: Budget table" in one["excerpt"] for one in sources.values())
         assert all(request["stream"] for request in server.requests)
 
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from dragoman import Hub
+from dragoman import CallRecord, Hub
 from dragoman.run import Run
 from patience import patient
-from servers.hubs import quick
+from servers.hubs import quick, until
 from servers.processes import HttpProcess
 from servers.rule_model import RuleModel
 from servers.samples import add_every_sample
@@ -40,6 +40,10 @@ STORIES: dict[str, list[str]] = {
 }
 
 
+# Neither half needs the other: two jobs that are given away at once, which begin in any order.
+AT_ONCE = "Find the repositories of lantern, then list the open issues in xyne"
+
+
 async def told(hub: Hub, text: str, exposure: str) -> Run:
     """The finished run of a person who says yes to all."""
     accepted = await hub.messages.post(text, options={"exposure": exposure})
@@ -54,6 +58,16 @@ def sent(folder: Path) -> list[str]:
     return [mail["body"] for mail in mails if mail["folder"] == "sent"]
 
 
+async def _noted(hub: Hub, known: set[str], least: int) -> list[CallRecord]:
+    """The calls that were made since; they are noted about a second late."""
+
+    async def are_written() -> bool:
+        return len([one for one in await hub.calls(20) if one.id not in known]) >= least
+
+    await until(are_written, 10)
+    return [one for one in await hub.calls(20) if one.id not in known]
+
+
 @pytest.mark.parametrize("exposure", EXPOSURES)
 async def test_a_job_is_done_once_and_in_its_order(tmp_path: Path, exposure: str) -> None:
     async with open_scripted(tmp_path / "home", RuleModel(), rollout_share=0.0) as (hub, _):
@@ -64,10 +78,11 @@ async def test_a_job_is_done_once_and_in_its_order(tmp_path: Path, exposure: str
         for text, tools in STORIES.items():
             run = await told(hub, text, exposure)
             assert (run.status, run.exposure) == ("done", exposure), (text, run.error)
-            new = [one for one in await hub.calls(20) if one.id not in known]
+            new = await _noted(hub, known, len(tools))
             known |= {one.id for one in new}
             made = [one.tool.removeprefix("mcp_") for one in sorted(new, key=lambda one: one.started_at)]
-            assert made == tools, text
+            is_at_once = exposure == "delegate" and text == AT_ONCE
+            assert (sorted(made) if is_at_once else made) == (sorted(tools) if is_at_once else tools), text
             assert [one.message for one in new if not one.ok] == [], text
         assert len(sent(tmp_path)) == 5
         assert sent(tmp_path).count("you are invited") == 3

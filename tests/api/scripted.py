@@ -58,8 +58,13 @@ def _where(messages: list[ModelMessage]) -> tuple[str, int, list[Any]]:
                 if isinstance(part, UserPromptPart):
                     prompt, turn, results = str(part.content), 0, []
                 elif part.part_kind == "tool-return":
-                    results.append(part.content)
+                    results.append(_brought(part.content))
     return prompt, turn, results
+
+
+def _brought(content: Any) -> Any:
+    """What a tool gave, without what it is cited by."""
+    return content["result"] if isinstance(content, dict) and "source" in content else content
 
 
 def _calls(prompt: str, turn: int, offered: set[str]) -> Calls:

@@ -15,6 +15,7 @@ import pytest
 from live import Live, Reply, open_service
 
 from dragoman.agent import AgentProfile
+from dragoman.connections.boxes import machine
 from dragoman.connector import Configuration
 from dragoman.errors import Denied
 from dragoman.hub import permissions
@@ -79,7 +80,14 @@ CHANGES: dict[str, tuple[str, dict[str, Any]]] = {
     "auto_reconnect": ("far", {"auto_reconnect": False}),
     "auto_discover": ("far", {"auto_discover": False}),
     "eager": ("far", {"eager": True}),
+    "hooks": ("far", {"hooks": ["secrets"]}),
+    "sandbox": ("run", {"sandbox": machine.chosen("auto")}),
+    "mounts": ("run", {"mounts": ["/usr/share"]}),
+    "network": ("run", {"network": "none"}),
+    "limits": ("run", {"limits": {"memory": 512}}),
 }
+# What stays the operator's of what people gave too.
+OPERATORS = ("mounts", "limits")
 _MOST = (
     "max_result_bytes",
     "max_message_bytes",
@@ -229,7 +237,7 @@ async def test_people_change_every_field_of_what_is_their_own(tmp_path: Path, ow
             slug = f"{owner}-{base}"
             if field == "kind" or (owner, base) == ("member", "run"):
                 continue
-            assert await town.change(owner, slug, change) == 200, field
+            assert await town.change(owner, slug, change) == (403 if field in OPERATORS else 200), field
             other = "admin" if owner == "member" else "member"
             assert await town.change(other, slug, change) == (404 if owner == "member" else 403), field
             assert [await town.change(who, slug, change) for who in STRANGERS] == [404, 404], field
@@ -287,7 +295,7 @@ async def test_a_replacement_follows_the_same_rules(tmp_path: Path) -> None:
 async def test_tools_of_what_the_operator_gave_can_only_be_made_stricter(tmp_path: Path) -> None:
     async with open_town(tmp_path) as town:
         for who in ("operator", "admin"):
-            new = {"name": f"{who}-raw", "shared": True, **quick(), **stdio()}
+            new = {"name": f"{who}-raw", "shared": True, **quick(), **stdio(sandbox="auto")}
             assert await town.ask(who, "POST", "/api/connectors", new) == 201
         given, ours = "/api/tools/operator-raw__send", "/api/tools/admin-raw__send"
         all_ways = ["direct", "agent", "mcp", "code"]
@@ -329,7 +337,7 @@ async def test_what_the_operator_gave_people_neither_remove_nor_accept_changes_o
     async with open_town(tmp_path) as town:
         for who in ("operator", "admin"):
             new = {"name": f"{who}-raw", "shared": True, "pin": "block", "isolation": "shared"}
-            new |= {**quick(), **stdio()}
+            new |= {**quick(), **stdio(sandbox="auto")}
             assert await town.ask(who, "POST", "/api/connectors", new) == 201
             changed = await town.live.call(f"{who}-raw__change_tool", name="echo")
             assert changed["ok"], changed

@@ -33,7 +33,9 @@ class Desk:
         self.now = NOON
         self.store = store
         self.directory = Directory(store.people)
-        self.budgets = Budgets(rows or store.usage, self.directory, clock=lambda: self.now)
+        self.budgets = Budgets(
+            rows or store.usage, self.directory, store.people.find_key_by_id, clock=lambda: self.now
+        )
         self.connector = made_connector()
 
     async def enter(

@@ -140,7 +140,7 @@ async def test_a_process_that_was_killed_frees_its_place(tmp_path: Path, postgre
         directory = Directory(store.people)
         asked = (made_call(), made_tool(), made_connector(), ADA)
         with pytest.raises(LimitReached):
-            await Budgets(store.usage, directory).enter(*asked, soon())
+            await Budgets(store.usage, directory, store.people.find_key_by_id).enter(*asked, soon())
         # A call may take 60 seconds, and some more to end.
-        later = Budgets(store.usage, directory, clock=lambda: time.time() + 90)
+        later = Budgets(store.usage, directory, store.people.find_key_by_id, clock=lambda: time.time() + 90)
         assert await later.enter(*asked, soon())

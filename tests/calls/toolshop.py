@@ -12,9 +12,11 @@ from dragoman.access import AccessRules, ActiveConnectors, ApprovalGate, Budgets
 from dragoman.background_tasks import Supervisor
 from dragoman.calls import Auditor, Recorder, Road, open_auditor, open_recorder
 from dragoman.catalog import Catalog
+from dragoman.connections.http_clients import HttpClients
 from dragoman.connections.source import ConnectionStatus, Listing, SourceCall
 from dragoman.connector import Configuration, Connector
 from dragoman.events import Events
+from dragoman.hooks import Hooks
 from dragoman.identity.directory import Directory
 from dragoman.scope import LOCAL_CALLER, Caller
 from dragoman.store import open_store
@@ -107,12 +109,13 @@ class World:
             access=AccessRules(active),
             approvals=approvals,
             limits=ConcurrencyLimits(),
-            budgets=Budgets(self.store.usage, directory),
+            budgets=Budgets(self.store.usage, directory, self.store.people.find_key_by_id),
             sources={"mcp": self.shop},
             store=self.store,
             recorder=self.recorder,
             auditor=self.auditor,
             events=self.events,
+            hooks=Hooks((), directory, HttpClients(), None, multi_user=False),
             **self._parts,
         )
         if not await self.store.connectors.list():

@@ -31,7 +31,7 @@ Command = Callable[..., Outcome]
 def raw(*options: str) -> list[str]:
     """The words after the name of a connector that make it the raw test server."""
     server = stdio()
-    return [*options, "--", server["command"], *server["args"]]
+    return [*options, "--sandbox", server["sandbox"], "--", server["command"], *server["args"]]
 
 
 @contextmanager

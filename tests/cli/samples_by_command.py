@@ -10,13 +10,15 @@ from servers.samples import SERVERS
 
 def add_email(dragoman: Command, data: Path) -> None:
     server = ["--", sys.executable, str(SERVERS / "email_server.py"), "--mailbox", str(data / "mailbox.json")]
-    added = dragoman("connectors", "add", "email", *server)
+    data.mkdir(parents=True, exist_ok=True)
+    added = dragoman("connectors", "add", "email", "--mount", f"{data}:rw", *server)
     assert added.code == 0, added.err
 
 
 def add_tracker(dragoman: Command, data: Path) -> None:
     server = ["--", sys.executable, str(SERVERS / "tracker_server.py"), "--data", str(data)]
-    added = dragoman("connectors", "add", "tracker", *server)
+    data.mkdir(parents=True, exist_ok=True)
+    added = dragoman("connectors", "add", "tracker", "--mount", f"{data}:rw", *server)
     assert added.code == 0, added.err
 
 

@@ -148,7 +148,7 @@ def test_a_client_that_sends_half_a_request_holds_nobody_up(dragoman: Command, h
 def test_the_service_stops_in_time_among_hostile_servers(dragoman: Command, tmp_path: Path) -> None:
     """One drips, one floods as much as it is allowed to, one asks to be resumed for ever, one is deaf."""
     generous = ("--max-messages-per-second", "1000000000", "--max-bytes-per-second", "1000000000000")
-    deaf = ("sh", "-c", "trap '' TERM; exec \"$@\"", "sh", *raw()[1:])
+    deaf = ("sh", "-c", "trap '' TERM; exec \"$@\"", "sh", *raw()[raw().index("--") + 1 :])
     with ExitStack() as stack:
         kinds = {
             kind: stack.enter_context(HttpProcess(tmp_path, kind, program=str(HOSTILE)))

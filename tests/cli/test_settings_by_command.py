@@ -27,6 +27,8 @@ def words_for(one: Described, value: Any) -> list[str]:
         return []
     if one.kind == "switch":
         return [one.flags[0] if value else one.flags[1]]
+    if one.path[0] == "limits":
+        return ["--limit", f"{one.path[-1]}={value}"]
     if one.kind == "table":
         return [word for name, text in value.items() for word in (one.flags[0], f"{name}={text}")]
     if one.kind == "list":

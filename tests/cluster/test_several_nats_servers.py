@@ -40,7 +40,7 @@ async def test_one_of_three_servers_is_lost_and_nothing_else(tmp_path: Path, pos
         assert {*(await replicas(urls)).values()} == {3}, "whatever nodes keep in NATS, each server has"
         journal = tmp_path / "journal"
         args = ["-S", STDIO, "--journal", str(journal)]
-        await hubs[0].connectors.add("box", command=sys.executable, args=args)
+        await hubs[0].connectors.add("box", command=sys.executable, args=args, sandbox="none")
         await until(lambda: sees(hubs[1], "mcp_box_send"))
         for number, server in enumerate(servers):
             server.kill()

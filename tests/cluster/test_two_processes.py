@@ -245,6 +245,23 @@ async def recipes(pair: Pair) -> None:
     await pair.hears("recipe.changed", id="recipe_1", what="deleted")
 
 
+async def bundles(pair: Pair) -> None:
+    await pair.other("bundles.create", "some", ["box__echo"])
+    inside = pair.hub.acting_for(LOCAL_CALLER.within(["bundle:me/some"])).tools
+
+    def shows(*names: str) -> bool:
+        return [tool.name for tool in inside.list()] == [*names]
+
+    await pair.sees(lambda: shows(ECHO))
+    await pair.hears("bundle.changed", name="some", what="created")
+    await pair.other("bundles.override", "some", ECHO, title="Say it", parameters={"text": {"name": "words"}})
+    await pair.sees(lambda: inside.get(ECHO).title == "Say it")
+    await pair.hears("bundle.changed", name="some", what="updated")
+    await pair.other("bundles.remove", "some")
+    await pair.sees(shows)
+    await pair.hears("bundle.changed", name="some", what="removed")
+
+
 async def rollout(pair: Pair) -> None:
     way = pair.hub._runtime.rollout.way_of
     assert await way(LOCAL_CALLER) == ("agents", False)
@@ -278,6 +295,7 @@ KINDS: dict[ChangeKind, Callable[[Pair], Awaitable[None]]] = {
     "agent": agents,
     "approval": approvals,
     "recipe": recipes,
+    "bundle": bundles,
     "rollout": rollout,
 }
 

@@ -143,13 +143,15 @@ async def test_a_missing_key_is_said_with_the_way_to_set_it_and_not_tried_again(
 
 @pytest.mark.anyio
 async def test_an_outage_at_the_start_is_tried_again(tmp_path: Path) -> None:
-    gate = tmp_path / "gate"
+    gate = tmp_path / "files" / "gate"
+    gate.parent.mkdir()
     server = str(Path(__file__).parents[1] / "servers" / "stdio_server.py")
-    async with open_hub(tmp_path) as hub:
+    async with open_hub(tmp_path / "home") as hub:
         view = await hub.connectors.add(
             "late",
             command=sys.executable,
             args=["-S", "-E", server, "--require-file", str(gate)],
+            mounts=[str(gate.parent)],
             reconnect={"delay": 0.1, "cap": 0.2},
         )
         assert view.status.state != "connected"

@@ -11,6 +11,7 @@ from console.browsing import Console
 from console.speaking import Speaker
 from dragoman.console.pages import PLACES
 from dragoman.tool import Annotations
+from logins.client_flow import Client, Person
 from servers.hubs import quick, until
 from servers.samples import open_tasks, sample_program
 
@@ -45,9 +46,11 @@ async def furnished(console: Console, data: Path) -> AsyncGenerator[dict[str, st
             await console.hub.connectors.add(name, **sample_program(name, data))
         await console.hub.connectors.add("tasks", kind="openapi", openapi=tasks, **quick())
         await _add_connectors(console)
+        report = {"tool": "tracker__create_issue", "name": "report", "title": "Report a problem"}
+        await console.hub.bundles.create("support", [report, "email"], title="Support")
         await _add_people(console)
         thread, run = await _work(console, speaker)
-        yield {**_menu(), **_behind(thread, run)}
+        yield {**_menu(), **_behind(thread, run), **await _add_clients(console)}
 
 
 def _menu() -> dict[str, str]:
@@ -66,6 +69,7 @@ def _behind(thread: str, run: str) -> dict[str, str]:
         "tools_found": "/tools?q=send+an+email",
         "tool": "/tools/mcp_email_send-email",
         "tool_native": "/tools/plan_trip",
+        "bundle": "/bundles/support",
         "agents_new": "/agents/new",
         "agent": "/agents/triager",
         "agent_assistant": "/agents/assistant",
@@ -115,6 +119,17 @@ async def _add_connectors(console: Console) -> None:
     )
     await connectors.add("crm", **refused, connect=False)
     await connectors.add("idle", **quick(url="http://127.0.0.1:9/mcp"), enabled=False)
+
+
+async def _add_clients(console: Console) -> dict[str, str]:
+    """One that was let in, with limits, and one that asks."""
+    client, other = Client(console.live), Client(console.live)
+    await client.register(client_name="Cursor")
+    await client.log_in(await Person.signed_in(console.live))
+    (key,) = await console.hub.clients.list()
+    await console.hub.clients.update(key.id, limits={"calls_per_hour": 100})
+    await other.register(client_name="Claude Code")
+    return {"client": f"/clients/{key.id}/settings", "consent": f"/oauth/authorize?{other.query()}"}
 
 
 async def _add_people(console: Console) -> None:

@@ -57,6 +57,8 @@ async def _adds_a_server(page: Page, folder: Path) -> None:
     await page.get_by_label("Name", exact=True).fill("files")
     await page.get_by_label("Command with its arguments").fill(f"npx -y {SERVER} {folder}")
     await page.get_by_label("Environment", exact=True).fill(f"npm_config_cache={NPM_CACHE}")
+    await page.locator("summary", has_text="Box").click()
+    await page.get_by_label("Paths that it sees").fill(f"{folder}:rw {NPM_CACHE}:rw")
     await page.get_by_role("button", name="Test", exact=True).click()
     await expect(page.locator("#outcome")).to_contain_text("It works: 14 tools", timeout=patient(60_000))
     await page.get_by_role("button", name="Save").click()
@@ -133,6 +135,7 @@ async def _reads_the_run(page: Page) -> None:
 
 async def _say(page: Page, text: str) -> None:
     await page.fill("#message", text)
+    await page.wait_for_load_state("load")
     await page.press("#message", "Enter")
-    await page.wait_for_url(re.compile(r"/chat/thr_"))
+    await expect(page).to_have_url(re.compile(r"/chat/thr_"))
     await expect(page.locator(".turn .said").last).to_have_text(text)

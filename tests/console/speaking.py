@@ -42,7 +42,12 @@ class Speaker:
         prompt = prompts[-1] if prompts else ""  # one that was stopped is there still
         prompt = re.sub(r"^@[\w-]+ ", "", prompt)
         if returned:
-            yield f"It brought: {unfenced(str(returned[0].content))}"
+            brought = returned[0].content
+            if isinstance(
+                brought, dict
+            ):  # what a tool brought has its source beside it, an agent's answer not
+                brought = brought.get("result", brought)
+            yield f"It brought: {unfenced(str(brought))}"
         elif prompt.startswith("word"):
             while (word := await self.words.get()) is not None:
                 yield word

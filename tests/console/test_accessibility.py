@@ -78,7 +78,7 @@ async def test_no_page_without_content_keeps_anybody_out(
         found: list[str] = []
         page = await console.page()
         for path in ("/", "/chat", "/connectors", "/tools", "/agents", "/runs", "/approvals", "/credentials",
-                     "/keys", "/audit", "/log", "/log/calls"):  # fmt: skip
+                     "/keys", "/clients", "/audit", "/log", "/log/calls"):  # fmt: skip
             await page.goto(console.url + path)
             found += await looked_at(page, axe, path, NARROW)
         await page.context.clear_cookies()

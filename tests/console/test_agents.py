@@ -34,7 +34,7 @@ async def test_an_agent_from_its_making_to_its_end(open_console: OpenConsole, tm
         await page.get_by_label("Description").fill("sorts <b>issues</b>")
         await page.get_by_label("tracker").check()
         await console.picture(page, "agents_new")
-        await page.get_by_role("button", name="Make it").click()
+        await page.get_by_role("button", name="Create").click()
 
         await expect(page.locator("h1")).to_have_text("@triager")
         has = page.get_by_role("list", name="Connectors it has")
@@ -138,5 +138,5 @@ async def test_a_member_looks_at_what_is_everybodys_and_a_narrow_key_changes_not
         reader = await console.add_user("bob", scopes=("read",))
         page = await console.page("/agents/new", key=reader)
         await page.get_by_label("Name").fill("mine")
-        await page.get_by_role("button", name="Make it").click()
+        await page.get_by_role("button", name="Create").click()
         await expect(page.get_by_role("alert")).to_contain_text("this needs a key with the scope 'manage'")

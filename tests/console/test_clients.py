@@ -49,8 +49,20 @@ async def test_a_person_chooses_what_a_client_may_use_and_takes_it_back(
         await expect(row).to_contain_text("mail")
         await expect(row).to_contain_text("read only")
         await console.picture(clients, "clients")
+
+        # On a narrow screen what can be done with a client is in reach.
+        await clients.set_viewport_size({"width": NARROW[0], "height": NARROW[1]})
+        for box in (await row.bounding_box(), await row.get_by_role("button", name="Revoke").bounding_box()):
+            assert box is not None
+            assert 0 <= box["x"] < box["x"] + box["width"] <= NARROW[0]
+        await row.get_by_role("link", name="Limits of").click()
+        await clients.get_by_label("Calls an hour").fill("100")
+        await clients.get_by_role("button", name="Save").click()
+        await expect(clients.get_by_role("row").filter(has_text="calls an hour")).to_contain_text("100")
+        await clients.get_by_role("link", name="All clients").click()
+        await expect(row).to_contain_text("100 calls an hour")
         await row.get_by_role("button", name="Revoke").click()
-        await clients.get_by_role("button", name="Go on").click()
+        await clients.locator("#ask").get_by_role("button", name="Revoke").click()
         await expect(row).to_contain_text("revoked")
         assert (await client.ask()).status == 401
 

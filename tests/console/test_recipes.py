@@ -24,8 +24,8 @@ async def test_an_answer_is_kept_as_a_recipe_and_the_recipe_edited_shared_and_de
         await expect(page.get_by_text("No recipes yet")).to_be_visible()
         await page.get_by_role("link", name="Switch them on").click()
         await page.get_by_label("Recipes").select_option("yes")
-        await page.get_by_role("button", name="Keep").first.click()
-        await expect(page.locator("#notes")).to_contain_text("Kept")
+        await page.get_by_role("button", name="Save").first.click()
+        await expect(page.locator("#notes")).to_contain_text("Saved")
 
         await page.goto(console.url + "/chat")
         await write(page, '@tracker call mcp_tracker_list_issues {"repository": "xyne", "limit": 2}')

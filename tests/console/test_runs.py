@@ -1,6 +1,7 @@
 """The pages of runs in a real Chromium: what was done can be read, and stopped, while it goes on."""
 
 import json
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,6 +16,7 @@ from console.speaking import Speaker
 from dragoman import Hub
 from dragoman.console import runs
 from dragoman.console.pages import Pages
+from dragoman.console.waterfall import waterfall_of
 from dragoman.run import Run
 from dragoman.runs.timeline import MomentKind, Timeline, TimelineEntry
 from dragoman.tool import Annotations
@@ -69,7 +71,7 @@ async def test_the_list_is_filtered_and_refreshes_itself(open_console: OpenConso
         await expect(page).to_have_url(f"{console.url}/runs?status=done&agent=&thread=")
         await page.reload()
         await expect(page.locator("#runs tbody tr")).to_have_count(1)
-        await page.get_by_label("Thread").select_option(waiting.thread)
+        await page.get_by_label("Chat", exact=True).select_option(waiting.thread)
         await expect(page.get_by_text("Nothing fits")).to_be_visible()
         await page.get_by_role("link", name="Show all").click()
         await expect(page.locator("#runs tbody tr")).to_have_count(2)
@@ -89,7 +91,7 @@ async def test_a_run_is_read_step_by_step(open_console: OpenConsole, tmp_path: P
         await expect(call).to_contain_text("done")
         await call.get_by_text("arguments").click()
         await expect(call.locator("pre").first).to_contain_text('"what": "keys"')
-        await call.get_by_text("result").click()
+        await call.get_by_text("result", exact=True).click()
         await expect(call).to_contain_text("found <b>keys</b>")
         await console.picture(page, "run")
         await page.get_by_text("Prompts", exact=True).click()
@@ -192,7 +194,10 @@ def test_every_kind_of_moment_is_shown(facts: dict[str, Any], status: str) -> No
         request,
         "runs/run.html",
         run=run,
-        timeline=Timeline(run=run, moments=moments),
+        timeline=(timeline := Timeline(run=run, moments=moments)),
+        fall=waterfall_of(timeline),
+        is_whole=False,
+        case="",
         can_stop=False,
         can_keep=True,
         milliseconds=runs.milliseconds,
@@ -202,3 +207,40 @@ def test_every_kind_of_moment_is_shown(facts: dict[str, Any], status: str) -> No
     shown = frame.decode()
     assert shown.count('class="runs-moment ') == len(moments)
     assert "<i>" not in shown
+
+
+async def test_a_run_is_drawn_as_bars_that_open_what_stands_behind_them(
+    open_console: OpenConsole, tmp_path: Path
+) -> None:
+    async with open_console(tmp_path, model="speaker") as console:
+        speaking(console)
+        run = await post(console, calling("burn", what="papers"))
+        page = await console.page(f"/runs/{run.id}")
+        await is_now(page, "waiting")
+        bars = page.locator(".fall-row")
+        await expect(bars.filter(has_text="Approval").locator(".bar-wait")).to_be_visible()
+        await expect(bars.filter(has_text="waiting")).to_have_count(1)
+        await bars.filter(has_text="burn").click()
+        step = page.locator("#step")
+        await expect(step.get_by_label("Arguments")).to_contain_text('"what": "papers"')
+        [asked] = await console.hub.approvals.list()
+        await console.hub.approvals.answer(asked.approval.id, "once")
+        await is_now(page, "done")
+        await expect(page.locator(".figure", has_text="working")).to_have_text(re.compile(r"working[1-9]"))
+        await expect(step.get_by_label("Arguments")).to_be_visible()
+        await bars.first.click()
+        await expect(step.get_by_text("Answer", exact=True)).to_be_visible()
+        await step.get_by_text("Prompt", exact=True).first.click()
+        await expect(step.get_by_label("Prompt")).to_contain_text("You are the assistant")
+        copied = await page.get_by_role("button", name="Copy as test case").get_attribute("data-copy")
+        assert 'expect.tools = ["burn"]' in (copied or "")
+
+        await page.locator("summary", has_text="Rerun").click()
+        await page.get_by_role("button", name="Rerun").last.click()
+        await page.wait_for_url(lambda url: run.id not in url)
+        await is_now(page, "waiting")
+        await page.locator("summary", has_text="Compare").click()
+        await page.get_by_label("With").select_option(run.id)
+        await page.get_by_role("button", name="Compare").last.click()
+        await expect(page.locator(".fall")).to_have_count(2)
+        await expect(page.locator("tbody tr")).to_have_count(2)

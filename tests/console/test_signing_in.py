@@ -122,6 +122,7 @@ async def test_a_wrong_key_opens_nothing_and_a_right_one_ends_with_its_revocatio
 async def test_signing_out_ends_the_session(open_console: OpenConsole, tmp_path: Path) -> None:
     async with open_console(tmp_path) as console:
         page = await console.page("/connectors")
+        await page.locator(".who > summary").click()
         await page.get_by_role("button", name="Sign out").click()
         await signed_out(page)
         assert await page.context.cookies() == []

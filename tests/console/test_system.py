@@ -108,7 +108,7 @@ async def test_events_are_shown_as_they_happen_and_wait_while_paused(
         await console.hub.call("greet", {"name": "Bob"})
         await expect(page.get_by_text("2 more since")).to_be_visible()
         await expect(rows).to_have_count(4)
-        await page.get_by_role("button", name="Go on").click()
+        await page.get_by_role("button", name="Resume").click()
         await expect(rows).to_have_count(6)
         await page.get_by_role("button", name="Clear").click()
         await expect(page.get_by_text("Nothing has happened yet")).to_be_visible()
@@ -214,8 +214,8 @@ async def test_preferences_limits_and_theme_are_kept(open_console: OpenConsole, 
         page = await console.page("/settings", key=key)
         await page.get_by_label("only these").check()
         await page.get_by_role("spinbutton", name="Calls an hour").fill("50")
-        await page.get_by_role("button", name="Keep").click()
-        await expect(page.get_by_text("Kept. It holds from the next call on.")).to_be_visible()
+        await page.get_by_role("button", name="Save").click()
+        await expect(page.get_by_text("Saved. It holds from the next call on.")).to_be_visible()
         usage = page.locator("#usage")
         await expect(usage).to_contain_text("calls an hour")
         await expect(usage).to_contain_text("the user")
@@ -224,8 +224,8 @@ async def test_preferences_limits_and_theme_are_kept(open_console: OpenConsole, 
         await page.get_by_role("link", name="Workspace", exact=True).click()
         await page.get_by_label("When agents ask for approval").select_option("always")
         await page.get_by_role("spinbutton", name="Calls an hour").fill("40")
-        await page.get_by_role("button", name="Keep").click()
-        await expect(page.get_by_text("Kept. It holds for everybody")).to_be_visible()
+        await page.get_by_role("button", name="Save").click()
+        await expect(page.get_by_text("Saved. It holds for everybody")).to_be_visible()
         await console.picture(page, "settings_workspace")
         assert (await console.hub.people.get_workspace("local")).approval == "always"
 
@@ -234,7 +234,7 @@ async def test_preferences_limits_and_theme_are_kept(open_console: OpenConsole, 
         await page.get_by_role("spinbutton", name="Calls an hour").evaluate(
             "one => { one.max = ''; one.value = 60 }"
         )
-        await page.get_by_role("button", name="Keep").click()
+        await page.get_by_role("button", name="Save").click()
         await expect(page.get_by_role("alert")).to_contain_text("calls_per_hour may be at most 40 here")
         await page.get_by_label("light", exact=True).check()
         await expect(page.locator("html")).to_have_attribute("data-theme", "light")
@@ -282,8 +282,8 @@ async def _peopled(page: Page) -> None:
     await expect(page.locator("header.top p").first).to_contain_text("member of acme")
     await page.get_by_label("Capabilities").fill("mcp_email greet")
     await page.get_by_label("Calls an hour").fill("50")
-    await page.get_by_role("button", name="Keep").click()
-    await expect(page.get_by_text("Kept.")).to_be_visible()
+    await page.get_by_role("button", name="Save").click()
+    await expect(page.get_by_text("Saved.")).to_be_visible()
     await page.reload()
     await expect(page.get_by_label("Capabilities")).to_have_value("greet mcp_email")
     await expect(page.get_by_label("Calls an hour")).to_have_value("50")
@@ -291,7 +291,7 @@ async def _peopled(page: Page) -> None:
     await page.get_by_label("Name", exact=True).fill("of-zoe")
     await expect(page.get_by_label("For", exact=True).get_by_role("option")).to_have_text(["zoe"])
     await page.get_by_label("For", exact=True).select_option("zoe")
-    await page.get_by_role("button", name="Make it").click()
+    await page.get_by_role("button", name="Create").click()
     await expect(page.get_by_role("region", name="API keys")).to_contain_text("of-zoe")
 
 

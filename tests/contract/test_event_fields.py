@@ -60,6 +60,7 @@ def make_things_happen(service: Service) -> list[str]:
     ask("POST", "/api/connectors/mail/connect")
     ask("PUT", "/api/credentials/mail", values={"env:MAIL_TOKEN": "another"})
     ask("POST", "/api/agents", name="helper")
+    ask("POST", "/api/bundles", name="some", tools=["raw"])
     ask("PUT", "/api/rollout", None, share=0)
     thread = ask("POST", "/api/threads")["id"]
     ask("POST", "/api/tools/load", thread=thread, tools=["mcp_notes_digest"])

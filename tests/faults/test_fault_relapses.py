@@ -75,7 +75,9 @@ async def test_a_server_that_dies_as_soon_as_it_is_connected_is_tried_less_and_l
     starts = tmp_path / "starts"
     async with open_hub(tmp_path / "home") as hub:
         await hub.connectors.add(
-            "short", **quick(command=sys.executable, args=["-c", SHORT_LIVED, str(starts)])
+            "short",
+            **quick(command=sys.executable, args=["-c", SHORT_LIVED, str(starts)]),
+            mounts=[f"{starts.parent}:rw"],
         )
         began = time.monotonic()
         await until(lambda: len(starts.read_text().split()) >= 4, within=20)

@@ -124,7 +124,7 @@ async def test_a_program_that_wants_to_stay_holds_up_nobody(tmp_path: Path, how:
     server = stdio()
     deaf = ["-c", "trap '' TERM; exec \"$@\"", "sh", server["command"], *server["args"]]
     async with open_hub(tmp_path) as hub:
-        view = await hub.connectors.add("deaf", command="sh", args=deaf, **quick())
+        view = await hub.connectors.add("deaf", command="sh", args=deaf, sandbox="none", **quick())
         assert view.status.pid is not None
         process = psutil.Process(view.status.pid)
         process.send_signal(signal.SIGTERM)

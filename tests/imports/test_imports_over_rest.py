@@ -16,6 +16,7 @@ SECRET = "s3cret-over-rest"
 
 async def test_a_file_is_tried_imported_and_exported(tmp_path: Path) -> None:
     entry = {**stdio(), "env": {"API_TOKEN": SECRET}, "envFile": "/etc/hostname"}
+    del entry["sandbox"]  # no word of such files
     files = [{"name": "mcp.json", "text": json.dumps({"mcpServers": {"my_tools": entry, "bad": {}}})}]
     async with open_service(tmp_path) as live:
         tried = await live.ask("POST", "/api/import", {"files": files, "dry_run": True})

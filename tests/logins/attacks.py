@@ -1347,7 +1347,7 @@ each(
     {
         "REST": "/.well-known/oauth-protected-resource/api",
         "a longer word": "/.well-known/oauth-protected-resource/mcpx",
-        "an OpenID provider": "/.well-known/openid-configuration",
+        "an OpenID provider below": "/.well-known/openid-configuration/api",
         "a server below": "/.well-known/oauth-authorization-server/mcp",
         "far below": "/.well-known/oauth-protected-resource/mcp/" + "a/" * 20,
     },
@@ -1356,7 +1356,12 @@ each(
 
 @attack("names: none are in what everybody may read")
 async def _(at: Attacked) -> str | None:
-    for path in ("oauth-authorization-server", "oauth-protected-resource", "oauth-protected-resource/mcp"):
+    for path in (
+        "oauth-authorization-server",
+        "openid-configuration",
+        "oauth-protected-resource",
+        "oauth-protected-resource/mcp",
+    ):
         body = (await at.raw("GET", f"/.well-known/{path}")).body
         if b"mail" in body or b"files" in body or b"bob" in body:
             return body.decode()

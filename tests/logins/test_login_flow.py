@@ -38,6 +38,7 @@ async def test_a_client_finds_its_way_from_the_url_to_its_tools(tmp_path: Path) 
         assert server["issuer"] == live.url
         assert server["code_challenge_methods_supported"] == ["S256"]
         assert server["token_endpoint"] == f"{live.url}/oauth/token"
+        assert server.items() <= (await asked(live, "GET", "/.well-known/openid-configuration")).value.items()
         person, client = await Person.signed_in(live), Client(live)
         assert (await client.register()).status == 201
         page = await person.look(client.query())
@@ -57,6 +58,24 @@ async def test_a_client_finds_its_way_from_the_url_to_its_tools(tmp_path: Path) 
         assert "hello" in str(called["result"]["content"])
 
 
+async def test_a_client_logs_in_at_the_address_of_a_bundle_or_is_given_one(tmp_path: Path) -> None:
+    async with service(tmp_path) as live:
+        say = {"tool": "mail__echo", "name": "say"}
+        await live.hub.bundles.create("talk", [say, "mail__add"])
+        person, client = await Person.signed_in(live), Client(live, "/mcp/bundles/talk")
+        assert (await client.register()).status == 201
+        assert "The bundle <b>talk</b>" in (await person.look(client.query())).body.decode()
+        await client.log_in(person)
+        assert {*await client.tools()} == {"say", "mcp_mail_add"}
+        other = Client(live)
+        await other.log_in(person, use="chosen", connector="bundle:me/talk", do="read", period="hour")
+        assert await other.tools() == ["say"]
+        reply = message_of(await other.ask("tools/call", name="mcp_mail_echo", arguments={"text": "x"}))
+        assert "error" in reply
+        keys = await live.hub.clients.list()
+        assert {word for key in keys for word in key.capabilities or () if "mcp_" in word} == set()
+
+
 async def test_what_was_not_chosen_is_not_there(tmp_path: Path) -> None:
     async with service(tmp_path) as live:
         person, client = await Person.signed_in(live), Client(live)
@@ -70,6 +89,17 @@ async def test_what_was_not_chosen_is_not_there(tmp_path: Path) -> None:
             reply = message_of(await client.ask("tools/call", name=tool, arguments={"text": "x"}))
             assert "error" in reply or reply["result"]["isError"], tool
             assert "x" not in str(reply.get("result", {}).get("structuredContent"))
+
+        # What it could be allowed it may ask for; what was not chosen is still unknown.
+        place = f'resource_metadata="{live.url}/.well-known/oauth-protected-resource/mcp"'
+        challenge = f'Bearer error="insufficient_scope", {place}, scope="tools:read tools:write"'
+        call = {"name": "mcp_mail_send", "arguments": {"text": "x"}}
+        for name, arguments in (("mcp_mail_send", {"text": "x"}), ("call_tool", call)):
+            lacking = await client.ask("tools/call", name=name, arguments=arguments)
+            assert (lacking.status, lacking.headers["WWW-Authenticate"]) == (403, challenge)
+        for tool in ("mcp_files_send", "mcp_mail_none"):
+            unknown = await client.ask("tools/call", name=tool, arguments={})
+            assert (unknown.status, "WWW-Authenticate" in unknown.headers) == (400, False), tool
         (key,) = await live.hub.clients.list()
         assert (key.name, key.way, sorted(key.capabilities or ())) == (
             "Test Client",
@@ -107,13 +137,14 @@ async def test_metadata_of_what_is_there_looks_like_that_of_what_is_not(tmp_path
 
 async def test_where_nothing_is_offered_the_answer_is_404(tmp_path: Path) -> None:
     async with service(tmp_path) as live:
-        for place in ("oauth-protected-resource/api", "openid-configuration", "anything"):
+        for place in ("oauth-protected-resource/api", "anything"):
             assert (await asked(live, "GET", f"/.well-known/{place}")).status == 404
     async with open_service(tmp_path / "off", client_login="off") as live:
         for place in (
             "oauth-protected-resource",
             "oauth-protected-resource/mcp",
             "oauth-authorization-server",
+            "openid-configuration",
         ):
             assert (await asked(live, "GET", f"/.well-known/{place}")).status == 404
         stranger = await asked(live, "POST", "/mcp", json=INITIALIZE)
@@ -199,6 +230,7 @@ WRONG_REQUESTS: tuple[tuple[dict[str, str | None], str], ...] = (
     ({"code_challenge_method": None}, "invalid_request"),
     ({"resource": "https://elsewhere.example/mcp"}, "invalid_target"),
     ({"resource": "/api"}, "invalid_target"),
+    ({"scope": "tools:read admin"}, "invalid_scope"),
     ({"prompt": "none"}, "consent_required"),
 )
 

@@ -171,6 +171,54 @@ async def test_a_client_of_the_2025_era_asks_for_a_task_and_waits_for_its_result
         assert result["_meta"]["io.modelcontextprotocol/related-task"] == {"taskId": task["taskId"]}
 
 
+@pytest.mark.parametrize(
+    ("action", "said"), [("accept", "milk is forgotten"), ("decline", "approval_refused")]
+)
+async def test_a_client_of_the_2025_era_is_asked_while_it_waits_and_hears_how_its_task_stands(
+    tmp_path: Path, action: str, said: str
+) -> None:
+    async with open_door(tmp_path) as door:
+        with_a_tool_that_asks(door)
+        session = await door.open(capabilities={"elicitation": {}})
+        async with session.listening() as news:
+            task = (await asked_session(session, "tools/call", {**NOTE, "task": {}}))["task"]
+            told = await news.next()
+            assert (told["method"], told["params"]["status"]) == (
+                "notifications/tasks/status",
+                "input_required",
+            )
+            (listed,) = (await asked_session(session, "tasks/list", {}))["tasks"]
+            assert (listed["taskId"], listed["status"]) == (task["taskId"], "input_required")
+            async with session.posted("tasks/result", {"taskId": task["taskId"]}) as stream:
+                asked = await stream.next()
+                assert '"name": "milk"' in asked["params"]["message"]
+                related = asked["params"]["_meta"]["io.modelcontextprotocol/related-task"]
+                assert related == {"taskId": task["taskId"]}
+                answer = {"action": action, "content": {}}
+                await door.send(
+                    "POST", "/mcp", {"jsonrpc": "2.0", "id": asked["id"], "result": answer}, **session.headers
+                )
+                result = (await stream.next())["result"]
+            assert result["content"][0]["text"].startswith(said)
+            while told["params"]["status"] != "completed":
+                told = await news.next()
+            assert told["params"]["taskId"] == task["taskId"]
+
+
+async def test_tasks_are_listed_for_who_began_them_there(tmp_path: Path) -> None:
+    callers = {"eve": Caller(user="eve")}
+    async with open_door(tmp_path, callers=callers) as door:
+        with_a_tool_that_asks(door)
+        session = await door.open()
+        begun = [(await asked_session(session, "tools/call", {**NOTE, "task": {}}))["task"] for _ in range(2)]
+        listed = (await asked_session(session, "tasks/list", {}))["tasks"]
+        assert {task["taskId"] for task in listed} == {task["taskId"] for task in begun}
+        assert (await asked_session(session, "tasks/list", {"cursor": "2"}))["code"] == -32602
+        other = await door.open(x_test_caller="eve")
+        assert (await asked_session(other, "tasks/list", {}))["tasks"] == []
+        assert (await ask(door, "tasks/list", {}))["code"] == -32601, "the 2026 era has no such list"
+
+
 @pytest.mark.parametrize("is_modern", [True, False], ids=["2026", "2025"])
 async def test_a_task_is_cancelled_by_its_client(tmp_path: Path, is_modern: bool) -> None:
     async with open_door(tmp_path) as door:

@@ -12,6 +12,7 @@ import pytest
 
 from dragoman import Hub
 from patience import patient
+from real.conftest import CACHE
 from servers.hubs import is_alive, until
 
 pytestmark = [pytest.mark.anyio, pytest.mark.real, pytest.mark.timeout(180)]
@@ -21,6 +22,7 @@ async def added(hub: Hub, slug: str, downloads: dict[str, str], *command: str, *
     """Adds the server once per module and returns the names of its tools."""
     if slug not in {view.connector.slug for view in await hub.connectors.list()}:
         facts["env"] = {**downloads, **facts.get("env", {})}
+        facts["mounts"] = [f"{CACHE}:rw", *facts.get("mounts", ())]
         view = await hub.connectors.add(
             slug, command=command[0], args=list(command[1:]), connect_timeout=patient(150), **facts
         )
@@ -83,7 +85,7 @@ async def test_the_filesystem_server_reads_writes_and_stays_in_its_directory(
     root = tmp_path_factory.mktemp("files")
     command = ("npx", "-y", "@modelcontextprotocol/server-filesystem", str(root))
     assert {"read_text_file", "write_file", "list_directory"} <= await added(
-        hub, "files", downloads, *command
+        hub, "files", downloads, *command, mounts=[f"{root}:rw"]
     )
     file = root / "note.txt"
     output = await hub.call("mcp_files_write_file", {"path": str(file), "content": "caffè"})
@@ -101,7 +103,8 @@ async def test_the_memory_server_remembers(
 ) -> None:
     memory = tmp_path_factory.mktemp("memory") / "memory.json"
     command = ("npx", "-y", "@modelcontextprotocol/server-memory")
-    tools = await added(hub, "memory", downloads, *command, env={"MEMORY_FILE_PATH": str(memory)})
+    told = {"env": {"MEMORY_FILE_PATH": str(memory)}, "mounts": [f"{memory.parent}:rw"]}
+    tools = await added(hub, "memory", downloads, *command, **told)
     assert {"create_entities", "read_graph", "search_nodes"} <= tools
     entity = {"name": "Dragoman", "entityType": "tool", "observations": ["speaks for you"]}
     output = await hub.call("mcp_memory_create_entities", {"entities": [entity]})
@@ -139,7 +142,8 @@ async def test_the_git_server_reads_a_repository(hub: Hub, downloads: dict[str, 
         ],
     ):
         subprocess.run(["git", *words], cwd=tmp_path, check=True)
-    assert {"git_status", "git_log"} <= await added(hub, "git", downloads, "uvx", "mcp-server-git")
+    command = ("uvx", "mcp-server-git")
+    assert {"git_status", "git_log"} <= await added(hub, "git", downloads, *command, mounts=[str(tmp_path)])
     output = await hub.call("mcp_git_git_log", {"repo_path": str(tmp_path)})
     assert output.ok, output.error
     assert "first" in json.dumps(output.result)
@@ -153,7 +157,9 @@ async def test_the_sqlite_server_writes_and_reads_rows(
 ) -> None:
     file = tmp_path_factory.mktemp("sqlite") / "rows.db"
     command = ("uvx", "--with", "mcp<2", "mcp-server-sqlite", "--db-path", str(file))
-    assert {"create_table", "read_query"} <= await added(hub, "sqlite", downloads, *command)
+    assert {"create_table", "read_query"} <= await added(
+        hub, "sqlite", downloads, *command, mounts=[f"{file.parent}:rw"]
+    )
     for tool, query in [
         ("create_table", "CREATE TABLE birds (name TEXT)"),
         ("write_query", "INSERT INTO birds VALUES ('swift')"),

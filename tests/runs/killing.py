@@ -142,7 +142,9 @@ def _finished(home: Path) -> set[tuple[str, str]]:
     found: set[tuple[str, str]] = set()
     for one in told:
         if one["ok"]:
-            tool, _, text = str(one["content"]).partition(" of ")
+            content = one["content"]
+            brought = content["result"] if isinstance(content, dict) else content
+            tool, _, text = str(brought).partition(" of ")
             found.add((tool, text.replace("\n", " ")))
     return found
 

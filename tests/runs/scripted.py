@@ -45,10 +45,13 @@ def situation(messages: Sequence[ModelMessage]) -> tuple[int, list[str]]:
         else:
             if any(isinstance(part, UserPromptPart) for part in message.parts):
                 turn, told = 0, []
-            told += [
-                unfenced(str(part.content)) for part in message.parts if isinstance(part, ToolReturnPart)
-            ]
+            told += [result_of(part.content) for part in message.parts if isinstance(part, ToolReturnPart)]
     return turn, told
+
+
+def result_of(content: Any) -> str:
+    """What a tool brought, without the name by which it can be cited."""
+    return unfenced(str(content["result"] if isinstance(content, dict) and "source" in content else content))
 
 
 def by_request(**models: FunctionModel) -> FunctionModel:

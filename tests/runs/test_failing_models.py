@@ -12,7 +12,7 @@ from dragoman.run import Run
 from dragoman.settings import Settings
 from patience import patient
 from servers.scenarios import Reply, Turn
-from servers.scripted_hubs import CLAUDE, MODEL, calls, open_scripted, scripted
+from servers.scripted_hubs import CLAUDE, MODEL, RESPONSES, calls, open_scripted, scripted
 from servers.scripted_models import ScriptedServer
 
 pytestmark = pytest.mark.anyio
@@ -64,6 +64,18 @@ async def test_the_next_model_steps_in_and_a_notice_says_why(tmp_path: Path) -> 
             assert kinds.index("text.discarded") < kinds.index("notice")
             titles = [one.title for one in (await hub.runs.timeline(run.id)).moments if one.kind == "notice"]
             assert titles == [notice]
+
+
+async def test_responses_of_openai_that_do_not_say_why_they_end_are_broken_off(tmp_path: Path) -> None:
+    async with open_scripted(tmp_path, lambda _: Reply(text=LONG), model=RESPONSES) as (hub, server):
+        run = await hub.ask("hello")
+        assert (run.status, run.answer) == ("done", LONG)
+        server.plan(Reply(text=LONG, unfinished=True))
+        run = await hub.ask("hello again")
+        assert (run.status, run.error and run.error.message) == (
+            "failed",
+            f"{RESPONSES} broke off in the middle of its answer",
+        )
 
 
 async def test_the_next_model_goes_on_with_what_was_done_and_does_nothing_twice(tmp_path: Path) -> None:

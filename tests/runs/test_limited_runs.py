@@ -13,12 +13,11 @@ from pydantic_ai.messages import ModelMessage
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from dragoman import Hub
-from dragoman.agents.fences import unfenced
 from dragoman.run import Run, RunEvent, RunEventKind, RunLimits
 from dragoman.store import open_store
 from dragoman.store.records import JournalBatch
 from patience import give_time, patient
-from runs.scripted import by_request, model_of, open_scripted
+from runs.scripted import by_request, model_of, open_scripted, result_of
 from servers.hubs import until
 
 pytestmark = pytest.mark.anyio
@@ -164,7 +163,7 @@ async def test_a_model_that_names_two_calls_alike_gets_both_results(tmp_path: Pa
                 yield {place: DeltaToolCall("native_look", arguments, tool_call_id="same")}
             return
         parts = [part for part in messages[-1].parts if part.part_kind == "tool-return"]
-        yield " ".join(f"{part.tool_call_id}={unfenced(str(part.content))}" for part in parts)
+        yield " ".join(f"{part.tool_call_id}={result_of(part.content)}" for part in parts)
 
     async with open_scripted(tmp_path, FunctionModel(stream_function=answer)) as hub:
         add_look(hub)

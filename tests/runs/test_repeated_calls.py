@@ -55,7 +55,7 @@ async def ended(home: Path, model: FunctionModel) -> tuple[Run, list[str], list[
     async with open_scripted(home, model) as hub:
         made = await add_tools(hub)
         run = await hub.ask("go")
-        return run, made, [one["content"] for one in await replies(hub, run)]
+        return run, made, [brought(one["content"]) for one in await replies(hub, run)]
 
 
 async def test_a_third_time_is_told_and_a_sixth_ends_the_run(tmp_path: Path) -> None:
@@ -183,3 +183,8 @@ async def is_told(hub: Hub, run: Run, times: int) -> bool:
 
 async def replies(hub: Hub, run: Run) -> list[Any]:
     return [step.content for step in (await hub.runs.view(run.id)).steps if step.kind == "call.finished"]
+
+
+def brought(content: Any) -> Any:
+    """Without the name by which it can be cited."""
+    return content["result"] if isinstance(content, dict) and "source" in content else content

@@ -107,8 +107,7 @@ async def test_an_agent_that_is_asked_again_finds_what_it_found_before(tmp_path:
     def script(turn: Turn) -> Reply:
         if is_of(turn, "email"):
             if turn.recent:
-                emails = turn.recent[-1].value
-                emails = emails.get("result", emails)["emails"]
+                emails = turn.recent[-1].value["emails"]
                 return Reply(text=f"the first is {emails[0]['id']}")
             if named := re.findall(r"- ([0-9]+\.[0-9]+): mcp_email_read-emails ", heard(turn)):
                 return calls(("read_earlier", {"handle": named[0]}))

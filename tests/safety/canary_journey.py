@@ -11,7 +11,7 @@ from typing import Any
 
 import aiohttp
 
-from servers.hubs import until
+from servers.hubs import SERVERS, until
 
 _KEY_FILES = ("key", "token")
 
@@ -99,6 +99,7 @@ async def open_journey(folder: Path) -> AsyncGenerator[Journey]:
         **{name: value for name, value in os.environ.items() if not name.startswith("DRAGOMAN_")},
         "DRAGOMAN_HOME": str(home),
         "DRAGOMAN_MULTI_USER": "1",
+        "DRAGOMAN_BOX_PATHS": str(SERVERS),
         "DRAGOMAN_DISCOVERY": "off",
         "DRAGOMAN_LOG_LEVEL": "debug",
         "DRAGOMAN_LOG_JSON": "1",

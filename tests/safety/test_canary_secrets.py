@@ -144,7 +144,7 @@ async def _add(journey: Journey, flock: Flock, tattler: Tattler, admin: str) -> 
     wanted: dict[str, dict[str, Any]] = {
         "bearer": {"url": mcp, "bearer": flock.bearer.token},
         "header": {"url": mcp, "headers": {"X-Secret": flock.header.word}},
-        "local": {**stdio(), "env": {"PLAIN": flock.variable.word}, "secret": ["env:PLAIN"]},
+        "local": {**stdio(sandbox="auto"), "env": {"PLAIN": flock.variable.word}, "secret": ["env:PLAIN"]},
         "query": {
             "openapi": service,
             "api_key": flock.query.word,
@@ -157,7 +157,7 @@ async def _add(journey: Journey, flock: Flock, tattler: Tattler, admin: str) -> 
         "refused": {"url": f"{mcp}?wrong", "bearer": flock.refused.token},
         "gone": {"url": "http://127.0.0.1:9/mcp", "bearer": flock.unreachable.token},
         "words": {
-            **stdio("--label", f"postgresql://root:{flock.in_argument.heart}@db/x"),
+            **stdio("--label", f"postgresql://root:{flock.in_argument.heart}@db/x", sandbox="auto"),
             "env": {"DATABASE_URL": f"postgresql://root:{flock.in_variable.heart}@db/x"},
         },
         "address": {"url": f"{mcp}?token={flock.in_address.heart}", "headers": {"X-Secret": "of nobody"}},
@@ -175,7 +175,7 @@ async def _add(journey: Journey, flock: Flock, tattler: Tattler, admin: str) -> 
 
 
 async def _import(journey: Journey, flock: Flock, tattler: Tattler, admin: str, folder: Path) -> None:
-    server = stdio()
+    server = stdio(sandbox="auto")
     servers = {
         "taken": {**server, "env": {"API_TOKEN": flock.imported.word}},
         "taken-too": {

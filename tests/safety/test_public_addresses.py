@@ -4,7 +4,7 @@ from ipaddress import ip_address
 
 import pytest
 
-from dragoman.connections.http_clients import is_public, may_be_reached, read_networks
+from dragoman.connections.addresses import is_public, may_be_reached, read_networks
 from dragoman.errors import InvalidConfig
 
 INSIDE = [

@@ -22,7 +22,7 @@ MEMBER = Caller(workspace="acme", user="mia")
 ADMIN = Caller(workspace="acme", user="ada", role="admin")
 CANARY = "canary-of-the-environment-51c"
 REMOTE = "https://tools.example.com/mcp"
-COMMAND: dict[str, Any] = {**stdio(), **quick()}
+COMMAND: dict[str, Any] = {**stdio(sandbox="auto"), **quick()}
 
 
 @pytest.fixture(autouse=True)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from dragoman.connections.boxes import machine
 from dragoman.connector import Configuration
 from dragoman.setting import Described, settings_of
 
@@ -26,8 +27,12 @@ _CERTAIN: dict[str, Any] = {
     "isolation": "thread",
     "request_timeout": 7.5,
     "client_capabilities": ("elicitation",),
+    "hooks": ("secrets mask", "size 65536"),
     "headers": {"X-Region": "north"},
     "env": {"REGION": "north"},
+    "sandbox": machine.chosen("auto"),
+    "mounts": ("/usr/share:rw",),
+    "network": ("none",),
     # Of agents: models and connectors that there are.
     "model": "offline",
     "fallbacks": ("offline",),

@@ -14,6 +14,7 @@ from migrated import put_sqlite
 from patience import patient
 from patience import until as until
 
+SERVERS = Path(__file__).parent
 QUICK: dict[str, Any] = {
     "connect_timeout": patient(5),
     "request_timeout": patient(5),
@@ -30,6 +31,7 @@ def quick(**changes: Any) -> dict[str, Any]:
 
 @asynccontextmanager
 async def open_hub(home: Path, **settings: Any) -> AsyncGenerator[Hub]:
+    settings.setdefault("box_paths", (str(SERVERS),))
     given = Settings(home=home, **settings)
     if given.database_url is None:
         put_sqlite(home / "dragoman.db")

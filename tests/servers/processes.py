@@ -27,10 +27,14 @@ FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(["aiohttp.web", "mcp.server.mcpserver", "uvicorn", "dragoman.hub.hub"])
 
 
-def stdio(*arguments: str) -> dict[str, Any]:
-    """Command and args of the raw stdio server, as `hub.connectors.add` takes them."""
+def stdio(*arguments: str, sandbox: str = "none") -> dict[str, Any]:
+    """Command and args of the raw stdio server, as `hub.connectors.add` takes them.
+
+    Not in a box by itself: it writes where tests say, and tells processes by their numbers on this machine.
+    """
     # Without site-packages it starts in 30 ms.
-    return {"command": sys.executable, "args": ["-S", "-E", str(HERE / "stdio_server.py"), *arguments]}
+    words = ["-S", "-E", str(HERE / "stdio_server.py"), *arguments]
+    return {"command": sys.executable, "args": words, "sandbox": sandbox}
 
 
 def read_log(path: Path) -> list[dict[str, Any]]:

@@ -142,7 +142,7 @@ class Decision:
                 continue  # it needs what is still to come
             clause = resolved(original, before if refers(original) else None)
             if steps and not self._goes_on(steps[-1]):
-                before = steps[-1].value
+                before = steps[-1].raw
                 told += [line_of(*item) for item in items_of(before)] or ["- nothing was found"]
             elif (call := self._call(clause, steps)) is not None:
                 is_open = True
@@ -161,7 +161,7 @@ class Decision:
     def _before(self) -> Any:
         """What was found last before the person spoke."""
         earlier = self._turn.results[: len(self._turn.results) - len(self._turn.recent)]
-        return next((one.value for one in reversed(earlier) if not self._goes_on(one)), None)
+        return next((one.raw for one in reversed(earlier) if not self._goes_on(one)), None)
 
     def _clauses(self) -> list[str]:
         text = re.sub(r"(?<!\w)@[\w-]+ ", "", unfenced(self._turn.user), count=1)
@@ -179,7 +179,7 @@ class Decision:
                 yield from (line for text in texts_in(message["content"]) for line in text.split("\n"))
         yield from (one.description for one in self._functions)
         for result in self._turn.results:
-            yield from texts_in(result.value)
+            yield from texts_in(result.raw)
 
     def _steps(self, clause: str) -> list[Result]:
         mark = _mark(clause)

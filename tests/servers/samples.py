@@ -41,8 +41,12 @@ def sample(name: str, data: Path) -> dict[str, Any]:
 def sample_program(name: str, data: Path) -> dict[str, Any]:
     """The stdio samples `tracker`, `chat` and `email`, as people start them."""
     where = ["--mailbox", str(data / "mailbox.json")] if name == "email" else ["--data", str(data)]
+    data.mkdir(parents=True, exist_ok=True)
     return quick(
-        command=sys.executable, args=[str(SERVERS / f"{name}_server.py"), *where], connect_timeout=patient(20)
+        command=sys.executable,
+        args=[str(SERVERS / f"{name}_server.py"), *where],
+        mounts=[f"{data}:rw"],
+        connect_timeout=patient(20),
     )
 
 

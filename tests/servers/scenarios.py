@@ -33,11 +33,24 @@ _TEMPLATE = re.compile(r"\{\{\s*(.+?)\s*\}\}")
 
 @dataclass(frozen=True)
 class Result:
-    """What a tool gave: parsed where it is JSON."""
+    """What a tool gave: parsed where it is JSON. `sources` are the names by which it can be cited.
+
+    `raw` is all that the model was told of it.
+    """
 
     tool: str
     call_id: str
     value: Any
+    raw: Any = None
+    sources: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, tool: str, call_id: str, content: str) -> "Result":
+        value = parsed(content)
+        if not isinstance(value, dict) or "result" not in value or not value.keys() & {"source", "sources"}:
+            return cls(tool, call_id, value, value)
+        sources = tuple(one["id"] for one in value.get("sources", ())) or (value["source"],)
+        return cls(tool, call_id, value["result"], value, sources)
 
 
 @dataclass(frozen=True)

@@ -13,18 +13,24 @@ from dragoman.scope import LOCAL_CALLER
 from dragoman.settings import Settings
 from servers.hubs import until
 from servers.scenarios import Call, Reply, Script, Turn
-from servers.scripted_models import ScriptedServer, open_scripted_anthropic, open_scripted_openai
+from servers.scripted_models import (
+    ScriptedServer,
+    open_scripted_anthropic,
+    open_scripted_openai,
+    open_scripted_responses,
+)
 
 MODEL = "openai-chat:gpt-5.4"
+RESPONSES = "openai-responses:gpt-5.4"
 CLAUDE = "anthropic:claude-sonnet-5-5"
 
 
 @asynccontextmanager
 async def scripted(script: Script | str, model: str = MODEL) -> AsyncGenerator[ScriptedServer]:
     """While it lasts, the models of OpenAI, or of Anthropic, in this process are the scripted one."""
-    is_claude = model == CLAUDE
-    prefix = "ANTHROPIC" if is_claude else "OPENAI"
-    async with (open_scripted_anthropic if is_claude else open_scripted_openai)(script) as server:
+    prefix = "ANTHROPIC" if model == CLAUDE else "OPENAI"
+    opened = {CLAUDE: open_scripted_anthropic, RESPONSES: open_scripted_responses}
+    async with opened.get(model, open_scripted_openai)(script) as server:
         with pytest.MonkeyPatch.context() as environment:
             environment.setenv(f"{prefix}_API_KEY", "a-key")
             environment.setenv(f"{prefix}_BASE_URL", server.base_url)

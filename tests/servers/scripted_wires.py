@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 from uuid import uuid4
 
-from servers.scenarios import Reply, Result, Turn, parsed
+from servers.scenarios import Reply, Result, Turn
 
 Json = dict[str, Any]
 STATUS_WORDS = {
@@ -56,7 +56,7 @@ class Reading:
         self.number, self.fresh = self.number + 1, len(self.found)
 
     def tool(self, name: str, call_id: str, content: str) -> None:
-        self.found.append(Result(name, call_id, parsed(content)))
+        self.found.append(Result.of(name, call_id, content))
 
     def turn(self, tools: list[str], request: Json) -> Turn:
         found = tuple(self.found)
@@ -160,7 +160,7 @@ class OpenAIWire:
 
 
 class ResponsesWire(OpenAIWire):
-    """Whole answers only. Whoever asks sends the whole conversation: nothing is remembered here."""
+    """Streams are of text only. Whoever asks sends the whole conversation: nothing is remembered here."""
 
     path = "/v1/responses"
 
@@ -168,7 +168,8 @@ class ResponsesWire(OpenAIWire):
         reading = Reading([request.get("instructions") or ""])
         names: dict[str, str] = {}
         is_model = False
-        for item in request["input"]:
+        said = request["input"]
+        for item in [{"role": "user", "content": said}] if isinstance(said, str) else said:
             kind = item.get("type", "message")
             is_answer = kind == "function_call" or item.get("role") == "assistant"
             if is_answer and not is_model:
@@ -179,7 +180,7 @@ class ResponsesWire(OpenAIWire):
             elif kind == "function_call_output":
                 reading.tool(names[item["call_id"]], item["call_id"], item["output"])
             elif item["role"] == "user":
-                reading.person(item["content"])
+                reading.person(_text(item["content"]))
         return reading.turn([tool["name"] for tool in request.get("tools") or ()], request)
 
     def whole(self, request: Json, reply: Reply) -> Json:
@@ -208,6 +209,34 @@ class ResponsesWire(OpenAIWire):
             "tool_choice": "auto",
             "tools": request.get("tools") or [],
         }
+
+    def events(self, request: Json, reply: Reply) -> Iterator[str]:
+        whole = self.whole(request, reply)
+        (message,) = whole["output"]
+        place = {"item_id": message["id"], "output_index": 0}
+        part = {**place, "content_index": 0}
+        begun = {**whole, "status": "in_progress", "output": []}
+        told: list[Json] = [
+            {"type": "response.created", "response": begun},
+            {
+                "type": "response.output_item.added",
+                "output_index": 0,
+                "item": {**message, "status": "in_progress", "content": []},
+            },
+            {
+                "type": "response.content_part.added",
+                **part,
+                "part": {"type": "output_text", "text": "", "annotations": []},
+            },
+            *(
+                {"type": "response.output_text.delta", **part, "delta": piece, "logprobs": []}
+                for piece in _pieces(reply.text or "")
+            ),
+            {"type": "response.output_item.done", "output_index": 0, "item": message},
+            {"type": "response.completed", "response": whole},
+        ]
+        for number, one in enumerate(told):
+            yield _event({**one, "sequence_number": number})
 
 
 class AnthropicWire:

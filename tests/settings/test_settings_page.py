@@ -11,7 +11,7 @@ from dragoman.api.agents import AgentChanges, NewAgent
 from dragoman.api.people_shapes import KeyChanges, NewKey, NewUser, UserChanges, WorkspaceChanges
 from dragoman.api.setting_models import SettingsRequest
 from dragoman.api.threads import PreferenceChanges
-from dragoman.people import ApiKey, Preferences, User, UserLimits, Workspace
+from dragoman.people import ApiKey, CallLimits, Preferences, User, UserLimits, Workspace
 from dragoman.setting import people_set, settings_of
 from dragoman.settings import PREFIX, Settings
 
@@ -56,6 +56,6 @@ def test_a_request_knows_every_setting_and_every_limit(
     assert request_model.described == {one.path[0] for one in people_set(noun)}
     assert request_model.described <= request_model.model_fields.keys()
     if "limits" in request_model.described:
-        limits = asdict(UserLimits())
+        limits = asdict(CallLimits() if noun is ApiKey else UserLimits())
         name = {"name": "n"} if "name" in request_model.model_fields else {}
         assert request_model.model_validate({**name, "limits": limits}).settings() == {"limits": limits}

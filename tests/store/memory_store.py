@@ -9,9 +9,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
 from dragoman.agent import Agent, AgentNumbers
+from dragoman.bundle import Bundle
 from dragoman.connector import Connector
 from dragoman.errors import Conflict, NotFound, Outdated
-from dragoman.people import ApiKey, Thread, User, Workspace
+from dragoman.people import ApiKey, Thread, ThreadPosition, User, Workspace
 from dragoman.recipe import Recipe
 from dragoman.run import Message, Question, Run, RunEvent, RunStatus, Step
 from dragoman.scope import APP, Caller, identity_of
@@ -24,6 +25,8 @@ from dragoman.store.records import (
     Approval,
     AuditEntry,
     AuthorizationFlow,
+    BucketQuery,
+    BucketSum,
     CallBinding,
     CallRecord,
     ClientSession,
@@ -42,6 +45,7 @@ from dragoman.store.records import (
     UsageMeter,
 )
 from dragoman.telemetry.metrics import ConnectorCounters
+from dragoman.telemetry.time_buckets import MEASURES, BucketRow, level_for
 from dragoman.tool import Tool
 
 Value = TypeVar("Value")
@@ -57,6 +61,7 @@ class Tables:
         self.tools: dict[tuple[str, str, str, str], Tool] = {}
         self.versions: dict[tuple[str, str, str, str], dict[int, ToolVersion]] = {}
         self.metrics: dict[str, ConnectorCounters] = {}
+        self.buckets: dict[tuple[Any, ...], list[float]] = {}
         self.app_files: dict[str, tuple[frozenset[str], datetime]] = {}
         self.flows: dict[str, AuthorizationFlow] = {}
         self.workspaces: dict[str, Workspace] = {}
@@ -72,7 +77,7 @@ class Tables:
         self.calls: dict[tuple[str, str], CallRecord] = {}
         self.results: dict[tuple[str, str], KeptResult] = {}
         self.approvals: dict[tuple[str, str], Approval] = {}
-        self.allowances: dict[tuple[str, str, str, str, str], Allowance] = {}
+        self.allowances: dict[tuple[str, str, str, str, str, str], Allowance] = {}
         self.usage: dict[tuple[str, str, str, int], float] = {}
         self.leases: dict[tuple[str, str, str], ConcurrencyLease] = {}
         self.slots: dict[str, dict[str, list[datetime]]] = {}
@@ -81,6 +86,7 @@ class Tables:
         self.agents: dict[tuple[str, str], Agent] = {}
         self.numbers: dict[tuple[str, str], AgentNumbers] = {}
         self.recipes: dict[tuple[str, str], Recipe] = {}
+        self.bundles: dict[tuple[str, str, str], Bundle] = {}
         self.states: dict[str, Mapping[str, Any]] = {}
         self.samples: dict[tuple[str, str], RolloutSample] = {}
         self.sessions: dict[str, ClientSession] = {}
@@ -89,8 +95,11 @@ class Tables:
         self.signing_keys: dict[str, SealedSigningKey] = {}
 
     def add_message(self, message: Message) -> Message:
-        said = self.messages.setdefault((message.workspace, message.user, message.thread), [])
+        place = (message.workspace, message.user, message.thread)
+        said = self.messages.setdefault(place, [])
         said.append(replace(message, number=len(said) + 1))
+        if message.author == "person" and place in self.threads:
+            self.threads[place] = replace(self.threads[place], updated_at=message.created_at)
         return said[-1]
 
     def remove_families(self, is_theirs: Callable[[Run], bool]) -> int:
@@ -126,6 +135,7 @@ class Tables:
             self.remove_connector(connector.id)
         drop(self.agents, is_owned)
         drop(self.recipes, is_owned)
+        drop(self.bundles, is_owned)
         drop(self.approvals, lambda one: is_theirs(one.binding))
         for table in (self.threads, self.loaded, self.allowances, self.flows, self.secrets):
             drop(table, is_theirs)
@@ -133,6 +143,7 @@ class Tables:
             drop(table, is_theirs)
         for place in [place for place in self.messages if place[0] == workspace and user in (None, place[1])]:
             del self.messages[place]
+        drop_keys(self.buckets, lambda key: key[0] == workspace and user in (None, key[4]))
         if user is not None:
             identity = identity_of(Caller(workspace, user), "user")
             drop(self.tools, lambda tool: tool.identity == identity)
@@ -441,9 +452,31 @@ class MemoryPeople(Aggregate):
 
 
 class MemoryThreads(Aggregate):
-    async def list(self, workspace: str, user: str, limit: int = 100) -> Sequence[Thread]:
-        found = [one for key, one in self._tables.threads.items() if key[:2] == (workspace, user)]
-        return newest(found, lambda one: one.updated_at, lambda one: one.id)[:limit]
+    async def list(
+        self,
+        workspace: str,
+        user: str,
+        limit: int = 100,
+        *,
+        after: ThreadPosition | None = None,
+        words: str = "",
+    ) -> Sequence[Thread]:
+        def has_words(key: tuple[str, str, str], one: Thread) -> bool:
+            texts = [one.title, *(message.text for message in self._tables.messages.get(key, ()))]
+            return any(words.lower() in text.lower() for text in texts)
+
+        found = [
+            one
+            for key, one in self._tables.threads.items()
+            if key[:2] == (workspace, user)
+            and one.remove_at is None
+            and (after is None or one.position < after)
+            and has_words(key, one)
+        ]
+        return sorted(found, key=lambda one: one.position, reverse=True)[:limit]
+
+    async def list_due(self, now: datetime) -> Sequence[Thread]:
+        return [one for one in self._tables.threads.values() if one.remove_at and one.remove_at <= now]
 
     async def find(self, workspace: str, user: str, thread: str) -> Thread | None:
         return self._tables.threads.get((workspace, user, thread))
@@ -850,6 +883,42 @@ class MemoryCalls(Aggregate):
         return [one for one in self._tables.calls.values() if (one.workspace, one.user) == (workspace, user)]
 
 
+class MemoryMetrics(Aggregate):
+    async def add(self, rows: Sequence[BucketRow]) -> None:
+        for row in rows:
+            counts = self._tables.buckets.setdefault(row[:-1], [0.0] * len(MEASURES))
+            for place, amount in enumerate(row.counts):
+                counts[place] += amount
+
+    async def read(self, query: BucketQuery) -> Sequence[BucketSum]:
+        split = {query.split} if query.split else set()
+        wanted = {*query.only, *split, *(["connector"] if query.shared else ())} - {"user"}
+        sums: dict[tuple[int, str], list[float]] = {}
+        for place, counts in self._tables.buckets.items():
+            row = BucketRow._make((*place, counts))
+            is_own = row.workspace == query.workspace and query.user in (None, row.user)
+            is_shared = (
+                row.workspace in (query.workspace, "") and not row.user and row.connector in query.shared
+            )
+            if (
+                (is_own or is_shared)
+                and (row.span, row.level) == (query.span, level_for(wanted))
+                and query.start <= row.start < query.end
+                and all(getattr(row, name) in values for name, values in query.only.items())
+            ):
+                at = row.start // query.step * query.step if query.step else 0
+                of = getattr(row, query.split) if query.split else ""
+                total = sums.setdefault((at, of), [0.0] * len(MEASURES))
+                for number, amount in enumerate(counts):
+                    total[number] += amount
+        return [BucketSum(at, of, tuple(counts)) for (at, of), counts in sorted(sums.items())]
+
+    async def forget(self, before: Mapping[int, int]) -> None:
+        buckets = self._tables.buckets
+        for key in [key for key in buckets if key[1] in before and key[3] < before[key[1]]]:
+            del buckets[key]
+
+
 class MemoryApprovals(Aggregate):
     async def ask(self, approval: Approval) -> Approval:
         for one in self._tables.approvals.values():
@@ -885,7 +954,7 @@ class MemoryApprovals(Aggregate):
         self._tables.approvals[key] = replace(found, **{name: getattr(approval, name) for name in names})
         if allowance is not None:
             place = (allowance.workspace, allowance.user, allowance.connector_id)
-            self._tables.allowances[*place, allowance.tool, allowance.thread] = allowance
+            self._tables.allowances[*place, allowance.tool, allowance.thread, allowance.key] = allowance
         return True
 
     async def take(self, binding: CallBinding, now: datetime, used_by: str | None = None) -> Approval | None:
@@ -914,12 +983,11 @@ class MemoryApprovals(Aggregate):
         pending = await self.list(workspace, user, "pending", 1_000_000)
         return sum(one.expires_at > datetime.now(UTC) for one in pending)
 
-    async def allows(
-        self, workspace: str, user: str, connector_id: str, tool: str, fingerprint: str, thread: str | None
-    ) -> bool:
-        places = [(workspace, user, connector_id, tool, one) for one in {"", thread or ""}]
+    async def allows(self, binding: CallBinding) -> bool:
+        whose = (binding.workspace, binding.user, binding.connector_id, binding.tool)
+        places = [(*whose, one, binding.key or "") for one in {"", binding.thread or ""}]
         found = [self._tables.allowances[place] for place in places if place in self._tables.allowances]
-        return any(one.fingerprint == fingerprint for one in found)
+        return any(one.fingerprint == binding.fingerprint for one in found)
 
     async def allowances(self, workspace: str, user: str) -> Sequence[Allowance]:
         found = [one for key, one in self._tables.allowances.items() if key[:2] == (workspace, user)]
@@ -1134,6 +1202,25 @@ class MemoryRecipes(Aggregate):
         self._tables.recipes.pop((workspace, recipe), None)
 
 
+class MemoryBundles(Aggregate):
+    async def list(self) -> Sequence[Bundle]:
+        return [self._tables.bundles[key] for key in sorted(self._tables.bundles)]
+
+    async def find(self, workspace: str, owner: str, name: str) -> Bundle | None:
+        return self._tables.bundles.get((workspace, owner, name))
+
+    async def put(self, bundle: Bundle, most: int) -> bool:
+        place = (bundle.workspace, bundle.owner)
+        has = sum((one.workspace, one.owner) == place for one in self._tables.bundles.values())
+        if not bundle.revision and has >= most:
+            return False
+        put(self._tables.bundles, bundle.key, bundle)
+        return True
+
+    async def remove(self, workspace: str, owner: str, name: str) -> None:
+        self._tables.bundles.pop((workspace, owner, name), None)
+
+
 class MemoryRollout(Aggregate):
     async def state(self, name: str) -> Mapping[str, Any] | None:
         return self._tables.states.get(name)
@@ -1220,6 +1307,13 @@ class MemoryClients:
         found = self._tables.values.pop(value, None)
         return found if found and found.expires_at > now else None
 
+    async def list_values(
+        self, kind: str, workspace: str, user: str, now: datetime
+    ) -> Sequence[OneTimeValue]:
+        wanted = (kind, workspace, user)
+        found = [one for one in self._tables.values.values() if (one.kind, *_holder(one)) == wanted]
+        return [one for one in found if one.expires_at > now]
+
     async def has_value(self, value: str, now: datetime) -> bool:
         found = self._tables.values.get(value)
         return found is not None and found.expires_at > now
@@ -1270,11 +1364,13 @@ def memory_store() -> Store:
         threads=MemoryThreads(tables),
         runs=MemoryRuns(tables),
         calls=MemoryCalls(tables),
+        metrics=MemoryMetrics(tables),
         approvals=MemoryApprovals(tables),
         usage=MemoryUsage(tables),
         audit=MemoryAudit(tables),
         agents=MemoryAgents(tables),
         recipes=MemoryRecipes(tables),
+        bundles=MemoryBundles(tables),
         rollout=MemoryRollout(tables),
         clients=MemoryClients(tables),
         logins=MemoryLogins(tables),

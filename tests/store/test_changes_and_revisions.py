@@ -39,6 +39,7 @@ LEFT_ALONE = {
     "tool_versions": WITH_ITS_OWNER,
     "allowances": "replaced whole by an answer, which is compared; read anew for every call",
     "connector_metrics": COUNTED,
+    "metric_buckets": COUNTED,
     "usage": COUNTED,
     "agent_numbers": COUNTED,
     "app_files": "each process writes its own row",

@@ -9,6 +9,7 @@ import pytest
 import test_claimed_runs
 import test_removed_runs
 import test_stored_agents
+import test_stored_bundles
 import test_stored_calls
 import test_stored_clients
 import test_stored_connectors
@@ -54,6 +55,7 @@ for _module in (
     test_claimed_runs,
     test_removed_runs,
     test_stored_agents,
+    test_stored_bundles,
     test_stored_calls,
     test_stored_clients,
     test_stored_connectors,

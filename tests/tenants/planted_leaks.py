@@ -162,8 +162,8 @@ def _a_caller_of_another_at_mcp(town: Town) -> Generator[None]:
     original = McpEndpoint._hub_of
     last: list[Any] = []
 
-    def hub_of(self: McpEndpoint, scope: Any) -> Any:
-        last.append(original(self, scope))
+    def hub_of(self: McpEndpoint, scope: Any, target: Any) -> Any:
+        last.append(original(self, scope, target))
         return last[-2] if len(last) > 1 else last[-1]
 
     with patch.object(McpEndpoint, "_hub_of", hub_of):

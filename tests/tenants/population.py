@@ -111,6 +111,11 @@ class Town:
             shared = await self.ask(tenant, "POST", "/api/connectors", team)
             if shared.status == 201:
                 tenant.ids["connector"].append(shared.value["id"])
+        bundle = {"name": "mine", "description": tenant.private, "tools": ["own"]}
+        await self.ask(tenant, "POST", "/api/bundles", bundle)
+        if tenant.role == "admin":
+            bundle = {"name": "ours", "description": tenant.common, "tools": ["team"], "tier": "workspace"}
+            await self.ask(tenant, "POST", "/api/bundles", bundle)
         await self.ask(tenant, "PUT", "/api/credentials/team", {"values": {"auth": tenant.token}})
         thread = await self.ask(tenant, "POST", "/api/threads", {"title": tenant.private})
         if thread.status == 201:

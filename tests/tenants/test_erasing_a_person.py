@@ -21,6 +21,8 @@ async def furnish_more(town: Town, tenant: Tenant) -> None:
     assert (await ask(tenant, "POST", "/api/keys", {"name": CHOSEN[1]})).status == 201
     agent = {"name": CHOSEN[2], "instructions": CHOSEN[3], "connectors": ["own"]}
     assert (await ask(tenant, "POST", "/api/agents", agent)).status == 201
+    bundle = {"name": "chosen", "title": CHOSEN[3], "tools": ["own"]}
+    assert (await ask(tenant, "POST", "/api/bundles", bundle)).status == 201
     assert (await ask(tenant, "PATCH", "/api/preferences", {"limits": {"calls_per_hour": 500}})).status == 200
     for approval in tenant.ids["approval"]:
         answer = await ask(tenant, "POST", f"/api/approvals/{approval}/answer", {"answer": "always"})
@@ -66,7 +68,7 @@ async def test_a_person_is_exported_whole_and_erased_without_a_trace(tmp_path: P
         assert {*own} >= {
             *("threads", "messages", "runs", "run_steps", "run_events", "questions", "calls", "results"),
             *("api_keys", "approvals", "allowances", "connectors", "tools", "secrets", "agents", "usage"),
-            *("loaded_tools", "recipes", "users", "audit"),
+            *("loaded_tools", "recipes", "bundles", "users", "audit"),
         }
         text = str(own)
         assert member.private in text

@@ -88,7 +88,9 @@ class Visits:
         if name == "uri" or (name == "name" and "/prompts" in path):
             slug = self._random.choice(["own", "team", *self._town.ids("connector")])
             return f"{slug}+mark:///mine" if name == "uri" else f"{slug}__mine"
-        if name == "name" and "/tools" in path:
+        if name == "bundle" or (name == "name" and "/bundles" in path):
+            return self._random.choice(["mine", "ours", "missing"])
+        if name == "tool" or (name == "name" and "/tools" in path):
             return self._random.choice(TOOLS)
         kind = kinds.get(name) or next(
             (one for one in ("thread", "approval", "user", "key", "workspace") if f"/{one}" in path),
@@ -171,6 +173,11 @@ class Visits:
         if path.startswith("/api/recipes/"):
             # All of the workspace see what an admin shares.
             return {"text": visitor.common if visitor.role == "admin" else visitor.private}
+        if path.startswith("/api/bundles"):
+            named = {"name": f"b{self._random.getrandbits(16):x}"} if path == "/api/bundles" else {}
+            # All of the workspace see what an admin writes in a bundle of theirs.
+            text = visitor.common if visitor.role == "admin" else visitor.private
+            return pick([{"description": text, **named}, {"tools": [pick([*SLUGS, *TOOLS])], **named}])
         if path.endswith("/thumb"):
             return {"thumb": pick([1, -1, 0])}
         if "/questions/" in path:

@@ -76,7 +76,7 @@ async def test_a_thread_from_its_creation_to_its_end(door: Door) -> None:
         2,
     )
     path = f"/api/threads/{thread['id']}"
-    assert (await door.ask(ADA, "GET", "/api/threads"))[1] == {"threads": [thread]}
+    assert (await door.ask(ADA, "GET", "/api/threads"))[1] == {"threads": [thread], "next": None}
     assert (await door.ask(ADA, "GET", path)) == (200, thread)
     status, changed = await door.ask(ADA, "PUT", f"{path}/connectors", {"connectors": ["gamma"]})
     assert (status, changed["active"]) == (200, ["gamma"])

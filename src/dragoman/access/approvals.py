@@ -200,16 +200,19 @@ class ApprovalGate:
         arguments: Mapping[str, Any],
         call: ToolCall | None = None,
         waiting: Callable[[], AbstractContextManager[None]] = nullcontext,
+        reason: str = "",
     ) -> bool:
         """Returns when the call may go on: True when somebody was waited for, so that the rest is old news.
 
         Raises `ApprovalRefused` when a person said no, `ApprovalPending` when nobody answered in time. A call
         may have less time than the installation gives, and more patience. `waiting` is entered for as long as
-        a person is waited for.
+        a person is waited for. With a `reason` this one call needs a yes of its own, whatever the policy.
         """
         workspace = (await self._directory.of(caller)).workspace
         policy = policy_of(tool, connector, workspace.approval)
         need = need_of(policy, tool.definition.annotations, caller)
+        if reason:
+            need = ApprovalNeed(reason, only_once=True)
         if need is None or _is_continued(call, tool, arguments):
             return False
         wanted = _Wanted(tool, need, _binding(tool, caller, arguments), arguments)
@@ -219,11 +222,11 @@ class ApprovalGate:
         began = asyncio.get_running_loop().time()
         while True:
             question, is_new = await self._ask(wanted)
-            if is_new and await self._has_yes(wanted, used_by):
-                # The one before was answered between the two looks: nobody need be asked again.
-                await self._rows.drop(question.binding.workspace, question.id)
-                return True
             try:
+                if is_new and await self._has_yes(wanted, used_by):
+                    # The one before was answered between the two looks: nobody need be asked again.
+                    await self._rows.drop(question.binding.workspace, question.id)
+                    return True
                 with _observed(call, question), waiting():
                     await self._settled(question, wanted, caller, call, began)
             except asyncio.CancelledError:
@@ -249,17 +252,9 @@ class ApprovalGate:
     async def _has_yes(self, wanted: _Wanted, used_by: str | None) -> bool:
         """An allowance for longer covers it, or a yes for exactly this call is taken, once."""
         binding = wanted.binding
-        return (
-            not wanted.need.only_once
-            and await self._rows.allows(
-                binding.workspace,
-                binding.user,
-                binding.connector_id,
-                binding.tool,
-                binding.fingerprint,
-                binding.thread,
-            )
-        ) or await self._rows.take(binding, datetime.now(UTC), used_by) is not None
+        return (not wanted.need.only_once and await self._rows.allows(binding)) or await self._rows.take(
+            binding, datetime.now(UTC), used_by
+        ) is not None
 
     async def _ask(self, wanted: _Wanted) -> tuple[Approval, bool]:
         """The question, and whether nobody had asked it before."""
@@ -281,7 +276,12 @@ class ApprovalGate:
             created_at=now,
             expires_at=now + self._lasts,
         )
-        question = await self._rows.ask(new)
+        try:
+            question = await self._rows.ask(new)
+        except asyncio.CancelledError:
+            # It may have been written while the caller went away.
+            await self._rows.drop(binding.workspace, approval_id)
+            raise
         is_new = question.id == approval_id
         if is_new:
             self.tell_asked(question)
@@ -427,6 +427,7 @@ def _binding(tool: Tool, caller: Caller, arguments: Mapping[str, Any]) -> CallBi
         thread=caller.thread,
         agent=caller.agent,
         way=caller.way,
+        key=caller.key,
         connector_id=tool.connector_id,
         tool=tool.name,
         version=tool.version,

@@ -1,4 +1,4 @@
-"""What users and connectors may use, counted in the store so that several processes agree.
+"""What users, their keys and connectors may use, counted in the store so that several processes agree.
 
 Who has no limit is not counted and costs nothing. With a limit a call is counted before it is made:
 while the store does not answer, those with a limit are refused.
@@ -6,7 +6,7 @@ while the store does not answer, those with a limit are refused.
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from operator import attrgetter
@@ -16,7 +16,7 @@ from typing import ClassVar
 from dragoman.connector import Connector
 from dragoman.errors import DragomanError, LimitReached
 from dragoman.identity.directory import Directory, Person
-from dragoman.people import UserLimits
+from dragoman.people import NO_LIMITS, ApiKey, CallLimits
 from dragoman.scope import Caller
 from dragoman.store.protocols import UsageStore
 from dragoman.store.records import ConcurrencyLease, UsageMeter
@@ -45,6 +45,11 @@ def user_subject(user: str) -> str:
     return f"user:{user}"
 
 
+def key_subject(key: ApiKey) -> str:
+    """Of a key, or of what a client was allowed. It ends with its user, whose data it is."""
+    return f"key:{key.id}:{key.user}"
+
+
 def connector_subject(connector_id: str) -> str:
     return f"connector:{connector_id}"
 
@@ -63,8 +68,11 @@ _MOST_OWED = 1000
 _metered = attrgetter(
     "calls_per_minute", "calls_per_hour", "tokens_per_day", "cost_per_day", "max_concurrency"
 )
-_NOTHING = _metered(UserLimits())
+_NOTHING = _metered(NO_LIMITS)
 _LOOK = "dragoman usage show tells what was used"
+
+
+FindKey = Callable[[str], Awaitable[ApiKey | None]]
 
 
 class CostLimitExceeded(LimitReached):
@@ -78,19 +86,25 @@ class BudgetReservation:
     """One admitted call: the places it holds, to be given back."""
 
     workspace: str
-    user: str
     leases: tuple[ConcurrencyLease, ...]
-    token_limit: int | None = None
+    token_limits: Mapping[str, int]
 
 
 class Budgets:
-    """`clock` tells the time since the epoch, by which windows begin and end."""
+    """`find_key` knows the key that a caller came with, `clock` the time since the epoch, by which windows
+    begin and end.
+    """
 
     def __init__(
-        self, rows: UsageStore, directory: Directory, clock: Callable[[], float] = time.time
+        self,
+        rows: UsageStore,
+        directory: Directory,
+        find_key: FindKey,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self._rows = rows
         self._directory = directory
+        self._find_key = find_key
         self._clock = clock
         self._owed: list[tuple[Sequence[UsageMeter], Sequence[ConcurrencyLease]]] = []
 
@@ -104,12 +118,13 @@ class Budgets:
                 hint=f"the call's cost_limit is ${call.cost_limit:g}; raise it or use another tool",
             )
         person = await self._directory.of(caller)
-        limits = person.limits
-        if not _is_limited(connector) and _metered(limits) == _NOTHING:
+        key = None if caller.key is None else await self._find_key(caller.key)
+        limited = _limited(person, key)
+        if not limited and not _is_limited(connector):
             return None
         now = self._clock()
-        meters = [*_of_user(limits, tool, caller, now), *_of_connector(connector, now)]
-        leases = _places(limits, connector, caller, self._lease_end(now, deadline))
+        meters = [*_of_callers(limited, tool, caller, now), *_of_connector(connector, now)]
+        leases = _places(limited, connector, caller, self._lease_end(now, deadline))
         try:
             refused = await self._rows.take(meters, leases, datetime.fromtimestamp(now, UTC))
         except asyncio.CancelledError:
@@ -117,15 +132,20 @@ class Budgets:
             await self._settle((), leases)
             raise
         if refused is not None:
-            raise _refusal(refused, tool, connector, person, now)
-        return BudgetReservation(caller.workspace, caller.user, leases, limits.tokens_per_day)
+            raise _refusal(refused, tool, connector, person, key, now)
+        tokens = {subject: limits.tokens_per_day for subject, limits in limited.items()}
+        return BudgetReservation(
+            caller.workspace, leases, {subject: most for subject, most in tokens.items() if most is not None}
+        )
 
     async def leave(self, ticket: BudgetReservation, tokens: int) -> None:
         """Gives places back and adds what the call has used. Never raises for the store's sake."""
-        meters: list[UsageMeter] = []
-        if ticket.token_limit is not None and tokens:
-            user, limit = user_subject(ticket.user), ticket.token_limit
-            meters.append(_meter(ticket.workspace, user, "tokens_per_day", limit, tokens, self._clock()))
+        now = self._clock()
+        meters = [
+            _meter(ticket.workspace, subject, "tokens_per_day", limit, tokens, now)
+            for subject, limit in ticket.token_limits.items()
+            if tokens
+        ]
         if meters or ticket.leases:
             await self._settle(meters, ticket.leases)
 
@@ -163,14 +183,28 @@ def set_by(person: Person, name: str) -> str:
     return next((tier for tier, limits in tiers if getattr(limits, name) == limit), "the installation")
 
 
-def _of_user(limits: UserLimits, tool: Tool, caller: Caller, now: float) -> list[UsageMeter]:
+def set_by_key(key: ApiKey) -> str:
+    return f"the {'key' if key.client is None else 'client'} {key.name!r}"
+
+
+def _limited(person: Person, key: ApiKey | None) -> dict[str, CallLimits]:
+    """The limits of a caller by whom they count for: the user, however they come, and what they came with."""
+    both: dict[str, CallLimits] = {user_subject(person.user.id): person.limits}
+    if key is not None:
+        both[key_subject(key)] = key.limits
+    return {subject: limits for subject, limits in both.items() if _metered(limits) != _NOTHING}
+
+
+def _of_callers(
+    limited: Mapping[str, CallLimits], tool: Tool, caller: Caller, now: float
+) -> list[UsageMeter]:
     # Tokens are known afterwards only: whether there is room at all is asked before.
     amounts: dict[str, float] = {"calls_per_minute": 1, "calls_per_hour": 1, "tokens_per_day": 0}
     if tool.cost:
         amounts["cost_per_day"] = tool.cost
-    subject = user_subject(caller.user)
     return [
         _meter(caller.workspace, subject, measure, limit, amount, now)
+        for subject, limits in limited.items()
         for measure, amount in amounts.items()
         if (limit := getattr(limits, measure)) is not None
     ]
@@ -202,11 +236,11 @@ def _is_limited(connector: Connector) -> bool:
 
 
 def _places(
-    limits: UserLimits, connector: Connector, caller: Caller, expires_at: datetime
+    limited: Mapping[str, CallLimits], connector: Connector, caller: Caller, expires_at: datetime
 ) -> tuple[ConcurrencyLease, ...]:
-    """Among the calls of the user, and among those of the connector, whoever makes them."""
+    """Among the calls of the user and of their key, and among those of the connector, whoever makes them."""
     wanted = (
-        (caller.workspace, user_subject(caller.user), limits.max_concurrency),
+        *((caller.workspace, subject, limits.max_concurrency) for subject, limits in limited.items()),
         (connector.workspace, connector_subject(connector.id), connector.configuration.shared_concurrency),
     )
     return tuple(
@@ -219,13 +253,22 @@ def _places(
 
 
 def _refusal(
-    refused: UsageMeter | ConcurrencyLease, tool: Tool, connector: Connector, person: Person, now: float
+    refused: UsageMeter | ConcurrencyLease,
+    tool: Tool,
+    connector: Connector,
+    person: Person,
+    key: ApiKey | None,
+    now: float,
 ) -> LimitReached:
+    measure = "max_concurrency" if isinstance(refused, ConcurrencyLease) else refused.measure
+    setter = set_by(person, measure)
+    if key is not None and refused.subject == key_subject(key):
+        setter = set_by_key(key)
     if isinstance(refused, ConcurrencyLease):
         at_once = f"{refused.limit} {'call' if refused.limit == 1 else 'calls'} at once"
         is_connector = refused.subject == connector_subject(connector.id)
         whose = f" of {connector.slug!r}" if is_connector else ""
-        setter = "the connector for everybody together" if is_connector else set_by(person, "max_concurrency")
+        setter = "the connector for everybody together" if is_connector else setter
         return LimitReached(
             f"the limit of {at_once}{whose} is reached",
             hint=f"set by {setter}; wait until one ends; {_LOOK}",
@@ -235,7 +278,7 @@ def _refusal(
     if refused.measure == "cost_per_day" and refused.amount > refused.limit:
         return CostLimitExceeded(
             f"{tool.name} costs ${refused.amount:g} a call, and the limit is {limit}",
-            hint=f"set by {set_by(person, refused.measure)}; {_LOOK}",
+            hint=f"set by {setter}; {_LOOK}",
         )
     left = max(0.0, end_of(refused.measure, now) - now)
     if refused.subject == connector_subject(connector.id):
@@ -247,6 +290,6 @@ def _refusal(
     price = f" by this call (${refused.amount:g})" if refused.measure == "cost_per_day" else ""
     return LimitReached(
         f"the limit of {limit} {'would be exceeded' if price else 'is reached'}{price}",
-        hint=f"set by {set_by(person, refused.measure)}; try again in {left:.0f} s; {_LOOK}",
+        hint=f"set by {setter}; try again in {left:.0f} s; {_LOOK}",
         retry_after=left,
     )

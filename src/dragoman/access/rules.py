@@ -4,11 +4,11 @@ Knows neither arguments nor connections.
 """
 
 from dragoman.access.threads import ActiveConnectors
-from dragoman.catalog.connector_tools import is_visible, unknown_tool
+from dragoman.catalog.connector_tools import is_of_tier, unknown_tool
 from dragoman.connector import Connector
 from dragoman.errors import Denied, ToolChanged, ToolDisabled
 from dragoman.scope import Caller
-from dragoman.tool import Tool
+from dragoman.tool import HELD_BACK, NEVER_ACCEPTED, Tool
 
 
 class AccessRules:
@@ -19,12 +19,16 @@ class AccessRules:
         """Returns when the call may go on."""
         check_tool(tool, connector, caller)
         if caller.thread is not None:
-            await self._threads.check(connector, caller)
+            await self._threads.check(tool, connector, caller)
+
+    async def seen_by(self, caller: Caller) -> Caller:
+        """Who looks for a tool: one who speaks in a thread with bundles finds what those show."""
+        return caller if caller.thread is None else await self._threads.with_bundles(caller)
 
 
 def check_tool(tool: Tool, connector: Connector, caller: Caller) -> None:
     """Everything but the thread. What the caller may not see is `NotFound`, never `Denied`."""
-    is_theirs = tool.connector_id == connector.id and is_visible(connector, caller)
+    is_theirs = tool.connector_id == connector.id and is_of_tier(connector, caller)
     if not is_theirs or not tool.may_be_used_by(caller):
         raise unknown_tool(tool.name)
     if not connector.enabled:
@@ -40,9 +44,14 @@ def check_tool(tool: Tool, connector: Connector, caller: Caller) -> None:
             f"the tool {tool.name!r} may not be called by way of {caller.way!r}",
             hint=f"it may be called by way of: {allowed}",
         )
-    if tool.version != tool.accepted_version and connector.configuration.pin == "block":
-        what = "changed the definition of" if tool.accepted_version else "newly offered the tool"
+    if tool.awaits_acceptance(connector.configuration.pin):
+        if tool.accepted_version == HELD_BACK:
+            what = f"a hook holds {tool.name!r} back"
+        elif tool.accepted_version == NEVER_ACCEPTED:
+            what = f"the server has newly offered the tool {tool.name!r}"
+        else:
+            what = f"the server has changed the definition of {tool.name!r}"
         raise ToolChanged(
-            f"the server has {what} {tool.name!r}, and nobody has accepted that yet",
+            f"{what}, and nobody has accepted that yet",
             hint=f"look at what changed (dragoman tools show {tool.name}), then accept it",
         )

@@ -14,8 +14,9 @@ from dragoman.connector import Connector
 from dragoman.errors import Denied
 from dragoman.identity.directory import Directory, Person
 from dragoman.people import Thread
-from dragoman.scope import Caller
+from dragoman.scope import BUNDLE, Caller
 from dragoman.store.protocols import ThreadStore
+from dragoman.tool import Tool
 
 FRESH = 2.0
 LONGEST = 200
@@ -40,13 +41,14 @@ class ActiveConnectors:
         self._kept: dict[Key, tuple[float, Thread | None]] = {}
         self._changes = 0
 
-    async def check(self, connector: Connector, caller: Caller) -> None:
+    async def check(self, tool: Tool, connector: Connector, caller: Caller) -> None:
         """What is not active in the thread is not called there.
 
         Such a connector is the caller's own choice and no secret, hence `Denied` and not `NotFound`.
         """
         active = await self.of(caller)
-        if active is not None and connector.slug not in active:
+        by = connector.slug if tool.bundled is None else tool.bundled.bundle
+        if active is not None and by not in active and connector.slug not in active:
             raise Denied(
                 f"the connector {connector.slug!r} is not active in this thread",
                 hint=f"dragoman threads add {caller.thread} {connector.slug}",
@@ -62,7 +64,13 @@ class ActiveConnectors:
     async def narrowed(self, caller: Caller) -> Caller:
         """The caller with no other connectors than those active in their thread: for lists and search."""
         active = await self.of(caller)
-        return caller if active is None else caller.limited_to(f"mcp_{slug}" for slug in active)
+        return caller if active is None else caller.within(active)
+
+    async def with_bundles(self, caller: Caller) -> Caller:
+        """The same where a bundle is among them; else the caller, whom `check` tells what is not active."""
+        active = await self.of(caller)
+        has_bundle = active is not None and any(one.startswith(BUNDLE) for one in active)
+        return caller.within(active) if active is not None and has_bundle else caller
 
     def in_force(self, thread: Thread | None, person: Person, caller: Caller) -> tuple[str, ...] | None:
         limit = person.limits.max_connectors_per_thread
@@ -76,7 +84,7 @@ class ActiveConnectors:
             chosen = tuple(connector.slug for connector in self.usable(caller, person))
         elif limit is not None and len(chosen) > limit:
             seen = self.seen_by_user(caller, person)
-            chosen = tuple(slug for slug in chosen if slug in seen)
+            chosen = tuple(slug for slug in chosen if slug in seen or slug.startswith(BUNDLE))
         return chosen if limit is None else chosen[:limit]
 
     def usable(self, caller: Caller, person: Person) -> Iterable[Connector]:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 from dragoman.access.approvals import QUESTION_LASTS
-from dragoman.agents.citations import contexts_of
+from dragoman.agents.citations import contexts_of, with_source
 from dragoman.agents.fences import fenced
 from dragoman.agents.model_errors import failed
 from dragoman.agents.offers import Offer, OfferCall, ToolReply, digest_of
@@ -97,7 +97,9 @@ async def call_tool(
         observer=attempt.observer,
         cost_limit=work.run.options.get("cost_limit"),
     )
-    return reply_of(await work.toolbox.call(call, work.caller), tool.name, work)
+    output = await work.toolbox.call(call, work.caller)
+    reply = reply_of(output, tool.name, work)
+    return replace(reply, media=await work.toolbox.keep_media(output, work.caller))
 
 
 def reply_of(output: ToolOutput, tool: str, work: WorkContext) -> ToolReply:
@@ -262,7 +264,8 @@ class CodeOffers:
         )
 
         async def run(arguments: Mapping[str, Any], attempt: OfferCall) -> ToolReply:
-            return await work.toolbox.run_code(str(arguments.get("code") or ""), work.caller, attempt)
+            reply = await work.toolbox.run_code(str(arguments.get("code") or ""), work.caller, attempt)
+            return with_source(reply, _RUN_CODE, attempt.key, work)
 
         return [
             Offer(

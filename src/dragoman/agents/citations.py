@@ -8,11 +8,11 @@ import json
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any, cast
 
 from dragoman.agents.mentions import verbatim_spans
-from dragoman.agents.offers import CitedContext, ToolReply
+from dragoman.agents.offers import CitedContext, ToolReply, digest_of
 from dragoman.agents.work_context import WorkContext
 from dragoman.tool import ToolOutput
 
@@ -25,7 +25,7 @@ _CITED = re.compile(r"[ \t]*\[(c\d+(?:\s*[,;]\s*c\d+)*)\](?:\([^()\s]*\))?", re.
 
 def contexts_of(output: ToolOutput, tool: str, work: WorkContext) -> tuple[CitedContext, ...]:
     """None for an agent that does not cite."""
-    if work.agent.kind != "connector":
+    if not work.cites:
         return ()
     named = [*_named(output)]
     known = {uri for uri, _ in named if uri}
@@ -43,6 +43,16 @@ def contexts_of(output: ToolOutput, tool: str, work: WorkContext) -> tuple[Cited
             )
         )
     return tuple(contexts)
+
+
+def with_source(reply: ToolReply, tool: str, call: str, work: WorkContext) -> ToolReply:
+    """A result that is its own source, as that of code: what it was made of stayed where it ran."""
+    if not work.cites or not reply.ok:
+        return reply
+    excerpt = _shortened(_text(reply.content.get("result") or reply.content.get("printed")))
+    context = CitedContext(id=work.numbers.next_id(), call=call, tool=tool, excerpt=excerpt)
+    content = {"source": context.id, **reply.content}
+    return replace(reply, content=content, contexts=(context,), digest=digest_of(reply.content))
 
 
 def sources_of(outcome: Mapping[str, Any]) -> tuple[CitedContext, ...]:

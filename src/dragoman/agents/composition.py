@@ -61,6 +61,8 @@ class Composer:
             if wished
             else self._models.choose(work.agent.model, work.agent.fallbacks)
         )
+        # The offline model tells a person what a tool brought: of one agent alone that is the source itself.
+        work.cites = work.agent.kind == "connector" or not choice.is_offline
         forced = checked_exposure(work.run.options.get("exposure") or work.agent.exposure)
         chosen = await self._chosen(work, choice, forced)
         sources = self._sources(work, chosen, forced)

@@ -34,6 +34,9 @@ NEXT = {
     "denied": _STOP,
     "error": _WITHOUT,
     "forbidden": _STOP,
+    "hook_failed": _WITHOUT,
+    "hook_refused": "A rule of this installation forbids it. Do not repeat it and do not reach the same in"
+    " another way. Say what was refused, and do the rest.",
     "input_required": "Find the value in the conversation or ask for it with ask_person, then call it again.",
     "internal": _WITHOUT,
     "invalid_arguments": _CORRECT,

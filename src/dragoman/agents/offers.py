@@ -68,6 +68,7 @@ class ToolReply:
     cost: float = 0.0  # in dollars, of the tools that it called
     call_id: str | None = None  # of the road, where the call took it
     contexts: tuple[CitedContext, ...] = ()
+    media: tuple[Mapping[str, Any], ...] = ()  # pictures and sounds, kept for people: handle, type and size
     is_own_words: bool = (
         False  # of its person, or names that Dragoman itself knows; nothing that others wrote
     )

@@ -80,6 +80,10 @@ class Toolbox(Protocol):
 
     async def call(self, call: ToolCall, caller: Caller) -> ToolOutput: ...
 
+    async def keep_media(self, output: ToolOutput, caller: Caller) -> tuple[Mapping[str, Any], ...]:
+        """Pictures and sounds of the output, where a person can look at them: handle, type and size."""
+        ...
+
     async def keeps_task(self, call: str) -> bool:
         """Whether a server works on a task for the call of this name, since before a restart."""
         ...
@@ -186,6 +190,7 @@ class WorkContext:
     missing: dict[str, int] = field(default_factory=dict[str, int])
     chain: tuple[str, ...] = ()
     has_heard_others: bool = False
+    cites: bool = True  # what its tools bring has names by which its answer can cite it
     names_earlier: bool = False  # results of earlier runs, which `read_earlier` shows
 
 
@@ -213,5 +218,5 @@ def caller_of(agent: Agent, caller: Caller) -> Caller:
     if agent.capabilities is not None:
         caller = caller.narrowed(agent.capabilities)
     if agent.connectors is not None:
-        caller = caller.limited_to(f"mcp_{slug}" for slug in agent.connectors)
+        caller = caller.within(agent.connectors)
     return caller

@@ -22,14 +22,18 @@ from dragoman.api import (
     agents,
     approvals,
     audit,
+    bundle_openapi,
+    bundles,
     client_login,
     cluster,
     code,
     connectors,
     credentials,
     discovery,
+    hooks,
     imports,
     messages,
+    metrics,
     models,
     operations,
     people,
@@ -130,11 +134,11 @@ def _operations() -> FastAPI:
         redirect_slashes=False,
         dependencies=[Depends(_knows_every_parameter)],
     )
-    for part in (connectors, search, tool_loading, tools, resources, operations):
+    for part in (connectors, search, tool_loading, tools, bundles, bundle_openapi, resources, operations):
         app.include_router(part.routes)
     for routes in (operations.probes, imports.routes, discovery.routes, discovery.aliases):
         app.include_router(routes)
-    for part in (people, threads, approvals, credentials, usage, audit, code):
+    for part in (people, threads, approvals, credentials, usage, metrics, hooks, audit, code):
         app.include_router(part.routes)
     for part in (messages, runs, questions, agents, queries, recipes, models, rollout, cluster, client_login):
         app.include_router(part.routes)

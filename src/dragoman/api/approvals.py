@@ -49,11 +49,14 @@ class ApprovalsShape(Shape):
 
 
 class AllowanceShape(Shape):
-    """What was allowed for longer: for one thread, or (null) for every call of this version of the tool."""
+    """What was allowed for longer: for one thread, or (null) for every call of this version of the tool;
+    and for one key or client, or (null) for whoever comes with none.
+    """
 
     approval: str
     tool: str
     thread: str | None
+    key: str | None
     fingerprint: str
     created_at: datetime
 
@@ -125,4 +128,9 @@ async def _approval(hub: BoundHub, question: ApprovalView) -> ApprovalShape:
 
 
 def _allowance(allowance: Allowance) -> AllowanceShape:
-    return AllowanceShape.of(allowance, approval=allowance.approval_id, thread=allowance.thread or None)
+    return AllowanceShape.of(
+        allowance,
+        approval=allowance.approval_id,
+        thread=allowance.thread or None,
+        key=allowance.key or None,
+    )

@@ -16,6 +16,7 @@ from dragoman.errors import NotFound
 from dragoman.hub import logins_of
 from dragoman.hub.client_logins import IssuedTokens
 from dragoman.hub.oauth_clients import OAuthRefusal
+from dragoman.identity.access_tokens import ALGORITHM
 from dragoman.remote_data import parse_json
 from dragoman.web.encoding import json_response
 from dragoman.web.protected_resources import ProtectedResources, base_of, server_metadata
@@ -41,6 +42,19 @@ async def describe_server(request: Request, hub: TheHub) -> Response:
     return json_response(
         server_metadata(base_of(hub.settings, request.scope)), headers={"Cache-Control": "no-store"}
     )
+
+
+@routes.get("/.well-known/openid-configuration")
+async def describe_server_as_issuer(request: Request, hub: TheHub) -> Response:
+    """The same for clients that look there only. What it wants to be told of ID tokens is of no use here."""
+    if hub.settings.client_login != "dragoman":
+        raise _nothing()
+    facts = {
+        **server_metadata(base_of(hub.settings, request.scope)),
+        "subject_types_supported": ["public"],
+        "id_token_signing_alg_values_supported": [ALGORITHM],
+    }
+    return json_response(facts, headers={"Cache-Control": "no-store"})
 
 
 @routes.get("/oauth/jwks")

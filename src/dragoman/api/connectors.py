@@ -5,6 +5,9 @@ from starlette.responses import Response
 
 from dragoman.api.requests import PROBLEMS, ConnectorChanges, NewConnector, TheHub
 from dragoman.api.shapes import (
+    BoxHomeShape,
+    BoxHomesShape,
+    ClearedShape,
     ConnectorShape,
     ConnectorsShape,
     ToolChangesShape,
@@ -43,6 +46,19 @@ async def update_connector(slug: str, changes: ConnectorChanges, hub: TheHub) ->
 async def remove_connector(slug: str, hub: TheHub) -> Response:
     await hub.connectors.remove(slug)
     return Response(status_code=204)
+
+
+@routes.get("/{slug}/homes", responses={200: {"model": BoxHomesShape}})
+async def list_homes(slug: str, hub: TheHub) -> Response:
+    """The homes of its boxes on this machine, with what they hold."""
+    homes = await hub.connectors.homes(slug)
+    return json_response({"homes": [BoxHomeShape.of(home, path=str(home.path)) for home in homes]})
+
+
+@routes.delete("/{slug}/homes", responses={200: {"model": ClearedShape}})
+async def clear_homes(slug: str, hub: TheHub) -> Response:
+    """Removes what its server keeps, and what was fetched for it."""
+    return json_response({"bytes": await hub.connectors.clear_homes(slug)})
 
 
 @routes.post("/{slug}/enable", responses=_ONE)

@@ -30,7 +30,7 @@ class ImportStepShape(Shape):
     """What happened, or would happen, to one entry. No secret appears in it."""
 
     source: str
-    kind: Literal["connector", "agent", "file"]
+    kind: Literal["connector", "agent", "bundle", "file"]
     name: str
     slug: str
     action: Action

@@ -185,10 +185,25 @@ async def list_clients(hub: TheHub, user: Whose = None, workspace: Where = None)
     return json_response({"clients": [client_view(one) for one in found]})
 
 
+@routes.post("/clients/rotate", responses={200: {"model": shapes.SigningKeyShape}})
+async def rotate_signing_key(hub: TheHub) -> Response:
+    """A new key signs access tokens from now on; for who runs the installation. Nobody has to log in anew."""
+    return json_response({"key": await hub.clients.rotate()})
+
+
 @routes.get("/clients/{client}", responses={200: {"model": shapes.ClientShape}})
 async def get_client(client: str, hub: TheHub, workspace: Where = None) -> Response:
     """One of them."""
     return json_response(client_view(await hub.clients.get(client, workspace)))
+
+
+@routes.patch("/clients/{client}", responses={200: {"model": shapes.ClientShape}})
+async def update_client(
+    client: str, changes: shapes.ClientChanges, hub: TheHub, workspace: Where = None
+) -> Response:
+    """Sets its limits; effective at once. What it may use it asks for anew."""
+    limits = _as(changes).get("limits", {})
+    return json_response(client_view(await hub.clients.update(client, limits=limits, workspace=workspace)))
 
 
 @routes.delete("/clients/{client}", responses={200: {"model": shapes.ClientShape}})

@@ -7,8 +7,8 @@ from pydantic import Field
 
 from dragoman.api.setting_models import SettingsRequest, request_of, shape_of
 from dragoman.hub.people import Myself
-from dragoman.people import ApiKey, KeyScope, User, UserLimits, Workspace
-from dragoman.scope import ANY_TOOL, READ_ONLY, Role, Way
+from dragoman.people import ApiKey, CallLimits, KeyScope, User, UserLimits, Workspace
+from dragoman.scope import ANY_TOOL, BUNDLE, READ_ONLY, Role, Way
 from dragoman.web.shape import Shape, Sorted
 
 Name = Annotated[str, Field(min_length=1, max_length=100)]
@@ -54,6 +54,10 @@ class KeyChanges(request_of(ApiKey)):
 
     def _end(self) -> datetime | None:
         return None if self.expires_in is None else datetime.now(UTC) + timedelta(seconds=self.expires_in)
+
+
+class ClientChanges(request_of(ApiKey, "limits")):
+    """Limits that are left out stay as they are; null takes one away, or all of them."""
 
 
 class NewKey(KeyChanges):
@@ -131,10 +135,17 @@ class ClientShape(Shape):
     resource: str
     connectors: list[str] | None
     only_reads: bool
+    limits: CallLimits
     created_at: datetime
     expires_at: datetime | None
     revoked_at: datetime | None
     last_used_at: datetime | None
+
+
+class SigningKeyShape(Shape):
+    """`key` is its id, which tokens name."""
+
+    key: str
 
 
 class ClientsShape(Shape):
@@ -174,7 +185,7 @@ def key_view(key: ApiKey) -> KeyShape:
 def client_view(key: ApiKey) -> ClientShape:
     client, words = key.client, key.capabilities or frozenset()
     assert client is not None
-    slugs = sorted(word.removeprefix("mcp_") for word in words if word.startswith("mcp_"))
+    slugs = sorted(word.removeprefix("mcp_") for word in words if word.startswith(("mcp_", BUNDLE)))
     return ClientShape.of(
         key,
         client_id=client.id,

@@ -47,6 +47,7 @@ class RunUsageShape(Shape):
     output_tokens: int
     cost: float
     tokens_saved: int
+    unpriced: int
 
 
 class RunErrorShape(Shape):

@@ -38,11 +38,11 @@ class SettingsRequest(BaseModel):
         }
 
 
-def request_of(noun: type) -> type[SettingsRequest]:
-    """The base of a request: nothing in it must be given."""
+def request_of(noun: type, *only: str) -> type[SettingsRequest]:
+    """The base of a request: nothing in it must be given. With `only` it has no other settings."""
     hints = get_type_hints(noun, include_extras=True)
     fields: dict[str, Any] = {}
-    for name in dict.fromkeys(one.path[0] for one in people_set(noun)):
+    for name in only or dict.fromkeys(one.path[0] for one in people_set(noun)):
         said, hint = _without_setting(hints[name])
         alias = LIMITS_OR_BOUNDS if name == "limits" else None
         field = Field(default=None, description=said.meaning, validation_alias=alias)

@@ -50,6 +50,32 @@ class MetricsShape(Shape):
     cost: float
 
 
+class BoxShape(Shape):
+    """How a server that is a program is boxed, and what it may reach. `missing` says why it is not boxed."""
+
+    mode: str
+    network: str
+    mounts: list[str]
+    missing: str | None
+    text: str
+
+
+class BoxHomeShape(Shape):
+    """A home of a connector's boxes: one for each identity, which is told by a digest."""
+
+    identity: str
+    path: str
+    bytes: int
+
+
+class BoxHomesShape(Shape):
+    homes: list[BoxHomeShape]
+
+
+class ClearedShape(Shape):
+    bytes: int
+
+
 class ConnectorShape(Shape):
     """`secrets` holds names such as `env:TOKEN`; their values never leave.
 
@@ -77,6 +103,7 @@ class ConnectorShape(Shape):
     status: StatusShape
     catalog: CatalogState
     tools: int
+    box: BoxShape | None
     skipped: list[str]
     notices: list[str]
     metrics: MetricsShape
@@ -253,6 +280,7 @@ def connector_view(view: ConnectorView) -> ConnectorShape:
         status=view.status,
         catalog=view.catalog,
         tools=view.tools,
+        box=view.box,
         skipped=view.skipped,
         notices=view.notices,
         metrics=view.metrics,

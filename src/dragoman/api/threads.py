@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel, ConfigDict, Field
@@ -10,12 +10,13 @@ from starlette.responses import Response
 
 from dragoman.api.people_shapes import OldName
 from dragoman.api.requests import PROBLEMS, TheHub
+from dragoman.api.run_shapes import MessageShape, message_view
 from dragoman.api.setting_models import request_of
 from dragoman.api.shapes import ToolShape, tool_view
 from dragoman.hub import BoundHub
 from dragoman.hub.preferences import PreferencesView
 from dragoman.hub.thread_tools import ThreadTools, Why
-from dragoman.hub.threads import ThreadView
+from dragoman.hub.threads import ThreadView, cursor_of
 from dragoman.people import Preferences, UserLimits
 from dragoman.web.encoding import json_response
 from dragoman.web.shape import Shape
@@ -51,12 +52,31 @@ class ThreadShape(Shape):
     active: list[str]
     limit: int | None
     notes: list[str]
+    pinned: bool
+    remove_at: datetime | None
     created_at: datetime
     updated_at: datetime
 
 
 class ThreadsShape(Shape):
+    """`next` is where the page after this one begins; null on the last."""
+
     threads: list[ThreadShape]
+    next: str | None
+
+
+class StarterShape(Shape):
+    text: str
+    connector: str
+
+
+class StartersShape(Shape):
+    starters: list[StarterShape]
+
+
+class ThreadExportShape(Shape):
+    thread: ThreadShape
+    messages: list[MessageShape]
 
 
 class MissingToolsShape(Shape):
@@ -97,6 +117,23 @@ class NewThread(BaseModel):
     id: str | None = Field(default=None, min_length=1, max_length=200, description="random unless given")
 
 
+class ThreadChanges(BaseModel):
+    """What is left out stays as it is."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    title: str | None = Field(default=None, max_length=200)
+    pinned: bool | None = Field(default=None, description="pinned threads are listed first")
+
+
+class NewBranch(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    through: int | None = Field(
+        default=None, ge=0, le=2**31 - 1, description="the last message to take along; null: all"
+    )
+
+
 class ThreadConnectors(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
@@ -119,10 +156,23 @@ _PREFERENCES: dict[int | str, dict[str, Any]] = {200: {"model": PreferencesShape
 
 
 @routes.get("/threads", responses={200: {"model": ThreadsShape}})
-async def list_threads(hub: TheHub, limit: Annotated[int, Query(ge=1, le=1000)] = 100) -> Response:
-    """Last changed first."""
-    views = await hub.threads.list(limit)
-    return json_response({"threads": [thread_view(view) for view in views]})
+async def list_threads(
+    hub: TheHub,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+    after: Annotated[str | None, Query(max_length=300, description="`next` of the page before")] = None,
+    q: Annotated[str, Query(max_length=200, description="words of the title or of a message")] = "",
+) -> Response:
+    """Pinned ones first, then the last changed or written in."""
+    views = await hub.threads.list(limit, after=after, query=q)
+    after = cursor_of(views[-1].thread) if len(views) == limit else None
+    return json_response(ThreadsShape(threads=[thread_view(view) for view in views], next=after))
+
+
+@routes.get("/starters", responses={200: {"model": StartersShape}})
+async def list_starters(hub: TheHub, limit: Annotated[int, Query(ge=1, le=50)] = 4) -> Response:
+    """First messages for a new thread, made from what is connected."""
+    found = await hub.threads.starters(limit)
+    return json_response(StartersShape(starters=[StarterShape.of(one) for one in found]))
 
 
 @routes.post("/threads", status_code=201, responses={201: {"model": ThreadShape}})
@@ -136,10 +186,54 @@ async def get_thread(thread: str, hub: TheHub) -> Response:
     return json_response(thread_view(await hub.threads.get(thread)))
 
 
+@routes.patch("/threads/{thread}", responses=_ONE)
+async def change_thread(thread: str, changes: ThreadChanges, hub: TheHub) -> Response:
+    return json_response(
+        thread_view(await hub.threads.update(thread, title=changes.title, pinned=changes.pinned))
+    )
+
+
 @routes.delete("/threads/{thread}", status_code=204)
-async def remove_thread(thread: str, hub: TheHub) -> Response:
-    await hub.threads.remove(thread)
+async def remove_thread(
+    thread: str,
+    hub: TheHub,
+    after: Annotated[
+        float, Query(ge=0, le=86_400, allow_inf_nan=False, description="seconds in which it can be restored")
+    ] = 0,
+) -> Response:
+    """With its messages and runs. Until `after` is over it is in no list."""
+    await hub.threads.remove(thread, after=after)
     return Response(status_code=204)
+
+
+@routes.post("/threads/{thread}/restore", responses=_ONE)
+async def restore_thread(thread: str, hub: TheHub) -> Response:
+    """It is not removed after all."""
+    return json_response(thread_view(await hub.threads.restore(thread)))
+
+
+@routes.post("/threads/{thread}/branch", status_code=201, responses={201: {"model": ThreadShape}})
+async def branch_thread(thread: str, wanted: NewBranch, hub: TheHub) -> Response:
+    """A new thread with the same connectors and messages, up to one of them."""
+    return json_response(thread_view(await hub.threads.branch(thread, through=wanted.through)), 201)
+
+
+@routes.get(
+    "/threads/{thread}/export",
+    responses={200: {"model": ThreadExportShape, "content": {"text/markdown": {}}}},
+)
+async def export_thread(
+    thread: str,
+    hub: TheHub,
+    format: Annotated[Literal["markdown", "json"], Query()] = "markdown",
+) -> Response:
+    """All that was said, to read or to keep elsewhere."""
+    if format == "markdown":
+        return Response(await hub.messages.export(thread), media_type="text/markdown")
+    messages = [message_view(one) for one in await hub.messages.all(thread)]
+    return json_response(
+        ThreadExportShape(thread=thread_view(await hub.threads.get(thread)), messages=messages)
+    )
 
 
 @routes.put("/threads/{thread}/connectors", responses=_ONE)

@@ -25,12 +25,22 @@ class UsedLimitShape(Shape):
     resets_at: datetime | None
 
 
+class KeyUsageShape(Shape):
+    """Of a key, or of a client, with limits of its own."""
+
+    id: str
+    name: str
+    is_client: bool
+    uses: list[UsedLimitShape]
+
+
 class UsageReportShape(Shape):
     user: str
     name: str
     calls_last_hour: int
     calls_last_day: int
     uses: list[UsedLimitShape]
+    keys: list[KeyUsageShape]
 
 
 @routes.get("/usage", responses={200: {"model": UsageReportShape}})

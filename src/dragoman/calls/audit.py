@@ -124,6 +124,7 @@ def _entry(finished: FinishedCall, hash: str | None) -> AuditEntry:
             "version": finished.version,
             "thread": caller.thread,
             "duration_ms": round(finished.duration_ms, 3),
+            **({"hooks": list(finished.hooks)} if finished.hooks else {}),
         },
     )
 

@@ -14,7 +14,8 @@ from dragoman.calls.call_tasks import CallTask
 from dragoman.catalog.schemas import TooMuchWork, compiled
 from dragoman.connections.deadline import Deadline
 from dragoman.connector import Connector
-from dragoman.errors import InputRequired
+from dragoman.errors import HookRefused, InputRequired
+from dragoman.hooks import CallHooks
 from dragoman.tool import AdmittedCall, ClientChannel
 
 Json = Mapping[str, Any]
@@ -35,7 +36,7 @@ _LONGEST_QUOTE = 200
 class CallChannel:
     """Of one call. `warnings` grow while it runs."""
 
-    __slots__ = ("_call_task", "_deadline", "_inner", "_slug", "capabilities", "task", "warnings")
+    __slots__ = ("_call_task", "_deadline", "_hooks", "_inner", "_slug", "capabilities", "task", "warnings")
 
     def __init__(
         self,
@@ -43,8 +44,13 @@ class CallChannel:
         connector: Connector,
         deadline: Deadline,
         call_task: CallTask | None = None,
+        hooks: CallHooks | None = None,
     ) -> None:
-        """`call_task` keeps the server's task of a call that is entered again after a restart."""
+        """`call_task` keeps the server's task of a call that is entered again after a restart.
+
+        `hooks` look at what the server says and asks meanwhile, too.
+        """
+        self._hooks = hooks if hooks is not None and hooks.looks_at_results else None
         self._call_task = call_task
         self.task: str | None = call_task.found if call_task else None
         self._inner = inner
@@ -89,6 +95,8 @@ class CallChannel:
     async def progress(self, progress: float, total: float | None, message: str | None) -> None:
         self._deadline.extend()
         if self._inner is not None and self._inner.wants_progress:
+            if message and self._hooks is not None:
+                message = await _passed_message(self._hooks, message)
             await self._inner.progress(progress, total, message)
 
     async def ask(self, method: str, params: Json) -> dict[str, Any]:
@@ -97,6 +105,8 @@ class CallChannel:
         try:
             if inner is None or not self._may_ask(method, params):
                 raise InputRequired("nobody can be asked here")
+            if self._hooks is not None:
+                params = await _passed(self._hooks, params)
             with self._deadline.waiting():
                 async with asyncio.timeout(inner.patience):
                     answer = dict(await inner.ask(method, params, self._slug))
@@ -121,6 +131,22 @@ class CallChannel:
         if method == _ELICIT:
             return self.decline(params, reason)
         raise InputRequired(f"{self._slug} asks for {method}, which nobody here can answer")
+
+
+async def _passed(hooks: CallHooks, params: Json) -> Json:
+    try:
+        return await hooks.after_request(params)
+    except HookRefused as error:
+        raise InputRequired(error.message) from None
+
+
+async def _passed_message(hooks: CallHooks, message: str) -> str | None:
+    """Progress without a message is still progress."""
+    try:
+        passed = await hooks.after_request({"message": message})
+    except HookRefused:
+        return None
+    return str(passed.get("message", ""))
 
 
 _CAPABILITY = {_ELICIT: "elicitation", "sampling/createMessage": "sampling", "roots/list": "roots"}

@@ -12,6 +12,7 @@ from dragoman.calls.records import FinishedCall
 from dragoman.connections.deadline import Deadline
 from dragoman.connector import Connector
 from dragoman.errors import DragomanError, Internal, ToolFailed, Uncertain
+from dragoman.hooks import CallHooks
 from dragoman.scope import Caller
 from dragoman.telemetry.logs import get_logger
 from dragoman.telemetry.redaction import Redactor
@@ -32,6 +33,7 @@ class CallState:
         "connector",
         "deadline",
         "handle",
+        "hooks",
         "started_at",
         "task",
         "tool",
@@ -54,6 +56,7 @@ class CallState:
         self.deadline: Deadline | None = None
         self.channel: CallChannel | None = None
         self.handle: str | None = None
+        self.hooks: CallHooks | None = None
         self.attempts = 1
         self.was_sent = False
         self.was_cached = False
@@ -124,7 +127,7 @@ class CallState:
         return FinishedCall(
             id=self.call.id,
             caller=self.caller,
-            tool=self.tool_name,
+            tool=self.tool.own.name if self.tool else self.tool_name,
             connector=self.connector,
             was_sent=self.was_sent,
             ok=output is not None and output.ok,
@@ -136,6 +139,7 @@ class CallState:
             started_at=self.started_at,
             cost=self._cost,
             version=self.tool.version if self.tool else None,
+            hooks=tuple(self.hooks.report.trail) if self.hooks else (),
         )
 
     @property
@@ -172,4 +176,6 @@ class CallState:
         told = self.warnings
         if shaped is not None and shaped.warnings:
             told = (*told, *shaped.warnings)
+        if self.hooks is not None and self.hooks.report.told:
+            told = (*told, *self.hooks.report.told)
         return (*told, *self.channel.warnings) if self.channel and self.channel.warnings else told

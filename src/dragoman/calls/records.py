@@ -8,15 +8,18 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from time import time
 
 from dragoman.background_tasks import Supervisor
 from dragoman.calls.batch_flusher import BatchFlusher
 from dragoman.connector import Connector
+from dragoman.run import Run, RunUsage
 from dragoman.scope import Caller
 from dragoman.store.protocols import Store
 from dragoman.store.records import CallRecord
 from dragoman.telemetry.logs import get_logger
 from dragoman.telemetry.metrics import ConnectorCounters, ConnectorMetrics
+from dragoman.telemetry.time_buckets import BucketKey, TimeBuckets, minute_of, rows_of
 
 _NONE = ConnectorCounters("", "")
 
@@ -39,6 +42,7 @@ class FinishedCall:
     version: int | None = None
     waited_ms: float = 0.0  # for people: no part of the duration
     cost: float = 0.0  # in dollars
+    hooks: tuple[str, ...] = ()  # what they decided
 
 
 class Recorder(BatchFlusher[FinishedCall]):
@@ -52,6 +56,7 @@ class Recorder(BatchFlusher[FinishedCall]):
         self._agreed: dict[str, ConnectorCounters] = {}
         self._written: dict[str, ConnectorCounters] = {}  # by this process
         self._changed: set[str] = set()
+        self._over_time = TimeBuckets()
 
     def finished(self, finished: FinishedCall) -> None:
         if finished.connector is not None:
@@ -64,10 +69,51 @@ class Recorder(BatchFlusher[FinishedCall]):
                 tally.cached += 1
             else:
                 tally.rejected += 1
+        caller = finished.caller
+        # A tool that nobody knows is whatever somebody wrote: it has no place in a list of tools.
+        slug, tool = (finished.connector.slug, finished.tool) if finished.connector else ("", "")
+        minute, agent = minute_of(finished.started_at), caller.agent or ""
+        self._over_time.call(
+            BucketKey(caller.workspace, caller.user, minute, slug, tool, agent, caller.way),
+            finished.ok,
+            finished.duration_ms if finished.was_sent else None,
+            finished.cost,
+        )
         self.add(finished)
 
     def connected(self, connector: Connector, seconds: float, is_reconnect: bool) -> None:
         self._tally(connector).connected(seconds * 1000, is_reconnect)
+        if is_reconnect:
+            key = BucketKey(connector.workspace, connector.owner, minute_of(time()), connector.slug)
+            self._over_time.add(key, reconnects=1)
+        self.wake()
+
+    def asked_model(self, run: Run, model: str, used: RunUsage) -> None:
+        """A model has answered one request of a run."""
+        self._count_for(
+            run,
+            model,
+            requests=used.requests,
+            input_tokens=used.input_tokens,
+            output_tokens=used.output_tokens,
+            unpriced=used.unpriced,
+            cost=used.cost,
+        )
+
+    def ran(self, run: Run) -> None:
+        """It has ended."""
+        self._count_for(run, run.model or "", runs=1, failed_runs=run.status == "failed")
+
+    def _count_for(self, run: Run, model: str, **amounts: float) -> None:
+        key = BucketKey(
+            run.workspace,
+            run.user,
+            minute_of(time()),
+            agent=run.agent,
+            client=run.caller.way,
+            model=model,
+        )
+        self._over_time.add(key, **amounts)
         self.wake()
 
     def reused(self, connector: Connector) -> None:
@@ -106,9 +152,24 @@ class Recorder(BatchFlusher[FinishedCall]):
 
     @property
     def has_rest(self) -> bool:
-        return bool(self._changed)
+        return bool(self._changed or self._over_time)
 
     async def write_rest(self) -> None:
+        await self._write_over_time()
+        await self._write_tallies()
+
+    async def _write_over_time(self) -> None:
+        taken = self._over_time.take()
+        try:
+            await self._store.metrics.add(rows_of(taken))
+        except BaseException as error:
+            # boundary: what was counted is written with the next batch, also when this one is cancelled
+            self._over_time.put_back(taken)
+            if not isinstance(error, Exception):
+                raise
+            get_logger().warning("metrics.delayed", exc_info=True)
+
+    async def _write_tallies(self) -> None:
         before = {key: self._tallies[key].copy() for key in self._changed if key in self._tallies}
         grown = {key: self._grown(key) for key in before}
         self._changed.clear()

@@ -1,7 +1,8 @@
 """The road of requests that are no calls of tools: resources, prompts and completion of MCP servers.
 
-find and allow → approve → limit → send → cut → record, by the same parts as a call. What is not in the table
-is not sent. The trail has the method, and of a prompt its name; the address of a resource only as a hash.
+find and allow → hooks → approve → limit → send → hooks → cut → record, by the same parts as a call. What is
+not in the table is not sent. The trail has the method, and of a prompt its name; the address of a resource
+only as a hash.
 """
 
 import asyncio
@@ -19,7 +20,8 @@ from dragoman.calls.records import FinishedCall
 from dragoman.connections.deadline import Deadline
 from dragoman.connections.source import ServerRequest
 from dragoman.connector import Connector
-from dragoman.errors import DragomanError, LimitReached, NotFound
+from dragoman.errors import DragomanError, HookRefused, LimitReached, NotFound
+from dragoman.hooks import CallHooks, Hooks
 from dragoman.scope import Caller
 from dragoman.store.protocols import Store
 from dragoman.telemetry.redaction import Redactor
@@ -87,6 +89,7 @@ class RequestRoad:
         redactor: Redactor,
         spans: Spans,
         request_timeout: float,
+        hooks: Hooks,
     ) -> None:
         self._approvals = approvals
         self._limits = limits
@@ -97,6 +100,7 @@ class RequestRoad:
         self._redactor = redactor
         self._spans = spans
         self._request_timeout = request_timeout
+        self._hooks = hooks
 
     async def send(
         self,
@@ -133,8 +137,11 @@ class RequestRoad:
 
     async def _crossed(self, find: Callable[[], Awaitable[Connector]], request: "_Request") -> Json:
         connector = request.found(await find())
-        if request.rule.recorded and await self._approvals.admit(
-            request.tool, connector, request.caller, request.arguments, request.call
+        hooks = await self._looked_at(request, connector)
+        reason = hooks.reason_to_ask if hooks is not None else ""
+        is_asked = request.rule.recorded or reason
+        if is_asked and await self._approvals.admit(
+            request.tool, connector, request.caller, request.arguments, request.call, reason=reason
         ):
             # A person took their time: what they allowed may be no longer the caller's.
             connector = request.found(await find())
@@ -152,8 +159,20 @@ class RequestRoad:
             if ticket is not None:
                 await self._budgets.leave(ticket, tokens)
 
+    async def _looked_at(self, request: "_Request", connector: Connector) -> CallHooks | None:
+        """The hooks of this request, which have let pass what is sent."""
+        chain = await self._hooks.chain(connector, request.caller)
+        if chain is None:
+            return None
+        hooks = request.hooks = CallHooks(
+            chain, request.call.id, request.tool, connector, request.caller, request.arguments
+        )
+        request.arguments = dict(await hooks.before())
+        request.params = {**request.params, **request.arguments}
+        return hooks
+
     async def _sent(self, request: "_Request", connector: Connector, deadline: Deadline) -> Json:
-        channel = CallChannel(request.call.channel, connector, deadline)
+        channel = CallChannel(request.call.channel, connector, deadline, hooks=request.hooks)
         question = ServerRequest(
             connector=connector,
             method=request.method,
@@ -166,8 +185,11 @@ class RequestRoad:
         await gate.enter(connector, deadline.at)
         try:
             request.was_sent = True
-            return await self._servers.ask(question)
-        except DragomanError:
+            result = await self._servers.ask(question)
+            return result if request.hooks is None else await request.hooks.after_request(result)
+        except DragomanError as error:
+            if request.hooks is not None and not isinstance(error, HookRefused):
+                await request.hooks.after_failure(error)
             # It may be asked back: the request that comes again is a part of this one.
             channel.note_admitted(AdmittedCall.of(request.tool, request.arguments))
             raise
@@ -218,6 +240,7 @@ class _Request:
         self.call = ToolCall(tool=method, arguments=self.arguments, channel=channel)
         self.connector: Connector | None = None
         self.deadline: Deadline | None = None
+        self.hooks: CallHooks | None = None
         self.was_sent = False
         self.message: str | None = None
         self._began, self._started_at = perf_counter(), time()
@@ -256,6 +279,7 @@ class _Request:
             waited_ms=waited * 1000,
             attempts=1,
             started_at=self._started_at,
+            hooks=tuple(self.hooks.report.trail) if self.hooks else (),
         )
 
     def _name(self, whose: str) -> str:

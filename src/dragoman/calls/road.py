@@ -1,6 +1,7 @@
 """THE ROAD: every tool call, from every door, goes down `Road.call`.
 
-find → allow → validate → approve → limit → call → normalise → record: each step in a module of its own.
+find → allow → validate → hooks → approve → limit → call → hooks → normalise → record: each step in a module
+of its own.
 """
 
 import asyncio
@@ -22,13 +23,14 @@ from dragoman.catalog import Catalog
 from dragoman.connections.deadline import Deadline
 from dragoman.connections.source import SourceCall, Sources
 from dragoman.connector import Configuration, Connector
-from dragoman.errors import DragomanError, InvalidArguments, ToolChanged
+from dragoman.errors import DragomanError, HookRefused, InvalidArguments, ToolChanged
 from dragoman.events import Event, Events
+from dragoman.hooks import CallHooks, Hooks
 from dragoman.scope import Caller
 from dragoman.store.protocols import Store
 from dragoman.telemetry.redaction import Redactor
 from dragoman.telemetry.spans import CallSpan, Spans
-from dragoman.tool import RawResult, Tool, ToolCall, ToolOutput
+from dragoman.tool import BundledTool, RawResult, Tool, ToolCall, ToolOutput
 
 
 class Road:
@@ -45,6 +47,7 @@ class Road:
         recorder: Recorder,
         auditor: Auditor,
         events: Events,
+        hooks: Hooks,
         connector_of: Callable[[Tool], Connector] | None = None,
         arguments: ArgumentValidator | None = None,
         cache: ResultCache | None = None,
@@ -74,6 +77,7 @@ class Road:
         self._redactor = redactor or Redactor()
         self._request_timeout = request_timeout
         self._list_first = list_first
+        self._hooks = hooks
         self._tasks = tasks or CallTasks(NoTaskRecords())
 
     async def call(self, call: ToolCall, caller: Caller) -> ToolOutput:
@@ -84,11 +88,18 @@ class Road:
         try:
             tool, connector = await self._found(state)
             arguments, state.warnings = self._arguments.check(tool, call.arguments, caller.way)
+            if tool.bundled is not None:
+                tool, arguments = self._unbundled(tool.bundled, arguments)
+            if (chain := await self._hooks.chain(connector, caller)) is not None:
+                state.hooks = CallHooks(chain, call.id, tool, connector, caller, arguments)
+                arguments = await self._looked_at(state.hooks, tool, arguments)
             state.arguments = arguments
             state.task = await self._tasks.of(call.observer, tool, arguments, caller)
             if state.task is None or state.task.found is None:
                 await self._admit(state, tool, connector, arguments)
-            key = self._cache.key(tool, connector, caller, arguments)
+            # What hooks let pass is for this caller, and by today's rules.
+            is_kept = state.hooks is None or not state.hooks.looks_at_results
+            key = self._cache.key(tool, connector, caller, arguments) if is_kept else None
             shaped = self._cache.find(key) if key else None
             if shaped is None:
                 shaped = await self._cross(state, tool, connector, arguments)
@@ -113,26 +124,55 @@ class Road:
     async def _found(self, state: CallState) -> tuple[Tool, Connector]:
         """Find → allow."""
         name, caller = state.call.tool, state.caller
-        tool = self._catalog.find(name, caller)
+        here = caller if caller.thread is None else await self._access.seen_by(caller)
+        tool = self._catalog.find(name, here)
         if tool is None and self._list_first is not None:
-            await self._list_first(name, caller)
-        tool = state.tool = tool or self._catalog.get(name, caller)
+            await self._list_first(name, here)
+        tool = state.tool = tool or self._catalog.get(name, here)
         connector = state.connector = self._connector_of(tool)
-        await self._access.check(tool, connector, state.caller)
+        await self._access.check(tool, connector, caller if tool.bundled is None else here)
         return tool, connector
+
+    def _unbundled(self, bundled: BundledTool, arguments: dict[str, Any]) -> tuple[Tool, dict[str, Any]]:
+        """The tool itself, with what is sent to it: fixed values are its bundle's and not the caller's."""
+        own = bundled.arguments(arguments)
+        try:
+            return bundled.base, self._arguments.check(bundled.base, own)[0]
+        except InvalidArguments:
+            # What exactly is wrong may speak of values that nobody here is shown.
+            raise InvalidArguments(
+                "the tool does not take these arguments together",
+                hint="change them; whoever keeps the bundle can look at its override",
+            ) from None
+
+    async def _looked_at(self, hooks: CallHooks, tool: Tool, arguments: dict[str, Any]) -> dict[str, Any]:
+        """The arguments as hooks let them pass."""
+        passed = await hooks.before()
+        if passed is arguments:
+            return arguments
+        try:
+            return self._arguments.check(tool, passed)[0]
+        except InvalidArguments as error:
+            raise HookRefused(
+                f"a hook has changed the arguments so that {tool.name} does not take them: {error.message}",
+                hint="change them so that no hook has to",
+            ) from None
 
     async def _admit(
         self, state: CallState, tool: Tool, connector: Connector, arguments: dict[str, Any]
     ) -> None:
         """Approve."""
-        if await self._approvals.admit(tool, connector, state.caller, arguments, state.call, state.waiting):
+        reason = state.hooks.reason_to_ask if state.hooks is not None else ""
+        if await self._approvals.admit(
+            tool, connector, state.caller, arguments, state.call, state.waiting, reason
+        ):
             await self._check_again(state)
 
     async def _check_again(self, state: CallState) -> None:
         """A person took their time: what they allowed must still be what would happen now."""
         before = state.tool
         tool, _ = await self._found(state)
-        if before is None or tool.fingerprint != before.fingerprint:
+        if before is None or (tool.fingerprint, tool.bundled) != (before.fingerprint, before.bundled):
             raise ToolChanged(f"{tool.name} changed while a person was asked", hint="call again")
 
     async def _cross(
@@ -141,7 +181,9 @@ class Road:
         """Limit → call → normalise. The wait for a place counts against the same deadline."""
         caller = state.caller
         deadline = state.deadline = self._deadline(state.call.timeout, connector.configuration)
-        channel = state.channel = CallChannel(state.call.channel, connector, deadline, state.task)
+        channel = state.channel = CallChannel(
+            state.call.channel, connector, deadline, state.task, state.hooks
+        )
         call = SourceCall(
             connector=connector,
             tool=tool,
@@ -156,6 +198,8 @@ class Road:
                 await state.call.observer.departs(tool.definition.annotations.is_safe_to_repeat)
             raw = await self._send(state, call)
             flaws = self._outputs.check(tool, connector, raw)
+            if state.hooks is not None:
+                raw = await state.hooks.after(raw)
             shaped = shape(raw, connector.configuration.max_result_bytes)
             shaped.warnings = flaws
         except BaseException:
@@ -178,6 +222,8 @@ class Road:
             raw = await self._sources[connector.kind].call(call)
         except DragomanError as error:
             state.attempts = error.attempts
+            if state.hooks is not None:
+                await state.hooks.after_failure(error)
             raise
         finally:
             gate.leave(connector)

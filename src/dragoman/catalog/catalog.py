@@ -5,17 +5,20 @@ Knows no connection: who has a listing hands it over. Changes of one connector h
 
 import asyncio
 import logging
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from dragoman.bundle import Bundle
+from dragoman.catalog.bundles import NOTHING, BundleViews, ShownBundle, ShownEntry, list_key
 from dragoman.catalog.changes import CatalogUpdate, ToolChange, ToolChanges, UpdatePlanner
 from dragoman.catalog.connector_tools import (
     COMMON,
     CatalogState,
     ConnectorTools,
     ListKey,
+    is_of_tier,
     nearest,
     unknown_tool,
 )
@@ -24,10 +27,10 @@ from dragoman.catalog.index import NameIndex
 from dragoman.catalog.naming import NameAllocator
 from dragoman.connections.source import Listing
 from dragoman.connector import Connector
-from dragoman.errors import Conflict, NotFound, Outdated
+from dragoman.errors import Conflict, Denied, NotFound, Outdated, ToolChanged
 from dragoman.events import Event, Events
 from dragoman.names import alias_name
-from dragoman.scope import APP, Caller, holder_of, identity_of
+from dragoman.scope import ANY_EXTRA, APP, BUNDLE, READ_ONLY, Caller, holder_of, identity_of
 from dragoman.store.protocols import ConnectorStore, Store
 from dragoman.store.records import ToolVersion
 from dragoman.telemetry.logs import get_logger
@@ -79,6 +82,7 @@ class Catalog:
         self._gone: set[str] = set()
         self._locks: dict[str, asyncio.Lock] = {}
         self._index = NameIndex()
+        self._bundles = BundleViews(self._by_connector.get)
         self._naming = NameAllocator()
         self._footprints = Footprints()
         self._version = 0
@@ -93,6 +97,7 @@ class Catalog:
     async def load(cls, store: Store, events: Events) -> "Catalog":
         """Everything that was known when the store was last written."""
         catalog = cls(store.connectors, events)
+        catalog._bundles.replace_all(await store.bundles.list())
         for connector in await store.connectors.list():
             was_listed = connector.era is not None or connector.server is not None
             catalog._by_connector[connector.id] = ConnectorTools(connector, is_new=not was_listed)
@@ -113,17 +118,33 @@ class Catalog:
         return catalog
 
     def find(self, name: str, caller: Caller) -> Tool | None:
-        """By public name, `<slug>__<tool>`, the same with an alias of the connector, or a native name."""
+        """By public name, `<slug>__<tool>`, the same with an alias of the connector, or a native name; and by
+        the name in a bundle of the caller's, which comes first.
+        """
+        for word in caller.bundles:
+            tool = self._shown(word, caller).by_name.get(name)
+            if tool is not None and tool.may_be_used_by(caller):
+                return tool
         return self._index.find(name, caller)
 
     def get(self, name: str, caller: Caller) -> Tool:
-        tool = self._index.find(name, caller)
-        if tool is None:
-            raise unknown_tool(name, self._index.hint(name, self.list(caller)))
-        return tool
+        tool = self.find(name, caller)
+        if tool is not None:
+            return tool
+        for word in caller.bundles:
+            if why := self._shown(word, caller).why_not(name):
+                raise ToolChanged(
+                    f"its bundle cannot show {name!r}: {why}",
+                    hint=f"mend its override: dragoman bundles show {word.removeprefix(BUNDLE)}",
+                )
+        raise self.unknown(name, caller)
+
+    def unknown(self, name: str, caller: Caller) -> NotFound:
+        """With what it may have been meant to be."""
+        return unknown_tool(name, self._index.hint(name, self.list(caller)))
 
     def list(self, caller: Caller, connector_id: str | None = None) -> list[Tool]:
-        """What the caller may see, by connector and name."""
+        """What the caller may see: that of bundles, then by connector and name. No name is in it twice."""
         tools = [
             tool
             for connector_tools in self._seen(caller, connector_id)
@@ -131,24 +152,106 @@ class Catalog:
         ]
         if not caller.grants:
             return tools
-        return [tool for tool in tools if tool.may_be_used_by(caller)]
+        allowed = [tool for tool in tools if tool.may_be_used_by(caller)]
+        if connector_id is not None or not caller.bundles:
+            return allowed
+        views = (self._shown(word, caller).tools for word in caller.bundles)
+        shown = (tool for tools in views for tool in tools if tool.may_be_used_by(caller))
+        named: dict[str, Tool] = {}
+        for tool in (*shown, *allowed):
+            named.setdefault(tool.name, tool)
+        return [*named.values()]
 
     def lists(self, workspace: str) -> dict[ListKey, tuple[Tool, ...]]:
         """Every list of a workspace and of the app. A list that is the same object has not changed."""
-        return {
+        lists = {
             (connector_tools.connector.id, identity): tools
             for connector_tools in self._by_connector.values()
             if connector_tools.connector.workspace in (workspace, APP)
             for identity, tools in connector_tools.lists().items()
         }
+        return lists | self._bundles.lists(workspace, self._version)
 
     def readable(self, caller: Caller, connector_id: str | None = None) -> Sequence[ListKey]:
-        """The lists that the caller reads, of connectors that are enabled; by connector."""
-        return [
+        """The lists that the caller reads, of connectors that are enabled; by connector. Then bundles."""
+        keys = [
             connector_tools.key(caller)
             for connector_tools in self._seen(caller, connector_id)
             if connector_tools.connector.enabled
         ]
+        if connector_id is None:
+            for word in caller.bundles:
+                if (bundle := self._bundles.of_word(word, caller)) is not None:
+                    self.show_bundle(bundle, caller)
+                    keys.append(list_key(self._bundles.key(bundle, caller)))
+        return keys
+
+    # Bundles
+
+    def list_bundles(self, caller: Caller) -> Sequence[Bundle]:
+        """Those that the caller's grants admit at all, by name."""
+        found = self._bundles.list(caller)
+        if not caller.grants:
+            return found
+        # A grant of connectors admits what a bundle shows of them, one of bundles only these.
+        only = [words for grant in caller.grants if (words := _only_bundles(grant))]
+        return [one for one in found if all(one.word in words for words in only)]
+
+    def find_bundle(self, name: str, caller: Caller) -> Bundle | None:
+        """The one that the name means to this caller, whatever their grants are."""
+        return self._bundles.find(name, caller)
+
+    def show_bundle(self, bundle: Bundle, caller: Caller) -> ShownBundle:
+        """What the bundle makes of the lists that the caller reads; without a look at their capabilities."""
+        key = self._bundles.key(bundle, caller)
+        if self._bundles.is_new(key):
+            self._version += 1
+        return self._bundles.show(key, self._version)
+
+    def gives_resources(self, connector: Connector, caller: Caller) -> bool:
+        """Whether its prompts and resources are the caller's: by the whole connector, or by a bundle."""
+        if caller.may_use(connector.slug, "", only_reads=True):
+            return True
+        giving = {
+            word
+            for word in caller.bundles
+            if (bundle := self._bundles.of_word(word, caller)) is not None
+            and connector.id in bundle.resources
+            and (
+                bundle.capabilities is None
+                or Caller(grants=(bundle.capabilities,)).may_use(connector.slug, "", only_reads=True)
+            )
+        }
+        return any(
+            caller.may_use(connector.slug, "", only_reads=True, bundle=word) for word in giving
+        ) and is_of_tier(connector, caller)
+
+    def bundled_connectors(self, caller: Caller) -> Sequence[Connector]:
+        """Those that the caller reads by bundles, seen or not."""
+        bundles = (self._bundles.of_word(word, caller) for word in caller.bundles)
+        ids = dict.fromkeys(one for bundle in bundles if bundle is not None for one in bundle.connectors)
+        known = [self._by_connector[one].connector for one in ids if one in self._by_connector]
+        return [one for one in known if is_of_tier(one, caller)]
+
+    def tried(self, bundle: Bundle, caller: Caller) -> Sequence[ShownEntry]:
+        """What would become of its entries; nothing is kept."""
+        return self._bundles.tried(bundle, caller)
+
+    def put_bundle(self, bundle: Bundle) -> None:
+        self._bundles.put(bundle)
+        self._version += 1
+
+    def drop_bundle(self, workspace: str, owner: str, name: str) -> None:
+        self._bundles.drop((workspace, owner, name))
+        self._version += 1
+
+    def replace_bundles(self, bundles: Iterable[Bundle]) -> None:
+        self._bundles.replace_all(bundles)
+        self._version += 1
+
+    def _shown(self, word: str, caller: Caller) -> ShownBundle:
+        bundle = self._bundles.of_word(word, caller)
+        return NOTHING if bundle is None else self.show_bundle(bundle, caller)
 
     def info(self, name: str, caller: Caller) -> ToolInfo:
         tool = self.get(name, caller)
@@ -185,7 +288,7 @@ class Catalog:
         return connector_tools is not None and connector_tools.was_listed(caller)
 
     def is_mcp(self, name: str, caller: Caller) -> bool:
-        tool = self._index.find(name, caller)
+        tool = self.find(name, caller)
         return tool is not None and tool.is_mcp
 
     def connector_of(self, tool: Tool) -> Connector:
@@ -321,13 +424,12 @@ class Catalog:
     async def _compared(
         self, connector: Connector, identity: str, before: Mapping[str, Tool], after: Mapping[str, Tool]
     ) -> ToolChanges:
-        is_blocking = connector.configuration.pin == "block"
         changed: list[ToolChange] = []
         for name, tool in after.items():
             if name in before and before[name].version != tool.version:
                 past = await self._rows.versions(tool)
                 diff = next((one.diff for one in past if one.version == tool.version), "")
-                is_blocked = is_blocking and tool.version != tool.accepted_version
+                is_blocked = tool.awaits_acceptance(connector.configuration.pin)
                 changed.append(ToolChange(tool=tool, diff=diff, is_blocked=is_blocked))
         return ToolChanges(
             connector_id=connector.id,
@@ -361,7 +463,7 @@ class Catalog:
 
     async def accept(self, name: str, caller: Caller) -> Tool:
         """A person has read the change of a pinned tool and wants it called as it is now."""
-        return await self._rewrite(name, caller, accepted_version=self.get(name, caller).version)
+        return await self._rewrite(name, caller, accepted_version=self._own(name, caller).version)
 
     async def configure(self, name: str, caller: Caller, **settings: Any) -> Tool:
         """Settings of the tool in every list that has it: what is decided holds for all who use it."""
@@ -370,16 +472,18 @@ class Catalog:
     async def versions(self, name: str, caller: Caller) -> Sequence[ToolVersion]:
         """Every definition the tool has had, oldest first."""
         tool = self.get(name, caller)
+        if tool.bundled is not None:
+            return ()  # they are of the tool itself, which its bundle shows otherwise
         return await self._rows.versions(tool) if self._by_connector[tool.connector_id].is_stored else ()
 
     async def _rewrite(
         self, name: str, caller: Caller, *, in_all_lists: bool = False, **settings: Any
     ) -> Tool:
         """Where another process has set the same meanwhile, its word stands: `Conflict`."""
-        async with self._lock(self.get(name, caller).connector_id):
-            first = self.get(name, caller)
+        async with self._lock(self._own(name, caller).connector_id):
+            first = self._own(name, caller)
             for left in reversed(range(_TRIES)):
-                tool = self.get(name, caller)
+                tool = self._own(name, caller)
                 _check_apart(first, tool, settings)
                 connector_tools = self._by_connector[tool.connector_id]
                 same = [tool]
@@ -398,6 +502,16 @@ class Catalog:
                 else:
                     return replace(tool, **settings)
         raise AssertionError("the last try returns or raises")
+
+    def _own(self, name: str, caller: Caller) -> Tool:
+        """A tool as its connector has it: who sees it by a bundle changes nothing of it."""
+        tool = self.get(name, caller)
+        if tool.bundled is None:
+            return tool
+        raise Denied(
+            f"the tool {name!r} is shown by the bundle {tool.slug!r}",
+            hint=f"change the bundle: dragoman bundles show {tool.slug}",
+        )
 
     async def _write(self, connector_tools: ConnectorTools, changed: Sequence[Tool]) -> None:
         """First into the store, then for all to see."""
@@ -465,6 +579,12 @@ class Catalog:
         return self._locks.setdefault(connector_id, asyncio.Lock())
 
 
+def _only_bundles(grant: frozenset[str]) -> frozenset[str]:
+    """Its bundles, where it admits nothing else; empty where it does."""
+    words = frozenset(word for word in grant if word.startswith(BUNDLE))
+    return words if words and words >= grant - {ANY_EXTRA, READ_ONLY} else frozenset()
+
+
 def _written(tool: Tool) -> Tool:
     """As the store has it once it was saved."""
     return replace(tool, revision=tool.revision + 1)
@@ -490,7 +610,7 @@ def _removed(connector: Connector) -> NotFound:
 def _state_of(tool: Tool, connector: Connector) -> ToolState:
     if not (tool.enabled and connector.enabled):
         return "disabled"
-    is_blocked = connector.configuration.pin == "block" and tool.version != tool.accepted_version
+    is_blocked = tool.awaits_acceptance(connector.configuration.pin)
     return "changed" if is_blocked else "ready"
 
 

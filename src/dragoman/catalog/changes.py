@@ -15,7 +15,7 @@ from dragoman.catalog.naming import NameAllocator
 from dragoman.catalog.schemas import problem_with
 from dragoman.connections.source import Listing
 from dragoman.store.records import ToolVersion
-from dragoman.tool import Tool, ToolDefinition
+from dragoman.tool import HELD_BACK, NEVER_ACCEPTED, Tool, ToolDefinition
 
 MAX_LINES = 400
 MAX_LINE = 500
@@ -78,7 +78,7 @@ def _summary(before: ToolDefinition, after: ToolDefinition) -> str:
 
 _SLICE = 0.01  # seconds of work between two looks at what else waits
 _MAX_TOOL_NAME = 1000
-NEVER_ACCEPTED = 0
+_HELD = "held back by a hook: "
 
 
 class ToolHistory(Protocol):
@@ -112,7 +112,7 @@ class ToolChanges:
     @property
     def blocked(self) -> tuple[Tool, ...]:
         """What a pinned connector refuses to call until a person accepts it."""
-        new = (tool for tool in self.added if tool.accepted_version == NEVER_ACCEPTED)
+        new = (tool for tool in self.added if tool.accepted_version <= NEVER_ACCEPTED)
         return tuple(
             {tool.name: tool for tool in (*new, *(c.tool for c in self.changed if c.is_blocked))}.values()
         )
@@ -159,10 +159,12 @@ class UpdatePlanner:
         self._history = history
         self._known = connector_tools.tools(identity)
         self._is_blocking = connector_tools.connector.configuration.pin == "block"
+        self._held: Mapping[str, str] = {}
         self._plan = CatalogUpdate()
 
     async def plan(self, listing: Listing) -> CatalogUpdate:
         plan = self._plan
+        self._held = listing.held
         plan.skipped.extend(listing.skipped)
         breath = _Breath()
         for definition in listing.tools:
@@ -229,29 +231,35 @@ class UpdatePlanner:
         if past:
             tool = self._returned(tool, past)
         else:
-            if self._is_blocking and not self._connector_tools.is_new:
+            if tool.original_name in self._held:
+                tool = replace(tool, accepted_version=HELD_BACK)
+            elif self._is_blocking and not self._connector_tools.is_new:
                 # Else a server could change a pinned tool by taking it away and offering it anew.
                 tool = replace(tool, accepted_version=NEVER_ACCEPTED)
-            self._plan.versions.append(_version(tool, ""))
+            self._plan.versions.append(_version(tool, self._noted(tool, "")))
         self._keep(tool)
         self._plan.added.append(tool)
 
     def _returned(self, tool: Tool, past: Sequence[ToolVersion]) -> Tool:
         """A tool that was gone goes on where it was: going and coming back accepts nothing."""
-        last = past[-1]
-        is_same = last.fingerprint == tool.fingerprint
+        last, is_held = past[-1], tool.original_name in self._held
+        is_same = last.fingerprint == tool.fingerprint and (not is_held or last.diff.startswith(_HELD))
         version = last.version if is_same else last.version + 1
         is_accepted = not self._is_blocking or (is_same and len(past) == 1)
-        tool = replace(tool, version=version, accepted_version=version if is_accepted else NEVER_ACCEPTED)
+        accepted = HELD_BACK if is_held else version if is_accepted else NEVER_ACCEPTED
+        tool = replace(tool, version=version, accepted_version=accepted)
         if not is_same:
-            diff = readable_diff(last.definition, tool.definition)
+            diff = self._noted(tool, readable_diff(last.definition, tool.definition))
             self._plan.versions.append(_version(tool, diff))
-            self._plan.changed.append(ToolChange(tool=tool, diff=diff, is_blocked=not is_accepted))
+            is_blocked = is_held or not is_accepted
+            self._plan.changed.append(ToolChange(tool=tool, diff=diff, is_blocked=is_blocked))
         return tool
 
     async def _compare(self, known: Tool, listed: Tool) -> None:
         definition = listed.definition
-        if listed.fingerprint == known.fingerprint:
+        is_held = definition.original_name in self._held
+        is_same = listed.fingerprint == known.fingerprint
+        if is_same and (not is_held or await self._was_held(known)):
             self._plan.unchanged += 1
             if definition.meta == known.definition.meta:
                 self._plan.tools[known.original_name] = known
@@ -259,15 +267,17 @@ class UpdatePlanner:
                 self._keep(replace(known, definition=definition))
             return
         version = known.version + 1
-        is_blocked = self._is_blocking and not await self._was_accepted(known, listed.fingerprint)
+        is_blocked = is_held or (
+            self._is_blocking and not await self._was_accepted(known, listed.fingerprint)
+        )
         tool = replace(
             known,
             definition=definition,
             fingerprint=listed.fingerprint,
             version=version,
-            accepted_version=known.accepted_version if is_blocked else version,
+            accepted_version=HELD_BACK if is_held else known.accepted_version if is_blocked else version,
         )
-        diff = readable_diff(known.definition, definition)
+        diff = self._noted(tool, readable_diff(known.definition, definition))
         self._plan.versions.append(_version(tool, diff))
         self._plan.changed.append(ToolChange(tool=tool, diff=diff, is_blocked=is_blocked))
         self._keep(tool)
@@ -280,6 +290,16 @@ class UpdatePlanner:
             for version in past
             if version.version == known.accepted_version
         )
+
+    async def _was_held(self, known: Tool) -> bool:
+        """Whether this very version was held back before: then a person has decided about it, or will."""
+        past = await self._history.versions(known)
+        return any(one.version == known.version and one.diff.startswith(_HELD) for one in past)
+
+    def _noted(self, tool: Tool, diff: str) -> str:
+        """What people read before they accept it."""
+        why = self._held.get(tool.original_name)
+        return diff if why is None else f"{_HELD}{why}\n{diff}".rstrip()
 
     def _keep(self, tool: Tool) -> None:
         self._plan.tools[tool.original_name] = tool

@@ -18,14 +18,15 @@ ListKey = tuple[str, str]
 """Whose list: the connector's id, and the identity."""
 
 
-def is_visible(connector: Connector, caller: Caller) -> bool:
-    """The app's, the workspace's or the caller's own, and within the caller's grants.
+def is_of_tier(connector: Connector, caller: Caller) -> bool:
+    """The app's, the workspace's or the caller's own."""
+    return connector.workspace in (caller.workspace, APP) and connector.owner in ("", caller.user)
 
-    What is not, does not exist.
-    """
+
+def is_visible(connector: Connector, caller: Caller) -> bool:
+    """Of the caller's tiers, and within the caller's grants. What is not, does not exist."""
     return (
-        connector.workspace in (caller.workspace, APP)
-        and connector.owner in ("", caller.user)
+        is_of_tier(connector, caller)
         # A native tool is admitted by its own name, which tells nothing of a connector.
         and (not caller.grants or connector.kind == "native" or caller.may_see(connector.slug))
     )

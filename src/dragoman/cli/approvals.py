@@ -107,6 +107,7 @@ def _allowed_table(allowed: list[Shown]) -> "Table":
     table = new_table("id", "tool", "for", "since")
     for one in allowed:
         scope = "every call of this version" if one["thread"] is None else f"the thread {one['thread']}"
+        scope += f", through {one['key']}" if one["key"] else ""
         table.add_row(
             plain(one["approval"]), f"[bold]{plain(one['tool'])}[/]", plain(scope), ago(one["created_at"])
         )

@@ -1,4 +1,4 @@
-"""Names for the shell's completion: of connectors, tools, threads, agents, runs and recipes.
+"""Names for the shell's completion: of connectors, tools, bundles, threads, agents, runs and recipes.
 
 A running service is asked, and nothing else: opening a store would make everybody wait for a TAB.
 """
@@ -11,11 +11,12 @@ from dragoman.cli.screen import cleaned
 from dragoman.errors import DragomanError
 from dragoman.settings import Settings
 
-Kind = Literal["connectors", "tools", "threads", "agents", "runs", "recipes"]
+Kind = Literal["connectors", "tools", "bundles", "threads", "agents", "runs", "recipes"]
 # Of each kind: what it is called by, and what is said of it beside.
 _FIELDS: dict[Kind, tuple[str, str]] = {
     "connectors": ("slug", "description"),
     "tools": ("name", "title"),
+    "bundles": ("name", "description"),
     "threads": ("id", "title"),
     "agents": ("name", "description"),
     "runs": ("id", "status"),

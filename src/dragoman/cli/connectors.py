@@ -9,7 +9,7 @@ from dragoman.cli.completion import names_of
 from dragoman.cli.discovery import RegistryChoice, add_from_registry
 from dragoman.cli.door import Door, Refused, path_of
 from dragoman.cli.input_values import Inputs
-from dragoman.cli.screen import Screen
+from dragoman.cli.screen import Screen, plain
 from dragoman.cli.session import AsJson, Yes, add_once, card, confirm, request, session
 from dragoman.cli.setting_options import pairs, with_changes, with_settings
 from dragoman.cli.tables import connector_card, connectors_table
@@ -159,6 +159,31 @@ def remove(name: Name, yes: Yes = False, as_json: AsJson = False) -> None:
         with screen.busy(f"removing {name} …"):
             door.ask("DELETE", path)
         screen.data({"removed": name}) if as_json else screen.note(f"{name} is removed")
+
+
+@app.command("homes")
+def homes(
+    name: Name,
+    clear: Annotated[bool, typer.Option("--clear", help="Remove all that they hold.")] = False,
+    yes: Yes = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show the homes of its boxes: what its program keeps, and what npx and uvx fetched for it."""
+    path = path_of("connectors", name, "homes")
+    with session(as_json) as (door, screen):
+        if clear:
+            confirm(f"Remove all that the program of {name} keeps?", yes, as_json)
+            cleared = door.ask("DELETE", path)
+            screen.data(cleared) if as_json else screen.note(f"{cleared['bytes'] // 1024:,} KB are free")
+            return
+        found = door.ask("GET", path)
+        if as_json:
+            screen.data(found)
+            return
+        for home in found["homes"]:
+            screen.show(f"{plain(home['path'])} [dim]{home['bytes'] // 1024:,} KB[/]")
+        if not found["homes"]:
+            screen.note("there is none: its program has not been started in a box on this machine")
 
 
 @app.command("enable")

@@ -23,7 +23,7 @@ _VERSION_LIMIT = 10.0
 PROGRAMS = (
     ("npx", "servers from npm"),
     ("uvx", "servers from PyPI"),
-    ("bwrap", "the sandbox of the native tool 'terminal'"),
+    ("bwrap", "boxes of programs, and the sandbox of the native tool 'terminal'"),
 )
 
 
@@ -61,6 +61,7 @@ def _findings(settings: Settings) -> Iterator[Finding]:
     """An installation that cannot even be opened is a finding like any other."""
     for program, purpose in PROGRAMS:
         yield _program(program, purpose)
+    yield _boxes(settings)
     try:
         with open_door(settings) as door:
             yield from _files(settings)
@@ -134,6 +135,21 @@ def _program(name: str, purpose: str) -> Finding:
             name, "note", f"{path} does not run: {type(error).__name__}", f"only needed for {purpose}"
         )
     return Finding(name, "ok", f"{' '.join(version) or path} ({purpose})")
+
+
+def _boxes(settings: Settings) -> Finding:
+    """What keeps the programs of connectors to what is their own on this machine."""
+    from dragoman.connections.boxes import machine
+
+    details = tuple(
+        f"{way.mode}: {way.missing}" if way.missing else f"{way.mode}: works" for way in machine.ways()
+    )
+    mode = machine.chosen("auto")
+    if mode != "none":
+        return Finding("boxes", "ok", f"programs run in {mode}", details=details)
+    is_wrong = settings.multi_user and not settings.allow_unboxed
+    text = "nothing here can box a program: each can do what Dragoman can"
+    return Finding("boxes", "wrong" if is_wrong else "note", text, machine.INSTALL, details)
 
 
 def _connectors(door: Door) -> Iterator[Finding]:

@@ -48,6 +48,7 @@ Where = Annotated[
 
 
 _OF_WORKSPACE, _OF_USER, _OF_KEY = (settings_of("people", noun) for noun in ("Workspace", "User", "ApiKey"))
+_OF_CLIENT = settings_of("people", "ApiKey", "limits")
 
 
 def whoami(as_json: AsJson = False) -> None:
@@ -314,6 +315,30 @@ def list_clients(
 def show_client(client: Client, workspace: Where = None, as_json: AsJson = False) -> None:
     """Show who a client is, and what it may use until when."""
     request(as_json, card(client_card), "GET", path_of("clients", client), workspace=workspace)
+
+
+@with_changes(clients, "update", _OF_CLIENT)
+def update_client(
+    client: Client, workspace: Where = None, as_json: AsJson = False, *, given: dict[str, Any]
+) -> None:
+    """Set what may be used through a client; effective at once.
+
+    \b
+    dragoman clients update cli_1f… --limit calls_per_hour=100
+    dragoman clients update cli_1f… --limit calls_per_hour=
+    """
+    path = path_of("clients", client)
+    request(as_json, card(client_card), "PATCH", path, any_of(given), workspace=workspace)
+
+
+@clients.command("rotate")
+def rotate_signing_key(as_json: AsJson = False) -> None:
+    """Sign access tokens with a new key. It happens by itself every 30 days; nobody has to log in anew."""
+
+    def show(screen: Screen, made: Any) -> None:
+        screen.note(f"{made['key']} signs from now on; what was signed before is good until it ends")
+
+    request(as_json, show, "POST", path_of("clients", "rotate"))
 
 
 @clients.command("revoke")

@@ -78,6 +78,7 @@ def client_card(one: Shown) -> "Table":
     card.add_row("returns to", plain(one["redirect"]))
     card.add_row("for", plain(one["resource"]))
     card.add_row("may use", _may_use(one))
+    card.add_row("limits", limits_of(one["limits"]))
     card.add_row("state", state_of(one))
     card.add_row("last used", ago(one["last_used_at"]) or "[dim]never[/]")
     return card

@@ -14,6 +14,7 @@ from dragoman.cli import (
     ask,
     audit,
     backups,
+    bundles,
     calls,
     chat,
     cluster,
@@ -26,8 +27,10 @@ from dragoman.cli import (
     discovery,
     doctor,
     evaluation,
+    hooks,
     imports,
     init,
+    metrics,
     migrate,
     models,
     people,
@@ -49,9 +52,20 @@ from dragoman.cli.session import AsJson
 
 _ORDER = (
     *("init", "demo", "chat", "ask", "agents", "runs", "questions", "recipes", "models", "eval"),
-    *("connectors", "import", "export", "discover", "tools", "call", "resources", "prompts"),
+    *("connectors", "import", "export", "discover", "tools", "bundles", "call", "resources", "prompts"),
     *("code", "results", "calls", "events"),
-    *("approvals", "credentials", "threads", "preferences", "usage", "audit", "rollout", "cluster"),
+    *(
+        "approvals",
+        "credentials",
+        "threads",
+        "preferences",
+        "usage",
+        "metrics",
+        "hooks",
+        "audit",
+        "rollout",
+        "cluster",
+    ),
     *("workspaces", "users", "keys", "clients", "whoami"),
     *("connect", "stdio", "serve", "worker", "console", "token"),
     *("backup", "restore", "migrate", "doctor", "version"),
@@ -96,6 +110,7 @@ app.command("import")(imports.import_files)
 app.command("export")(imports.export)
 app.command("discover")(discovery.discover)
 app.add_typer(tools.app, name="tools")
+app.add_typer(bundles.app, name="bundles")
 app.command("call")(calls.call)
 app.add_typer(resources.resources, name="resources")
 app.add_typer(resources.prompts, name="prompts")
@@ -108,6 +123,8 @@ app.add_typer(credentials.app, name="credentials")
 app.add_typer(threads.app, name="threads")
 app.add_typer(preferences.app, name="preferences")
 app.add_typer(usage.app, name="usage")
+app.add_typer(metrics.app, name="metrics")
+app.add_typer(hooks.app, name="hooks")
 app.add_typer(audit.app, name="audit")
 app.add_typer(rollout.app, name="rollout")
 app.add_typer(cluster.app, name="cluster")

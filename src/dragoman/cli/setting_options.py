@@ -40,13 +40,14 @@ Settings = Callable[[], "tuple[Described, ...]"]
 Register = Callable[[Callable[..., None]], Callable[..., None]]
 
 
-def settings_of(module: str, noun: str) -> Settings:
-    """What people set of a class in this module of `dragoman`, once it is needed."""
+def settings_of(module: str, noun: str, *only: str) -> Settings:
+    """What people set of a class in this module of `dragoman`, once it is needed; or `only` these."""
 
     def described() -> "tuple[Described, ...]":
         from dragoman.setting import people_set
 
-        return people_set(getattr(import_module(f"dragoman.{module}"), noun))
+        described = people_set(getattr(import_module(f"dragoman.{module}"), noun))
+        return tuple(one for one in described if not only or one.path[0] in only)
 
     return described
 

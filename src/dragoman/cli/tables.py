@@ -85,6 +85,8 @@ def connector_card(connector: Shown) -> "Table":
         if status["hint"]:
             card.add_row("hint", plain(status["hint"]))
     card.add_row("reached by", plain(reached_by(connector)))
+    if box := connector["box"]:
+        card.add_row("box", plain(box["text"]))
     for name, value in _settings_of(connector):
         card.add_row(name, plain(value))
     card.add_row("tools", f"{connector['tools']} [dim]({connector['catalog']})[/]")

@@ -9,7 +9,7 @@ from dragoman.cli.agents import Connectors
 from dragoman.cli.completion import names_of
 from dragoman.cli.door import path_of
 from dragoman.cli.screen import Screen, ago, plain
-from dragoman.cli.session import AsJson, Yes, note, request, request_removal, rows
+from dragoman.cli.session import AsJson, Yes, note, request, request_removal, rows, session
 from dragoman.cli.tables import new_card, new_table, tools_table
 
 if TYPE_CHECKING:
@@ -25,11 +25,13 @@ Id = Annotated[
 
 @app.command("list")
 def list_threads(
-    limit: Annotated[int, typer.Option(help="Most threads.", min=1, max=1000)] = 100, as_json: AsJson = False
+    limit: Annotated[int, typer.Option(help="Most threads.", min=1, max=1000)] = 100,
+    search: Annotated[str | None, typer.Option(help="Words of the title or of a message.")] = None,
+    as_json: AsJson = False,
 ) -> None:
-    """List your threads, the last changed first."""
-    show = rows(_table, "threads", "there is no thread yet: dragoman threads create")
-    request(as_json, show, "GET", path_of("threads"), limit=limit)
+    """List your threads: pinned ones first, then the last changed or written in."""
+    none = "nothing is found" if search else "there is no thread yet: dragoman threads create"
+    request(as_json, rows(_table, "threads", none), "GET", path_of("threads"), limit=limit, q=search)
 
 
 @app.command("create")
@@ -55,6 +57,44 @@ def create(
 def show(thread: Id, as_json: AsJson = False) -> None:
     """Show what is active in a thread."""
     request(as_json, _show, "GET", path_of("threads", thread))
+
+
+@app.command("update")
+def update(
+    thread: Id,
+    title: Annotated[str | None, typer.Option(help="What it is about.")] = None,
+    pinned: Annotated[bool | None, typer.Option("--pin/--unpin", help="List it first, or not.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Rename a thread, or pin it.
+
+    \b
+    dragoman threads update thr_4f… --title "Trip to Rome"
+    dragoman threads update thr_4f… --pin
+    """
+    body = {name: value for name, value in (("title", title), ("pinned", pinned)) if value is not None}
+    request(as_json, _show, "PATCH", path_of("threads", thread), body)
+
+
+@app.command("branch")
+def branch(
+    thread: Id,
+    through: Annotated[int | None, typer.Option(help="The last message to take along.", min=0)] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Begin a new thread with what was said in this one."""
+    request(as_json, _show, "POST", path_of("threads", thread, "branch"), {"through": through})
+
+
+@app.command("export")
+def export(thread: Id, as_json: AsJson = False) -> None:
+    """Print what was said in a thread: as Markdown, or with --json as JSON."""
+    path = path_of("threads", thread, "export")
+    with session(as_json) as (door, screen):
+        if as_json:
+            screen.data(door.ask("GET", path, format="json"))
+        else:
+            screen.text(door.fetch(path, format="markdown").body.decode())
 
 
 @app.command("remove")

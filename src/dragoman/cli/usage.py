@@ -44,6 +44,9 @@ def _show(screen: Screen, answer: Mapping[str, Any]) -> None:
         screen.show(_table(limited))
     else:
         screen.note("no limit is set")
+    for key in answer["keys"]:
+        screen.text(f"through the {'client' if key['is_client'] else 'key'} {key['name']} ({key['id']})")
+        screen.show(_table(key["uses"]))
 
 
 def _table(uses: Iterable[Mapping[str, Any]]) -> "Table":

@@ -3,11 +3,10 @@
 import asyncio
 import os
 import socket
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Any, Self
 
 import aiohttp
@@ -15,6 +14,9 @@ from aiohttp import StreamReader
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.http import RawResponseMessage
 
+from dragoman.connections.addresses import may_be_reached, read_networks
+from dragoman.connections.boxes.box import Box
+from dragoman.connections.boxes.boxes import ProgramStart
 from dragoman.connector import Connector
 from dragoman.errors import InvalidConfig
 from dragoman.remote_data import PIECE
@@ -23,86 +25,6 @@ _LARGEST_HEAD = 512 * 1024
 _MOST_INTERIM = 16  # answers before the one that counts
 _HEAD_PIECE = 4096
 _MOST_PER_BYTE = 16  # of a body: who sends it byte by byte sends five bytes besides
-
-Address = IPv4Address | IPv6Address
-Network = IPv4Network | IPv6Network
-
-_NOT_PUBLIC_4 = tuple(
-    IPv4Network(text)
-    for text in (
-        "0.0.0.0/8",  # this network
-        "10.0.0.0/8",
-        "100.64.0.0/10",  # behind a provider's NAT; metadata at 100.100.100.200
-        "127.0.0.0/8",
-        "168.63.129.16/32",  # metadata of a cloud, at an address that looks public
-        "169.254.0.0/16",  # link-local; metadata at 169.254.169.254
-        "172.16.0.0/12",
-        "192.0.0.0/24",  # protocol assignments
-        "192.0.2.0/24",  # documentation
-        "192.88.99.0/24",  # relays of 6to4
-        "192.168.0.0/16",
-        "198.18.0.0/15",  # benchmarks
-        "198.51.100.0/24",
-        "203.0.113.0/24",
-        "224.0.0.0/4",  # multicast
-        "240.0.0.0/4",  # reserved, and broadcast
-    )
-)
-_PUBLIC_6 = IPv6Network("2000::/3")  # all that is handed out to anybody
-_NOT_PUBLIC_6 = tuple(
-    IPv6Network(text)
-    for text in (
-        "2001::/23",  # protocol assignments; Teredo is among them, which hides an address of its own
-        "2001:db8::/32",
-        "2002::/16",  # 6to4, which hides another address
-        "3fff::/20",
-    )
-)
-_TRANSLATED = IPv6Network("64:ff9b::/96")  # NAT64: the last four bytes are the address that is meant
-
-
-def is_public(address: Address) -> bool:
-    """Whether it is somewhere on the internet: neither this machine nor any network around it."""
-    if isinstance(address, IPv6Address):
-        if inner := _inner(address):
-            return is_public(inner)
-        return address in _PUBLIC_6 and not any(address in network for network in _NOT_PUBLIC_6)
-    return not any(address in network for network in _NOT_PUBLIC_4)
-
-
-def read_networks(texts: Iterable[str]) -> tuple[Network, ...]:
-    """The operator's exceptions; `InvalidConfig` for what is no network."""
-    networks: list[Network] = []
-    for text in texts:
-        try:
-            networks.append(ip_network(text.strip()))
-        except ValueError as error:
-            raise InvalidConfig(
-                f"allowed_networks: {error}",
-                hint="write networks such as 10.1.0.0/16 or fd00:1::/64 in DRAGOMAN_ALLOWED_NETWORKS",
-            ) from None
-    return tuple(networks)
-
-
-def may_be_reached(host: str, allowed: Iterable[Network]) -> bool:
-    """For the numeric address that a socket is about to be connected to. What is no such address may not."""
-    try:
-        address = ip_address(host)
-    except ValueError:
-        return False
-    if isinstance(address, IPv6Address):
-        if address.scope_id is not None:  # only an address of this link needs one
-            return False
-        address = address.ipv4_mapped or address
-    return is_public(address) or any(address in network for network in allowed)
-
-
-def _inner(address: IPv6Address) -> IPv4Address | None:
-    """The address that is reached in truth."""
-    if address in _TRANSLATED:
-        return IPv4Address(int(address) & 0xFFFFFFFF)
-    return address.ipv4_mapped
-
 
 AddressInfo = tuple[int, int, int, str, tuple[Any, ...]]
 
@@ -117,6 +39,7 @@ class Reach:
 
     client: aiohttp.ClientSession
     environment: Mapping[str, str] | None
+    boxed: Callable[[ProgramStart], Box | None] = lambda start: None
 
     @property
     def is_trusted(self) -> bool:

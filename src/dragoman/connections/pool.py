@@ -5,9 +5,12 @@ goes first.
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, nullcontext, suppress
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from dragoman.cluster.places import NotHeld
+from dragoman.connections.boxes.boxes import Boxes
 from dragoman.connections.connection import Connection
 from dragoman.connections.http_clients import HttpClients
 from dragoman.connections.link_pool import Key, LinkPool, key_of
@@ -42,6 +45,7 @@ class Connections(LinkPool[Connection]):
         secrets: Secrets,
         observer: ConnectionObserver,
         clients: HttpClients,
+        boxes: Boxes,
         *,
         max_servers: int = 64,
         max_spawns: int = 4,
@@ -52,6 +56,7 @@ class Connections(LinkPool[Connection]):
         super().__init__(observer)
         self._secrets = secrets
         self._clients = clients
+        self._boxes = boxes
         self._max_servers = max_servers
         self._request_timeout = request_timeout
         self.has_people = has_people
@@ -233,6 +238,8 @@ class Connections(LinkPool[Connection]):
                 on_wire(wire)
 
             reach = self._clients.for_connector(connector)
+            box_for = partial(self._boxes.box_for, connector, key[1], is_trusted=reach.is_trusted)
+            reach = replace(reach, boxed=box_for)
             secrets = await self._secrets.reveal(connector, key[1])
             bearer = self._secrets.bearer(connector, key[1])
             async with (

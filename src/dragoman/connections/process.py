@@ -18,6 +18,8 @@ from pathlib import Path
 from secrets import token_hex
 from typing import cast
 
+from dragoman.connections.boxes.box import Box, Launch
+from dragoman.connections.boxes.watchdog import LimitEnd
 from dragoman.connections.start_failures import ErrorLines
 from dragoman.errors import InvalidConfig, Unreachable
 
@@ -41,9 +43,11 @@ _GRACE_OF_INSTALLS = 5.0  # what writes into a cache of packages has more time t
 class ServerProcess:
     """One child. `on_line` gets each line of its stdout; `on_end` is told once that no more will come."""
 
-    def __init__(self, popen: subprocess.Popen[bytes], mark: str) -> None:
+    def __init__(self, popen: subprocess.Popen[bytes], mark: str, box: Box | None = None) -> None:
         self._popen = popen
         self._mark = mark
+        self._box = box
+        self.ended_by: LimitEnd | None = None
         self._exited = asyncio.Event()
         self._stderr: deque[str] = deque(maxlen=_STDERR_LINES)
         self._errors = ErrorLines()
@@ -70,7 +74,15 @@ class ServerProcess:
 
     @property
     def exit_code(self) -> int | None:
-        return self._popen.returncode
+        """Negative for a signal, which who waits for a boxed program tells as 128 and more."""
+        code = self._popen.returncode
+        is_told = self._has_init and code is not None and 128 < code < 128 + signal.NSIG
+        return 128 - code if is_told and code is not None else code
+
+    @property
+    def _has_init(self) -> bool:
+        """Whether its first process and the one below are bubblewrap's, which end by their child's end."""
+        return self._box is not None and self._box.mode == "bubblewrap"
 
     @property
     def exited(self) -> asyncio.Event:
@@ -120,7 +132,7 @@ class ServerProcess:
             if self._writer is not None and not self._writer.is_closing():
                 self._writer.abort() if self._writer.get_write_buffer_size() else self._writer.close()
             if not await self._exits_within(_GRACE_AFTER_EOF):
-                self._signal_group(signal.SIGTERM)
+                self._terminate()
                 await self._exits_within(_GRACE_OF_INSTALLS if may_install else _GRACE_AFTER_TERM)
         finally:
             self._signal_group(signal.SIGKILL)
@@ -135,6 +147,15 @@ class ServerProcess:
     def kill(self) -> None:
         """SIGKILL to all of its group, now. It must be closed all the same."""
         self._signal_group(signal.SIGKILL)
+
+    def _terminate(self) -> None:
+        """SIGTERM to the server. Who waits for a boxed one must not get it: all would be killed with it."""
+        pids = _below(self._popen.pid, 2) if self._has_init else []
+        for pid in pids:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGTERM)
+        if not pids:
+            self._signal_group(signal.SIGTERM)
 
     def _signal_group(self, number: signal.Signals) -> None:
         # The group outlives its leader while a grandchild is in it; an empty group is no error.
@@ -185,23 +206,35 @@ class ServerProcess:
             self._errors.take(text[:_STDERR_LINE])
 
 
-def spawn(command: str, args: Sequence[str], env: Mapping[str, str], cwd: str | None) -> ServerProcess:
-    """Starts a server in a new session. `InvalidConfig` when there is no such program or directory,
-    `Unreachable` when the machine cannot start one now.
+def spawn(
+    command: str,
+    args: Sequence[str],
+    env: Mapping[str, str],
+    cwd: str | None,
+    box: Box | None = None,
+    channel: int | None = None,
+) -> ServerProcess:
+    """Starts a server in a new session, in its box. `InvalidConfig` when there is no such program or
+    directory, `Unreachable` when the machine cannot start one now. `channel` is closed here.
 
     It does not await: a fork that a cancellation could abandon would be a process that nobody reaps.
     """
     program = find_program(command, env, cwd)
     mark = token_hex(8)
+    env = {**env, MARK: mark}
+    launch = (
+        Launch((program, *args), env, cwd) if box is None else box.launch(program, args, env, cwd, channel)
+    )
     try:
         popen = subprocess.Popen(  # noqa: S603 - no shell; the command is what the connector says
-            [program, *args],
+            launch.words,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env={**env, MARK: mark},
-            cwd=cwd,
+            env={**launch.env, MARK: mark},
+            cwd=launch.cwd,
             start_new_session=True,
+            pass_fds=launch.descriptors,
             bufsize=0,
         )
     except OSError as error:
@@ -209,7 +242,10 @@ def spawn(command: str, args: Sequence[str], env: Mapping[str, str], cwd: str | 
         if error.errno in _CONFIGURED:
             raise InvalidConfig(said, hint="check that the file exists and may be executed") from None
         raise Unreachable(said, hint="the machine lacks something: it is tried again") from None
-    return ServerProcess(popen, mark)
+    finally:
+        for descriptor in launch.descriptors:
+            os.close(descriptor)
+    return ServerProcess(popen, mark, box)
 
 
 def find_program(command: str, env: Mapping[str, str], cwd: str | None) -> str:
@@ -223,6 +259,21 @@ def find_program(command: str, env: Mapping[str, str], cwd: str | None) -> str:
             hint=_install_hint(command),
         )
     return program
+
+
+def _below(pid: int, levels: int) -> list[int]:
+    """The processes that are so many levels under one."""
+    pids = [pid]
+    for _ in range(levels):
+        pids = [child for one in pids for child in _children(one)]
+    return pids
+
+
+def _children(pid: int) -> list[int]:
+    try:
+        return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except OSError:
+        return []
 
 
 def _install_hint(command: str) -> str:

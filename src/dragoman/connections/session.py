@@ -370,7 +370,7 @@ def _open_wire(connector: Connector, secrets: Mapping[str, SecretStr], reach: Re
         env = {name: expanded(value, reach.environment) for name, value in configuration.env.items()}
         env |= _revealed(secrets, "env:")
         args = tuple(expanded(argument, reach.environment) for argument in configuration.args)
-        return open_stdio(connector, child_environment(os.environ, env), args)
+        return open_stdio(connector, child_environment(os.environ, env), args, reach.boxed)
     url = expanded(configuration.url or "", reach.environment)
     headers = {name: expanded(value, reach.environment) for name, value in configuration.headers.items()}
     headers |= _revealed(secrets, "header:")

@@ -1,7 +1,7 @@
 """The interface of a source of tools, whatever its kind, and the status of its connections."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal, Protocol
 
@@ -56,6 +56,8 @@ class Listing:
     instructions: str | None = None
     server: Mapping[str, Any] | None = None
     skipped: tuple[str, ...] = ()
+    held: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Why hooks hold back tools until a person accepts them, by original names."""
 
     def limited(self, most: int) -> "Listing":
         """The first `most` tools, and the word that there are more."""

@@ -3,21 +3,28 @@
 import asyncio
 import shutil
 import time
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from mcp_types import RequestId
 
+from dragoman.background_tasks import BackgroundTasks
+from dragoman.connections.boxes.box import Box
+from dragoman.connections.boxes.boxes import ProgramStart
+from dragoman.connections.boxes.network import BoxProxy
 from dragoman.connections.inbound_rate import WireLimits
-from dragoman.connections.process import ServerProcess, spawn
+from dragoman.connections.process import ServerProcess, find_program, spawn
 from dragoman.connections.start_failures import diagnosed
 from dragoman.connections.wire import DuplexWire, Message, encode
 from dragoman.connections.wire_faults import WireFault, too_large
 from dragoman.connector import Connector
 
 _DRAIN_AFTER_EXIT = 0.2
+
+Boxed = Callable[[ProgramStart], Box | None]
+"""The box of a program that is about to be started, or None where it has none."""
 
 
 class StdioWire(DuplexWire):
@@ -48,9 +55,14 @@ class StdioWire(DuplexWire):
         try:
             self._process.write(encode(message) + b"\n")
         except BrokenPipeError as error:
-            # Nobody reads what we write: nothing sent now can ever run.
-            self.lose(WireFault("lost", str(error)))
-            raise WireFault("lost", str(error), sent=False) from None
+            # Nobody reads what we write: nothing sent now can ever run. Most often the program has ended,
+            # which says more than that it closed its input.
+            await _within(_DRAIN_AFTER_EXIT, self._process.exited)
+            await _within(_DRAIN_AFTER_EXIT, self._process.output_ended)
+            has_ended = self._process.exit_code is not None
+            fault = self._end() if has_ended else WireFault("lost", str(error))
+            self.lose(fault)
+            raise fault.again(sent=False) from None
         await self._process.drain()
 
     async def _listen(self) -> None:
@@ -98,6 +110,9 @@ class StdioWire(DuplexWire):
     def _end(self) -> WireFault:
         """Why no more will come. What failed before it was a server may fail in the same way for ever."""
         process = self._process
+        if (end := process.ended_by) is not None:
+            hint = f"if it may have more: dragoman connectors update {self._slug} {end.setting} …"
+            return WireFault("lost", end.cause, hint=hint)
         code = process.exit_code
         if code is None:
             what = "the server closed its output"
@@ -114,23 +129,36 @@ class StdioWire(DuplexWire):
 
 @asynccontextmanager
 async def open_stdio(
-    connector: Connector, env: Mapping[str, str], args: tuple[str, ...]
+    connector: Connector, env: Mapping[str, str], args: tuple[str, ...], boxed: Boxed
 ) -> AsyncGenerator[StdioWire]:
     """Spawns the server and owns its process: on leaving, nothing that it started is left."""
     configuration = connector.configuration
     assert configuration.command
     began = time.time()
-    process = spawn(configuration.command, args, env, configuration.cwd)
-    wire = StdioWire(process, connector.slug, WireLimits.of(configuration))
-    try:
-        await wire.start()
-        yield wire
-    finally:
-        wire.lose(WireFault("lost", "the connection was closed"))  # whoever still waits is told
-        may_install = configuration.installs_first and not wire.has_spoken
-        await process.close(may_install=may_install)
-        if may_install:
-            await asyncio.to_thread(remove_half_installed, env, began)
+    program = find_program(configuration.command, env, configuration.cwd)
+    box = boxed(ProgramStart(program, args, env, configuration.cwd))
+    async with AsyncExitStack() as stack:
+        proxy: BoxProxy | None = None
+        if box is not None and box.rule is not None:
+            proxy = await stack.enter_async_context(BoxProxy(box.rule, box.tell))
+        channel = proxy.channel if proxy is not None else None
+        process = spawn(configuration.command, args, env, configuration.cwd, box, channel)
+        wire = StdioWire(process, connector.slug, WireLimits.of(configuration))
+        try:
+            if proxy is not None:
+                tasks = await stack.enter_async_context(BackgroundTasks())
+                tasks.start(proxy.listen(), "box.network")
+            if box is not None:
+                stack.enter_context(box.watching(process))
+            await wire.start()
+            yield wire
+        finally:
+            wire.lose(WireFault("lost", "the connection was closed"))  # whoever still waits is told
+            may_install = configuration.installs_first and not wire.has_spoken
+            await process.close(may_install=may_install)
+            if may_install:
+                home = {} if box is None else {"HOME": str(box.home)}
+                await asyncio.to_thread(remove_half_installed, {**env, **home}, began)
 
 
 async def _first(*events: asyncio.Event) -> None:

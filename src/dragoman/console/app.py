@@ -7,6 +7,7 @@ from functools import partial
 from urllib.parse import quote
 
 from starlette.applications import Starlette
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Mount
@@ -17,6 +18,7 @@ from dragoman.console import (
     agents,
     approvals,
     audit,
+    bundles,
     chat,
     clients,
     cluster,
@@ -26,6 +28,8 @@ from dragoman.console import (
     import_export,
     keys,
     log,
+    menu,
+    metrics,
     oidc,
     overview,
     recipes,
@@ -48,8 +52,8 @@ from dragoman.web.bodies import limited
 from dragoman.web.guard import CREDENTIAL, Credential
 
 _PARTS = (
-    sign_in, oidc, overview, chat, connectors, tools, code, agents, runs, recipes, approvals, credentials,
-    keys, clients, users, audit, log, import_export, cluster, settings,
+    sign_in, oidc, menu, overview, chat, connectors, tools, bundles, code, agents, runs, recipes,
+    approvals, credentials, keys, clients, users, audit, metrics, log, import_export, cluster, settings,
 )  # fmt: skip
 _OPEN = ("/sign-in", "/static/")
 _FIRST = frozenset(place.path.strip("/").split("/")[0] for place in PLACES) | {
@@ -73,6 +77,7 @@ def is_console_path(path: str) -> bool:
 class Console:
     def __init__(self, hub: Hub, admit: Admit, *, is_secure: bool = False) -> None:
         self._acting_for = hub.acting_for
+        self._menu = menu.Menu()
         self._stopping = asyncio.Event()
 
         async def admit_again(workspace: str, user: str) -> AuthenticatedCaller:
@@ -88,7 +93,9 @@ class Console:
             is_secure,
         )
         routes = [route for part in _PARTS for route in part.routes]
-        self._app = Starlette(routes=[*routes, Mount("/static", _Kept(StaticFiles(directory=STATIC)))])
+        # Files alone: what is in a page beside a secret must not be guessed from how small it becomes.
+        files = GZipMiddleware(StaticFiles(directory=STATIC), minimum_size=1000)
+        self._app = Starlette(routes=[*routes, Mount("/static", _Kept(files))])
         self._app.state.hub = hub
         self._app.state.pages = Pages()
         self._app.state.sessions = self.sessions
@@ -131,8 +138,11 @@ class Console:
             cookie, session.admission, partial(self.sessions.admission_of, cookie)
         )
         caller = session.admission.caller
-        name = await self._acting_for(caller).people.name_of(caller.workspace, caller.user)
-        request.state.session = replace(session, name=name)
+        hub = self._acting_for(caller)
+        person = (await hub.people.me()).person
+        request.state.session = replace(session, name=person.user.name)
+        if menu.wants_frame(request):
+            request.state.frame = await self._menu.frame(hub, person.workspace.name)
         if request.method not in ("GET", "HEAD") and not session.allows(
             request.headers.get("x-csrf-token", "")
         ):

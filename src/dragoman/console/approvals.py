@@ -17,12 +17,6 @@ from dragoman.store.records import ApprovalStatus
 from dragoman.tool import visible_json
 
 TABS = {"open": "Open", "answered": "Answered", "allowed": "Allowed for longer"}
-WORDS = {
-    "once": "Allow once",
-    "thread": "Allow in this thread",
-    "always": "Allow always",
-    "no": "Deny",
-}
 _STATUSES: tuple[ApprovalStatus, ...] = get_args(ApprovalStatus)
 _MOST = 200
 
@@ -81,7 +75,6 @@ async def _open(request: Request) -> dict[str, Any]:
         "approvals": approvals,
         "questions": [(one, form_for(one), calls_for(one)) for one in questions],
         "names": await _names(request, approvals),
-        "words": WORDS,
         "exact": visible_json,
         "left": left,
     }
@@ -104,7 +97,9 @@ async def _answered(request: Request) -> dict[str, Any]:
 
 async def _allowed(request: Request) -> dict[str, Any]:
     allowed = await hub_of(request).approvals.allowances()
-    return {"allowed": allowed}
+    hub = hub_of(request)
+    keys = [*await hub.people.keys(), *await hub.clients.list()] if any(one.key for one in allowed) else []
+    return {"allowed": allowed, "ways": {one.id: one.name for one in keys}}
 
 
 _FACTS = {"open": _open, "answered": _answered, "allowed": _allowed}

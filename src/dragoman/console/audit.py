@@ -22,7 +22,8 @@ _AT_ONCE = 1000
 # What people look for; any other action can be typed.
 _ACTIONS = (
     "call", "agent.created", "agent.updated", "agent.removed", "approval.answered", "approval.withdrawn",
-    "connector.added", "connector.updated", "connector.removed", "credential.set", "credential.removed",
+    "connector.added", "connector.cleared", "connector.network", "connector.removed", "connector.updated",
+    "credential.set", "credential.removed",
     "key.added", "key.revoked", "preferences.changed", "question.answered", "rollout.set", "run.cancelled",
     "tool.changed", "user.added", "user.updated", "user.removed", "workspace.updated",
 )  # fmt: skip

@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import quote
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -24,16 +25,21 @@ from dragoman.console.chat_questions import (
 )
 from dragoman.console.pages import event_stream, hub_of, pages_of
 from dragoman.console.submitted_form import filled
-from dragoman.console.transcript import ChatTurn, turn_of
-from dragoman.errors import InvalidArguments
+from dragoman.console.thread_list import page_of
+from dragoman.console.transcript import ChatTurn, copied_turns, pretty, turn_of
+from dragoman.errors import InvalidArguments, NotFound
 from dragoman.hub import BoundHub
 from dragoman.hub.attachments import MOST_ATTACHED, Attachment
 from dragoman.hub.threads import ThreadView
+from dragoman.hub.tool_media import MEDIA_TYPES
 from dragoman.people import find_zone
-from dragoman.run import ATTACHMENTS, TIME_ZONE, Run, RunEvent
+from dragoman.run import ATTACHMENTS, COPIED, TIME_ZONE, Run, RunEvent
+from dragoman.store.records import AcceptedRun
 
 _AT_ONCE = 8  # turns; earlier ones are asked for
-_MOST_THREADS = 60
+_UNDO = 10.0  # seconds in which a deleted chat can be brought back
+_MOST_AGENTS = 40  # that a page has; more are searched for
+_MOST_NAMED = 6  # connectors and agents that a blank chat names
 _MARK = re.compile(r"([\w-]{1,100}):(\d{1,9})", re.ASCII)
 
 
@@ -52,6 +58,30 @@ async def new_chat(request: Request) -> Response:
 async def show_chat(request: Request) -> Response:
     thread = await hub_of(request).threads.get(request.path_params["thread"])
     return await _page(request, thread)
+
+
+async def list_threads(request: Request) -> Response:
+    """The next ones, or those that were searched for."""
+    asked = request.query_params
+    page = await page_of(hub_of(request), after=asked.get("after"), query=asked.get("q", "")[:200])
+    return pages_of(request).part(
+        request, "chat/threads.html", page=page, id=asked.get("open", ""), heading=asked.get("heading", "")
+    )
+
+
+async def list_agents(request: Request) -> Response:
+    """Those whose names fit what is typed."""
+    agents, _ = await _mentionable(hub_of(request), request.query_params.get("q", "")[:100])
+    return pages_of(request).part(request, "chat/agents.html", agents=agents)
+
+
+async def list_models(request: Request) -> Response:
+    """Those that a message can be sent to, for a menu: of the composer, or of an answer's retry."""
+    models = [one for one in await hub_of(request).models.list() if one.is_usable and one.model]
+    unique = list({one.model: one for one in models}.values())
+    return pages_of(request).part(
+        request, "chat/models.html", models=unique, run=request.query_params.get("run", "")
+    )
 
 
 async def earlier_turns(request: Request) -> Response:
@@ -86,7 +116,7 @@ async def follow(request: Request) -> Response:
 async def write(request: Request) -> Response:
     """Says which thread it went to, and which run works on it."""
     async with request.form(max_files=MOST_ATTACHED, max_fields=10) as form:
-        text, zone = form.get("text"), form.get("time_zone")
+        text, zone, agent, model = (form.get(name) for name in ("text", "time_zone", "agent", "model"))
         files = [
             Attachment(one.filename or "", await one.read(), one.content_type)
             for one in form.getlist("file")
@@ -95,24 +125,55 @@ async def write(request: Request) -> Response:
     thread = request.path_params.get("thread")
     words = text if isinstance(text, str) else ""
     options = {TIME_ZONE: zone} if isinstance(zone, str) and find_zone(zone) else {}
+    if isinstance(model, str) and model:
+        options["model"] = model
+    to = agent if isinstance(agent, str) and agent else None
     hub = hub_of(request)
-    accepted = await hub.messages.post(words, thread=thread, options=options, attachments=files)
+    accepted = await hub.messages.post(words, thread=thread, agent=to, options=options, attachments=files)
     return JSONResponse({"thread": accepted.run.thread, "root": accepted.run.root})
 
 
 async def retry(request: Request) -> Response:
-    """The same message once more."""
-    hub = hub_of(request)
+    """The same message once more, perhaps by another model."""
+    hub, model = hub_of(request), (await filled(request)).text("model")
     before = await hub.runs.get(request.path_params["run"])
+    accepted = await _post_again(hub, before, before.request, before.thread, model)
+    return JSONResponse({"thread": accepted.run.thread, "root": accepted.run.root})
+
+
+async def edit(request: Request) -> Response:
+    """The message in other words: in a chat of its own, which has what was said before it."""
+    hub, text = hub_of(request), (await filled(request)).text("text")
+    before = await hub.runs.get(request.path_params["run"])
+    if not text.strip():
+        raise InvalidArguments("the message is empty", hint="write what you want")
+    begun = await hub.threads.branch(before.thread, through=(before.message or 1) - 1)
+    await _post_again(hub, before, text, begun.thread.id)
+    return Response(status_code=204, headers={"hx-redirect": f"/chat/{begun.thread.id}"})
+
+
+async def branch(request: Request) -> Response:
+    """A new chat with everything up to the answer of this run."""
+    hub = hub_of(request)
+    run = await hub.runs.get(request.path_params["run"])
+    later = await hub.messages.list(run.thread, after=run.message or 0, limit=1000)
+    following = next((one for one in later if one.author == "person" and one.run not in (None, run.id)), None)
+    begun = await hub.threads.branch(run.thread, through=following.number - 1 if following else None)
+    return Response(status_code=204, headers={"hx-redirect": f"/chat/{begun.thread.id}"})
+
+
+async def _post_again(hub: BoundHub, before: Run, text: str, thread: str, model: str = "") -> AcceptedRun:
+    """With the files of that message, to whom it went."""
     files = [
         Attachment(one["name"], (await hub.result(one["handle"])).body, one["media_type"])
         for one in before.options.get(ATTACHMENTS, ())
     ]
     options = {name: value for name, value in before.options.items() if name == TIME_ZONE}
-    accepted = await hub.messages.post(
-        before.request, thread=before.thread, options=options, attachments=files
+    if model:
+        options["model"] = model
+    return await hub.messages.post(
+        text, thread=thread, agent=before.agent or None, options=options, attachments=files
     )
-    return JSONResponse({"thread": accepted.run.thread, "root": accepted.run.root})
 
 
 async def stop(request: Request) -> Response:
@@ -128,8 +189,69 @@ async def thumb(request: Request) -> Response:
 
 
 async def remove(request: Request) -> Response:
-    await hub_of(request).threads.remove(request.path_params["thread"])
-    return Response(status_code=204, headers={"hx-redirect": "/chat"})
+    """It can be undone for a moment: the page that comes next offers it."""
+    thread = request.path_params["thread"]
+    await hub_of(request).threads.remove(thread, after=_UNDO)
+    return Response(status_code=204, headers={"hx-redirect": f"/chat?deleted={quote(thread, safe='')}"})
+
+
+async def restore(request: Request) -> Response:
+    thread = (await hub_of(request).threads.restore(request.path_params["thread"])).thread.id
+    return Response(status_code=204, headers={"hx-redirect": f"/chat/{quote(thread, safe='')}"})
+
+
+async def rename(request: Request) -> Response:
+    title = (await filled(request)).text("title")
+    view = await hub_of(request).threads.update(request.path_params["thread"], title=title)
+    return JSONResponse({"title": view.thread.title or "Untitled chat"})
+
+
+async def pin(request: Request) -> Response:
+    hub, thread = hub_of(request), request.path_params["thread"]
+    is_pinned = (await hub.threads.get(thread)).thread.pinned
+    view = await hub.threads.update(thread, pinned=not is_pinned)
+    return JSONResponse({"pinned": view.thread.pinned})
+
+
+async def export(request: Request) -> Response:
+    """As a file to keep."""
+    hub, thread = hub_of(request), request.path_params["thread"]
+    title = (await hub.threads.get(thread)).thread.title
+    name = re.sub(r"[^a-z0-9]+", "-", title.lower())[:60].strip("-") or "chat"
+    if request.query_params.get("format") == "json":
+        messages = [
+            {"number": one.number, "author": one.author, "agent": one.agent, "text": one.text,
+             "created_at": one.created_at.isoformat(), "details": dict(one.details)}
+            for one in await hub.messages.all(thread)
+        ]  # fmt: skip
+        body, kind, ending = (
+            pretty({"id": thread, "title": title, "messages": messages}),
+            "application/json",
+            "json",
+        )
+    else:
+        body, kind, ending = await hub.messages.export(thread), "text/markdown", "md"
+    headers = {"content-disposition": f'attachment; filename="{name}.{ending}"'}
+    return Response(body, headers=headers, media_type=kind)
+
+
+async def give_media(request: Request) -> Response:
+    """A picture or a sound that a tool brought; whatever else is kept is not given as one."""
+    kept = await hub_of(request).result(request.path_params["handle"])
+    if kept.content_type not in MEDIA_TYPES:
+        raise NotFound("there is no such picture", hint="load the page again")
+    headers = {
+        "content-security-policy": "sandbox; default-src 'none'",
+        "cache-control": "private, max-age=86400",
+    }
+    return Response(kept.body, headers=headers, media_type=kept.content_type)
+
+
+async def show_connectors(request: Request) -> Response:
+    hub = hub_of(request)
+    view = await hub.threads.get(request.path_params["thread"])
+    facts = await _connectors(hub)
+    return pages_of(request).part(request, "chat/connectors.html", thread=view, connectors=facts)
 
 
 async def choose_connectors(request: Request) -> Response:
@@ -149,21 +271,31 @@ async def choose_connectors(request: Request) -> Response:
 
 async def _page(request: Request, thread: ThreadView | None) -> Response:
     hub = hub_of(request)
-    threads = await hub.threads.list(_MOST_THREADS)
     turns, more = await _turns(hub, thread.thread.id) if thread else ([], False)
+    if thread and not more:
+        said = await hub.messages.list(thread.thread.id, limit=1000)
+        turns = [*copied_turns([one for one in said if one.details.get(COPIED)]), *turns]
+    connectors = [] if thread else await _connectors(hub)
+    agents, has_more = await _mentionable(hub)
     return pages_of(request).page(
         request,
         "chat.html",
         title=(thread.thread.title or "Untitled chat") if thread else "New chat",
         thread=thread,
-        threads=threads,
+        page=await page_of(hub),
         turns=turns,
         more=more,
         position=_position(turns),
-        agents=await _mentionable(hub),
+        agents=agents,
+        has_more_agents=has_more,
         present=list(dict.fromkeys(w.agent for turn in turns for w in turn.everything() if w.agent)),
-        connectors=await _connectors(hub),
+        recipient=await hub.messages.recipient(thread.thread.id if thread else None),
+        connectors=connectors,
+        starters=[] if thread else await hub.threads.starters(),
+        tools=sum(view.tools for view in connectors),
+        most_named=_MOST_NAMED,
         model=await hub.models.choose(),
+        deleted=request.query_params.get("deleted", "")[:200],
     )
 
 
@@ -198,21 +330,23 @@ async def _thumbs(hub: BoundHub, thread: str) -> dict[str, int]:
     return {one.run: one.details["thumb"] for one in said if one.run and one.details.get("thumb")}
 
 
-async def _mentionable(hub: BoundHub) -> list[Mentionable]:
-    numbers: dict[str, int] = {}
-    for tool in hub.tools.list():
-        numbers[tool.connector_id] = numbers.get(tool.connector_id, 0) + 1
-    slugs = {view.connector.slug: view.connector.id for view in await hub.connectors.list()}
+async def _mentionable(hub: BoundHub, query: str = "") -> tuple[list[Mentionable], bool]:
+    """Those whose names fit, the best first; whether there are more."""
+    words = query.lower()
+    fitting = [one for one in await hub.agents.list() if one.status == "active" and words in one.name.lower()]
+    fitting.sort(key=lambda one: not one.name.lower().startswith(words))
+    shown = fitting[:_MOST_AGENTS]
+    counts = {view.connector.id: view for view in await hub.connectors.list()}
+    slugs = {view.connector.slug: view.connector.id for view in counts.values()}
     found: list[Mentionable] = []
-    for agent in await hub.agents.list():
-        ids: Sequence[str | None] = [*numbers]
+    for agent in shown:
+        ids: Sequence[str | None] = [*counts]
         if agent.kind == "connector":
             ids = [agent.connector_id]
         elif agent.connectors is not None:
             ids = [slugs.get(slug) for slug in agent.connectors]
-        if agent.status == "active":
-            found.append(Mentionable(agent, sum(numbers.get(one, 0) for one in ids if one)))
-    return found
+        found.append(Mentionable(agent, sum(counts[one].tools for one in ids if one in counts)))
+    return found, len(fitting) > len(shown)
 
 
 async def _connectors(hub: BoundHub) -> list[Any]:
@@ -221,6 +355,7 @@ async def _connectors(hub: BoundHub) -> list[Any]:
 
 def _position(turns: Sequence[ChatTurn]) -> str:
     """Where the stream begins: with the first turn that is not over, else after the last."""
+    turns = [one for one in turns if not one.is_copied]
     turn = next((one for one in turns if not one.is_over), turns[-1] if turns else None)
     return f"{turn.root}:{turn.number}" if turn else "-:0"
 
@@ -228,9 +363,15 @@ def _position(turns: Sequence[ChatTurn]) -> str:
 routes = [
     Route("/chat", new_chat),
     Route("/chat", write, methods=["POST"]),
+    Route("/chat/lists/threads", list_threads),
+    Route("/chat/lists/agents", list_agents),
+    Route("/chat/lists/models", list_models),
     Route("/chat/turns/{run}", show_turn),
+    Route("/chat/media/{handle}", give_media),
     Route("/chat/runs/{run}/stop", stop, methods=["POST"]),
     Route("/chat/runs/{run}/retry", retry, methods=["POST"]),
+    Route("/chat/runs/{run}/edit", edit, methods=["POST"]),
+    Route("/chat/runs/{run}/branch", branch, methods=["POST"]),
     Route("/chat/runs/{run}/thumb", thumb, methods=["POST"]),
     Route("/chat/approvals/{approval}", show_approval),
     Route("/chat/approvals/{approval}", answer_approval, methods=["POST"]),
@@ -241,5 +382,10 @@ routes = [
     Route("/chat/{thread}", remove, methods=["DELETE"]),
     Route("/chat/{thread}/turns", earlier_turns),
     Route("/chat/{thread}/events", follow),
+    Route("/chat/{thread}/title", rename, methods=["POST"]),
+    Route("/chat/{thread}/pin", pin, methods=["POST"]),
+    Route("/chat/{thread}/restore", restore, methods=["POST"]),
+    Route("/chat/{thread}/export", export),
+    Route("/chat/{thread}/connectors", show_connectors),
     Route("/chat/{thread}/connectors", choose_connectors, methods=["POST"]),
 ]

@@ -2,10 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from starlette.requests import Request
 from starlette.responses import Response
 
+from dragoman.console.approvals import left
 from dragoman.console.pages import hub_of, pages_of
 from dragoman.console.questions import OfferedCall, answer_or_decline, calls_for, form_for
 from dragoman.console.schema_forms import SchemaForm
@@ -15,12 +17,15 @@ from dragoman.errors import Conflict, NotFound
 from dragoman.hub import BoundHub
 from dragoman.hub.approvals import ApprovalView as AskedApproval
 from dragoman.run import Question
-from dragoman.tool import visible_json
+from dragoman.tool import visible_json, visible_values
 
 
 @dataclass(frozen=True, slots=True)
 class ApprovalCard:
-    """`arguments` are the exact ones; the answer is for these alone, as `mark` says."""
+    """`arguments` are the exact ones; the answer is for these alone, as `mark` says.
+
+    `values` are the same one by one, where all of them are plain.
+    """
 
     id: str
     status: str
@@ -33,6 +38,12 @@ class ApprovalCard:
     answers: tuple[str, ...]
     answer: str
     is_destructive: bool
+    values: Sequence[tuple[str, str]] = ()
+    expires_at: datetime | None = None
+
+    @property
+    def left(self) -> str:
+        return left(self.expires_at) if self.expires_at else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +125,8 @@ def _approval_card(asked: AskedApproval) -> ApprovalCard:
         answers=asked.answers,
         answer=approval.answer or "",
         is_destructive=asked.asked.annotations.destructive is True,
+        values=visible_values(asked.asked.arguments),
+        expires_at=approval.expires_at,
     )
 
 

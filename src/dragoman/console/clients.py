@@ -9,6 +9,8 @@ from starlette.routing import Route
 
 from dragoman.console.keys import at_of, place_of, state_of
 from dragoman.console.pages import hub_of, is_part, pages_of
+from dragoman.console.setting_forms import noun_changes, noun_fields
+from dragoman.console.settings import WORDS
 from dragoman.console.submitted_form import filled
 from dragoman.hub import logins_of
 from dragoman.hub.client_logins import (
@@ -22,10 +24,12 @@ from dragoman.hub.client_logins import (
 from dragoman.hub.oauth_clients import is_loopback
 from dragoman.hub.oauth_clients import place_of as redirect_place
 from dragoman.people import ApiKey
-from dragoman.scope import ANY_TOOL, READ_ONLY
+from dragoman.scope import ANY_TOOL, BUNDLE, READ_ONLY
+from dragoman.setting import people_set
 from dragoman.web.protected_resources import base_of
 
 AUTHORIZE = "/oauth/authorize"
+_LIMITS = tuple(one for one in people_set(ApiKey) if one.path[0] == "limits")
 
 
 async def ask(request: Request) -> Response:
@@ -73,6 +77,21 @@ async def show_all(request: Request) -> Response:
     return pages_of(request).page(request, "clients.html", title="Clients", **await _facts(request))
 
 
+async def show(request: Request) -> Response:
+    facts = await _client_facts(request, await _client(request))
+    return pages_of(request).page(request, "clients/client.html", title=facts["client"].name, **facts)
+
+
+async def save(request: Request) -> Response:
+    changes = noun_changes((await filled(request)).texts(), _LIMITS, await _client(request))
+    client = await hub_of(request).clients.update(
+        request.path_params["client"], limits=changes.get("limits", {}), workspace=place_of(request)
+    )
+    told = "Saved. It holds from the next call on."
+    facts = await _client_facts(request, client)
+    return pages_of(request).part(request, "clients/limits.html", told=told, **facts)
+
+
 async def revoke(request: Request) -> Response:
     key = await hub_of(request).clients.revoke(request.path_params["client"], place_of(request))
     facts = await _facts(request)
@@ -103,9 +122,26 @@ def _choice(text: Any, connectors: Any) -> ClientChoice:
 def _chosen_before(before: ApiKey | None) -> frozenset[str]:
     """What this client was given the last time, as the form has it."""
     words = (before.capabilities if before else None) or frozenset[str]()
-    slugs = {word.removeprefix("mcp_") for word in words if word.startswith("mcp_") and word != ANY_TOOL}
+    slugs = {
+        word.removeprefix("mcp_") for word in words if word.startswith(("mcp_", BUNDLE)) and word != ANY_TOOL
+    }
     marks = {mark for mark, word in (("*", ANY_TOOL), ("-", READ_ONLY)) if word in words}
     return frozenset(slugs | marks)
+
+
+async def _client(request: Request) -> ApiKey:
+    return await hub_of(request).clients.get(request.path_params["client"], place_of(request))
+
+
+def _limit_texts(key: ApiKey) -> list[str]:
+    """As “100 calls an hour”."""
+    return [f"{limit:,g} {one.label.lower()}" for one in _LIMITS if (limit := one.of(key)) is not None]
+
+
+async def _client_facts(request: Request, client: ApiKey) -> dict[str, Any]:
+    usage = await hub_of(request).usage.of_key(client)
+    fields = noun_fields(_LIMITS, client)
+    return {"client": client, "usage": usage, "fields": fields, "words": WORDS, "at": at_of(request)}
 
 
 async def _facts(request: Request) -> dict[str, Any]:
@@ -119,6 +155,7 @@ async def _facts(request: Request) -> dict[str, Any]:
         "at": at_of(request),
         "state_of": state_of,
         "chosen_before": _chosen_before,
+        "limits": {key.id: _limit_texts(key) for key in keys},
         "address": f"{base_of(hub.settings, request.scope)}/mcp",
         "is_offered": hub.settings.client_login == "dragoman",
     }
@@ -128,5 +165,7 @@ routes = [
     Route(AUTHORIZE, ask),
     Route(AUTHORIZE, answer, methods=["POST"]),
     Route("/clients", show_all),
+    Route("/clients/{client}/settings", show),
+    Route("/clients/{client}/settings", save, methods=["POST"]),
     Route("/clients/{client}/revoke", revoke, methods=["POST"]),
 ]

@@ -85,7 +85,7 @@ async def save_edit(request: Request) -> Response:
         await hub.connectors.update(slug, description=description, **facts_of(typed, before))
     except DragomanError as error:
         return said(request, error)
-    return Response(status_code=204, headers={"hx-redirect": f"/connectors/{slug}"})
+    return Response(status_code=204, headers={"hx-redirect": f"/connectors/{slug}?tab=settings"})
 
 
 async def _steps(request: Request, typed: Mapping[str, str], *, is_done: bool) -> Response:

@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from math import log1p
 from typing import Any
 
@@ -15,11 +16,12 @@ from dragoman.catalog import ToolChanges
 from dragoman.connections.source import ConnectionStatus
 from dragoman.connector import Connector
 from dragoman.console import connector_editing
+from dragoman.console.charts import calls_chart, latency_chart
 from dragoman.console.connector_forms import chosen_settings
+from dragoman.console.metrics import RANGES, range_of
 from dragoman.console.pages import hub_of, pages_of
 from dragoman.hub import BoundHub, ConnectorView
-from dragoman.scope import holder_of
-from dragoman.store import CallRecord
+from dragoman.scope import Caller, holder_of
 
 WIDTH, HEIGHT = 288, 44
 _EDGE = 5
@@ -47,7 +49,9 @@ def line(values: Sequence[float], width: int = WIDTH, height: int = HEIGHT) -> s
 _MOST_CALLS = 500
 _LAST_CALLS = 8
 _POINTS = 48
-_WIDE = 960
+
+
+TABS = {"overview": "Overview", "tools": "Tools", "settings": "Settings"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +61,13 @@ class _Held:
     workspace: str
     user: str
     link: ConnectionStatus
+
+
+def can_change(connector: Connector, caller: Caller) -> bool:
+    """Whether the hub would let them: what somebody may not do is not offered."""
+    if connector.owner:
+        return connector.owner == caller.user
+    return caller.role == "operator" or (caller.is_admin and bool(connector.workspace))
 
 
 # All of them
@@ -88,6 +99,7 @@ async def _cards(request: Request) -> dict[str, Any]:
         tokens[tool.connector] += tool.tokens
     return {
         "views": views,
+        "changeable": {view.connector.id for view in views if can_change(view.connector, hub.caller)},
         "lines": {view.connector.id: line(durations[view.connector.id][-_POINTS:]) for view in views},
         "tokens": tokens,
         "works": sum(view.status.state in ("connected", "disconnected") for view in views),
@@ -101,11 +113,20 @@ async def _cards(request: Request) -> dict[str, Any]:
 async def show_connector(request: Request) -> Response:
     hub, slug = hub_of(request), request.path_params["slug"]
     view = await hub.connectors.get(slug)
-    connector = view.connector
+    connector, last = view.connector, range_of(request)
+    tab = request.query_params.get("tab", "")
+    series = await hub.statistics.series(last, connector=connector.slug)
     return pages_of(request).page(
         request,
         "connectors/one.html",
         title=connector.slug,
+        tabs=TABS,
+        tab=tab if tab in TABS else "overview",
+        series=series,
+        charts=(latency_chart(series), calls_chart(series)),
+        when=RANGES[last],
+        link=partial(_link, slug),
+        tools=[hub.tools.info(tool.name) for tool in hub.tools.list(slug)] if tab == "tools" else (),
         chosen=chosen_settings(connector),
         agent=await hub.agents.find_for(connector.id),
         credential=await hub.credentials.get(slug) if connector.configuration.personal_secrets else None,
@@ -123,20 +144,22 @@ async def _live(hub: BoundHub, view: ConnectorView) -> dict[str, Any]:
     connector = view.connector
     calls = [call for call in await hub.calls(_MOST_CALLS) if call.connector_id == connector.id]
     tools = hub.tools.list(connector.slug)
+    held = _held(hub, connector)
     return {
         "view": view,
         "connector": connector,
         "configuration": connector.configuration,
-        "line": line(_durations(calls), width=_WIDE),
         "calls": calls[:_LAST_CALLS],
-        "held": _held(hub, connector),
+        "held": held,
+        "names": {one.user: await hub.people.name_of(one.workspace, one.user) for one in held if one.user},
+        "can_change": can_change(connector, hub.caller),
         "tokens": sum(hub.tools.info(tool.name).tokens for tool in tools),
         "now": datetime.now(UTC),
     }
 
 
-def _durations(calls: Sequence[CallRecord]) -> list[float]:
-    return [call.duration_ms for call in reversed(calls[: 2 * _POINTS])]
+def _link(slug: str, *, range: str) -> str:
+    return f"/connectors/{slug}?range={range}"
 
 
 def _held(hub: BoundHub, connector: Connector) -> list[_Held]:

@@ -32,7 +32,7 @@ async def keep(request: Request) -> Response:
         raise InvalidArguments("nothing was typed", hint="what is left empty stays as it is")
     view = await hub_of(request).credentials.set(slug, values)
     works = "It works." if view.state == "ready" else "The server has not accepted it yet."
-    return await _shown(request, f"Kept for {slug}, encrypted. {works}")
+    return await _shown(request, f"Saved for {slug}, encrypted. {works}")
 
 
 async def remove(request: Request) -> Response:

@@ -52,7 +52,7 @@ async def save(request: Request) -> Response:
         **noun_changes(form.texts(), _SETTINGS, await _key(request)),
     )
     fields, at = _fields(request, key), at_of(request)
-    told = "Kept. It holds from the next request on."
+    told = "Saved. It holds from the next request on."
     return pages_of(request).part(request, "keys/key_settings.html", key=key, fields=fields, at=at, told=told)
 
 

@@ -95,7 +95,7 @@ def _sentence(event: Event) -> str:
         case "run.changed":
             return f"the run of {data.get('agent') or 'several'} is {data.get('status')}"
         case "message.added":
-            return f"{'a person' if data.get('author') == 'user' else data.get('author')} wrote in a thread"
+            return f"{'a person' if data.get('author') == 'user' else data.get('author')} wrote in a chat"
         case "events.lost":
             return f"{data.get('count')} events came faster than they could be shown"
         case _:

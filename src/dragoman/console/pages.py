@@ -1,7 +1,7 @@
 """How pages are made: templates with escaping always on, the session at hand, headers against strangers."""
 
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import sha256
 from importlib.metadata import version
@@ -21,6 +21,8 @@ from dragoman.agents.citations import rewritten
 from dragoman.console.sessions import BrowserSession
 from dragoman.hints import first_page, worded
 from dragoman.hub import BoundHub
+from dragoman.names import dotted_name
+from dragoman.run import RunUsage
 from dragoman.scope import NOBODY
 from dragoman.web.server_sent_events import EventStream, Work
 
@@ -62,6 +64,7 @@ def cited(text: str, sources: Iterable[Mapping[str, Any]], run: str) -> str:
 _TITLES = {
     "/connectors": "Connectors",
     "/tools": "Tools",
+    "/bundles": "Bundles",
     "/agents": "Agents",
     "/runs": "Runs",
     "/recipes": "Recipes",
@@ -90,7 +93,8 @@ HERE = Path(__file__).parent
 STATIC = HERE / "static"
 HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:"
-    "; font-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    "; media-src 'self'; font-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'"
+    "; frame-ancestors 'none'",
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
     # Not no-referrer: browsers then say `Origin: null` of our own forms, which the guard refuses.
@@ -107,29 +111,43 @@ class MenuEntry:
     path: str
     title: str
     icon: str
-    group: str = "work"
+    group: str = ""
     of_clusters: bool = False
 
 
 PLACES = (
     MenuEntry("/", "Overview", "home"),
     MenuEntry("/chat", "Chat", "chat"),
-    MenuEntry("/connectors", "Connectors", "plug"),
-    MenuEntry("/tools", "Tools", "tool"),
-    MenuEntry("/code", "Code", "code"),
-    MenuEntry("/agents", "Agents", "robot"),
     MenuEntry("/runs", "Runs", "steps"),
-    MenuEntry("/recipes", "Recipes", "book"),
-    MenuEntry("/approvals", "Approvals", "check", "trust"),
-    MenuEntry("/credentials", "Credentials", "key", "trust"),
-    MenuEntry("/keys", "API keys", "lock", "trust"),
-    MenuEntry("/clients", "Clients", "link", "trust"),
-    MenuEntry("/audit", "Audit", "list", "trust"),
-    MenuEntry("/log", "Live log", "pulse", "system"),
-    MenuEntry("/transfer", "Import/export", "swap", "system"),
-    MenuEntry("/cluster", "Nodes", "nodes", "system", of_clusters=True),
-    MenuEntry("/settings", "Settings", "sliders", "system"),
+    MenuEntry("/approvals", "Approvals", "check"),
+    MenuEntry("/connectors", "Connectors", "plug", "Build"),
+    MenuEntry("/tools", "Tools", "tool", "Build"),
+    MenuEntry("/bundles", "Bundles", "clip", "Build"),
+    MenuEntry("/code", "Code", "code", "Build"),
+    MenuEntry("/agents", "Agents", "robot", "Build"),
+    MenuEntry("/recipes", "Recipes", "book", "Build"),
+    MenuEntry("/charts", "Metrics", "chart", "Watch"),
+    MenuEntry("/log", "Live log", "pulse", "Watch"),
+    MenuEntry("/audit", "Audit", "list", "Watch"),
+    MenuEntry("/cluster", "Nodes", "nodes", "Watch", of_clusters=True),
+    MenuEntry("/credentials", "Credentials", "key", "Manage"),
+    MenuEntry("/keys", "API keys", "lock", "Manage"),
+    MenuEntry("/clients", "Clients", "link", "Manage"),
+    MenuEntry("/transfer", "Import/export", "swap", "Manage"),
+    MenuEntry("/settings", "Settings", "sliders", "Manage"),
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """What stands around every page: whose workspace it is, how much there is, and what waits."""
+
+    workspace: str = ""
+    counts: Mapping[str, int] = field(default_factory=dict[str, int])
+    waiting: int = 0
+
+
+_NO_FRAME = Frame()
 
 
 class Pages:
@@ -157,9 +175,11 @@ class Pages:
             "number": number,
             "duration": duration,
             "money": money,
+            "spent": spent,
             "markdown": rendered,
             "initials": initials,
             "linked": linked,
+            "dotted": dotted_name,
         }
 
     def page(
@@ -185,6 +205,7 @@ class Pages:
             "path": request.url.path,
             "hub": hub,
             "places": places,
+            "frame": getattr(request.state, "frame", _NO_FRAME),
         }
         return self._environment.get_template(template).render({**known, **facts})
 
@@ -232,9 +253,15 @@ def event_stream(request: Request, frames: AsyncIterator[bytes], beside: Work | 
 # What templates say
 
 
-def ago(when: datetime | None) -> str:
+def ago(when: datetime | None) -> Markup:
+    """How long since, with the exact time for who points at it."""
     if when is None:
-        return "never"
+        return Markup("never")
+    exact = moment(when)
+    return Markup('<time datetime="{}" title="{}">{}</time>').format(when.isoformat(), exact, _since(when))
+
+
+def _since(when: datetime) -> str:
     seconds = max(0, int((datetime.now(UTC) - when).total_seconds()))
     for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
         if seconds >= size:
@@ -267,6 +294,13 @@ def money(dollars: float | None) -> str:
     if not dollars:
         return "$0"
     return f"${dollars:.4f}" if dollars < 0.01 else f"${dollars:,.2f}"
+
+
+def spent(usage: RunUsage) -> str:
+    """What a run cost; a price that nobody knows is no price of nothing."""
+    if not usage.unpriced:
+        return money(usage.cost)
+    return f"over {money(usage.cost)}" if usage.cost else "unknown"
 
 
 def initials(name: str) -> str:

@@ -1,19 +1,26 @@
-"""`/runs`: what agents did and do. One run is a timeline of what was offered, asked, called and answered."""
+"""`/runs`: what agents did and do. One run is a waterfall of its steps, and a timeline with all of them."""
 
 import json
 from datetime import UTC, datetime
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from dragoman.agent import ASSISTANT
 from dragoman.console.pages import hub_of, is_part, pages_of
-from dragoman.errors import InvalidArguments
+from dragoman.console.submitted_form import filled
+from dragoman.console.waterfall import entry_of, waterfall_of
+from dragoman.errors import InvalidArguments, NotFound
 from dragoman.run import Run, RunEvent, RunStatus
+
+if TYPE_CHECKING:
+    from dragoman.runs.timeline import Timeline
 
 _A_PAGE = 50
 _MOST_EVENTS = 500
+_OTHERS = 30
 _STATUSES: tuple[RunStatus, ...] = get_args(RunStatus)
 
 
@@ -66,6 +73,67 @@ async def show_prompts(request: Request) -> Response:
     return pages_of(request).part(request, "runs/prompts.html", prompts=prompts)
 
 
+async def show_step(request: Request) -> Response:
+    """What stands behind one bar: what went in, what came out, what it took."""
+    hub, step = hub_of(request), request.path_params["step"]
+    timeline = await hub.runs.timeline(request.path_params["run"])
+    found = entry_of(timeline, step)
+    if found is None:
+        raise NotFound("there is no such step in this run", hint="load the page again")
+    owner, entry = found
+    asked_model = entry is None or entry.kind == "model"
+    prompts = await hub.runs.prompts(owner.run.id) if asked_model else ()
+    return pages_of(request).part(
+        request,
+        "runs/step.html",
+        run=timeline.run,
+        owner=owner.run,
+        entry=entry,
+        prompt=next((one for one in prompts if one.run.id == owner.run.id), None),
+        milliseconds=milliseconds,
+        since=since,
+        pretty=pretty,
+    )
+
+
+async def rerun(request: Request) -> Response:
+    """The same request to the same agent in a new chat, with another model where one is chosen."""
+    hub, form = hub_of(request), await filled(request)
+    run = await hub.runs.get(request.path_params["run"])
+    options = {"model": model} if (model := form.text("model")) else {}
+    accepted = await hub.messages.post(run.request, agent=run.agent or None, options=options)
+    return Response(status_code=204, headers={"hx-redirect": f"/runs/{accepted.run.id}"})
+
+
+async def compare(request: Request) -> Response:
+    hub = hub_of(request)
+    asked = (request.path_params["run"], request.query_params.get("with", ""))
+    timelines = [await hub.runs.timeline(one) for one in asked]
+    longest = max(waterfall_of(one).total for one in timelines)
+    sides = [{"run": one.run, "fall": waterfall_of(one, total=longest)} for one in timelines]
+    return pages_of(request).page(request, "runs/compare.html", title="Compare two runs", sides=sides)
+
+
+def case_of(timeline: "Timeline") -> str:
+    """The run as a case of `dragoman eval`: a quoted text of JSON is one of TOML, too."""
+    run = timeline.run
+    called = [one.details for one in timeline.moments if one.kind == "call"]
+    tools = [str(one.get("tool")) for one in called if one.get("status") == "done"]
+    lines = [
+        "[[cases]]",
+        f"name = {_quoted(run.request[:80].strip() or run.id)}",
+        f"message = {_quoted(run.request)}",
+        *([f"agent = {_quoted(run.agent)}"] if run.agent and run.agent != ASSISTANT else []),
+        *([f"expect.tools = {_quoted([*dict.fromkeys(tools)])}"] if tools else []),
+        f"expect.status = {_quoted(run.status if run.is_finished else 'done')}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _quoted(value: str | list[str]) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
 # Parts
 
 
@@ -97,6 +165,7 @@ async def _one(request: Request) -> dict[str, Any]:
     hub = hub_of(request)
     timeline = await hub.runs.timeline(request.path_params["run"])
     run = timeline.run
+    is_whole = request.query_params.get("wait") == "whole"
     root = run if run.is_root else await hub.runs.get(run.root)
     return {
         "run": run,
@@ -105,6 +174,10 @@ async def _one(request: Request) -> dict[str, Any]:
         "since": since,
         "pretty": pretty,
         "can_stop": not root.is_finished,
+        "fall": waterfall_of(timeline, shortened=not is_whole),
+        "is_whole": is_whole,
+        "case": case_of(timeline),
+        "others": [one for one in await hub.runs.list(limit=_OTHERS) if one.id != run.id],
         "can_keep": run.status == "done" and await hub.recipes.is_on(),
     }
 
@@ -144,6 +217,9 @@ routes = [
     Route("/runs", show_all),
     Route("/runs/{run}", show),
     Route("/runs/{run}/events", show_events),
+    Route("/runs/{run}/steps/{step}", show_step),
+    Route("/runs/{run}/compare", compare),
+    Route("/runs/{run}/rerun", rerun, methods=["POST"]),
     Route("/runs/{run}/prompts", show_prompts),
     Route("/runs/{run}/cancel", cancel, methods=["POST"]),
 ]

@@ -39,7 +39,7 @@ def form_field(one: Described, value: Any) -> FormField:
         options = tuple((choice, one.setting.words.get(choice, "")) for choice in one.choices)
         return FormField(name=one.key, label=one.label, hint=hint, value="", options=options, chosen=chosen)
     if one.kind == "list":
-        hint += " Several are separated by spaces."
+        hint += " One in a line." if one.setting.rows else " Several are separated by spaces."
     if one.kind == "table":
         hint += " One in a line."
     if one.kind == "moment":
@@ -118,7 +118,7 @@ def typed(one: Described, value: Any) -> str:
         sign = ": " if one.key == "headers" else "="
         return "\n".join(f"{name}{sign}{word}" for name, word in words.items())
     if one.kind == "list":
-        return "" if value is None else " ".join(one.words_of(value))
+        return "" if value is None else ("\n" if one.setting.rows else " ").join(one.words_of(value))
     return one.text(value)
 
 
@@ -128,6 +128,8 @@ def read_value(one: Described, text: str) -> Any:
     if not text:
         return None
     if one.kind == "list":
+        if one.setting.rows:
+            return one.read_words([line.strip() for line in text.splitlines() if line.strip()])
         return one.read_words(text.replace(",", " ").split())
     if one.kind == "moment":
         return read_moment(text)

@@ -49,7 +49,7 @@ async def save_mine(request: Request) -> Response:
     )
     facts = await _mine(request)
     return pages_of(request).part(
-        request, "settings/mine.html", told="Kept. It holds from the next call on.", **facts
+        request, "settings/mine.html", told="Saved. It holds from the next call on.", **facts
     )
 
 
@@ -68,7 +68,7 @@ async def save_workspace(request: Request) -> Response:
     await hub.people.update_workspace(
         before.id, name=form.text("name") or None, **noun_changes(form.texts(), _WORKSPACE, before)
     )
-    return await _workspace_part(request, "Kept. It holds for everybody from the next call on.")
+    return await _workspace_part(request, "Saved. It holds for everybody from the next call on.")
 
 
 async def add_workspace(request: Request) -> Response:

@@ -25,7 +25,7 @@ _MOST_HITS = 25
 _WAYS: Mapping[Way, str] = {
     "direct": "people and programs, directly",
     "agent": "agents",
-    "mcp": "clients of the MCP door",
+    "mcp": "MCP clients",
     "code": "code that a model wrote",
 }
 

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
-from dragoman.run import ATTACHMENTS, FINISHED, Run, RunEvent, RunStatus
+from dragoman.console.pages import spent
+from dragoman.run import ATTACHMENTS, FINISHED, Message, Run, RunEvent, RunStatus, RunUsage
 from dragoman.run_progress import (
     CallProgress,
     Notice,
@@ -52,6 +53,7 @@ class CallBlock:
     milliseconds: float | None = None
     result: str = ""
     progress: str = ""
+    media: Sequence[Mapping[str, Any]] = ()
     asks: list[AskBlock] = field(default_factory=list[AskBlock])
     works: "list[RunBlock]" = field(default_factory=lambda: list[RunBlock]())
     kind: str = "call"
@@ -76,6 +78,8 @@ class RunBlock:
     contexts: Sequence[Mapping[str, Any]] = ()
     error: Mapping[str, Any] = field(default_factory=dict[str, Any])
     thumb: int = 0
+    model: str = ""
+    started_at: datetime | None = None
 
     @property
     def is_over(self) -> bool:
@@ -86,7 +90,7 @@ class RunBlock:
 class ChatTurn:
     """`works` are those that the message went to: one, or several that were mentioned.
 
-    `can_keep`: it may be kept as a recipe.
+    `can_keep`: it may be kept as a recipe. `is_copied`: it comes from the chat that this one branched off.
     """
 
     root: str
@@ -99,10 +103,16 @@ class ChatTurn:
     created_at: datetime
     files: Sequence[str] = ()
     can_keep: bool = False
+    is_copied: bool = False
 
     @property
     def is_over(self) -> bool:
         return self.state in FINISHED
+
+    @property
+    def cost(self) -> str:
+        told = spent(RunUsage(cost=self.usage.get("cost", 0), unpriced=self.usage.get("unpriced", 0)))
+        return "cost unknown" if told == "unknown" else told
 
     @property
     def answer(self) -> str:
@@ -143,6 +153,37 @@ def turn_of(root: Run, events: Iterable[RunEvent]) -> ChatTurn:
     )
 
 
+def copied_turns(messages: Iterable[Message]) -> list[ChatTurn]:
+    """Of messages that came from another chat: what was said, and not what was done about it."""
+    turns: list[ChatTurn] = []
+    for one in messages:
+        if one.author == "person" or not turns:
+            turns.append(_copied(one))
+        if one.author == "agent":
+            contexts = table_in(one.details.get("outcome")).get("contexts") or ()
+            work = RunBlock(f"copied-{one.number}", one.agent or "", state="done", answer=one.text)
+            work.pieces.append(SpokenText(0, one.text))
+            work.contexts = [table_in(each) for each in contexts]
+            turns[-1].works.append(work)
+    return turns
+
+
+def _copied(message: Message) -> ChatTurn:
+    files = [str(table_in(one).get("name", "")) for one in message.details.get(ATTACHMENTS) or ()]
+    return ChatTurn(
+        root=f"copied-{message.number}",
+        text=message.text if message.author == "person" else "",
+        number=0,
+        state="done",
+        works=[],
+        usage={},
+        milliseconds=None,
+        created_at=message.created_at,
+        files=files,
+        is_copied=True,
+    )
+
+
 def _work(run: RunProgress) -> RunBlock:
     last_plan = next((piece for piece in reversed(run.pieces) if isinstance(piece, StatedPlan)), None)
     work = RunBlock(
@@ -153,6 +194,8 @@ def _work(run: RunProgress) -> RunBlock:
         answer=run.answer,
         contexts=run.contexts,
         error=run.error,
+        model=run.model,
+        started_at=run.started_at,
     )
     for piece in run.pieces:
         if isinstance(piece, SpokenText | Notice):
@@ -180,6 +223,7 @@ def _call(call: CallProgress) -> CallBlock:
         milliseconds=facts.get("duration_ms"),
         result=pretty(facts.get("preview")),
         progress=_progress(facts),
+        media=[table_in(one) for one in facts.get("media") or ()],
         asks=[AskBlock(ask.kind, ask.id) for ask in call.asks],
         works=[_work(run) for run in call.children],
     )

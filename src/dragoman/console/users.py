@@ -37,14 +37,14 @@ async def add(request: Request) -> Response:
 async def change(request: Request) -> Response:
     """From the list: role, and whether they come in at all."""
     user = await _changed(request)
-    return await listed(request, told=f"{user.name} is {user.role if user.is_active else 'shut out'} now.")
+    return await listed(request, told=f"{user.name} is {user.role if user.is_active else 'suspended'} now.")
 
 
 async def save(request: Request) -> Response:
     """From the user's own page: what they reach, and how much of it."""
     facts = await _facts(request, await _changed(request))
     return pages_of(request).part(
-        request, "keys/limits.html", told="Kept. It holds from the next call on.", **facts
+        request, "keys/limits.html", told="Saved. It holds from the next call on.", **facts
     )
 
 

@@ -1,7 +1,7 @@
 """Dragoman's own form: `dragoman.toml`, which people write, and the JSON that `dragoman export` writes.
 
-Both have a table `connectors` with the fields of a configuration. An export also has `secrets`, by name;
-null says that there was one which the export does not hold.
+Both have a table `connectors` with the fields of a configuration, and may have `agents` and `bundles`. An
+export also has `secrets`, by name; null says that there was one which the export does not hold.
 """
 
 import json
@@ -13,6 +13,7 @@ from dragoman.connector import Configuration, Connector, GivenCredentials
 from dragoman.errors import DragomanError, InvalidConfig
 from dragoman.formats.import_plan import (
     FoundAgent,
+    FoundBundle,
     FoundConnector,
     ImportPlan,
     ImportProblem,
@@ -25,7 +26,8 @@ from dragoman.names import did_you_mean
 from dragoman.setting import changed, people_set, settings_of
 
 VERSION = 1
-_TABLES = ("dragoman", "connectors", "agents", "defaults")
+_TABLES = ("dragoman", "connectors", "agents", "bundles", "defaults")
+_OF_BUNDLES = ("title", "description", "instructions", "view", "capabilities", "tools", "resources")
 # Older exports have it with every agent, for whom it never meant anything.
 _OF_CONNECTORS = "auto_discover"
 _BESIDE = ("description", "aliases", "enabled", "secrets")
@@ -58,10 +60,20 @@ def read_dragoman_file(document: Mapping[str, Any], places: BaseFolders) -> Impo
                 warnings.append(f"agents.{name[:200]}: {_OF_CONNECTORS} is a setting of connectors")
         except DragomanError as error:
             problems.append(ImportProblem(entry=name[:200], reason=error.message))
+    bundles: list[FoundBundle] = []
+    for name, entry in table(document.get("bundles")).items():
+        settings = table(entry)
+        if unknown := sorted(settings.keys() - {*_OF_BUNDLES}):
+            near = did_you_mean(unknown[0][:60], [*_OF_BUNDLES])
+            reason = f"a bundle has no field {unknown[0][:60]!r}" + (f"; {near}" if near else "")
+            problems.append(ImportProblem(entry=name[:200], reason=reason))
+        else:
+            bundles.append(FoundBundle(name=name, settings=settings))
     return ImportPlan(
         format="dragoman",
         connectors=tuple(connectors),
         agents=tuple(agents),
+        bundles=tuple(bundles),
         problems=tuple(problems),
         warnings=tuple(warnings),
     )
@@ -86,13 +98,16 @@ def write_dragoman_file(
     connectors: Iterable[Connector],
     secrets: Mapping[str, Mapping[str, str]],
     agents: Iterable[FoundAgent] = (),
+    bundles: Iterable[FoundBundle] = (),
 ) -> str:
     """`secrets` are the revealed ones, by the connector's id; those not there are written as null."""
-    document = {
+    document: dict[str, Any] = {
         "dragoman": VERSION,
         "connectors": {one.slug: _written(one, secrets.get(one.id, {})) for one in connectors},
         "agents": {agent.name: written_agent(agent) for agent in agents},
     }
+    if described := {one.name: dict(one.settings) for one in bundles}:
+        document["bundles"] = described
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 
@@ -149,7 +164,8 @@ def _placed(value: Any, field: str, variables: Variables) -> Any:
     if described is None or value is None:
         return value
     if described.kind == "list":
-        return [variables.translated(word, field) for word in words(value, field)]
+        given = [value] if field == "network" and isinstance(value, str) else value  # "full", "none"
+        return [variables.translated(word, field) for word in words(given, field)]
     if described.kind == "table":
         return {name: variables.translated(word, field) for name, word in pairs(value, field).items()}
     # A program and its folder are read at once, everything else when a connection opens.

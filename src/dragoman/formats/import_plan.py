@@ -1,4 +1,4 @@
-"""What a file says, as values: connectors, agents, and what could not be read."""
+"""What a file says, as values: connectors, agents, bundles, and what could not be read."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -56,6 +56,14 @@ class FoundAgent(AgentProfile):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FoundBundle:
+    """A bundle as a file describes it: what `hub.bundles.create` takes beside its name."""
+
+    name: str
+    settings: Table = field(default_factory=dict[str, Any])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ImportProblem:
     """One entry that could not be read, and why. The others are not lost."""
 
@@ -71,6 +79,7 @@ class ImportPlan:
     source: str = ""
     connectors: tuple[FoundConnector, ...] = ()
     agents: tuple[FoundAgent, ...] = ()
+    bundles: tuple[FoundBundle, ...] = ()
     problems: tuple[ImportProblem, ...] = ()
     warnings: tuple[str, ...] = ()
 

@@ -57,7 +57,9 @@ def _understood(document: dict[str, Any], file: PurePath, places: BaseFolders) -
     # VS Code's settings keep the same tables under `mcp`.
     if isinstance(document.get("mcp"), Mapping) and "mcpServers" not in document:
         document = {**document, **table(document["mcp"])}
-    is_own = "dragoman" in document or isinstance(document.get("connectors"), Mapping)
+    is_own = "dragoman" in document or any(
+        isinstance(document.get(name), Mapping) for name in ("connectors", "bundles")
+    )
     if is_own or document.keys() == {"defaults"}:
         return read_dragoman_file(document, places)
     if _has_servers(document):

@@ -24,12 +24,13 @@ from dragoman.hub.agent_rules import (
     key,
 )
 from dragoman.hub.bound import BoundService
+from dragoman.hub.bundles import chosen_source, visible_sources
 from dragoman.hub.connector_agents import agent_of, other_name
 from dragoman.hub.connector_registry import ConnectorRegistry
 from dragoman.hub.people_settings import AgentSettings
 from dragoman.hub.revisions import revised
 from dragoman.names import did_you_mean, slug_from
-from dragoman.scope import APP, Caller
+from dragoman.scope import APP, BUNDLE, Caller
 from dragoman.setting import changed, people_set
 
 FROM_FILES = "agt_file_"
@@ -237,9 +238,7 @@ class Agents(BoundService):
         agent = await self.get(name)
         held = agent.connectors or ()
         # What has been removed since can be taken away by the name that it had.
-        gone = {
-            one if one in held else self._runtime.registry.get(one, self._caller).slug for one in connectors
-        }
+        gone = {one if one in held else chosen_source(self._runtime, one, self._caller) for one in connectors}
         if is_of_files(agent):
             return await self._rewritten(agent, (), tuple(gone))
         return await self.update(name, connectors=tuple(slug for slug in held if slug not in gone))
@@ -282,9 +281,7 @@ class Agents(BoundService):
 
     def _slugs(self, names: Sequence[str], held: Sequence[str] = ()) -> tuple[str, ...]:
         """What an agent has already it keeps, though the connector may be gone meanwhile."""
-        slugs = (
-            name if name in held else self._runtime.registry.get(name, self._caller).slug for name in names
-        )
+        slugs = (name if name in held else chosen_source(self._runtime, name, self._caller) for name in names)
         return tuple(dict.fromkeys(slugs))
 
     async def _views(self, agents: Sequence[Agent]) -> Sequence[AgentView]:
@@ -301,7 +298,7 @@ class Agents(BoundService):
             return ("its connector is disabled",) if is_off else ()
         if agent.kind != "worker":
             return ()
-        seen = {connector.slug for connector in self._runtime.registry.list(self._caller)}
+        seen = visible_sources(self._runtime, self._caller)
         return tuple(f"{slug} is gone" for slug in agent.connectors or () if slug not in seen)
 
     async def _done(self, agent: Agent, action: str, what: Sequence[str] = ()) -> None:
@@ -333,4 +330,8 @@ def settings_in(found: FoundAgent, registry: ConnectorRegistry, caller: Caller) 
 def slugs_of(found: FoundAgent, registry: ConnectorRegistry, caller: Caller) -> tuple[str, ...]:
     """A connector that is not there yet is kept under the slug that it would have."""
     known = [(name, registry.find(name, caller)) for name in found.connectors or ()]
-    return tuple(dict.fromkeys(one.slug if one else slug_from(name) for name, one in known))
+    return tuple(
+        dict.fromkeys(
+            one.slug if one else name if name.startswith(BUNDLE) else slug_from(name) for name, one in known
+        )
+    )

@@ -89,27 +89,33 @@ class ApiKeys:
         key_id: str,
         settings: Mapping[str, Any],
         within: frozenset[KeyScope],
+        *,
+        of_client: bool = False,
     ) -> ApiKey:
         """Effective as revoking is. What was revoked stays as it was."""
 
         async def change(before: ApiKey) -> ApiKey:
             user = await self._rows.find_user(workspace, before.user)
-            if before.revoked_at is not None or user is None or before.client is not None:
-                raise Conflict(f"the key {before.name!r} was revoked", hint="dragoman keys add NAME")
+            if before.revoked_at is not None or user is None:
+                hint = "let it ask you again" if of_client else "dragoman keys add NAME"
+                raise Conflict(f"the {what} {before.name!r} was revoked", hint=hint)
             return await self._granted(caller, user, before, changed(before, settings), before, within)
 
         async def read(before: ApiKey) -> ApiKey:
             return await self._get(caller, workspace, before.id)
 
+        what = "client" if of_client else "key"
         async with self._locks.of("key", key_id):
             found = await self._get(caller, workspace, key_id)
+            if found.client is not None and not of_client:
+                raise Conflict(f"{found.name!r} is a client and no key", hint="it is listed with the clients")
             before, after = await revised(found, change, self._rows.put_key, read)
             if after == before:
                 return before
             self._authenticator.forget(workspace, after.user)
         details = {"user": after.user, "changed": sorted(settings)}
         await self._auditor.done(
-            replace(caller, workspace=workspace), "key.updated", after.id, details=details
+            replace(caller, workspace=workspace), f"{what}.updated", after.id, details=details
         )
         return after
 
@@ -125,7 +131,8 @@ class ApiKeys:
         self._permissions.check_settings(caller, bare, wanted)
         asking = user if _is_own(user, caller) else await self._rows.find_user(caller.workspace, caller.user)
         own = frozenset[str]() if asking is None else asking.capabilities
-        return granted(wanted, before, user, caller, own, within)
+        key = None if caller.key is None else await self._authenticator.get_key(caller.key)
+        return granted(wanted, before, user, caller, own, within, key)
 
     async def _get(self, caller: Caller, workspace: str, key_id: str) -> ApiKey:
         keys = await self._rows.keys(workspace, None if caller.is_admin else caller.user)

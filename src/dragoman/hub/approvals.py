@@ -178,6 +178,7 @@ def _allowance(approval: Approval) -> Allowance | None:
         tool=binding.tool,
         fingerprint=binding.fingerprint,
         thread=binding.thread or "" if approval.answer == "thread" else "",
+        key=binding.key or "",
         approval_id=approval.id,
         created_at=now,
     )
@@ -190,7 +191,8 @@ def _is_covered(approval: Approval, allowance: Allowance) -> bool:
         allowance.tool,
         allowance.fingerprint,
     )
-    return is_same_tool and allowance.thread in ("", binding.thread)
+    is_same_way = allowance.key == (binding.key or "")
+    return is_same_tool and is_same_way and allowance.thread in ("", binding.thread)
 
 
 def _too_late(approval: Approval) -> Conflict:

@@ -22,21 +22,34 @@ import orjson
 from dragoman.access.approvals import is_person
 from dragoman.errors import Denied, DragomanError, InvalidArguments, LimitReached, NotFound, Outdated
 from dragoman.hub.bound import BoundService
-from dragoman.hub.oauth_clients import AskingClient, OAuthRefusal, place_of
+from dragoman.hub.bundles import visible_sources
+from dragoman.hub.oauth_clients import (
+    A_MINUTE,
+    MOST_REGISTRATIONS,
+    AskingClient,
+    OAuthRefusal,
+    place_of,
+    too_many_registrations,
+)
 from dragoman.hub.people import People
-from dragoman.hub.user_rights import check_operator, narrowed_end, narrowed_to
+from dragoman.hub.people_settings import LimitSettings
+from dragoman.hub.user_rights import check_operator, check_unlimited, narrowed_end, narrowed_to
 from dragoman.identity.access_tokens import LIFE, READ_SCOPE, SCOPES, WRITE_SCOPE, AccessTokens
+from dragoman.identity.authenticated import admitted
 from dragoman.identity.keys import HINT_LENGTH, hash_of, is_open
-from dragoman.people import ApiKey, ConnectedClient, User
-from dragoman.scope import ANY_EXTRA, ANY_TOOL, READ_ONLY, Caller
+from dragoman.people import ApiKey, CallLimits, ConnectedClient, User
+from dragoman.scope import ANY_EXTRA, ANY_TOOL, BUNDLE, NOBODY, READ_ONLY, Caller, source_word
 from dragoman.store.records import RegisteredClient
 
+Limits = CallLimits | LimitSettings | None
 CODE_LASTS = 60.0
 _REMEMBERED = 600.0
 _MOST_CODES = 100
 _CODE, _USED_CODE = "authorization code", "used authorization code"
 _REFRESH = ("refresh token",)
 _PREFIX = "drr_"
+_REGISTERED = "registration"
+_OFFLINE = "offline_access"  # some clients ask for it to be given a refresh token, which all are
 _CHALLENGE = re.compile(r"[A-Za-z0-9._~-]{43}")
 _VERIFIER = re.compile(r"[A-Za-z0-9._~-]{43,128}")
 _LONGEST_STATE = 2000
@@ -79,6 +92,9 @@ class AuthorizationRequest:
         return parts._replace(query=query).geturl()
 
 
+_BUNDLES = "bundles/"
+
+
 class WrongAuthorizationRequest(Exception):
     """Something is wrong with a request whose client and address are known: the client is told, there."""
 
@@ -89,14 +105,16 @@ class WrongAuthorizationRequest(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientChoice:
-    """What a person lets a client have. `connectors` None: all, those too that come later."""
+    """What a person lets a client have. `connectors` None: all, those too that come later; bundles are
+    among them as `bundle:<name>`.
+    """
 
     connectors: frozenset[str] | None
     only_reads: bool = True
     period: Period = "month"
 
     def capabilities(self) -> frozenset[str]:
-        words = {ANY_TOOL} if self.connectors is None else {f"mcp_{slug}" for slug in self.connectors}
+        words = {ANY_TOOL} if self.connectors is None else {*map(source_word, self.connectors)}
         return frozenset({*words, ANY_EXTRA, *((READ_ONLY,) if self.only_reads else ())})
 
 
@@ -137,6 +155,24 @@ class ConnectedClients(BoundService):
             hint="dragoman clients list shows those there are",
         )
 
+    async def update(self, client: str, *, limits: Limits, workspace: str | None = None) -> ApiKey:
+        """Sets what may be used through it; None takes all limits away. Effective at once."""
+        key = await self.get(client, workspace)
+        given = {"limits": limits}
+        return await self._runtime.keys.update(
+            self._caller, key.workspace, key.id, given, key.scopes, of_client=True
+        )
+
+    async def rotate(self) -> str:
+        """A new key signs access tokens from now on; its id. What was signed before is good until it ends."""
+        check_operator(self._caller)
+        tokens = self._runtime.authenticator.access_tokens
+        if tokens is None:
+            raise no_logins()
+        made = await tokens.signing.rotate()
+        await self._runtime.auditor.done(self._caller, "signing_key.rotated", made)
+        return made
+
     async def revoke(self, client: str, workspace: str | None = None) -> ApiKey:
         """Its tokens open nothing from now on, here at once and elsewhere within two seconds."""
         key = await self.get(client, workspace)
@@ -153,7 +189,14 @@ class ClientLogins(BoundService):
     async def register(self, metadata: Any, address: str) -> RegisteredClient:
         """A client introduces itself (RFC 7591), from this address. `OAuthRefusal` says what will not do."""
         self._tokens()
-        return await self._runtime.oauth_clients.register(metadata, address, self._now())
+        self._runtime.oauth_clients.count(address)
+        # And for all processes together, under a name that does not tell the address.
+        stranger = Caller(NOBODY.workspace, sha256(address.encode()).hexdigest()[:32])
+        if not await self._runtime.door_clients.put(
+            _REGISTERED, (token_hex(16),), b"", stranger, lasts=A_MINUTE, most=MOST_REGISTRATIONS
+        ):
+            raise too_many_registrations(A_MINUTE)
+        return await self._runtime.oauth_clients.register(metadata, self._now())
 
     async def read_request(self, query: Sequence[tuple[str, str]], base: str) -> AuthorizationRequest:
         """What a browser brought to `/oauth/authorize`.
@@ -184,16 +227,23 @@ class ClientLogins(BoundService):
             raise WrongAuthorizationRequest(request.answer(base, **told)) from None
 
     async def offered(self, request: AuthorizationRequest) -> Sequence[OfferedConnector]:
-        """The caller's connectors that it could be given, by name."""
-        slug, counts = slug_of(request.path), Counter[tuple[str, bool]]()
-        for tool in self._runtime.catalog.list(self._caller):
+        """The caller's connectors and bundles that it could be given, by name."""
+        slug, counts = self._source_of(request.path), Counter[tuple[str, bool]]()
+        catalog, caller = self._runtime.catalog, self._caller
+        for tool in catalog.list(caller):
             counts[tool.slug, tool.only_reads] += 1
-        return [
-            OfferedConnector(
-                one.slug, counts[one.slug, True] + counts[one.slug, False], counts[one.slug, True]
-            )
-            for one in self._runtime.registry.list(self._caller)
+        words = [
+            one.slug
+            for one in self._runtime.registry.list(caller)
             if one.enabled and one.kind != "native" and slug in (None, one.slug)
+        ]
+        for bundle in catalog.list_bundles(caller):
+            if slug in (None, bundle.word):
+                words.append(bundle.word)
+                for tool in catalog.list(caller.within([bundle.word])):
+                    counts[bundle.word, tool.only_reads] += 1
+        return [
+            OfferedConnector(one, counts[one, True] + counts[one, False], counts[one, True]) for one in words
         ]
 
     async def allowed_before(self, request: AuthorizationRequest) -> ApiKey | None:
@@ -213,9 +263,9 @@ class ClientLogins(BoundService):
         """
         caller, user = self._caller, await self._giving()
         choice = replace(choice, only_reads=choice.only_reads or not request.may_write)
-        if (slug := slug_of(request.path)) is not None:
+        if (slug := self._source_of(request.path)) is not None:
             choice = replace(choice, connectors=frozenset({slug}))
-        visible = {one.slug for one in self._runtime.registry.list(caller)}
+        visible = visible_sources(self._runtime, caller)
         if choice.connectors is not None and not choice.connectors & visible:
             raise InvalidArguments("choose at least one connector", hint="or deny the request")
         period = PERIODS[choice.period]
@@ -235,6 +285,8 @@ class ClientLogins(BoundService):
             ),
             "capabilities": sorted(narrowed_to(choice.capabilities(), caller, user.capabilities)),
             "expires_at": None if end is None else end.isoformat(),
+            # A client that logs in anew has the limits that it had.
+            "limits": asdict(before.limits) if (before := await self.allowed_before(request)) else {},
             "redirect_uri": request.redirect_uri,
             "challenge": request.challenge,
         }
@@ -321,16 +373,36 @@ class ClientLogins(BoundService):
         facts = {"active": True, "client_id": key.client.id, "sub": key.user, "aud": key.client.audience}
         return facts | {"scope": " ".join(scopes_of(key)), "grant": key.id}
 
+    async def lacks_write(self, tool: str) -> bool:
+        """Whether all that the caller, a client, lacks for a tool is leave to change things, and its person
+        could give it.
+        """
+        caller = self._caller
+        writing = replace(caller, grants=tuple(grant - {READ_ONLY} for grant in caller.grants))
+        found = self._runtime.catalog.find(tool, writing)
+        person = await self._runtime.directory.find(caller.workspace, caller.user)
+        if found is None or person is None or found.may_be_used_by(caller):
+            return False
+        return found.may_be_used_by(writing) and found.may_be_used_by(admitted(person).caller)
+
     async def signing_keys(self) -> Sequence[Mapping[str, Any]]:
         """The public halves (RFC 7517)."""
         return await self._tokens().signing.public()
 
     # Parts
 
+    def _source_of(self, path: str) -> str | None:
+        """What an address is for; of a bundle the word by which it is given."""
+        slug = slug_of(path)
+        if slug is None or not slug.startswith(BUNDLE):
+            return slug
+        bundle = self._runtime.catalog.find_bundle(slug.removeprefix(BUNDLE), self._caller)
+        return slug if bundle is None else bundle.word
+
     def _tokens(self) -> AccessTokens:
         tokens = self._runtime.authenticator.access_tokens
         if tokens is None:
-            raise NotFound("clients do not log in here", hint="DRAGOMAN_CLIENT_LOGIN says where they do")
+            raise no_logins()
         return tokens
 
     def _now(self) -> datetime:
@@ -342,6 +414,7 @@ class ClientLogins(BoundService):
         person = await self._runtime.directory.find(caller.workspace, caller.user)
         if not is_person(caller) or person is None or not person.user.is_active:
             raise Denied("only a person can allow a client", hint="sign in with a key of your own")
+        check_unlimited(None if caller.key is None else await self._runtime.authenticator.get_key(caller.key))
         return person.user
 
     async def _made(self, granted: Mapping[str, Any], client: ConnectedClient) -> tuple[ApiKey, str]:
@@ -361,6 +434,7 @@ class ClientLogins(BoundService):
             capabilities=frozenset(granted["capabilities"]),
             way="mcp",
             expires_at=None if end is None else datetime.fromisoformat(end),
+            limits=CallLimits(**granted.get("limits", {})),
             client=client,
         )
         await self._runtime.keys.check_number(person.user)
@@ -397,9 +471,14 @@ class ClientLogins(BoundService):
         await self._runtime.auditor.done(self._caller, action, subject, details=details)
 
 
+def no_logins() -> NotFound:
+    return NotFound("clients do not log in here", hint="DRAGOMAN_CLIENT_LOGIN says where they do")
+
+
 def slug_of(path: str) -> str | None:
-    """The one connector that an address is for; None for `/mcp`, which is all of them."""
-    return path.removeprefix("/mcp").strip("/") or None
+    """The one connector that an address is for, or `bundle:<name>`; None for `/mcp`, which is all of them."""
+    name = path.removeprefix("/mcp").strip("/")
+    return f"{BUNDLE}{name.removeprefix(_BUNDLES)}" if name.startswith(_BUNDLES) else name or None
 
 
 def scopes_of(key: ApiKey) -> tuple[str, ...]:
@@ -443,8 +522,10 @@ def _checked(
     audience = audience_of(asked.get("resource"), base)
     if audience is None:
         raise OAuthRefusal("invalid_target", "resource must be the address of the MCP server")
-    # Scopes that are not known are left out, as the answer says: a person decides what there is in any case.
-    scopes = tuple(one for one in SCOPES if one in asked.get("scope", "").split()) or SCOPES
+    words = {*asked.get("scope", "").split()}
+    if unknown := words - {*SCOPES, _OFFLINE}:
+        raise OAuthRefusal("invalid_scope", f"{min(unknown)[:60]!r} is none of: {' '.join(SCOPES)}")
+    scopes = tuple(one for one in SCOPES if one in words) or SCOPES
     return replace(request, challenge=challenge, audience=audience, scopes=scopes)
 
 

@@ -22,6 +22,7 @@ from dragoman.formats.action_servers import assigned_entries, list_key
 from dragoman.formats.import_files import read_file
 from dragoman.formats.json_splice import with_list
 from dragoman.formats.parsing import read_document, table
+from dragoman.hub.bundles import FILES, Bundles
 from dragoman.hub.connectors import Connectors
 from dragoman.hub.imports import Imports, ImportStep
 from dragoman.names import slug_from
@@ -220,7 +221,7 @@ class ConfigurationFiles:
     async def _look_after(self) -> None:
         """Goes on to say so, and removes what only files of processes had that are gone."""
         described = await self._describe()
-        if self._has_all and self._vanished(described):
+        if self._has_all and (self._vanished(described) or self._lost_bundles(described)):
             async with self._busy, self._lock.turn(APP, _LOCK):
                 await self._remove_vanished(await self._describe())
 
@@ -233,7 +234,15 @@ class ConfigurationFiles:
             and not (connector.workspace == APP and connector.slug in described)
         ]
 
+    def _lost_bundles(self, described: frozenset[str]) -> list[str]:
+        """Names of those that no file of a living process describes any more."""
+        known = self._runtime.catalog.list_bundles(self._app)
+        return [one.name for one in known if one.origin == FILES and one.word not in described]
+
     async def _remove_vanished(self, described: frozenset[str]) -> None:
+        for name in self._lost_bundles(described):
+            log.info("configuration.removed", bundle=name)
+            await Bundles(self._runtime, self._app).remove(name)
         for connector in self._vanished(described):
             log.info("configuration.removed", connector=connector.slug)
             holder = replace(self._app, workspace=connector.workspace)

@@ -13,7 +13,7 @@ from dragoman.errors import Conflict, DragomanError, NotFound
 from dragoman.hub.agents import Agents
 from dragoman.hub.bound import BoundService
 from dragoman.hub.runs import Runs
-from dragoman.run import Run, RunEvent, new_run_id
+from dragoman.run import KEY, Run, RunEvent, new_run_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class ConnectorQueries(BoundService):
             thread="",
             agent=chosen.agent.name,
             request=query.query,
-            options=query.options,
+            options={**query.options, KEY: caller.key},
             limits=engine.limits,
             role=caller.role,
             grants=caller.grants,

@@ -1,6 +1,7 @@
 """The connectors that this installation knows, in memory over the store's rows."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import chain
 
 from dragoman.catalog.connector_tools import nearest
@@ -30,6 +31,10 @@ class ConnectorRegistry:
 
     def list(self, caller: Caller) -> list[Connector]:
         return nearest(self._tiers_of(caller.workspace, caller.user), caller)
+
+    def within(self, caller: Caller) -> Sequence[Connector]:
+        """Of the caller's tiers, whatever the caller's grants are: for who looks at those next."""
+        return nearest(self._tiers_of(caller.workspace, caller.user), replace(caller, grants=()))
 
     def find(self, name: str, caller: Caller) -> Connector | None:
         for connector in self.list(caller):

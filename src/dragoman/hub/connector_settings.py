@@ -9,6 +9,25 @@ from typing import Literal, TypedDict
 from pydantic import SecretStr
 
 
+class BoxLimitsSettings(TypedDict, total=False):
+    """What a program and all that it starts may use together. Sizes are megabytes."""
+
+    memory: int | None
+    """Most megabytes of memory; a program over it is ended."""
+
+    cpu: float | None
+    """Most seconds of processor time from start to end; a program over it is ended."""
+
+    processes: int | None
+    """Most processes at once; a program over it is ended."""
+
+    files: int | None
+    """Most files that one process has open."""
+
+    disk: int | None
+    """Most megabytes in its home; a program over it is ended."""
+
+
 class AuthSettings(TypedDict, total=False):
     """How a remote server knows us. The token itself is in the vault as `auth`, OAuth's tokens as `oauth`."""
 
@@ -106,6 +125,17 @@ class ConnectorSettings(TypedDict, total=False):
     cwd: str | None
     """Where the program runs."""
 
+    sandbox: Literal["auto", "none", "bubblewrap", "landlock"] | None
+    """What keeps the program to what is its own; auto is the strongest that works on this machine."""
+
+    mounts: list[str] | tuple[str, ...] | None
+    """A path of this machine that the program sees; read-only unless :rw follows."""
+
+    network: list[str] | tuple[str, ...] | None
+    """What the program reaches: full, none, or each HOST:PORT."""
+
+    limits: BoxLimitsSettings | None
+
     url: str | None
     """The address of a remote server."""
 
@@ -136,6 +166,9 @@ class ConnectorSettings(TypedDict, total=False):
 
     deferred: bool | None
     """Whether models search for its tools or always have them in view; else as the app has it."""
+
+    hooks: list[str] | tuple[str, ...] | None
+    """What looks at its calls, results and lists, after the app's and the workspace's hooks."""
 
     auto_discover: bool | None
     """List its tools by itself when none are known."""

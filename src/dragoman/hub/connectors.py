@@ -1,5 +1,6 @@
 """Connectors as people handle them: add, look, change, switch, remove. Nothing here needs a restart."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -10,8 +11,10 @@ from typing import Any, Literal, Unpack
 from pydantic import SecretStr
 
 from dragoman.catalog import CatalogState, ToolChanges
+from dragoman.connections.boxes.boxes import BoxFacts
+from dragoman.connections.boxes.homes import BoxHome
 from dragoman.connections.source import ConnectionStatus
-from dragoman.connector import Connector, SplitConfiguration
+from dragoman.connector import Configuration, Connector, SplitConfiguration
 from dragoman.errors import Denied, DragomanError, InvalidConfig, NotFound, Outdated
 from dragoman.events import EventKind
 from dragoman.hub.bound import BoundService
@@ -35,6 +38,7 @@ class ConnectorView:
     catalog: CatalogState
     tools: int
     metrics: ConnectorMetrics
+    box: BoxFacts | None = None
     skipped: tuple[str, ...] = ()
     notices: tuple[str, ...] = ()
 
@@ -77,7 +81,8 @@ class Connectors(BoundService):
         origin = self._runtime.permissions.check_new(
             caller, (slug, *aliases), description, given.configuration, given.secrets
         )
-        check_program(given.configuration)
+        self._check_program(given.configuration)
+        self._runtime.hooks.check(given.configuration.hooks)
         if shared and not caller.is_admin:
             raise Denied("only an admin adds a connector for the whole workspace")
         owner = "" if shared else caller.user
@@ -104,7 +109,7 @@ class Connectors(BoundService):
             await self._runtime.auditor.done(caller, "connector.added", slug, details=details)
         if connect and enabled:
             await self._try_refresh(connector)
-        return self._view(connector, given.told)
+        return self._told_view(connector, given.told)
 
     async def add_or_update(
         self,
@@ -231,7 +236,8 @@ class Connectors(BoundService):
             **beside,
         )
         self._runtime.permissions.check_change(caller, before, after, given)
-        check_program(configuration)
+        self._check_program(configuration)
+        self._runtime.hooks.check(configuration.hooks)
         is_shared = not before.owner
         # What users gave for one server is not for whoever an admin puts in its place.
         is_other = is_shared and leads_elsewhere(
@@ -262,7 +268,7 @@ class Connectors(BoundService):
         await self._runtime.sources[before.kind].retire(before)
         if connect and after.enabled:
             await self._try_refresh(after)
-        return self._view(after, notices)
+        return self._told_view(after, notices)
 
     async def remove(self, name: str) -> None:
         """Its tools, secrets and numbers are gone at once; calls under way finish in the background."""
@@ -276,6 +282,26 @@ class Connectors(BoundService):
             self._caller, "connector.removed", connector.slug, details={"id": connector.id}
         )
         await self._runtime.connector_lifecycle.close(connector)
+        await asyncio.to_thread(self._runtime.boxes.forget, connector.id)
+
+    async def homes(self, name: str) -> Sequence[BoxHome]:
+        """The homes of its boxes on this machine, one for each identity, with what they hold."""
+        connector = self._changeable(name)
+        return await asyncio.to_thread(self._runtime.boxes.homes.list, connector.id)
+
+    async def clear_homes(self, name: str) -> int:
+        """Removes what its server keeps, and what was fetched for it. How many bytes that were.
+
+        The caller's connection is closed first; the next call opens one in an empty home.
+        """
+        connector = self._changeable(name)
+        self._runtime.permissions.check_removal(self._caller, connector)
+        await self._runtime.sources[connector.kind].disconnect(connector, self._caller)
+        freed = await asyncio.to_thread(self._runtime.boxes.homes.clear, connector.id)
+        await self._runtime.auditor.done(
+            self._caller, "connector.cleared", connector.slug, details={"id": connector.id, "bytes": freed}
+        )
+        return freed
 
     async def enable(self, name: str) -> ConnectorView:
         """Its tools can be called again."""
@@ -312,6 +338,17 @@ class Connectors(BoundService):
 
     # Parts
 
+    def _check_program(self, configuration: Configuration) -> None:
+        """`InvalidConfig` when there is no such program here, or nothing to box it with as it says."""
+        check_program(configuration)
+        self._runtime.boxes.check(configuration)
+
+    def _told_view(self, connector: Connector, notices: tuple[str, ...]) -> ConnectorView:
+        """With what its server seems to need beyond its box: it was just tried."""
+        view = self._view(connector)
+        said = (*view.status.stderr, view.status.cause or "")
+        return replace(view, notices=(*notices, *self._runtime.boxes.needs(connector, said)))
+
     def _view(self, connector: Connector, notices: tuple[str, ...] = ()) -> ConnectorView:
         caller = self._caller
         connector = self._runtime.registry.newest(connector) or connector
@@ -321,6 +358,7 @@ class Connectors(BoundService):
             catalog=self._runtime.catalog.state(connector.id),
             tools=len(self._runtime.catalog.list(caller, connector.id)),
             metrics=self._runtime.recorder.metrics(connector),
+            box=self._runtime.boxes.facts(connector),
             skipped=self._runtime.lists.skipped.get(connector.id, ()),
             notices=notices,
         )

@@ -114,6 +114,12 @@ class DoorClients:
         found = await self.rows.find_value(_address(kind, words), self._store.clock.now())
         return None if found is None else self._vault.open_bytes(found.sealed, _SEALED, kind)
 
+    async def list(self, kind: str, caller: Caller, words_of: Callable[[bytes], Words]) -> Sequence[bytes]:
+        """What the caller has of a kind and can be found by the words that it is known by itself."""
+        found = await self.rows.list_values(kind, caller.workspace, caller.user, self._store.clock.now())
+        opened = ((one.id, self._vault.open_bytes(one.sealed, _SEALED, kind)) for one in found)
+        return [value for address, value in opened if address == _address(kind, words_of(value))]
+
     async def take(self, kind: str, words: Words) -> bytes | None:
         """None for what is used, too old, or was never there."""
         return await self._taken(_address(kind, words), kind)

@@ -199,6 +199,7 @@ class RunEngine:
             journal=self._journal,
             streams=self.streams,
             questions=self.questions,
+            recorder=runtime.recorder,
             agents_of=self.agents_of,
             toolbox=self.toolbox,
             composer=Composer(

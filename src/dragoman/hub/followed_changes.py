@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from dragoman.connector import Connector
 from dragoman.errors import DragomanError, NotFound
 from dragoman.events import Event, EventKind
+from dragoman.hub.bundles import tell_bundle
 from dragoman.hub.recipes import tell_recipe
 from dragoman.store.records import Change, ChangeKind, ChangePosition
 from dragoman.telemetry.logs import get_logger
@@ -50,6 +51,7 @@ class FollowedChanges:
             "agent": self._agent,
             "approval": self._approval,
             "recipe": self._recipe,
+            "bundle": self._bundle,
             "rollout": self._rollout,
             "client_session": self._client_session,
             "one_time_value": self._one_time_value,
@@ -127,6 +129,7 @@ class FollowedChanges:
         for connector in stored.values():
             with suppress(NotFound):
                 await runtime.catalog.reload(connector)
+        runtime.catalog.replace_bundles(await runtime.store.bundles.list())
         runtime.authenticator.forget_all()
         runtime.authorizations.forget_all()
         runtime.agent_records.forget_all()
@@ -166,6 +169,7 @@ class FollowedChanges:
         self._runtime.authenticator.forget(change.workspace, change.user)
         if change.what == "removed":
             self._runtime.agent_records.forget(change.workspace)
+            self._runtime.catalog.replace_bundles(await self._runtime.store.bundles.list())
             self._start(self._runtime.close_for_user(change.workspace, change.user), "close for a user")
         names = (name.partition(".") for name in change.details.get("changed", ()))
         if chosen := [name for column, _, name in names if column == "preferences"]:
@@ -219,6 +223,16 @@ class FollowedChanges:
         what = {"added": "kept", "updated": "edited", "removed": "deleted"}[change.what]
         what = "shared" if what == "kept" and not change.user else what
         tell_recipe(self._runtime, change.workspace, change.user, change.subject, what)
+
+    async def _bundle(self, change: Change) -> None:
+        key = (change.workspace, change.user, change.subject)
+        found = await self._runtime.store.bundles.find(*key)
+        if found is None:
+            self._runtime.catalog.drop_bundle(*key)
+        else:
+            self._runtime.catalog.put_bundle(found)
+        what = {"added": "created"}.get(change.what, change.what)
+        tell_bundle(self._runtime, *key, what)
 
     async def _rollout(self, change: Change) -> None:
         self._runtime.rollout.forget()

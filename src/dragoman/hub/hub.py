@@ -16,6 +16,7 @@ from dragoman.events import Event
 from dragoman.hub.agents import Agents
 from dragoman.hub.approvals import Approvals
 from dragoman.hub.audit import Audit
+from dragoman.hub.bundles import Bundles
 from dragoman.hub.call_questions import CallbackChannel, CallQuestions
 from dragoman.hub.client_logins import ClientLogins, ConnectedClients
 from dragoman.hub.cluster import ClusterService
@@ -26,6 +27,7 @@ from dragoman.hub.connectors import Connectors
 from dragoman.hub.credentials import Credentials
 from dragoman.hub.discovery import Discovery
 from dragoman.hub.door_clients import DoorClients
+from dragoman.hub.hooks import CallerHooks
 from dragoman.hub.imports import Exports, Imports
 from dragoman.hub.messages import Messages
 from dragoman.hub.people import People
@@ -36,6 +38,7 @@ from dragoman.hub.rollout import Rollout
 from dragoman.hub.runs import Runs
 from dragoman.hub.runtime import Runtime
 from dragoman.hub.server_requests import ServerRequests
+from dragoman.hub.statistics import Statistics
 from dragoman.hub.threads import Threads
 from dragoman.hub.tools import Tools
 from dragoman.hub.usage import Usage
@@ -44,7 +47,7 @@ from dragoman.identity.authenticated import admitted
 from dragoman.identity.authenticator import Authenticator
 from dragoman.identity.directory import Person
 from dragoman.run import Question, Run
-from dragoman.scope import LOCAL_CALLER, Caller
+from dragoman.scope import BUNDLE, LOCAL_CALLER, Caller
 from dragoman.settings import Settings
 from dragoman.store import CallRecord, KeptResult, Store
 from dragoman.telemetry.metrics import ConnectorMetrics, ReadiedAgents
@@ -96,6 +99,12 @@ class BoundHub:
         """The same hub with no other connectors than those active in the caller's thread: for lists."""
         caller = await self._runtime.active.narrowed(self.caller)
         return self if caller is self.caller else self.acting_for(caller)
+
+    def in_bundle(self, name: str) -> "BoundHub":
+        """The same hub with the tools of a bundle and no others; with none where there is no such bundle."""
+        found = self._runtime.catalog.find_bundle(name, self.caller)
+        word = f"{BUNDLE}{name}" if found is None else found.word
+        return self.acting_for(self.caller.within([word]))
 
     # Calling and asking
 
@@ -173,6 +182,11 @@ class BoundHub:
         return Tools(self._runtime, self.caller)
 
     @property
+    def bundles(self) -> Bundles:
+        """Choices of tools under a name, each shown as you want it."""
+        return Bundles(self._runtime, self.caller)
+
+    @property
     def threads(self) -> Threads:
         """Conversations, and which connectors are active in each."""
         return Threads(self._runtime, self.caller)
@@ -233,9 +247,19 @@ class BoundHub:
         return Approvals(self._runtime, self.caller)
 
     @property
+    def hooks(self) -> CallerHooks:
+        """What looks at calls, results and lists."""
+        return CallerHooks(self._runtime, self.caller)
+
+    @property
     def usage(self) -> Usage:
         """What was used of calls, tokens and money, and what is left."""
         return Usage(self._runtime, self.caller)
+
+    @property
+    def statistics(self) -> Statistics:
+        """Numbers over time: calls, errors, latency, tokens and cost of the last hour to the last month."""
+        return Statistics(self._runtime, self.caller)
 
     @property
     def audit(self) -> Audit:

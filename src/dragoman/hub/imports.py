@@ -13,16 +13,17 @@ from pydantic import SecretStr
 
 from dragoman.connector import Configuration, Connector, SplitConfiguration
 from dragoman.errors import DragomanError
-from dragoman.formats import FoundAgent, FoundConnector, ImportPlan, RequiredInput, filled
+from dragoman.formats import FoundAgent, FoundBundle, FoundConnector, ImportPlan, RequiredInput, filled
 from dragoman.formats.dragoman_files import write_dragoman_file
 from dragoman.formats.import_files import Importable, read_all
 from dragoman.formats.mcp_servers import write_servers
 from dragoman.formats.variables import asked_instead
 from dragoman.hub.bound import BoundService
+from dragoman.hub.bundles import Bundles
 from dragoman.hub.connector_input import check_program, configured, in_force, values_of
 from dragoman.hub.connectors import Connectors, ConnectorView
 from dragoman.hub.imported_agents import ImportedAgents, comparable
-from dragoman.scope import Caller
+from dragoman.scope import BUNDLE, Caller
 from dragoman.secret_recognition import Masking, masked
 
 Action = Literal["add", "replace", "unchanged", "conflict", "needs_input", "invalid"]
@@ -33,7 +34,7 @@ class ImportStep:
     """What happens, or would happen, to one entry. `view` is the connector once it was added."""
 
     source: str
-    kind: Literal["connector", "agent", "file"]
+    kind: Literal["connector", "agent", "bundle", "file"]
     name: str
     action: Action
     slug: str = ""
@@ -65,6 +66,7 @@ class _Intent:
     agent: FoundAgent | None = None
     facts: Mapping[str, Any] | None = None
     existing: Connector | None = None
+    bundle: FoundBundle | None = None
 
 
 class Imports(BoundService):
@@ -103,6 +105,8 @@ class Imports(BoundService):
         intents = await self._intents(sources, wish)
         steps = [await self._take(intent) for intent in intents]
         await self._keep_agents(intents)
+        # Last: their tools are of connectors that the same file may bring.
+        steps = [await self._keep_bundle(*pair) for pair in zip(intents, steps, strict=True)]
 
         async def finish(index: int) -> None:
             if connect:
@@ -129,6 +133,7 @@ class Imports(BoundService):
             for agent in plan.agents:
                 own.append(_agent_intent(plan.source, agent, known.get(agent.name), wish))
                 known.setdefault(agent.name, comparable(agent))
+            own += [self._bundle_intent(plan.source, one, wish) for one in plan.bundles]
             intents += _with_warnings(own, plan)
         return intents
 
@@ -182,7 +187,7 @@ class Imports(BoundService):
             self._runtime.registry.check_free(
                 (found.slug, *found.aliases), wish.caller.workspace, wish.caller.user
             )
-            _check_program(wanted.configuration, wish.caller)
+            self._check_program(wanted.configuration, wish.caller)
             return intent
         if existing.owner != wish.caller.user:
             return _Intent(
@@ -196,13 +201,31 @@ class Imports(BoundService):
             return _Intent(
                 replace(step, action="conflict", slug=existing.slug, reason=reason, differs=differs)
             )
-        _check_program(wanted.configuration, wish.caller)
+        self._check_program(wanted.configuration, wish.caller)
         step = replace(step, action="replace", slug=existing.slug, differs=differs)
         return replace(intent, step=step, existing=existing)
+
+    def _check_program(self, configuration: Configuration, caller: Caller) -> None:
+        """Which programs there are is told only to those who may run them."""
+        if caller.is_admin:
+            check_program(configuration)
+            self._runtime.boxes.check(configuration)
 
     def _existing(self, found: FoundConnector, caller: Caller) -> Connector | None:
         names = (found.slug, *found.aliases)
         return next((one for name in names if (one := self._runtime.registry.find(name, caller))), None)
+
+    def _bundle_intent(self, source: str, found: FoundBundle, wish: _Wish) -> _Intent:
+        slug, bundles = f"{BUNDLE}{found.name}", Bundles(self._runtime, self._caller)
+        step = ImportStep(source=source, kind="bundle", name=found.name, action="add", slug=slug)
+        if bundles.find_own(found.name) is None:
+            return _Intent(step, bundle=found)
+        if bundles.is_described(found):
+            return _Intent(replace(step, action="unchanged"))
+        if wish.may_replace:
+            return _Intent(replace(step, action="replace"), bundle=found)
+        reason = f"there is another bundle {found.name!r} already"
+        return _Intent(replace(step, action="conflict", reason=reason))
 
     # Doing
 
@@ -238,6 +261,16 @@ class Imports(BoundService):
             return replace(step, view=await connectors.connect(step.slug))
         except DragomanError as error:
             return replace(step, reason=error.message, view=await connectors.get(step.slug))
+
+    async def _keep_bundle(self, intent: _Intent, step: ImportStep) -> ImportStep:
+        if intent.bundle is None:
+            return step
+        try:
+            made = await Bundles(self._runtime, self._caller).describe(intent.bundle)
+        except DragomanError as error:
+            action: Action = "conflict" if error.code == "conflict" else "invalid"
+            return replace(step, action=action, reason=error.message)
+        return replace(step, warnings=(*step.warnings, *made.problems))
 
     async def _keep_agents(self, intents: Sequence[_Intent]) -> None:
         if agents := [intent.agent for intent in intents if intent.agent is not None]:
@@ -283,12 +316,6 @@ def _environment(found: FoundConnector) -> dict[str, str]:
     """Variables in a command or folder are read now: nothing expands them later."""
     names = [need.name.removeprefix("env:") for need in found.needs if need.name.startswith("env:")]
     return {f"env:{name}": os.environ[name] for name in names if name in os.environ}
-
-
-def _check_program(configuration: Configuration, caller: Caller) -> None:
-    """Which programs there are is told only to those who may run them."""
-    if caller.is_admin:
-        check_program(configuration)
 
 
 def _reached_by(found: FoundConnector) -> str:
@@ -339,7 +366,10 @@ class Exports(BoundService):
         connectors = self._list()
         secrets = await self._secrets(connectors) if include_secrets else {}
         return write_dragoman_file(
-            connectors, secrets, await ImportedAgents(self._runtime, self._caller).list()
+            connectors,
+            secrets,
+            await ImportedAgents(self._runtime, self._caller).list(),
+            Bundles(self._runtime, self._caller).described(),
         )
 
     async def mcp_servers(self, *, include_secrets: bool = False) -> str:

@@ -22,6 +22,7 @@ from dragoman.hub.threads import Threads
 from dragoman.run import (
     ATTACHMENTS,
     HEARD_OTHERS,
+    KEY,
     MANAGES,
     UNREACHED,
     Message,
@@ -30,11 +31,13 @@ from dragoman.run import (
     RunLimits,
     new_run_id,
 )
+from dragoman.run_progress import table_in
 from dragoman.scope import Caller
 from dragoman.store.records import AcceptedRun
 
 LONGEST_MESSAGE = 200_000
 _TITLE = 60
+_PAGE = 1000
 _WITHOUT = "write without @ to talk to the assistant"
 
 
@@ -55,6 +58,25 @@ class Messages(BoundService):
         return await self._runtime.store.threads.messages(
             caller.workspace, caller.user, thread, after=after, limit=limit, last=after == 0
         )
+
+    async def export(self, thread: str) -> str:
+        """What was said in a thread, as Markdown."""
+        title = (await Threads(self._runtime, self._caller).get(thread)).thread.title
+        return as_markdown(title, await self.all(thread))
+
+    async def all(self, thread: str) -> Sequence[Message]:
+        """What people and agents said; not what sums it up for models."""
+        caller, found = self._caller, list[Message]()
+        await Threads(self._runtime, caller).get(thread)
+        while page := await self._runtime.store.threads.messages(
+            caller.workspace, caller.user, thread, after=found[-1].number if found else 0, limit=_PAGE
+        ):
+            found += page
+        return [one for one in found if one.author != "system"]
+
+    async def recipient(self, thread: str | None) -> str:
+        """Whom a message goes to that mentions nobody."""
+        return await self._current(None if thread is None else await self._last_run(thread))
 
     async def post(
         self,
@@ -113,7 +135,7 @@ class Messages(BoundService):
             thread=thread,
             agent=target,
             request=text,
-            options={**options, **facts, **heard, MANAGES: caller.manages},
+            options={**options, **facts, **heard, MANAGES: caller.manages, KEY: caller.key},
             limits=limits or self.usual_limits,
             role=caller.role,
             grants=caller.grants,
@@ -205,6 +227,22 @@ def _checked(text: str) -> str:
             hint="give long material as a file or by a tool",
         )
     return text.encode("utf-8", "replace").decode()  # half of a character would break who reads it later
+
+
+def as_markdown(title: str, messages: Sequence[Message]) -> str:
+    """A conversation to read or to keep elsewhere."""
+    parts = [f"# {' '.join(title.split()) or 'Untitled chat'}"]
+    for one in messages:
+        who = "You" if one.author == "person" else one.agent or "Dragoman"
+        parts += [f"**{who}** · {one.created_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC", one.text.strip()]
+        files = [str(table_in(each).get("name", "")) for each in one.details.get(ATTACHMENTS) or ()]
+        if files:
+            parts.append(f"Attached: {', '.join(files)}")
+        sources = [table_in(each) for each in table_in(one.details.get("outcome")).get("contexts") or ()]
+        if sources:
+            lines = [f"- [{each.get('id')}] {each.get('tool')} {each.get('uri') or ''}" for each in sources]
+            parts.append("\n".join(["Sources:", *(line.rstrip() for line in lines)]))
+    return "\n\n".join(parts) + "\n"
 
 
 def _title(text: str) -> str:

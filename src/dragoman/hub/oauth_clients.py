@@ -33,8 +33,8 @@ _LARGEST_DOCUMENT = 64 * 1024
 _PATIENCE = 5.0
 _FRESH = 600.0
 _MOST_DOCUMENTS = 1000
-_A_MINUTE = 60.0
-_MOST_REGISTRATIONS = 30  # in a minute, from one address
+A_MINUTE = 60.0
+MOST_REGISTRATIONS = 30  # in a minute, from one address
 _MOST_ADDRESSES = 1000
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*", re.ASCII)
 _UNPRINTABLE = re.compile(
@@ -87,9 +87,8 @@ class OAuthClients:
         self._registered: dict[str, deque[float]] = {}
         self._documents: dict[str, tuple[float, AskingClient | None]] = {}
 
-    async def register(self, metadata: Any, address: str, now: datetime) -> RegisteredClient:
+    async def register(self, metadata: Any, now: datetime) -> RegisteredClient:
         """`OAuthRefusal` when it cannot be told who it is or where it comes back."""
-        self._count(address)
         client_id = f"dcr_{token_urlsafe(24)}"
         if not isinstance(metadata, dict):
             raise OAuthRefusal("invalid_client_metadata", "send a JSON object")
@@ -101,17 +100,17 @@ class OAuthClients:
         await self._rows.add_client(row, now, _MOST_UNUSED)
         return row
 
-    def _count(self, address: str) -> None:
-        """Anybody may register, so nobody often."""
+    def count(self, address: str) -> None:
+        """Anybody may register, so nobody often: a flood does not get as far as the store."""
         now = monotonic()
         if len(self._registered) > _MOST_ADDRESSES:
             self._registered.clear()
         moments = self._registered.setdefault(address, deque())
-        while moments and now - moments[0] > _A_MINUTE:
+        while moments and now - moments[0] > A_MINUTE:
             moments.popleft()
-        if len(moments) >= _MOST_REGISTRATIONS:
-            wait = _A_MINUTE - (now - moments[0])
-            raise LimitReached("too many clients register from this address", retry_after=wait)
+        if len(moments) >= MOST_REGISTRATIONS:
+            wait = A_MINUTE - (now - moments[0])
+            raise too_many_registrations(wait)
         moments.append(now)
 
     async def find(self, client_id: str, now: datetime) -> AskingClient | None:
@@ -145,6 +144,10 @@ class OAuthClients:
             return read_client(client_id, told, host=_parts(client_id).hostname or "")
         except (DragomanError, OAuthRefusal):
             return None
+
+
+def too_many_registrations(wait: float) -> LimitReached:
+    return LimitReached("too many clients register from this address", retry_after=wait)
 
 
 def read_client(client_id: str, metadata: Mapping[str, Any], host: str = "") -> AskingClient:

@@ -104,6 +104,8 @@ class People(BoundService):
         async def change(before: Workspace) -> Workspace:
             after = changed(before, settings)
             self._runtime.permissions.check_settings(self._caller, before, after)
+            if after.hooks != before.hooks:
+                self._runtime.hooks.check(after.hooks)
             if name is not None and name != before.name:
                 user_rights.check_operator(self._caller)
                 after = replace(after, name=await self._free_name(name))
@@ -133,6 +135,7 @@ class People(BoundService):
             for user in (*(one.id for one in users), ""):
                 await self._runtime.close_for_user(place.id, user)
             await self._runtime.store.people.remove_workspace(place.id)
+            self._runtime.catalog.replace_bundles(await self._runtime.store.bundles.list())
             self._runtime.authenticator.forget(place.id)
         await self._runtime.auditor.done(caller, "workspace.removed", place.id, details={"name": place.name})
 
@@ -212,6 +215,7 @@ class People(BoundService):
             user_rights.check_stays_led(found, await self._runtime.store.people.users(place.id), caller)
             await self._see_out(found)
             await self._runtime.store.people.remove_user(place.id, found.id)
+            self._runtime.catalog.replace_bundles(await self._runtime.store.bundles.list())
             self._runtime.authenticator.forget(place.id, found.id)
         await self._tell(place.id, "user.removed", found.id, name=found.name)
 

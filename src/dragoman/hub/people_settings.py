@@ -7,26 +7,26 @@ from collections.abc import Collection
 from datetime import datetime
 from typing import Literal, TypedDict
 
-from dragoman.people import UserLimits
+from dragoman.people import CallLimits
 
 
 class LimitSettings(TypedDict, total=False):
     """Of UserLimits; None sets back."""
 
     calls_per_minute: int | None
-    """How many tools a user may call in a minute; more are refused."""
+    """How many tools may be called in a minute; more are refused."""
 
     calls_per_hour: int | None
     """The same for an hour."""
 
     tokens_per_day: int | None
-    """What the models of a user may read and write in a day."""
+    """What models may read and write in a day."""
 
     cost_per_day: float | None
-    """What models and tools with a price may cost a user in a day."""
+    """What models and tools with a price may cost in a day."""
 
     max_concurrency: int | None
-    """How many calls of a user may be under way; more are refused."""
+    """How many calls may be under way at once; more are refused."""
 
     max_connectors_per_thread: int | None
     """How many connectors one of a user's threads may have."""
@@ -69,7 +69,7 @@ class UserSettings(TypedDict, total=False):
     is_active: bool | None
     """Whether they are let in."""
 
-    limits: "UserLimits | LimitSettings | None"
+    limits: "CallLimits | LimitSettings | None"
 
 
 class KeySettings(TypedDict, total=False):
@@ -87,6 +87,8 @@ class KeySettings(TypedDict, total=False):
     expires_at: datetime | None
     """When it ends; unset: it does not."""
 
+    limits: "CallLimits | LimitSettings | None"
+
 
 class WorkspaceSettings(TypedDict, total=False):
     """Of Workspace; None sets back."""
@@ -97,7 +99,10 @@ class WorkspaceSettings(TypedDict, total=False):
     recipes: bool | None
     """Whether runs that went well can be kept as recipes, which later runs get as an example."""
 
-    limits: "UserLimits | LimitSettings | None"
+    hooks: list[str] | tuple[str, ...] | None
+    """What looks at every call, result and list of its users, after the app's hooks."""
+
+    limits: "CallLimits | LimitSettings | None"
 
 
 class PreferenceSettings(TypedDict, total=False):
@@ -112,4 +117,4 @@ class PreferenceSettings(TypedDict, total=False):
     time_zone: str | None
     """Where today begins for one's agents; unset: where the browser is, else where Dragoman runs."""
 
-    limits: "UserLimits | LimitSettings | None"
+    limits: "CallLimits | LimitSettings | None"

@@ -51,6 +51,8 @@ _TOOL_STRICTER: dict[str, Callable[[Any, Any], bool]] = {
 
 def may_change(one: Described, before: object, after: object, *, is_own: bool) -> bool:
     """Whether people change a setting so: of what belongs to them, or of what the operator gave."""
+    if after in one.setting.reserved:
+        return False
     if is_own:
         return one.setting.who in ("owner", "narrow")
     return one.setting.who == "narrow" and one.is_narrower(before, after)
@@ -110,6 +112,10 @@ class Permissions:
             for one in CHANGEABLE[len(_OF_THE_CONNECTOR) :]:
                 if one.setting.who == "operator" and one.of(configuration) != one.default:
                     raise Denied(f"only the operator sets {one.name}", hint=f"leave {one.name} out")
+                if (value := one.of(configuration)) in one.setting.reserved:
+                    raise Denied(
+                        f"only the operator sets {one.name} to {value}", hint=f"leave {one.name} out"
+                    )
             _check_rights(caller, configuration, secrets)
         return origin
 

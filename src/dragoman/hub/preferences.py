@@ -7,6 +7,7 @@ from typing import Any, Unpack
 from dragoman.errors import InvalidArguments, NotFound
 from dragoman.events import Event
 from dragoman.hub.bound import BoundService
+from dragoman.hub.bundles import chosen_source, visible_sources
 from dragoman.hub.people_settings import PreferenceSettings
 from dragoman.hub.revisions import revised
 from dragoman.hub.user_rights import takes_bounds
@@ -40,7 +41,7 @@ class UserPreferences(BoundService):
         app, workspace = self._runtime.directory.limits, person.workspace.limits
         above = app.narrowed_by(workspace).narrowed_by(user.limits)
         if chosen.connectors is not None:
-            seen = {connector.slug for connector in self._runtime.registry.list(caller)}
+            seen = visible_sources(self._runtime, caller)
             chosen = replace(chosen, connectors=tuple(slug for slug in chosen.connectors if slug in seen))
         return PreferencesView(
             preferences=chosen,
@@ -69,7 +70,7 @@ class UserPreferences(BoundService):
                     f"there is no time zone {after.time_zone!r}", hint="name one as in Europe/Berlin"
                 )
             if "connectors" in given and after.connectors is not None:
-                slugs = (self._runtime.registry.get(name, caller).slug for name in after.connectors)
+                slugs = (chosen_source(self._runtime, name, caller) for name in after.connectors)
                 after = replace(after, connectors=tuple(dict.fromkeys(slugs)))
             return replace(user, preferences=after)
 

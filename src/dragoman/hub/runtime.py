@@ -26,6 +26,8 @@ from dragoman.calls.call_tasks import CallTasks
 from dragoman.catalog import Catalog
 from dragoman.catalog.search import Search
 from dragoman.cluster import Cluster
+from dragoman.connections.boxes.boxes import Boxes
+from dragoman.connections.boxes.network import NetworkDecision
 from dragoman.connections.http_clients import HttpClients
 from dragoman.connections.native import NativeSource, NativeTools
 from dragoman.connections.oauth import AuthorizationFlows, Authorizations
@@ -33,9 +35,11 @@ from dragoman.connections.openapi.service import OpenApiServices
 from dragoman.connections.placed import AnnouncingObserver, PlacedConnections, has_one_place
 from dragoman.connections.pool import Connections
 from dragoman.connections.source import Sources
+from dragoman.connector import Connector
 from dragoman.discovery import McpRegistry
 from dragoman.errors import InvalidConfig, NotFound, NotOpen
 from dragoman.events import Events
+from dragoman.hooks import Hooks
 from dragoman.hub.agent_records import AgentRecords
 from dragoman.hub.api_keys import ApiKeys
 from dragoman.hub.audit import forget_entries
@@ -72,6 +76,7 @@ from dragoman.store.records import Approval
 from dragoman.telemetry.metrics import ReadiedAgents
 from dragoman.telemetry.redaction import Redactor
 from dragoman.telemetry.spans import Spans, open_spans
+from dragoman.telemetry.time_buckets import SPANS
 from dragoman.tool import OnElicitation
 from dragoman.vault import KeySupply, Vault
 
@@ -112,6 +117,7 @@ class Runtime:
     sources: Sources
     agent_records: AgentRecords
     connector_agents: ConnectorAgents
+    hooks: Hooks
     lists: ToolLists
     active: ActiveConnectors
     approvals: ApprovalGate
@@ -245,6 +251,10 @@ class Runtime:
         self.sources = {"mcp": self.servers, "openapi": self.services, "native": native}
         self.agent_records = AgentRecords(self.store.agents, self.events)
         self.connector_agents = ConnectorAgents(self.store, self.agent_records)
+        self.hooks = Hooks(
+            settings.hooks, self.directory, self.clients, settings.hook_secret, multi_user=settings.multi_user
+        )
+        self.hooks.check(settings.hooks)
         self.lists = ToolLists(
             store=self.store,
             registry=self.registry,
@@ -252,6 +262,7 @@ class Runtime:
             sources=self.sources,
             agents=self.connector_agents,
             locks=self.locks,
+            hooks=self.hooks,
         )
         self.watcher.attach(self.tasks, self.lists.relist_over)
 
@@ -271,10 +282,20 @@ class Runtime:
         """MCP servers, over all nodes where there are several; and the limits of their connectors."""
         settings = self.settings
         places = self.cluster.places
+        self.boxes = Boxes(
+            settings.home,
+            multi_user=settings.multi_user,
+            of_everybody=settings.box_programs == "all",
+            allow_unboxed=settings.allow_unboxed,
+            allowed_networks=settings.allowed_networks,
+            paths=settings.box_paths,
+            on_decision=self._note_network,
+        )
         servers = Connections(
             secrets,
             self.watcher if places is None else AnnouncingObserver(self.watcher, places),
             self.clients,
+            self.boxes,
             max_servers=settings.max_servers,
             max_spawns=settings.max_spawns,
             request_timeout=settings.request_timeout,
@@ -302,6 +323,18 @@ class Runtime:
         )
         return await stack.enter_async_context(placed.opened())
 
+    def _note_network(self, connector: Connector, identity: str, decision: NetworkDecision) -> None:
+        """The trail has each place that a boxed program reached or was refused, once for each start."""
+        caller = Caller(workspace=connector.workspace, user=connector.owner)
+        outcome = "ok" if decision.is_allowed else "refused"
+        details = {
+            "id": connector.id,
+            "place": decision.place,
+            **({"why": decision.why} if decision.why else {}),
+        }
+        noted = self.auditor.done(caller, "connector.network", connector.slug, outcome, details)
+        self.tasks.start(noted, "note what a program reached")
+
     async def close_for_user(self, workspace: str, user: str) -> None:
         """Closes every connection that is held for this user."""
         for source in self.sources.values():
@@ -323,7 +356,12 @@ class Runtime:
         )
         stack.enter_context(self.cluster.listen("answered", self.approvals.awaited.heard))
         clock = self.store.clock
-        self.budgets = Budgets(self.store.usage, self.directory, lambda: clock.now().timestamp())
+        self.budgets = Budgets(
+            self.store.usage,
+            self.directory,
+            self.authenticator.get_key,
+            lambda: clock.now().timestamp(),
+        )
         self.road = Road(
             catalog=self.catalog,
             access=AccessRules(self.active),
@@ -340,6 +378,7 @@ class Runtime:
             list_first=self.lists.list_first,
             spans=self.spans,
             tasks=CallTasks(self.task_records),
+            hooks=self.hooks,
         )
         self.request_road = RequestRoad(
             approvals=self.approvals,
@@ -351,6 +390,7 @@ class Runtime:
             redactor=self.redactor,
             spans=self.spans,
             request_timeout=self.settings.request_timeout,
+            hooks=self.hooks,
         )
 
     async def _note_client_answer(self, caller: Caller, approval: Approval) -> None:
@@ -404,6 +444,7 @@ class Runtime:
         for kept in (
             keeping(self.changes.follow, "follow what other processes change", is_vital=True),
             keeping(files.watch, "watch the app configuration"),
+            keeping(self.boxes.watchdog.watch, "hold programs to their limits"),
             keeping(self._keep_tidy, "forget old results and calls"),
             keeping(self.door_clients.keep, "note which sessions of clients are in use"),
             keeping(self.engine.resume_left, "resume runs that were left", is_vital=True),
@@ -439,11 +480,21 @@ class Runtime:
             )
         return kept
 
+    async def forget_thread(self, key: tuple[str, str, str]) -> None:
+        """Workspace, user, thread: with its messages and runs, for good."""
+        await self.store.threads.remove(*key)
+        self.active.changed(key)
+        self.loaded.forget(key)
+
     async def tidy(self) -> None:
         """Forgets what is older than the settings say, and closes what nobody answered in time."""
         settings, now = self.settings, datetime.now(UTC)
+        for thread in await self.store.threads.list_due(now):
+            await self.forget_thread((thread.workspace, thread.user, thread.id))
         await self.store.calls.forget_results(now - timedelta(days=settings.keep_results_days))
         await self.store.calls.forget(now - timedelta(days=settings.keep_calls_days))
+        seconds = int(now.timestamp())
+        await self.store.metrics.forget({span: seconds - kept for span, kept in SPANS.items()})
         await self.loaded.tidy(now - timedelta(days=settings.keep_calls_days))
         await self.store.approvals.expire(now)
         await self.store.runs.expire_questions(now)

@@ -170,10 +170,10 @@ class ServerRequests(BoundService):
         caller = await self._runtime.active.narrowed(self._caller)
         return [
             connector
-            for connector in self._runtime.registry.list(caller)
+            for connector in self._runtime.registry.within(caller)
             if connector.kind == "mcp"
             and connector.enabled
-            and caller.may_use(connector.slug, "", only_reads=True)
+            and self._runtime.catalog.gives_resources(connector, caller)
         ]
 
 

@@ -69,6 +69,10 @@ def tools_of(wanted: ThreadToolsQuery, views: Sequence[ConnectorView], catalog: 
             continue
         tools += [info for info in infos if _ready(info, caller)]
         missing += _parts([info for info in infos if not _ready(info, caller)], view.connector)
+    here = caller if wanted.active is None else caller.within(wanted.active)
+    shown = [tool for tool in catalog.list(here) if tool.bundled is not None and chosen.has("", tool.name)]
+    infos = [catalog.info(tool.name, here) for tool in shown]
+    tools = [*(info for info in infos if _ready(info, caller)), *tools]
     if wanted.most is not None and len(tools) > wanted.most:
         reason = f"at most {wanted.most} were asked for"
         missing.append(MissingTools(why="too_many", reason=reason, count=len(tools) - wanted.most))

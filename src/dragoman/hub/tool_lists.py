@@ -11,12 +11,14 @@ from dragoman.catalog import Catalog, ToolChanges
 from dragoman.connections.source import Listing, Sources
 from dragoman.connector import Connector
 from dragoman.errors import DragomanError, ProtocolFault
+from dragoman.hooks import Hooks
 from dragoman.hub.bound import Locks
 from dragoman.hub.connector_agents import ConnectorAgents
 from dragoman.hub.connector_registry import ConnectorRegistry
 from dragoman.names import alias_name, public_name
 from dragoman.scope import Caller, holder_of, identity_of
 from dragoman.store import Store
+from dragoman.tool import ToolDefinition
 
 _UNREADABLE = "every tool: the list cannot be read; refreshing it says why"
 
@@ -33,6 +35,7 @@ class ToolLists:
         sources: Sources,
         agents: ConnectorAgents,
         locks: Locks,
+        hooks: Hooks,
     ) -> None:
         self._store = store
         self._registry = registry
@@ -40,6 +43,7 @@ class ToolLists:
         self._sources = sources
         self._agents = agents
         self._locks = locks
+        self._hooks = hooks
         self.skipped: dict[str, tuple[str, ...]] = {}
 
     async def relist(self, connector: Connector, caller: Caller) -> ToolChanges:
@@ -56,18 +60,22 @@ class ToolLists:
 
         Raises why it could not be listed.
         """
-        for connector in self._registry.list(caller):
+        bundled = self._catalog.bundled_connectors(caller)
+        for connector in (*bundled, *self._registry.list(caller)):
+            may_be = connector in bundled or (
+                _may_be_of(name, connector) and caller.may_use(connector.slug, name, only_reads=True)
+            )
             if (
-                connector.enabled
+                may_be
+                and connector.enabled
                 and connector.kind != "native"
-                and _may_be_of(name, connector)
-                and caller.may_use(connector.slug, name, only_reads=True)
                 and not self._catalog.was_listed(connector, caller)
             ):
                 async with self._locks.of("first list", connector.id):
                     if not self._catalog.was_listed(connector, caller):
                         await self.relist(connector, caller)
-                return connector
+                if connector not in bundled or self._catalog.find(name, caller):
+                    return connector
         return None
 
     async def relist_over(self, connector: Connector, identity: str) -> None:
@@ -100,7 +108,7 @@ class ToolLists:
 
     async def _take(self, connector: Connector, listing: Listing, holder: tuple[str, str]) -> ToolChanges:
         """A list that was shown to one user with credentials of their own is that user's alone."""
-        listing = listing.limited(connector.configuration.max_tools)
+        listing = await self._looked_at(connector, listing.limited(connector.configuration.max_tools))
         if connector.lists_per_user:
             workspace, user = holder
             identity = identity_of(Caller(workspace, user), "user")
@@ -111,6 +119,19 @@ class ToolLists:
         if await self._learn(connector, listing) or changes:
             await self.tell_agents(connector)
         return changes
+
+    async def _looked_at(self, connector: Connector, listing: Listing) -> Listing:
+        """With what hooks hold back of it. Instructions have no version that a person could accept."""
+        chain = await self._hooks.chain_for_list(connector)
+        if chain is None:
+            return listing
+        listing = replace(listing, held=await chain.listed(connector.slug, listing.tools))
+        if listing.instructions:
+            told = ToolDefinition(original_name="instructions", description=listing.instructions)
+            if why := (await chain.listed(connector.slug, (told,))).get(told.original_name):
+                skipped = (*listing.skipped, f"its instructions for models: {why}")
+                listing = replace(listing, instructions=None, skipped=skipped)
+        return listing
 
     async def _learn(self, connector: Connector, listing: Listing) -> bool:
         """Remembers what the connection told: the era saves a round trip next time. False: nothing new."""

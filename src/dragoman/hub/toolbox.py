@@ -1,9 +1,9 @@
 """The road, the catalog and the sandbox as agents have them. Fills `Toolbox`."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dragoman.agents.model_errors import failure
 from dragoman.agents.offers import OfferCall, ToolReply
@@ -13,10 +13,11 @@ from dragoman.connections.missing_credentials import credential_hint
 from dragoman.errors import Denied, DragomanError
 from dragoman.hub.code import Code
 from dragoman.hub.connectors import Connectors, ConnectorView
+from dragoman.hub.tool_media import keep_media
 from dragoman.hub.tools import Tools, callable_tools
 from dragoman.sandbox import guide
 from dragoman.scope import LOCAL_USER, LOCAL_WORKSPACE, Caller
-from dragoman.tool import Tool
+from dragoman.tool import Tool, ToolOutput
 
 if TYPE_CHECKING:
     from dragoman.hub.runtime import Runtime
@@ -42,6 +43,9 @@ class HubToolbox:
         if user.role == "admin":
             return caller
         return replace(caller, role="member", grants=(*caller.grants, user.capabilities))
+
+    async def keep_media(self, output: ToolOutput, caller: Caller) -> tuple[Mapping[str, Any], ...]:
+        return await keep_media(output, caller, self._runtime.store.calls)
 
     async def keeps_task(self, call: str) -> bool:
         return await self._runtime.task_records.find(call) is not None

@@ -3,11 +3,20 @@
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 
-from dragoman.access.budgets import SECONDS, end_of, set_by, user_subject, window_of
+from dragoman.access.budgets import (
+    SECONDS,
+    end_of,
+    key_subject,
+    set_by,
+    set_by_key,
+    user_subject,
+    window_of,
+)
 from dragoman.errors import NotFound
 from dragoman.hub.bound import BoundService
 from dragoman.identity.directory import Person
-from dragoman.people import UserLimits
+from dragoman.identity.keys import is_open
+from dragoman.people import NO_LIMITS, ApiKey, CallLimits, UserLimits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,14 +36,28 @@ class UsedLimit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class KeyUsage:
+    """What was used through a key or a client that has limits of its own."""
+
+    id: str
+    name: str
+    is_client: bool
+    uses: tuple[UsedLimit, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class UsageView:
-    """`calls_last_hour` and `calls_last_day` are counted for everybody, about a second late."""
+    """`calls_last_hour` and `calls_last_day` are counted for everybody, about a second late.
+
+    `keys` are those of the user's that have limits and still open something.
+    """
 
     user: str
     name: str
     calls_last_hour: int
     calls_last_day: int
     uses: tuple[UsedLimit, ...]
+    keys: tuple[KeyUsage, ...]
 
 
 class Usage(BoundService):
@@ -46,10 +69,8 @@ class Usage(BoundService):
         """The caller's own; admins may ask for any user of their workspace, by id or name."""
         person = await self._person(user)
         workspace, user_id, moment = self._caller.workspace, person.user.id, self._runtime.store.clock.now()
-        now = moment.timestamp()
-        counted = await self._runtime.store.usage.read(workspace, user_subject(user_id))
-        running = await self._runtime.store.usage.count_places(workspace, user_subject(user_id), moment)
-        used = {name: counted.get((name, window_of(name, now)), 0.0) for name in SECONDS}
+        used = await self._used(workspace, user_subject(user_id), moment)
+        keys = [key for key in await self._runtime.store.people.keys(workspace, user_id) if is_open(key)]
         calls = self._runtime.store.calls
         return UsageView(
             user=user_id,
@@ -57,10 +78,28 @@ class Usage(BoundService):
             calls_last_hour=await calls.count(workspace, user_id, moment - timedelta(hours=1)),
             calls_last_day=await calls.count(workspace, user_id, moment - timedelta(days=1)),
             uses=tuple(
-                _use(person, item.name, used | {"max_concurrency": running}, now)
+                _use(person.limits, item.name, used, moment, set_by(person, item.name))
                 for item in fields(UserLimits)
             ),
+            keys=tuple([await self.of_key(key) for key in keys if key.limits != NO_LIMITS]),
         )
+
+    async def of_key(self, key: ApiKey) -> KeyUsage:
+        """What was used through a key or client that the caller has read."""
+        moment = self._runtime.store.clock.now()
+        used = await self._used(key.workspace, key_subject(key), moment)
+        uses = [
+            _use(key.limits, item.name, used, moment, set_by_key(key))
+            for item in fields(CallLimits)
+            if getattr(key.limits, item.name) is not None
+        ]
+        return KeyUsage(id=key.id, name=key.name, is_client=key.client is not None, uses=tuple(uses))
+
+    async def _used(self, workspace: str, subject: str, moment: datetime) -> dict[str, float]:
+        rows, now = self._runtime.store.usage, moment.timestamp()
+        counted = await rows.read(workspace, subject)
+        used = {name: counted.get((name, window_of(name, now)), 0.0) for name in SECONDS}
+        return used | {"max_concurrency": await rows.count_places(workspace, subject, moment)}
 
     async def _person(self, user: str | None) -> Person:
         caller = self._caller
@@ -75,13 +114,13 @@ class Usage(BoundService):
         raise NotFound(f"there is no user {user[:80]!r}", hint="admins see the users of their workspace")
 
 
-def _use(person: Person, name: str, used: dict[str, float], now: float) -> UsedLimit:
-    limit = getattr(person.limits, name)
+def _use(limits: CallLimits, name: str, used: dict[str, float], moment: datetime, setter: str) -> UsedLimit:
+    limit, now = getattr(limits, name), moment.timestamp()
     is_limited = limit is not None
     return UsedLimit(
         name=name,
         used=used.get(name) if is_limited else None,
         limit=limit,
-        set_by=set_by(person, name) if is_limited else None,
+        set_by=setter if is_limited else None,
         resets_at=datetime.fromtimestamp(end_of(name, now), UTC) if is_limited and name in SECONDS else None,
     )

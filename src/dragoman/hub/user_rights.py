@@ -8,8 +8,8 @@ from functools import reduce, wraps
 from typing import ParamSpec, TypeVar
 
 from dragoman.errors import Conflict, Denied, InvalidArguments, InvalidName, NotFound
-from dragoman.people import KEY_SCOPES, ApiKey, KeyScope, User
-from dragoman.scope import ANY_EXTRA, ANY_TOOL, LOCAL_USER, LOCAL_WORKSPACE, READ_ONLY, Caller
+from dragoman.people import KEY_SCOPES, NO_LIMITS, ApiKey, KeyScope, User
+from dragoman.scope import ANY_EXTRA, ANY_TOOL, BUNDLE, LOCAL_USER, LOCAL_WORKSPACE, READ_ONLY, Caller
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
@@ -72,11 +72,15 @@ def granted(
     caller: Caller,
     own: frozenset[str],
     within: frozenset[KeyScope],
+    asking: ApiKey | None,
 ) -> ApiKey:
     """A new key, or one as it is changed: it has nothing that neither it had `before` nor the caller has.
 
-    `own` are the capabilities of the caller's user, `within` the scopes of the credential that asks.
+    `own` are the capabilities of the caller's user, `within` the scopes of the credential that asks, and
+    `asking` is that one where it is a key.
     """
+    if before is None or not key.limits.is_within(before.limits):
+        check_unlimited(asking)
     if before is None or key.way != before.way:
         _check_way(key.way, caller)
     return replace(
@@ -85,6 +89,12 @@ def granted(
         capabilities=_granted_capabilities(key.capabilities, before, caller, own),
         expires_at=_granted_end(key.expires_at, before, caller),
     )
+
+
+def check_unlimited(asking: ApiKey | None) -> None:
+    """Through a key of its own a key with limits would have what they take away."""
+    if asking is not None and asking.limits != NO_LIMITS:
+        raise Denied("the key that asks has limits itself", hint="a key makes no greater key")
 
 
 def _check_way(way: str, caller: Caller) -> None:
@@ -189,6 +199,8 @@ def _admits(grant: frozenset[str], word: str) -> bool:
     """Whether the grant gives all that the word alone would give."""
     if word in grant or word == READ_ONLY:  # which gives nothing: it takes away
         return True
+    if word.startswith(BUNDLE):  # gives tools, and no other extra
+        return ANY_TOOL in grant
     if not word.startswith("mcp_"):
         return ANY_EXTRA in grant and ANY_TOOL in grant
     if ANY_TOOL in grant:

@@ -40,6 +40,7 @@ _KEPT = ROTATE + timedelta(days=1)
 _TYPE = "at+jwt"
 _PLACE = ("signing key",)
 _ASK_EVERY = 1.0
+_LOOK_EVERY = 60.0
 _LONGEST = 4096
 _MOST = 10_000
 
@@ -58,7 +59,8 @@ class TokenKeys:
         self._making = asyncio.Lock()
 
     async def current(self) -> ECKey:
-        if (key := self._fresh()) is None:
+        is_old = monotonic() - self._asked_at >= _LOOK_EVERY  # another process may have made a newer one
+        if is_old or (key := self._fresh()) is None:
             async with self._making:
                 await self._read()
                 key = self._fresh() or await self._make()

@@ -37,5 +37,6 @@ def admitted(person: Person, key: ApiKey | None = None) -> AuthenticatedCaller:
         grants=tuple(grants),
         until=None if key is None else key.expires_at,
         manages="manage" in scopes,
+        key=None if key is None else key.id,
     )
     return AuthenticatedCaller(caller, scopes, None if client is None else client.audience)

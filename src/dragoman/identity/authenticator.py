@@ -21,7 +21,7 @@ from dragoman.identity.issuer import Issuer, SigningKeys
 from dragoman.identity.keys import ApiKeyVerifier
 from dragoman.identity.sign_in import SignIn
 from dragoman.identity.tokens import OnUserChanged, TokenVerifier
-from dragoman.people import User
+from dragoman.people import ApiKey, User
 from dragoman.store.protocols import PeopleStore
 from dragoman.telemetry.logs import get_logger
 
@@ -71,6 +71,10 @@ class Authenticator:
         if person is None or not person.user.is_active:
             raise unauthenticated()
         return admitted(person)
+
+    async def get_key(self, key_id: str) -> ApiKey | None:
+        """A key, or what a client was allowed, as it is now: whether or not it opens anything."""
+        return await self._keys.get(key_id)
 
     def forget(self, workspace: str, user: str | None = None) -> None:
         """Something of them changed: the next who comes is looked up anew."""

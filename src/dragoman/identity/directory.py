@@ -96,6 +96,10 @@ class Directory:
             return person
         raise NotFound(f"there is no user {user[:80]!r}", hint="dragoman users list shows those there are")
 
+    async def hooks_of(self, workspace: str) -> tuple[str, ...]:
+        """The rules of hooks that a workspace has."""
+        return (await self._workspace(workspace)).hooks
+
     def forget(self, workspace: str, user: str | None = None) -> None:
         """Something of them changed: the next question asks the store."""
         self._change()

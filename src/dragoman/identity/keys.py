@@ -12,6 +12,7 @@ from hmac import compare_digest
 from secrets import token_urlsafe
 from time import monotonic
 
+from dragoman.errors import StoreUnavailable
 from dragoman.identity.authenticated import AuthenticatedCaller, admitted
 from dragoman.identity.directory import FRESH, Directory, Person
 from dragoman.people import ApiKey
@@ -63,6 +64,18 @@ class ApiKeyVerifier:
         """The key that an access token names, and who it stands for."""
         return await self._find(key_id, self._rows.find_key_by_id)
 
+    async def get(self, key_id: str) -> ApiKey | None:
+        """Whether or not it still opens anything: what was begun with it goes on under its limits."""
+        known = self._known.get(key_id)
+        if known is None or monotonic() - known.read_at >= FRESH:
+            try:
+                known = await self._read(key_id, self._rows.find_key_by_id)
+            except StoreUnavailable:
+                if known is None:
+                    raise
+                # Calls go on while the store is away; those with a limit are refused where they are counted.
+        return None if known is None else known.key
+
     async def _find(self, name: str, find: _Find) -> tuple[ApiKey, AuthenticatedCaller] | None:
         known = self._known.get(name)
         if known is None or monotonic() - known.read_at >= FRESH:
@@ -98,19 +111,21 @@ class ApiKeyVerifier:
         return bool(self._uses)
 
     async def _read(self, name: str, find: _Find) -> _Known | None:
-        self._known.pop(name, None)
         changes, now = self._changes, monotonic()
         key = await find(name)
         if key is None or not (compare_digest(key.hash, name) or compare_digest(key.id, name)):
+            self._known.pop(name, None)
             return None
         person = await self._directory.find(key.workspace, key.user)
         if person is None:
+            self._known.pop(name, None)
             return None
         known = _Known(now, key, person, admitted(person, key))
         if changes == self._changes:  # else what was read may be older than what was forgotten
             if len(self._known) >= _MOST:
                 self._known.clear()
-            self._known[name] = known
+            # By its id as well: the limits of a key are looked up with every call that is made through it.
+            self._known[name] = self._known[key.id] = known
         return known
 
     def _note_use(self, key_id: str) -> None:

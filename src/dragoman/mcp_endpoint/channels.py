@@ -192,13 +192,17 @@ class SessionChannel(PostChannel):
         self.approves = may_approve and has_forms(self.capabilities)
 
     async def ask(self, method: str, params: Params, connector: str) -> Params:
+        return await self.ask_signed(method, signed(params, connector))
+
+    async def ask_signed(self, method: str, params: Params) -> Params:
+        """What says already who asks."""
         if (
             self.reply is None
             or not self.reply.can_stream
             or not can_answer(self.capabilities, method, params)
         ):
-            return await super().ask(method, params, connector)
+            return await super().ask(method, params, "")
         try:
-            return await self._session.ask(self.reply.tell, method, signed(params, connector))
+            return await self._session.ask(self.reply.tell, method, params)
         except RpcError as error:
             raise InputRequired(f"the client refused {method}: {error.message}") from None

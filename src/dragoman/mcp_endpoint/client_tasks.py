@@ -22,14 +22,15 @@ from dragoman.connections.server_tasks import EXTENSION, RELATED
 from dragoman.errors import InputRequired
 from dragoman.hub import clients_of
 from dragoman.hub.door_clients import DoorClients
-from dragoman.mcp_endpoint.channels import NoChannel, can_answer, has_forms, signed
+from dragoman.mcp_endpoint.channels import NoChannel, SessionChannel, can_answer, has_forms, signed
 from dragoman.mcp_endpoint.messages import Params, RpcError, RpcRequest
 from dragoman.mcp_endpoint.methods import McpMethods, stamped, told
 from dragoman.mcp_endpoint.request_context import RequestContext
 from dragoman.mcp_endpoint.sessions import CANCELLED
+from dragoman.tool import ClientChannel
 from dragoman.web.encoding import encode
 
-METHODS = frozenset({"tasks/get", "tasks/result", "tasks/cancel", "tasks/update"})
+METHODS = frozenset({"tasks/get", "tasks/list", "tasks/result", "tasks/cancel", "tasks/update"})
 AT_ONCE = 3.0
 """Seconds in which a call is answered with its result: most are, and a task costs another request."""
 LASTS = 3600.0
@@ -42,6 +43,7 @@ _KIND, _CANCEL, _INPUT = "task", "task cancel", "task input"
 _LOOK_EVERY = 0.5
 Status = Literal["working", "input_required", "completed", "failed", "cancelled"]
 _OPEN = ("working", "input_required")
+_UNANSWERED: Params = {"action": "cancel"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +121,10 @@ class ClientTasks:
     async def answer(self, request: RpcRequest, context: RequestContext) -> bytes:
         """What a client asks about a task: one of `METHODS`."""
         method = request.method
-        if method == ("tasks/result" if context.is_modern else "tasks/update"):
+        if method in (("tasks/result", "tasks/list") if context.is_modern else ("tasks/update",)):
             raise RpcError(METHOD_NOT_FOUND, "Method not found", method)
+        if method == "tasks/list":
+            return await self._list(request.params, context)
         task_id = request.params.get("taskId")
         if not isinstance(task_id, str):
             raise RpcError(INVALID_PARAMS, "Invalid params: taskId must be a string")
@@ -132,6 +136,17 @@ class ClientTasks:
         if method == "tasks/get":
             return encode(stamped(task.detailed()) if context.is_modern else task.shown())
         return encode(await self._result(task, context))
+
+    async def _list(self, params: Params, context: RequestContext) -> bytes:
+        """2025 era: those that the caller began at this address, the newest first."""
+        if params.get("cursor") is not None:
+            raise RpcError(INVALID_PARAMS, "Invalid params: this list has one page and no cursor")
+        values = await clients_of(context.hub).list(
+            _KIND, context.caller, lambda value: _words(json.loads(value)["id"], context)
+        )
+        tasks = [ClientTask(**json.loads(value)) for value in values]
+        tasks.sort(key=lambda task: task.created, reverse=True)
+        return encode({"tasks": [task.shown() for task in tasks]})
 
     async def _found(self, task_id: str, context: RequestContext) -> ClientTask:
         """As it stands. One whose process has ended goes on in this one."""
@@ -154,11 +169,13 @@ class ClientTasks:
         return running.task
 
     async def _result(self, task: ClientTask, context: RequestContext) -> dict[str, Any]:
-        """2025 era: once it has ended."""
+        """2025 era: once it has ended. What it asks meanwhile is asked over this request."""
         while task.is_open:
+            for key, question in task.asked.items():
+                await self._take(task.id, {key: await _answered(question, task.id, context.channel)}, context)
             running = self._running.get(task.id)
             if running is not None:
-                await asyncio.wait([running.work])
+                await asyncio.wait([running.work], timeout=_LOOK_EVERY)
                 task = running.task
             else:
                 await asyncio.sleep(_LOOK_EVERY)
@@ -185,12 +202,16 @@ class ClientTasks:
         answers = params.get("inputResponses")
         if not isinstance(answers, dict):
             raise RpcError(INVALID_PARAMS, "Invalid params: inputResponses must be an object")
+        await self._take(task_id, cast("dict[str, Any]", answers), context)
+        return encode(stamped({}))
+
+    async def _take(self, task_id: str, answers: dict[str, Any], context: RequestContext) -> None:
+        """To whichever process works on it."""
         running = self._running.get(task_id)
         if running is not None and running.is_of(context):
-            running.channel.take(cast("dict[str, Any]", answers))
+            running.channel.take(answers)
         elif await _kept(task_id, context) is not None:
             await clients_of(context.hub).send(_INPUT, (task_id,), encode(answers), context.caller)
-        return encode(stamped({}))
 
     def _begun(self, task: ClientTask, context: RequestContext) -> "_RunningTask":
         running = _RunningTask(task, context)
@@ -236,8 +257,7 @@ class _RunningTask:
         self.task = task
         self.clients = clients_of(context.hub)
         may_approve = context.hub.settings.client_approvals
-        capabilities: Mapping[str, Any] = context.channel.capabilities if task.is_modern else {}
-        self.channel = TaskChannel(self, capabilities, may_approve=may_approve)
+        self.channel = TaskChannel(self, context.channel.capabilities, may_approve=may_approve)
         self.context = replace(context, channel=self.channel, observer=self)
         self.name = f"task {task.id}"
         self.has_departed = task.departed
@@ -280,9 +300,12 @@ class _RunningTask:
         await self.change(asked={}, message=None, **facts)
 
     async def change(self, **facts: Any) -> None:
-        self.task = replace(self.task, updated=_moment(), **facts)
-        if self._is_kept:
-            await self._put()
+        before, self.task = self.task, replace(self.task, updated=_moment(), **facts)
+        if not self._is_kept:
+            return
+        await self._put()
+        if self.context.subscriptions is not None and self.task.status != before.status:
+            await self.context.subscriptions.tell("notifications/tasks/status", self.task.shown())
 
     async def _put(self, most: int | None = None) -> bool:
         words, caller = _words(self.task.id, self.context), self.context.caller
@@ -348,7 +371,9 @@ class _Renewal:
 
 
 class TaskChannel(NoChannel):
-    """Fills `ClientChannel` for a call that has become a task: what it asks is answered by `tasks/update`."""
+    """Fills `ClientChannel` for a call that has become a task. What it asks is answered by `tasks/update`; in
+    the 2025 era it is asked over the request for the task's result.
+    """
 
     wants_progress = True
 
@@ -382,6 +407,18 @@ class TaskChannel(NoChannel):
             answer = self._answers.get(key)
             if answer is not None and not answer.done() and isinstance(said, dict):
                 answer.set_result(cast("Params", said))
+
+
+async def _answered(question: Mapping[str, Any], task_id: str, channel: ClientChannel) -> Params:
+    """What the client says to it. One that will not be asked has answered nothing."""
+    params: Params = question["params"]
+    params = {**params, "_meta": {**params.get("_meta", {}), RELATED: {"taskId": task_id}}}
+    if not isinstance(channel, SessionChannel):
+        return _UNANSWERED
+    try:
+        return await channel.ask_signed(question["method"], params)
+    except InputRequired:
+        return _UNANSWERED
 
 
 def _new_task(request: RpcRequest, context: RequestContext) -> ClientTask:

@@ -1,4 +1,5 @@
-"""Dragoman as one MCP server over streamable HTTP: `/mcp` for all tools, `/mcp/<slug>` for one connector.
+"""Dragoman as one MCP server over streamable HTTP: `/mcp` for all tools, `/mcp/<slug>` for one connector,
+`/mcp/bundles/<name>` for a bundle.
 
 Speaks both eras. Knows no credentials: the guard before it says who asks. Owns the sessions of the 2025
 era and the standing streams; `stop` ends them, so that their connections can close.
@@ -25,14 +26,15 @@ from mcp_types import HEADER_MISMATCH, INVALID_REQUEST, PROTOCOL_VERSION_META_KE
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from starlette.types import Receive, Scope, Send
 
-from dragoman.errors import CallerFault, DragomanError, NotFound
+from dragoman.errors import CallerFault, Denied, DragomanError, NotFound
 from dragoman.hints import speaking
-from dragoman.hub import BoundHub, Hub, clients_of
+from dragoman.hub import BoundHub, Hub, clients_of, logins_of
 from dragoman.mcp_endpoint.channels import NoChannel, PostChannel, SessionChannel, StatelessChannel
 from dragoman.mcp_endpoint.client_tasks import METHODS as TASK_METHODS
 from dragoman.mcp_endpoint.client_tasks import ClientTasks, takes_tasks
 from dragoman.mcp_endpoint.messages import (
     Message,
+    Params,
     RpcError,
     RpcNotification,
     RpcRequest,
@@ -43,20 +45,23 @@ from dragoman.mcp_endpoint.messages import (
     result_message,
     shaped,
 )
-from dragoman.mcp_endpoint.methods import SERVER_INFO_STAMP, McpMethods, rejected, told
+from dragoman.mcp_endpoint.methods import SERVER_INFO_STAMP, McpMethods, as_rpc, rejected, told
 from dragoman.mcp_endpoint.notifications import LISTS, UPDATED, ChangeNotifier, ChangeSubscription
 from dragoman.mcp_endpoint.parked_requests import ParkedRequests
 from dragoman.mcp_endpoint.request_context import RequestContext
+from dragoman.mcp_endpoint.search_tools import LED_CALL
 from dragoman.mcp_endpoint.sessions import EndpointSession, EndpointSessions
 from dragoman.mcp_endpoint.streams import DisconnectWatcher, PostReply, StandaloneStream, framed
 from dragoman.mcp_endpoint.views import EndpointTarget, View
+from dragoman.names import alias_name
 from dragoman.scope import Caller
 from dragoman.store.records import ClientSession
 from dragoman.telemetry.spans import TRACE_FIELDS, continued_trace
 from dragoman.web.bodies import MAX_BODY, read_body
 from dragoman.web.encoding import encode
-from dragoman.web.guard import bound_hub
+from dragoman.web.guard import CREDENTIAL, Credential, bound_hub
 from dragoman.web.problems import status_of
+from dragoman.web.protected_resources import ProtectedResources
 from dragoman.web.server_sent_events import until_first_ends, until_gone
 
 MOST_STREAMS = 1_000
@@ -111,7 +116,8 @@ class McpEndpoint:
         reply, method = PostReply(send), scope["method"]
         try:
             with speaking("plain"):
-                headers, target, hub = _headers_of(scope), _target_of(scope), self._hub_of(scope)
+                headers, target = _headers_of(scope), _target_of(scope)
+                hub = self._hub_of(scope, target)
                 if method == "POST":
                     body = await _body_of(receive, headers, self._max_body)
                     console = self._console_of(scope, headers)
@@ -131,11 +137,13 @@ class McpEndpoint:
             status = status_of(error) if isinstance(error, DragomanError) else 500
             await reply.finish(error_message(None, told(error, path=scope["path"][:200])), status)
 
-    def _hub_of(self, scope: Scope) -> BoundHub:
+    def _hub_of(self, scope: Scope, target: EndpointTarget) -> BoundHub:
+        """At the address of a bundle nothing else is there, for all that is done with this hub."""
         hub = bound_hub(self._hub, scope)
         thread = _query_of(scope, "thread")
         caller = replace(hub.caller, way="mcp", thread=thread if thread else hub.caller.thread)
-        return hub.acting_for(caller)
+        hub = hub.acting_for(caller)
+        return hub if target.bundle is None else hub.in_bundle(target.bundle)
 
     def _console_of(self, scope: Scope, headers: Headers) -> str | None:
         """Where the person of a client finds the console; the guard has looked at the name of the host."""
@@ -231,6 +239,9 @@ class McpEndpoint:
     ) -> None:
         try:
             channel = context.channel
+            if request.method == "tools/call" and await post.lacks_scope(request.params):
+                await post.challenge(request.id)
+                return
             if request.method in TASK_METHODS:
                 result = await self._tasks.answer(request, context)
             elif _becomes_task(request, context):
@@ -417,6 +428,27 @@ class _Post:
         say = channel.still_running if channel.wants_progress else self.reply.keep_alive
         return DisconnectWatcher(say, self.receive, cancels=cancels)
 
+    async def lacks_scope(self, params: Params) -> bool:
+        """Whether a client that logged in calls a tool for which it must be allowed to change things."""
+        login: Credential | None = self.scope.get(CREDENTIAL)
+        if not self.hub.caller.is_read_only or login is None or login.admission.audience is None:
+            return False
+        name = params.get("name")
+        if name == LED_CALL and isinstance(params.get("arguments"), dict):
+            name = params["arguments"].get("name")
+        if not isinstance(name, str):
+            return False
+        slug = self.target.slug
+        return await logins_of(self.hub).lacks_write(name if slug is None else alias_name(slug, name))
+
+    async def challenge(self, request_id: Any) -> None:
+        """Names the scope that the client has to ask its person for (step-up, RFC 6750)."""
+        lacks = Denied("this tool changes things, and the client was allowed to read only")
+        challenge = ProtectedResources(self.hub.settings).challenge(self.scope, lacks)
+        if challenge is not None:
+            self.reply.headers.append((b"www-authenticate", challenge.encode()))
+        await self.reply.finish(error_message(request_id, as_rpc(lacks)), status_of(lacks))
+
     async def refuse(self, request_id: Any, error: RpcError, *, is_modern: bool) -> None:
         status = ERROR_CODE_HTTP_STATUS.get(error.code, 200) if is_modern else 200
         await self.reply.finish(error_message(request_id, error), status)
@@ -483,8 +515,11 @@ def _target_of(scope: Scope) -> EndpointTarget:
     if path == "/mcp":
         return EndpointTarget(None, view)
     slug = unquote(path.removeprefix("/mcp/"))
-    if "/" in slug or not slug:
-        raise _WrongRequest(404, "Not found: use /mcp or /mcp/<connector>")
+    place, mark, name = slug.partition("/")
+    if mark and place == "bundles" and name and "/" not in name:
+        return EndpointTarget(None, view, name)
+    if mark or not slug:
+        raise _WrongRequest(404, "Not found: use /mcp, /mcp/<connector> or /mcp/bundles/<name>")
     return EndpointTarget(slug, "tools" if view is None else view)
 
 

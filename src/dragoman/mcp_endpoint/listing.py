@@ -24,7 +24,7 @@ def listed(tool: Tool, *, is_alone: bool) -> dict[str, Any]:
     if annotations := _annotations(definition.annotations):
         entry["annotations"] = annotations
     if definition.meta:
-        entry["_meta"] = with_shared_pages(definition.meta, None if is_alone else tool.slug)
+        entry["_meta"] = with_shared_pages(definition.meta, None if is_alone else tool.own.slug)
     return entry
 
 

@@ -43,7 +43,11 @@ _CALLERS_FAULTS = frozenset({INVALID_PARAMS, MISSING_REQUIRED_CLIENT_CAPABILITY}
 _LEVELS = frozenset({"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"})
 _HEADER_MAPS = 10_000
 _LISTS_TTL = 5_000  # milliseconds: who wants to know sooner listens for changes
-_TASKS: Mapping[str, Any] = {"cancel": {}, "requests": {"tools": {"call": {}}}}  # as the 2025 era has them
+_TASKS: Mapping[str, Any] = {
+    "list": {},
+    "cancel": {},
+    "requests": {"tools": {"call": {}}},
+}  # as the 2025 era has them
 _SEARCH_HINT = "Find a tool with search_tools, then call it by its name with call_tool."
 
 
@@ -209,7 +213,9 @@ class McpMethods:
         return {"tools": {"listChanged": True}, **declared, **await self.offerings.capabilities(context)}
 
     async def _instructions(self, context: RequestContext) -> dict[str, str]:
-        slug = context.target.slug
+        slug, bundle = context.target.slug, context.target.bundle
+        if bundle is not None and (own := context.hub.bundles.find(bundle).instructions):
+            return {"instructions": own}
         if slug is None:
             return {"instructions": _SEARCH_HINT} if (await self.shown(context)).view == "search" else {}
         connector = (await context.hub.connectors.get(slug)).connector

@@ -26,6 +26,7 @@ TOLD_BY: frozenset[EventKind] = frozenset(
         "connector.registered",
         "connector.updated",
         "connector.removed",
+        "bundle.changed",
         "thread.changed",
         "preferences.changed",
         "credential.changed",

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from dragoman.hub import BoundHub
 from dragoman.mcp_endpoint.views import EndpointTarget
@@ -50,5 +50,6 @@ Watch = Callable[[str], Awaitable[Callable[[], None]]]
 class SessionSubscriptions(Protocol):
     """To which resources a session has subscribed; filled by `EndpointSession`."""
 
+    async def tell(self, method: str, params: Mapping[str, Any]) -> None: ...
     async def subscribe(self, uri: str, watch: Watch) -> None: ...
     async def unsubscribe(self, uri: str) -> None: ...

@@ -13,6 +13,7 @@ from dragoman.web.encoding import encode
 
 _MOST_NAMED = 40
 _NATIVE = "native"  # has no agent
+LED_CALL = "call_tool"
 _TEXT = {"type": "string"}
 
 
@@ -38,7 +39,7 @@ def search_tools(hub: BoundHub, tools: Sequence[Tool]) -> list[dict[str, Any]]:
             "annotations": {"readOnlyHint": True},
         },
         {
-            "name": "call_tool",
+            "name": LED_CALL,
             "description": "Calls a tool that search_tools found, by its name, with arguments that fit its "
             "input schema.",
             "inputSchema": {
@@ -49,7 +50,7 @@ def search_tools(hub: BoundHub, tools: Sequence[Tool]) -> list[dict[str, Any]]:
             },
         },
     ]
-    if extras.is_installed("agents") and any(tool.slug != _NATIVE for tool in tools):
+    if extras.is_installed("agents") and any(tool.slug != _NATIVE and not tool.bundled for tool in tools):
         entries.append(dict(queries.ENTRY))
     if extras.is_installed("code"):
         entries.append(
@@ -78,7 +79,7 @@ async def use(
     try:
         if name == "search_tools":
             return await _search(hub, arguments)
-        if name == "call_tool":
+        if name == LED_CALL:
             return await _call(hub, arguments, channel, observer)
         if name == queries.ENTRY["name"]:
             return await queries.ask(hub, arguments, channel)

@@ -166,6 +166,11 @@ class EndpointSession:
         self.told = dict(before[-1].lists)
         return before[-1]
 
+    async def tell(self, method: str, params: Params) -> None:
+        """A notification, over the client's standing stream where that is here."""
+        if self.stream is not None:
+            await self.stream.tell(notification_message(method, params))
+
     async def subscribe(self, uri: str, watch: Watch) -> None:
         """`watch` raises where the server does not tell."""
         if uri in self.watched:

@@ -1,4 +1,4 @@
-"""What a client is shown: all tools, three that lead to those deferred, or one connector by itself.
+"""What a client is shown: all tools, three that lead to those deferred, one connector by itself, or a bundle.
 
 Lists are kept as the bytes that go out, by what the caller may see, until the catalog changes.
 """
@@ -25,13 +25,18 @@ _MOST_BYTES = 64 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class EndpointTarget:
-    """What the address asks for. `view` is None where it depends on what is deferred."""
+    """What the address asks for. `view` is None where it depends on what is deferred, or on the bundle.
+
+    Whoever asks for a bundle has no other tools than its own: the endpoint sees to that.
+    """
 
     slug: str | None = None
     view: View | None = None
+    bundle: str | None = None
 
     def __str__(self) -> str:
-        return f"/mcp/{self.slug or ''}?view={self.view or ''}"
+        place = self.slug or "" if self.bundle is None else f"bundles/{self.bundle}"
+        return f"/mcp/{place}?view={self.view or ''}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +61,7 @@ class ClientViews:
     def show(self, target: EndpointTarget, hub: BoundHub, *, has_execution: bool) -> ClientTools:
         """`has_execution`: tools say that they may be called as tasks, as the 2025 era wants it.
 
-        Raises `NotFound` for a connector that the caller does not see.
+        Raises `NotFound` for a connector or bundle that the caller does not see.
         """
         caller, version = hub.caller, hub.catalog_version
         if version != self._version:
@@ -82,11 +87,14 @@ class ClientViews:
 
 def _made(target: EndpointTarget, hub: BoundHub, *, has_execution: bool) -> ClientTools:
     more = _EXECUTION if has_execution else {}
+    view = target.view
+    if target.bundle is not None:
+        view = view or hub.bundles.find(target.bundle).view
     infos = _offered(target.slug, hub)
     tools = [info.shown_tool for info in infos]
-    if target.view == "tools" or target.slug is not None:
+    if view == "tools" or target.slug is not None:
         return _shown("tools", tools, is_alone=target.slug is not None, more=more)
-    if target.view == "search":
+    if view == "search":
         loaded = {*hub.tools.loaded()}
         visible = [tool for tool in tools if tool.name in loaded]
     else:

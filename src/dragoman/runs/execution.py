@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from pydantic_ai.messages import ModelResponse
 from structlog.contextvars import bound_contextvars
 
 from dragoman.agent import Agent
@@ -19,12 +20,14 @@ from dragoman.agents.offers import OfferCall, ToolReply
 from dragoman.agents.provider_errors import explained
 from dragoman.agents.rollout import RolloutRecorder
 from dragoman.agents.work_context import AgentsOf, DelegationResult, Toolbox, WorkContext, caller_of
+from dragoman.calls import Recorder
 from dragoman.cluster import Cluster
 from dragoman.errors import AnswerCut, DragomanError, LimitReached, NotFound, ShuttingDown, StoreUnavailable
 from dragoman.events import Event, Events
 from dragoman.hints import speaking
 from dragoman.run import (
     HEARD_OTHERS,
+    KEY,
     OTHERS,
     TIME_ZONE,
     TRACE,
@@ -40,7 +43,7 @@ from dragoman.run import (
 )
 from dragoman.runs.attachments import FindKept
 from dragoman.runs.journal import Journal
-from dragoman.runs.journal_record import RESUMED, JournalRecord
+from dragoman.runs.journal_record import RESUMED, JournalRecord, answering, usage_of
 from dragoman.runs.loop import AgentLoop
 from dragoman.runs.previews import Previews
 from dragoman.runs.questions import RunQuestions
@@ -71,6 +74,7 @@ class RunDependencies:
     journal: Journal
     streams: RunStreams
     questions: RunQuestions
+    recorder: Recorder
     agents_of: AgentsOf
     toolbox: Toolbox
     composer: Composer
@@ -401,6 +405,8 @@ class RunExecution:
         )
         left = await self._end_family(status) if self.run.is_root else []
         worked = await self._worked_as(own)
+        if self.run.agent:
+            self.parts.recorder.ran(self.run)
         if self.run.is_root and self.run.arm and self.parts.tally is not None:
             # Before the end is told: whoever hears of it finds it counted. Counted twice it counts once.
             await self.parts.tally.finished(self.run, self.family.clock.worked * 1000)
@@ -441,8 +447,8 @@ class RunExecution:
 
     @property
     def _carried(self) -> dict[str, Any]:
-        """What child runs know of the person, too."""
-        return {name: value for name, value in self.run.options.items() if name == TIME_ZONE}
+        """What child runs know of the person and of how they came, too."""
+        return {name: value for name, value in self.run.options.items() if name in (KEY, TIME_ZONE)}
 
     def _heard_by_child(self, attempt: OfferCall) -> dict[str, Any]:
         """What an agent asks of another are its own words; a person's message to several is the person's."""
@@ -454,6 +460,14 @@ class RunExecution:
         if not self.run.agent or not self.run.thread:
             return None
         return said(self.run, "agent", f"@{agent.name} {request}", {"delegates_to": agent.name})
+
+    def count(self, response: ModelResponse) -> RunUsage:
+        """What one answer of a model used: of the run's limits, and in the numbers over time."""
+        model = self.run.model or ""
+        used = usage_of(response, model)
+        self.family.add(used)
+        self.parts.recorder.asked_model(self.run, answering(response, model), used)
+        return used
 
     async def _worked_as(self, own: RunUsage) -> list[AgentWorked]:
         """What it adds to the numbers of its agent."""

@@ -191,6 +191,8 @@ def dump_reply(told: ToolReply) -> dict[str, Any]:
         facts["cost"] = told.cost
     if told.call_id:
         facts["call_id"] = told.call_id
+    if told.media:
+        facts["media"] = [dict(one) for one in told.media]
     if told.contexts:
         facts["contexts"] = [asdict(context) for context in told.contexts]
     return facts
@@ -199,21 +201,23 @@ def dump_reply(told: ToolReply) -> dict[str, Any]:
 def load_reply(content: Mapping[str, Any]) -> ToolReply:
     facts = dict(content)
     facts["contexts"] = tuple(CitedContext(**one) for one in facts.get("contexts", ()))
+    facts["media"] = tuple(facts.get("media", ()))
     return ToolReply(**facts)
 
 
 def usage_of(response: ModelResponse, model: str) -> RunUsage:
-    used = response.usage
+    used, cost = response.usage, cost_of(answering(response, model), response.usage)
     return RunUsage(
         requests=1,
         input_tokens=used.input_tokens,
         output_tokens=used.output_tokens,
-        cost=cost_of(_which(model.split(","), response), used) or 0.0,
+        cost=cost or 0.0,
+        unpriced=cost is None,
         tokens_saved=(response.metadata or {}).get(SAVED, 0),
     )
 
 
-def _which(names: list[str], response: ModelResponse) -> str:
+def answering(response: ModelResponse, model: str) -> str:
     """Of a model and those that step in for it, the one that answered; providers add a date to its name."""
-    said = response.model_name or ""
+    names, said = model.split(","), response.model_name or ""
     return next((name for name in names if said.startswith(name.partition(":")[2] or name)), names[0])

@@ -29,9 +29,9 @@ from dragoman.agents.history import budget_for, size_of
 from dragoman.agents.provider_errors import broken_off, explained, stalled
 from dragoman.agents.work_context import WorkContext
 from dragoman.errors import AnswerCut, ContextTooLong, DragomanError, ModelFault
-from dragoman.run import ATTACHMENTS, RunUsage
+from dragoman.run import ATTACHMENTS
 from dragoman.runs.attachments import attached_to, with_attached, without_attached
-from dragoman.runs.journal_record import GO_ON, SAVED, usage_of, written_messages
+from dragoman.runs.journal_record import GO_ON, SAVED, written_messages
 from dragoman.runs.journaled_tools import JournaledTools
 from dragoman.runs.thread_history import ThreadHistory
 
@@ -41,6 +41,9 @@ if TYPE_CHECKING:
     from dragoman.runs.execution import RunExecution
 
 _TRIMMED = 4  # of what came before, one part of so many is kept when it was too long
+
+
+_SAY_WHY = ("anthropic", "openai")  # whose streams say why they end
 
 
 class AgentLoop:
@@ -189,8 +192,12 @@ class AgentLoop:
         return result.output if result is not None else ""
 
     def _check_whole(self, response: ModelResponse) -> None:
-        """A stream that says nowhere why it ends was broken on its way; pydantic-ai tells of OpenAI's."""
-        if response.finish_reason is None and response.provider_name == "anthropic":
+        """A stream that says nowhere why it ends was broken on its way; of chats pydantic-ai says so.
+
+        A reason that pydantic-ai has no word for is one.
+        """
+        said = "finish_reason" in (response.provider_details or {})
+        if response.finish_reason is None and not said and response.provider_name in _SAY_WHY:
             raise broken_off(self._model)
 
     async def _without_stalls(self, stream: AsyncIterable[Any]) -> AsyncIterator[Any]:
@@ -233,11 +240,9 @@ class AgentLoop:
         if not new:
             return
         self._record.messages += new
-        used = RunUsage()
         for message in new:
             if isinstance(message, ModelResponse):
-                used = used.plus(usage_of(message, self._execution.run.model or ""))
-        self._execution.family.add(used)
+                self._execution.count(message)
         turn = str(self._record.turn)
         self._parts.journal.note(self._execution.step("messages", turn, written_messages(new)))
 

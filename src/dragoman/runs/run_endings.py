@@ -49,6 +49,7 @@ def finished_facts(run: Run) -> dict[str, Any]:
             "output_tokens": usage.output_tokens,
             "cost": usage.cost,
             "tokens_saved": usage.tokens_saved,
+            "unpriced": usage.unpriced,
         },
     }
 

@@ -21,7 +21,7 @@ from dragoman.agents.provider_errors import explained
 from dragoman.agents.work_context import WorkContext
 from dragoman.run import HEARD_OTHERS, Message, Run
 from dragoman.runs.attachments import attached_to, with_attached
-from dragoman.runs.journal_record import SUMMARY, JournalRecord, usage_of
+from dragoman.runs.journal_record import SUMMARY, JournalRecord
 from dragoman.runs.run_endings import said
 from dragoman.telemetry.logs import get_logger
 from dragoman.tokens import count_tokens
@@ -170,8 +170,7 @@ class ThreadHistory:
             request = ModelRequest(parts=[UserPromptPart(given)], instructions=_ASKED)
             response = await model_request(self._model, [request])
             text = (response.text or "").strip()
-            used = usage_of(response, self._run.model or "")
-            self._execution.family.add(used)
+            used = self._execution.count(response)
             self._execution.record.beside = self._execution.record.beside.plus(used)
             self._execution.note(SUMMARY, asdict(used))
         return text
@@ -198,7 +197,8 @@ class _EarlierRuns:
             for earlier, calls, record in await finished_calls(execution, root):
                 results = [_named_result(number, at, *call) for at, call in calls]
                 for _, (_, reply) in calls:
-                    work.numbers.skip(reply.contexts)  # `read_earlier` shows them under their names
+                    work.numbers.skip(reply.contexts)  # they are shown again under their names
+                    work.earlier_contexts += reply.contexts
                 found._results.setdefault(root, []).extend(results)
                 is_addressed = earlier.is_root or (earlier.parent_call or "").startswith("mention:")
                 if not is_addressed:

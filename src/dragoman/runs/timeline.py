@@ -178,6 +178,7 @@ def _answered(
         "input_tokens": used.input_tokens,
         "output_tokens": used.output_tokens,
         "cost": used.cost,
+        "unpriced": used.unpriced,
         "duration_ms": _milliseconds(asked, step.time),
         "calls": calls,
     }

@@ -171,12 +171,13 @@ class Namespace:
         return self._groups.get(word)
 
     def _follow(self) -> None:
-        version = self._catalog.version
-        if version == self._version:
+        if self._catalog.version == self._version:
             return
-        lists = self._catalog.lists(self._caller.workspace)
+        # What the caller reads first: a bundle that nobody has read before is a list only then.
+        readable = self._catalog.readable(self._caller)
+        version, lists = self._catalog.version, self._catalog.lists(self._caller.workspace)
         self._groups, self._alone, self._version = {}, {}, version
-        for key in self._catalog.readable(self._caller):
+        for key in readable:
             tools = lists.get(key)
             if not tools:
                 continue

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import asdict, fields
 from datetime import UTC, datetime, timedelta
 
-from sqlalchemy import ColumnElement, RowMapping, and_, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, RowMapping, and_, delete, func, insert, or_, select, update
 
 from dragoman.store import tables
 from dragoman.store.changes import change_of, note
@@ -120,16 +120,15 @@ class SqlApprovals(SqlAggregate):
         )
         return await self._database.scalar(query) or 0
 
-    async def allows(
-        self, workspace: str, user: str, connector_id: str, tool: str, fingerprint: str, thread: str | None
-    ) -> bool:
+    async def allows(self, binding: CallBinding) -> bool:
         query = select(_allowances.c.tool).where(
-            _allowances.c.workspace == workspace,
-            _allowances.c.user == user,
-            _allowances.c.connector_id == connector_id,
-            _allowances.c.tool == tool,
-            _allowances.c.fingerprint == fingerprint,
-            _allowances.c.thread.in_(("", thread or "")),
+            _allowances.c.workspace == binding.workspace,
+            _allowances.c.user == binding.user,
+            _allowances.c.connector_id == binding.connector_id,
+            _allowances.c.tool == binding.tool,
+            _allowances.c.fingerprint == binding.fingerprint,
+            _allowances.c.thread.in_(("", binding.thread or "")),
+            _allowances.c.key == (binding.key or ""),
         )
         return await self._database.row(query) is not None
 
@@ -154,8 +153,10 @@ class SqlApprovals(SqlAggregate):
 
 
 def _is_bound(binding: CallBinding) -> ColumnElement[bool]:
-    # `is_not_distinct_from`: no thread is the same as no thread.
-    return and_(*(_rows.c[name].is_not_distinct_from(getattr(binding, name)) for name in _BOUND))
+    # `is_not_distinct_from`: no thread is the same as no thread. What was asked before keys were noted has
+    # none, and is answered for whoever asked it.
+    is_same = [_rows.c[name].is_not_distinct_from(getattr(binding, name)) for name in _BOUND if name != "key"]
+    return and_(*is_same, or_(_rows.c.key.is_(None), _rows.c.key == binding.key))
 
 
 def _approval(row: RowMapping) -> Approval:

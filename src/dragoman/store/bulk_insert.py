@@ -16,12 +16,14 @@ AT_ONCE = 64  # rows are made ready on the event loop: more between two awaits w
 class BulkInsert:
     """Inserts rows whose values come in the order of the table's columns.
 
-    A row whose values in `unless_there` exist already is left out.
+    A row whose values in `unless_there` exist already is left out. Where columns are `adding`, it is added to
+    what exists: no two rows of one call may then be the same.
     """
 
-    def __init__(self, table: Table, unless_there: Sequence[str] = ()) -> None:
+    def __init__(self, table: Table, unless_there: Sequence[str] = (), adding: Sequence[str] = ()) -> None:
         self._table = table
         self._unless_there = unless_there
+        self._adding = adding
         self._head = self._one = self._tail = ""
         self._processes: list[tuple[int, Callable[[Any], Any]]] = []
 
@@ -52,7 +54,9 @@ class BulkInsert:
         keys = ", ".join(quoted.quote(name) for name in self._unless_there)
         sign = "?" if dialect.paramstyle == "qmark" else "%s"
         self._one = f"({','.join([sign] * len(columns))})"
-        self._tail = f" ON CONFLICT ({keys}) DO NOTHING" if keys else ""
+        sums = ", ".join(f"{one} = {table}.{one} + excluded.{one}" for one in map(quoted.quote, self._adding))
+        then = f"UPDATE SET {sums}" if sums else "NOTHING"
+        self._tail = f" ON CONFLICT ({keys}) DO {then}" if keys else ""
         self._head = f"INSERT INTO {table} ({names}) VALUES "  # noqa: S608 - names of our own
         self._processes = [
             (place, process)

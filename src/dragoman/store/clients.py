@@ -103,6 +103,13 @@ class SqlClients(SqlAggregate):
         found = OneTimeValue(**row) if row else None
         return found if found and found.expires_at > now else None
 
+    async def list_values(
+        self, kind: str, workspace: str, user: str, now: datetime
+    ) -> Sequence[OneTimeValue]:
+        query = select(_values).filter_by(kind=kind, workspace=workspace, user=user)
+        rows = await self._database.rows(query.where(_values.c.expires_at > now))
+        return [OneTimeValue(**row) for row in rows]
+
     async def has_value(self, value: str, now: datetime) -> bool:
         query = select(_values.c.id).where(_values.c.id == value, _values.c.expires_at > now)
         return await self._database.row(query) is not None

@@ -347,7 +347,11 @@ def _row(connector: Connector) -> dict[str, Any]:
         "owner": connector.owner,
         "slug": connector.slug,
         # Only what somebody set: better defaults of a later Dragoman reach old connectors too.
-        "configuration": connector.configuration.model_dump(mode="json", exclude_unset=True),
+        "configuration": {
+            **connector.configuration.model_dump(mode="json", exclude_unset=True),
+            # But this, always: a program of before there were boxes goes on as it did.
+            **({"sandbox": connector.configuration.sandbox} if connector.configuration.command else {}),
+        },
         "description": connector.description,
         "aliases": list(connector.aliases),
         "enabled": connector.enabled,
@@ -363,7 +367,8 @@ def _row(connector: Connector) -> dict[str, Any]:
 
 def _connector(row: RowMapping) -> Connector:
     facts = dict(row)
-    facts["configuration"] = Configuration.checked(facts["configuration"])
+    before = {"sandbox": "none"} if facts["configuration"].get("command") else {}
+    facts["configuration"] = Configuration.checked({**before, **facts["configuration"]})
     facts["aliases"] = tuple(facts["aliases"])
     return Connector(**facts)
 

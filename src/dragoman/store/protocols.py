@@ -28,9 +28,10 @@ from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from dragoman.agent import Agent, AgentNumbers
+from dragoman.bundle import Bundle
 from dragoman.connector import Connector
 from dragoman.errors import InvalidConfig
-from dragoman.people import ApiKey, Thread, User, Workspace
+from dragoman.people import ApiKey, Thread, ThreadPosition, User, Workspace
 from dragoman.recipe import Recipe
 from dragoman.run import Message, Question, Run, RunEvent, RunStatus, Step
 from dragoman.store.clock import Clock
@@ -40,6 +41,8 @@ from dragoman.store.records import (
     Approval,
     AuditEntry,
     AuthorizationFlow,
+    BucketQuery,
+    BucketSum,
     CallBinding,
     CallRecord,
     ChangeBatch,
@@ -60,6 +63,7 @@ from dragoman.store.records import (
     UsageMeter,
 )
 from dragoman.telemetry.metrics import ConnectorCounters
+from dragoman.telemetry.time_buckets import BucketRow
 from dragoman.tool import Tool
 
 
@@ -197,8 +201,22 @@ class ThreadStore(Protocol):
     Messages of a thread are numbered from 1, without a gap, however many processes add at once.
     """
 
-    async def list(self, workspace: str, user: str, limit: int = 100) -> Sequence[Thread]:
-        """Last changed first."""
+    async def list(
+        self,
+        workspace: str,
+        user: str,
+        limit: int = 100,
+        *,
+        after: ThreadPosition | None = None,
+        words: str = "",
+    ) -> Sequence[Thread]:
+        """Pinned ones first, then by the last message or change; those that will be removed are left out.
+
+        `words` are in the title or in a message, in capital letters or not.
+        """
+
+    async def list_due(self, now: datetime) -> Sequence[Thread]:
+        """Of everybody: those whose time to be removed has come."""
 
     async def find(self, workspace: str, user: str, thread: str) -> Thread | None: ...
     async def put(self, thread: Thread) -> None: ...
@@ -391,6 +409,19 @@ class CallStore(Protocol):
     async def forget_results(self, before: datetime) -> int: ...
 
 
+class MetricStore(Protocol):
+    """Numbers over time: see `telemetry.time_buckets`."""
+
+    async def add(self, rows: Sequence[BucketRow]) -> None:
+        """To what there is of them already; no two rows have the same key."""
+
+    async def read(self, query: BucketQuery) -> Sequence[BucketSum]:
+        """Sums by time, then by what the query splits by; where nothing happened there is none."""
+
+    async def forget(self, before: Mapping[int, int]) -> None:
+        """Buckets of each span that began before then, in seconds since 1970."""
+
+
 class ApprovalStore(Protocol):
     """Questions whether a call may happen, their answers, and what is allowed for longer (allowances).
 
@@ -418,9 +449,9 @@ class ApprovalStore(Protocol):
         """Closes an open question that nobody waits for any more."""
 
     async def count_open(self, workspace: str, user: str) -> int: ...
-    async def allows(
-        self, workspace: str, user: str, connector_id: str, tool: str, fingerprint: str, thread: str | None
-    ) -> bool: ...
+    async def allows(self, binding: CallBinding) -> bool:
+        """Whether a person has said yes to such calls for longer."""
+
     async def allowances(self, workspace: str, user: str) -> Sequence[Allowance]: ...
     async def withdraw(self, workspace: str, user: str, approval_id: str) -> bool:
         """Deletes the allowance that this approval gave."""
@@ -544,6 +575,19 @@ class RecipeStore(Protocol):
     async def remove(self, workspace: str, recipe: str) -> None: ...
 
 
+class BundleStore(Protocol):
+    """Choices of tools, by owner and name. They go with their owner and workspace, not with connectors."""
+
+    async def list(self) -> Sequence[Bundle]:
+        """All of the installation, by workspace, owner and name."""
+
+    async def find(self, workspace: str, owner: str, name: str) -> Bundle | None: ...
+    async def put(self, bundle: Bundle, most: int) -> bool:
+        """False, and nothing is written, when it is new and its owner has `most` already."""
+
+    async def remove(self, workspace: str, owner: str, name: str) -> None: ...
+
+
 class RolloutStore(Protocol):
     """How far a way of working is rolled out (by name, the operator's), and the runs that it is judged by."""
 
@@ -602,6 +646,11 @@ class ClientStore(Protocol):
 
     async def take_value(self, value: str, now: datetime) -> OneTimeValue | None:
         """It is gone then. None for what expired, too."""
+
+    async def list_values(
+        self, kind: str, workspace: str, user: str, now: datetime
+    ) -> Sequence[OneTimeValue]:
+        """Those of a kind that somebody has, in any order."""
 
     async def has_value(self, value: str, now: datetime) -> bool:
         """Whether it is there still, and has not expired."""
@@ -714,11 +763,13 @@ class Store:
     threads: ThreadStore
     runs: RunStore
     calls: CallStore
+    metrics: MetricStore
     approvals: ApprovalStore
     usage: UsageStore
     audit: AuditStore
     agents: AgentStore
     recipes: RecipeStore
+    bundles: BundleStore
     rollout: RolloutStore
     clients: ClientStore
     logins: LoginStore

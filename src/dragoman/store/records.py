@@ -1,6 +1,6 @@
 """Facts about what was kept, called, allowed, used and done: frozen values for the store."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
@@ -23,6 +23,7 @@ ChangeKind = Literal[
     "agent",
     "approval",
     "recipe",
+    "bundle",
     "rollout",
     "client_session",
     "one_time_value",
@@ -67,6 +68,33 @@ class ChangeBatch:
 
     changes: tuple[Change, ...] | None
     position: ChangePosition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BucketQuery:
+    """Buckets of one span in a stretch of time, in seconds since 1970; `end` is not part of it.
+
+    `step`: how much of that time makes one sum, all of it for None. `only`: of which users, connectors and so
+    on, by dimension. `shared`: connectors whose rows of nobody in particular are read beside the user's.
+    """
+
+    workspace: str
+    user: str | None
+    span: int
+    start: int
+    end: int
+    step: int | None = None
+    split: str | None = None
+    only: Mapping[str, Collection[str]] = field(default_factory=dict[str, Collection[str]])
+    shared: Collection[str] = ()
+
+
+class BucketSum(NamedTuple):
+    """What was counted of one thing in one step of time; `counts` are in the order of `MEASURES`."""
+
+    start: int
+    of: str
+    counts: tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,6 +166,7 @@ class CallBinding:
     thread: str | None
     agent: str | None
     way: str
+    key: str | None
     connector_id: str
     tool: str
     version: int
@@ -169,7 +198,10 @@ class Approval:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allowance:
-    """A wider yes: for a thread, or for every call (thread ""). It ends with the tool's version."""
+    """A wider yes: for a thread, or for every call (thread ""). It ends with the tool's version.
+
+    It holds for what came through the same key or client (key "": through none).
+    """
 
     workspace: str
     user: str
@@ -177,6 +209,7 @@ class Allowance:
     tool: str
     fingerprint: str
     thread: str
+    key: str
     approval_id: str
     created_at: datetime
 

@@ -9,6 +9,7 @@ from sqlalchemy import text
 from dragoman.store.agents import SqlAgents
 from dragoman.store.approvals import SqlApprovals
 from dragoman.store.audit import SqlAudit
+from dragoman.store.bundles import SqlBundles
 from dragoman.store.calls import SqlCalls
 from dragoman.store.changes import SqlChanges
 from dragoman.store.clients import SqlClients
@@ -17,6 +18,7 @@ from dragoman.store.database import Database, open_database, shielded
 from dragoman.store.faults import translated
 from dragoman.store.location import DatabaseLocation
 from dragoman.store.logins import SqlLogins
+from dragoman.store.metrics import SqlMetrics
 from dragoman.store.people import SqlPeople
 from dragoman.store.personal_data import SqlPersonalData
 from dragoman.store.protocols import Store
@@ -43,11 +45,13 @@ async def open_sql_store(url: str, *, busy_timeout: float) -> AsyncGenerator[Sto
             threads=SqlThreads(database),
             runs=SqlRuns(database),
             calls=SqlCalls(database),
+            metrics=SqlMetrics(database),
             approvals=SqlApprovals(database),
             usage=SqlUsage(database),
             audit=SqlAudit(database),
             agents=SqlAgents(database),
             recipes=SqlRecipes(database),
+            bundles=SqlBundles(database),
             rollout=SqlRollout(database),
             clients=SqlClients(database),
             logins=SqlLogins(database),

@@ -22,10 +22,12 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    false,
 )
 
 from dragoman.store.columns import Document, FreeText, UtcDateTime
 from dragoman.store.records import ChangeKind
+from dragoman.telemetry.time_buckets import MEASURES
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +198,24 @@ connector_metrics = Table(
     _of_connector(),
 )
 
+# Numbers over time: see `telemetry.time_buckets`. `user` is empty for what nobody in particular did.
+metric_buckets = Table(
+    "metric_buckets",
+    metadata,
+    Column("workspace", Text, primary_key=True),
+    Column("span", Integer, primary_key=True, autoincrement=False),
+    Column("level", Integer, primary_key=True, autoincrement=False),
+    Column("start", BigInteger, primary_key=True, autoincrement=False),
+    Column("user", Text, primary_key=True),
+    Column("connector", Text, primary_key=True),
+    Column("tool", Text, primary_key=True),
+    Column("agent", Text, primary_key=True),
+    Column("client", Text, primary_key=True),
+    Column("model", Text, primary_key=True),
+    *(Column(name, Float if name == "cost" else BigInteger, nullable=False) for name in MEASURES),
+    sqlite_with_rowid=False,  # rows of a chart lie side by side; another index would lead there by detours
+)
+
 
 def _settings() -> Column[Any]:
     """What is set and has no column of its own."""
@@ -273,9 +293,12 @@ threads = Table(
     Column("id", Text, primary_key=True),
     Column("title", FreeText, nullable=False),
     Column("connectors", Document),
+    Column("pinned", Boolean, nullable=False, server_default=false()),
+    Column("remove_at", UtcDateTime),
     Column("created_at", UtcDateTime, nullable=False),
     Column("updated_at", UtcDateTime, nullable=False),
     _revision(),
+    Index(None, "workspace", "user", "updated_at"),
     info=_told("thread"),
 )
 
@@ -301,6 +324,7 @@ approvals = Table(
     Column("thread", Text),
     Column("agent", Text),
     Column("way", Text, nullable=False),
+    Column("key", Text),
     Column("connector_id", Text, nullable=False),
     Column("slug", Text, nullable=False),
     Column("tool", Text, nullable=False),
@@ -330,6 +354,7 @@ allowances = Table(
     Column("connector_id", Text, primary_key=True),
     Column("tool", Text, primary_key=True),
     Column("thread", Text, primary_key=True),
+    Column("key", Text, primary_key=True, server_default=""),
     Column("fingerprint", Text, nullable=False),
     Column("approval_id", Text, nullable=False),
     Column("created_at", UtcDateTime, nullable=False),
@@ -622,6 +647,28 @@ recipes = Table(
     _of_connector_of_any(),
     Index(None, "workspace", "owner"),
     info=_told("recipe", "owner"),
+)
+
+# Without an owner the workspace's, without a workspace the app's. No key ties their connectors,
+# which they name by id: what is left of a bundle whose connector is gone is shown as broken.
+bundles = Table(
+    "bundles",
+    metadata,
+    Column("workspace", Text, primary_key=True),
+    Column("owner", Text, primary_key=True),
+    Column("name", Text, primary_key=True),
+    Column("title", FreeText, nullable=False),
+    Column("description", FreeText, nullable=False),
+    Column("instructions", FreeText, nullable=False),
+    Column("view", Text),
+    Column("capabilities", Document),
+    Column("tools", Document, nullable=False),
+    Column("resources", Document, nullable=False),
+    Column("origin", Text, nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("updated_at", UtcDateTime, nullable=False),
+    _revision(),
+    info=_told("bundle", "owner", "name"),
 )
 
 # Without a workspace: a rollout is the operator's, for all of them.

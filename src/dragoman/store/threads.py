@@ -18,16 +18,18 @@ from sqlalchemy import (
     exists,
     func,
     insert,
+    literal,
     select,
     tuple_,
     update,
 )
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from dragoman.people import Thread
+from dragoman.people import Thread, ThreadPosition
 from dragoman.run import Message
 from dragoman.store import tables
 from dragoman.store.changes import change_of, note
+from dragoman.store.columns import UtcDateTime
 from dragoman.store.database import Database, SqlAggregate
 from dragoman.store.records import LoadedTool
 from dragoman.store.revised_rows import put_row, remove_rows
@@ -61,13 +63,40 @@ _FOUND = select(_rows).where(
 class SqlThreads(SqlAggregate):
     """Fills `ThreadStore`."""
 
-    async def list(self, workspace: str, user: str, limit: int = 100) -> Sequence[Thread]:
+    async def list(
+        self,
+        workspace: str,
+        user: str,
+        limit: int = 100,
+        *,
+        after: ThreadPosition | None = None,
+        words: str = "",
+    ) -> Sequence[Thread]:
         query = (
             select(_rows)
-            .filter_by(workspace=workspace, user=user)
-            .order_by(_rows.c.updated_at.desc(), _rows.c.id)
+            .filter_by(workspace=workspace, user=user, remove_at=None)
+            .order_by(_rows.c.pinned.desc(), _rows.c.updated_at.desc(), _rows.c.id.desc())
             .limit(limit)
         )
+        if after is not None:
+            pinned, updated_at, thread = after
+            place = tuple_(_rows.c.updated_at, _rows.c.id) < tuple_(
+                literal(updated_at, UtcDateTime), literal(thread)
+            )
+            is_behind = (_rows.c.pinned == pinned) & place
+            query = query.where(is_behind | _rows.c.pinned.is_(False) if pinned else is_behind)
+        if words:
+            said = exists().where(
+                _messages.c.workspace == _rows.c.workspace,
+                _messages.c.user == _rows.c.user,
+                _messages.c.thread == _rows.c.id,
+                _messages.c.text.icontains(words, autoescape=True),
+            )
+            query = query.where(_rows.c.title.icontains(words, autoescape=True) | said)
+        return [_thread(row) for row in await self._database.rows(query)]
+
+    async def list_due(self, now: datetime) -> Sequence[Thread]:
+        query = select(_rows).where(_rows.c.remove_at <= now).order_by(_rows.c.remove_at)
         return [_thread(row) for row in await self._database.rows(query)]
 
     async def find(self, workspace: str, user: str, thread: str) -> Thread | None:
@@ -204,6 +233,11 @@ async def add_messages(connection: AsyncConnection, messages: Sequence[Message])
         highest[place] += 1
         numbered.append(replace(message, number=highest[place]))
     await connection.execute(_NEW_MESSAGE, [_message_row(message) for message in numbered])
+    for message in numbered:
+        if message.author == "person":  # the list of threads is by what people last wrote in them
+            await connection.execute(
+                update(_rows).where(_is(*place_of(message))).values(updated_at=message.created_at)
+            )
     return numbered
 
 

@@ -10,6 +10,7 @@ from typing import ClassVar
 from starlette.responses import Response
 
 from dragoman.errors import CallerFault, DragomanError, Internal, OwnFault
+from dragoman.tool import CallError
 from dragoman.web.encoding import encode
 
 PROBLEM = "application/problem+json"
@@ -26,6 +27,8 @@ TABLE: dict[str, tuple[int, str]] = {
     "denied": (403, "This is not allowed"),
     "approval_pending": (409, "A person has to answer first"),
     "approval_refused": (403, "A person said no"),
+    "hook_refused": (403, "A hook lets this not pass"),
+    "hook_failed": (503, "A hook could not decide"),
     "unauthenticated": (401, "Who are you?"),
     "not_open": (503, "Dragoman is not open"),
     "wrong_host": (421, "This host name is not served here"),
@@ -121,8 +124,8 @@ def status_of(error: DragomanError) -> int:
     return TABLE.get(error.code, TABLE["error"])[0]
 
 
-def problem(error: DragomanError, clean: Callable[[str], str] = str) -> Response:
-    """`clean` takes out secrets that a server repeated."""
+def problem(error: DragomanError | CallError, clean: Callable[[str], str] = str) -> Response:
+    """Of what was raised, or of a call that failed. `clean` takes out secrets that a server repeated."""
     status, title = TABLE.get(error.code, TABLE["error"])
     headers: dict[str, str] = {}
     if error.retry_after is not None:

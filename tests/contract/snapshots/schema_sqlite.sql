@@ -35,7 +35,7 @@ CREATE TABLE agents (
     CONSTRAINT uq_agents_workspace_owner_name UNIQUE (workspace, owner, name)
 );
 
-CREATE TABLE allowances (
+CREATE TABLE "allowances" (
     workspace TEXT NOT NULL,
     user TEXT NOT NULL,
     connector_id TEXT NOT NULL,
@@ -44,7 +44,8 @@ CREATE TABLE allowances (
     fingerprint TEXT NOT NULL,
     approval_id TEXT NOT NULL,
     created_at DATETIME NOT NULL,
-    CONSTRAINT pk_allowances PRIMARY KEY (workspace, user, connector_id, tool, thread)
+    "key" TEXT DEFAULT '' NOT NULL,
+    CONSTRAINT pk_allowances PRIMARY KEY (workspace, user, connector_id, tool, thread, "key")
 );
 
 CREATE TABLE api_keys (
@@ -96,7 +97,7 @@ CREATE TABLE approvals (
     answered_by TEXT,
     answered_at DATETIME,
     created_at DATETIME NOT NULL,
-    expires_at DATETIME NOT NULL, used_by TEXT,
+    expires_at DATETIME NOT NULL, used_by TEXT, "key" TEXT,
     CONSTRAINT pk_approvals PRIMARY KEY (workspace, id)
 );
 
@@ -142,6 +143,24 @@ CREATE TABLE authorization_flows (
 );
 
 CREATE INDEX ix_authorization_flows_expires_at ON authorization_flows (expires_at);
+
+CREATE TABLE bundles (
+    workspace TEXT NOT NULL,
+    owner TEXT NOT NULL,
+    name TEXT NOT NULL,
+    title TEXT NOT NULL,
+    description TEXT NOT NULL,
+    instructions TEXT NOT NULL,
+    "view" TEXT,
+    capabilities JSON,
+    tools JSON NOT NULL,
+    resources JSON NOT NULL,
+    origin TEXT NOT NULL,
+    created_at DATETIME NOT NULL,
+    updated_at DATETIME NOT NULL,
+    revision INTEGER DEFAULT '1' NOT NULL,
+    CONSTRAINT pk_bundles PRIMARY KEY (workspace, owner, name)
+);
 
 CREATE TABLE calls (
     workspace TEXT NOT NULL,
@@ -268,6 +287,55 @@ CREATE TABLE messages (
     created_at DATETIME NOT NULL,
     CONSTRAINT pk_messages PRIMARY KEY (workspace, user, thread, number)
 );
+
+CREATE TABLE metric_buckets (
+    workspace TEXT NOT NULL,
+    span INTEGER NOT NULL,
+    level INTEGER NOT NULL,
+    start BIGINT NOT NULL,
+    user TEXT NOT NULL,
+    connector TEXT NOT NULL,
+    tool TEXT NOT NULL,
+    agent TEXT NOT NULL,
+    client TEXT NOT NULL,
+    model TEXT NOT NULL,
+    calls BIGINT NOT NULL,
+    errors BIGINT NOT NULL,
+    reconnects BIGINT NOT NULL,
+    runs BIGINT NOT NULL,
+    failed_runs BIGINT NOT NULL,
+    requests BIGINT NOT NULL,
+    input_tokens BIGINT NOT NULL,
+    output_tokens BIGINT NOT NULL,
+    unpriced BIGINT NOT NULL,
+    cost FLOAT NOT NULL,
+    took_0 BIGINT NOT NULL,
+    took_1 BIGINT NOT NULL,
+    took_2 BIGINT NOT NULL,
+    took_3 BIGINT NOT NULL,
+    took_4 BIGINT NOT NULL,
+    took_5 BIGINT NOT NULL,
+    took_6 BIGINT NOT NULL,
+    took_7 BIGINT NOT NULL,
+    took_8 BIGINT NOT NULL,
+    took_9 BIGINT NOT NULL,
+    took_10 BIGINT NOT NULL,
+    took_11 BIGINT NOT NULL,
+    took_12 BIGINT NOT NULL,
+    took_13 BIGINT NOT NULL,
+    took_14 BIGINT NOT NULL,
+    took_15 BIGINT NOT NULL,
+    took_16 BIGINT NOT NULL,
+    took_17 BIGINT NOT NULL,
+    took_18 BIGINT NOT NULL,
+    took_19 BIGINT NOT NULL,
+    took_20 BIGINT NOT NULL,
+    took_21 BIGINT NOT NULL,
+    took_22 BIGINT NOT NULL,
+    took_23 BIGINT NOT NULL,
+    ),
+    CONSTRAINT pk_metric_buckets PRIMARY KEY (workspace, span, level, start, user, connector, tool, agent, client, model)
+WITHOUT ROWID;
 
 CREATE TABLE oauth_clients (
     id TEXT NOT NULL,
@@ -469,9 +537,11 @@ CREATE TABLE threads (
     title TEXT NOT NULL,
     connectors JSON,
     created_at DATETIME NOT NULL,
-    updated_at DATETIME NOT NULL, revision INTEGER DEFAULT '1' NOT NULL,
+    updated_at DATETIME NOT NULL, revision INTEGER DEFAULT '1' NOT NULL, pinned BOOLEAN DEFAULT 0 NOT NULL, remove_at DATETIME,
     CONSTRAINT pk_threads PRIMARY KEY (workspace, user, id)
 );
+
+CREATE INDEX ix_threads_workspace_user_updated_at ON threads (workspace, user, updated_at);
 
 CREATE TABLE tool_versions (
     workspace TEXT NOT NULL,

@@ -112,10 +112,12 @@ class Search:
         if question.strategy == "semantic":
             extras.require("vectors")
         catalog = self._catalog
+        # What the caller reads first: a bundle that nobody has read before is a list only then.
+        readable = catalog.readable(caller, connector_id)
         moment = CatalogSnapshot(
             version=catalog.version,
             lists=catalog.lists(caller.workspace),
-            readable=catalog.readable(caller, connector_id),
+            readable=readable,
             named=catalog.find(question.text.strip(), caller),
         )
         if question.strategy == "regex":

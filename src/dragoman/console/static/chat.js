@@ -2,11 +2,12 @@
 // Text of models, tools and people is only ever set as text. HTML is what the server has made.
 
 import { Composer } from "./chat_composer.js";
+import { Markdown } from "./chat_markdown.js";
 import { follow } from "./chat_stream.js";
 
 const chat = document.querySelector(".chat");
 const thread = chat.dataset.thread;
-const talk = document.getElementById("talk");
+const talk = document.getElementById("talk"); // of a blank chat: what stands in its place
 const live = document.getElementById("live");
 const typing = document.getElementById("typing");
 const said = document.getElementById("said");
@@ -21,7 +22,10 @@ const HIDDEN = ["ask_person", "state_plan"];
 const ask = async (address, options = {}) => {
   const headers = { "HX-Request": "true", "X-CSRF-Token": document.body.dataset.csrf };
   const response = await fetch(address, { ...options, headers });
-  if (response.headers.has("hx-redirect")) location.assign(response.headers.get("hx-redirect"));
+  if (response.headers.has("hx-redirect")) {
+    location.assign(response.headers.get("hx-redirect"));
+    return response;
+  }
   if (response.headers.has("hx-retarget")) {
     document.getElementById("notes").append(fragment(await response.text()));
     throw new Refused();
@@ -64,12 +68,50 @@ const pretty = (value) => {
   return JSON.stringify(value, null, 2);
 };
 
+const dotted = (tool) => tool.replace(/^mcp_([a-z][a-z0-9-]*)_(.+)$/, "$1.$2");
+
 const took = (milliseconds) => {
   if (milliseconds == null) return "–";
   return milliseconds < 1000 ? `${milliseconds.toFixed(0)} ms` : `${(milliseconds / 1000).toFixed(1)} s`;
 };
 
-// A turn as the server has it now. Cards that were open stay open.
+// Words are Markdown, which the server has sent as it was said; `data-open` where more of it comes.
+const spoken = new WeakMap();
+const speak = (words, run) => {
+  const text = words.textContent;
+  words.textContent = "";
+  const markdown = new Markdown(words, run);
+  spoken.set(words, markdown);
+  markdown.append(text);
+  if (!("open" in words.dataset)) markdown.end();
+};
+const runOf = (part) => part.closest("[data-run]")?.dataset.run ?? "";
+const showWords = (place) => {
+  for (const words of place.querySelectorAll(".words:not(.shown)")) speak(words, runOf(words));
+};
+const endWords = (pieces) => {
+  const markdown = spoken.get(pieces.lastElementChild);
+  if (markdown && !markdown.isOver) markdown.end();
+};
+
+// What stands on the page already is taken over: words as they were drawn, cards that were open.
+const keepWhatStands = (old, fresh) => {
+  for (const open of old.querySelectorAll("details[data-keep][open]")) {
+    const same = fresh.querySelector(`details[data-keep="${CSS.escape(open.dataset.keep)}"]`);
+    if (same) same.open = true;
+  }
+  const drawn = [...old.querySelectorAll(".words.shown")];
+  for (const words of fresh.querySelectorAll(".words")) {
+    const run = runOf(words);
+    const same = drawn.find((one) => runOf(one) === run && one.dataset.turn === words.dataset.turn && spoken.get(one)?.source === words.textContent);
+    if (!same) continue;
+    drawn.splice(drawn.indexOf(same), 1);
+    if (!("open" in words.dataset)) spoken.get(same).end();
+    words.replaceWith(same);
+  }
+};
+
+// A turn as the server has it now
 const loadTurn = async (root) => {
   const html = fragment(await (await ask(`/chat/turns/${root}`)).text());
   const fresh = html.firstElementChild;
@@ -78,28 +120,13 @@ const loadTurn = async (root) => {
     document.getElementById("nothing")?.remove();
     if (!old) talk.append(fresh);
     else if (Number(old.dataset.number) <= Number(fresh.dataset.number)) {
-      for (const open of old.querySelectorAll("[data-call] > details[open]")) {
-        const same = fresh.querySelector(`[data-call="${CSS.escape(open.parentElement.dataset.call)}"] > details`);
-        if (same) same.open = true;
-      }
+      keepWhatStands(old, fresh);
       old.replaceWith(fresh);
     }
+    showWords(turnOf(root));
   });
   htmx.process(turnOf(root));
   showState();
-};
-
-// While a person is waited for, what was said until then. Nothing else is touched: they may be typing.
-const showWordsAsMeant = async (turn) => {
-  const html = fragment(await (await ask(`/chat/turns/${turn.dataset.root}`)).text());
-  keepingPlace(() => {
-    for (const plain of turn.querySelectorAll(".plain-words")) {
-      const run = plain.closest("[data-run]").dataset.run;
-      const work = html.querySelector(`[data-run="${CSS.escape(run)}"]`);
-      const words = work && piecesOf(work).querySelector(`:scope > .prose[data-turn="${plain.dataset.turn}"]`);
-      if (words) plain.replaceWith(words);
-    }
-  });
 };
 
 const showAsk = async (kind, name, place) => {
@@ -126,14 +153,19 @@ const beginWork = (turn, event) => {
 const addWords = (turn, { run, data }) => {
   const pieces = piecesOf(workOf(turn, run));
   let words = pieces.lastElementChild;
-  if (!words?.matches(".plain-words") || words.dataset.turn !== String(data.turn)) {
+  if (!words?.matches(".words") || words.dataset.turn !== String(data.turn)) {
     words = document.createElement("div");
-    words.className = "words plain-words";
-    words.dataset.turn = data.turn;
-    pieces.append(words);
+    words.className = "words prose";
+    Object.assign(words.dataset, { turn: data.turn, open: "" });
+    addPiece(pieces, words);
+    speak(words, run);
   }
-  if (words.lastChild) words.lastChild.appendData(data.delta);
-  else words.append(data.delta);
+  spoken.get(words).append(data.delta);
+};
+
+const addPiece = (pieces, one) => {
+  endWords(pieces);
+  pieces.append(one);
 };
 
 const beginCall = (turn, { run, data }) => {
@@ -142,12 +174,12 @@ const beginCall = (turn, { run, data }) => {
   if (!call) {
     call = piece("call");
     call.dataset.call = `${run} ${data.call}`;
-    piecesOf(workOf(turn, run)).append(call);
+    addPiece(piecesOf(workOf(turn, run)), call);
   }
   call.dataset.state = "running";
   call.dataset.title = data.title || data.tool;
   slot(call, "title").textContent = `Executing: ${call.dataset.title}…`;
-  slot(call, "tool").textContent = data.tool === call.dataset.title ? "" : data.tool;
+  slot(call, "tool").textContent = data.tool === call.dataset.title ? "" : dotted(data.tool);
   slot(call, "arguments").textContent = pretty(data.arguments) || "none";
 };
 
@@ -164,6 +196,20 @@ const endCall = (turn, { run, data }) => {
   slot(call, "title").textContent = call.dataset.title;
   slot(call, "time").textContent = (data.ok ? "" : `${data.code} · `) + took(data.duration_ms);
   slot(call, "result").textContent = pretty(data.preview) || "none";
+  for (const one of data.media ?? []) showMedia(call.querySelector("[data-media]"), one, dotted(data.tool));
+};
+
+// Until the turn is loaded: a picture or a sound alone
+const showMedia = (place, { handle, media_type: kind }, tool) => {
+  const frame = document.createElement("figure");
+  frame.className = "media";
+  const isSound = kind.startsWith("audio/");
+  const made = document.createElement(isSound ? "audio" : "img");
+  made.src = `/chat/media/${handle}`;
+  if (isSound) made.controls = true;
+  else made.alt = `Picture from ${tool}`;
+  frame.append(made);
+  place.append(frame);
 };
 
 const statePlan = (turn, { run, data }) => {
@@ -175,19 +221,20 @@ const statePlan = (turn, { run, data }) => {
     line.textContent = [step.tool, step.reason].filter(Boolean).join(": ");
     slot(plan, "steps").append(line);
   }
-  pieces.append(plan);
+  addPiece(pieces, plan);
 };
 
 const giveNotice = (turn, { run, data }) => {
   const notice = piece("notice");
   slot(notice, "text").textContent = data.text;
-  piecesOf(workOf(turn, run)).append(notice);
+  addPiece(piecesOf(workOf(turn, run)), notice);
   announce(data.text);
 };
 
 const setState = (turn, event, state) => {
   const work = workOf(turn, event.run);
   if (work) work.dataset.state = state;
+  if (work && state !== "running") endWords(piecesOf(work));
   if (event.run === event.root) turn.dataset.state = state;
 };
 
@@ -211,7 +258,6 @@ const handle = async (event) => {
   keepingPlace(() => apply(turn, event));
   turn.dataset.number = event.number;
   showState();
-  if (event.kind === "run.waiting") await showWordsAsMeant(turn);
 };
 
 const apply = (turn, event) => {
@@ -260,21 +306,30 @@ const showState = () => {
   const present = [...new Set([...talk.querySelectorAll("[data-run]")].map((work) => work.dataset.agent))].filter(Boolean);
   const number = `${present.length} agent${present.length > 1 ? "s" : ""} in this chat`;
   if (present.length) subtitle.textContent = `${present.join(", ")} · ${number}`;
+  const last = talk.querySelector(".turn:last-of-type");
+  const spoke = last && [...last.querySelectorAll(":scope > [data-works] > [data-run]")].map((work) => work.dataset.agent);
+  if (spoke?.length === 1 && spoke[0]) composer.goesTo(spoke[0]);
+  showClocks(talk);
+};
+
+// Times of day in the reader's own zone
+const showClocks = (place) => {
+  for (const time of place.querySelectorAll("time[data-clock]")) {
+    const when = new Date(time.dateTime);
+    const isToday = when.toDateString() === new Date().toDateString();
+    const day = isToday ? "" : `${when.toLocaleDateString(undefined, { day: "numeric", month: "short" })}, `;
+    time.textContent = day + when.toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit", hour12: false });
+    time.removeAttribute("data-clock");
+  }
 };
 
 // The stream
 
-const states = {
-  live: ["ready", "live"],
-  connecting: ["connecting", "connecting"],
-  lost: ["bad", "offline: trying again"],
-  gone: ["bad", "this chat is gone"],
-};
+const states = { live: "live", connecting: "connecting", lost: "offline: trying again", gone: "this chat is gone" };
 const showLive = (state) => {
-  const [look, words] = states[state];
-  live.className = `chip ${look}`;
   live.dataset.state = state;
-  live.lastElementChild.textContent = words;
+  live.lastElementChild.textContent = states[state];
+  if (state === "live") composer.say("");
 };
 
 // A part that cannot be fetched now is fetched again: events stay in order and none is dropped.
@@ -291,10 +346,11 @@ const handleSurely = async (event) => {
 
 // Writing
 
-const composer = new Composer(document.getElementById("composer"), async (text, files) => {
+const composer = new Composer(document.getElementById("composer"), async (text, files, to) => {
   const body = files.length ? new FormData() : new URLSearchParams();
   body.append("text", text);
   body.append("time_zone", Intl.DateTimeFormat().resolvedOptions().timeZone ?? "");
+  for (const [name, value] of Object.entries(to)) if (value) body.append(name, value);
   for (const file of files) body.append("file", file);
   const { thread: where, root } = await (await ask(thread ? `/chat/${thread}` : "/chat", { method: "POST", body })).json();
   if (!thread) return location.assign(`/chat/${where}`);
@@ -308,28 +364,164 @@ stop.addEventListener("click", async () => {
   composer.focus();
 });
 
-talk.addEventListener("click", async (event) => {
-  if (event.target.closest("[data-copy]")) return announce("Copied"); // console.js has done it
-  const button = event.target.closest("[data-retry]");
-  if (!button) return;
-  const { root } = await (await ask(`/chat/runs/${button.dataset.retry}/retry`, { method: "POST" })).json();
+const post = (address, facts = {}) => ask(address, { method: "POST", body: new URLSearchParams(facts) });
+
+const retry = async ({ dataset: { retry: run, model = "" } }) => {
+  const { root } = await (await post(`/chat/runs/${run}/retry`, { model })).json();
   if (!turnOf(root)) await loadTurn(root);
   talk.scrollTop = talk.scrollHeight;
+};
+
+const copyCode = async (button) => {
+  await navigator.clipboard.writeText(button.closest(".code-block").querySelector("code").textContent);
+  announce("Copied");
+  button.textContent = "Copied";
+  setTimeout(() => (button.textContent = "Copy"), 1500);
+};
+
+// The message in other words: a chat of its own begins there.
+const edit = (button) => {
+  const me = button.closest(".me");
+  if (me.querySelector("form")) return;
+  const form = document.createElement("form");
+  form.className = "said-edit";
+  const field = document.createElement("textarea");
+  field.value = me.querySelector(".said").firstChild.data;
+  field.setAttribute("aria-label", "The message in other words");
+  const row = document.createElement("div");
+  row.className = "row end";
+  const cancel = Object.assign(document.createElement("button"), { type: "button", className: "small quiet", textContent: "Cancel" });
+  const send = Object.assign(document.createElement("button"), { className: "small primary", textContent: "Send" });
+  row.append(cancel, send);
+  form.append(field, row);
+  const end = () => {
+    form.remove();
+    for (const part of me.children) part.hidden = false;
+  };
+  cancel.addEventListener("click", end);
+  field.addEventListener("keydown", (event) => event.key === "Escape" && end());
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    post(`/chat/runs/${button.dataset.edit}/edit`, { text: field.value }).catch(() => {});
+  });
+  for (const part of me.children) part.hidden = true;
+  me.append(form);
+  field.focus();
+};
+
+const rename = () => {
+  const title = document.getElementById("title");
+  if (title.querySelector("form")) return;
+  const before = title.textContent;
+  const form = document.createElement("form");
+  form.className = "rename";
+  const field = Object.assign(document.createElement("input"), { value: before, maxLength: 200 });
+  field.setAttribute("aria-label", "Title");
+  form.append(field);
+  let isOver = false;
+  const end = (words) => {
+    isOver = true;
+    title.textContent = words;
+  };
+  const save = async () => {
+    if (isOver) return;
+    isOver = true;
+    const { title: words } = await (await post(`/chat/${encodeURIComponent(thread)}/title`, { title: field.value })).json();
+    end(words);
+    document.title = document.title.replace(before, words);
+    const entry = document.querySelector('.thread[aria-current="page"] .cut');
+    if (entry) entry.textContent = words;
+  };
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    save().catch(() => end(before));
+  });
+  field.addEventListener("blur", () => save().catch(() => end(before)));
+  field.addEventListener("keydown", (event) => event.key === "Escape" && end(before));
+  title.replaceChildren(form);
+  field.select();
+};
+
+const pin = async (button) => {
+  const { pinned } = await (await post(`/chat/${encodeURIComponent(thread)}/pin`)).json();
+  button.setAttribute("aria-pressed", String(pinned));
+  announce(pinned ? "Pinned" : "Not pinned any more");
+  const list = document.getElementById("thread-list");
+  list.innerHTML = await (await ask(`/chat/lists/threads?open=${encodeURIComponent(thread)}`)).text();
+  htmx.process(list);
+};
+
+const DOES = {
+  "[data-copy]": () => announce("Copied"), // console.js has done it
+  "[data-copy-code]": copyCode,
+  "[data-retry]": retry,
+  "[data-branch]": ({ dataset }) => post(`/chat/runs/${dataset.branch}/branch`),
+  "[data-edit]": edit,
+  "[data-rename]": rename,
+  "#pin": pin,
+  "#delete": () => ask(`/chat/${encodeURIComponent(thread)}`, { method: "DELETE" }),
+  "[data-restore]": ({ dataset }) => post(`/chat/${encodeURIComponent(dataset.restore)}/restore`),
+  "[data-start]": ({ dataset }) => composer.write(dataset.start),
+  "[data-to]": ({ dataset }) => composer.choose(dataset.to),
+  "#lists": (button) => button.setAttribute("aria-expanded", String(chat.classList.toggle("lists"))),
+};
+document.addEventListener("click", (event) => {
+  for (const [what, does] of Object.entries(DOES)) {
+    const found = event.target.closest(what);
+    if (found) Promise.resolve(does(found)).catch(() => {});
+  }
 });
 
-// Panels close by Escape and by a click elsewhere.
-const drops = [...document.querySelectorAll("[data-drop]")];
+// A footnote opens its source, where it stands.
+const openSource = () => {
+  const source = location.hash.startsWith("#source-") && document.getElementById(location.hash.slice(1));
+  if (source) source.open = true;
+};
+addEventListener("hashchange", openSource);
+
+// What a menu has is fetched when it is opened first.
+document.addEventListener(
+  "toggle",
+  async ({ target }) => {
+    const body = target.open && target.querySelector?.(":scope > [data-load]");
+    if (!body) return;
+    const html = await (await ask(body.dataset.load)).text();
+    body.removeAttribute("data-load");
+    body.replaceChildren(fragment(html));
+    htmx.process(body);
+  },
+  true, // it does not bubble
+);
+
+// Menus close by Escape, by a choice and by a click elsewhere.
 document.addEventListener("click", (event) => {
-  for (const drop of drops) if (!drop.contains(event.target)) drop.open = false;
+  for (const drop of document.querySelectorAll("[data-drop][open]")) {
+    const isChoice = drop.contains(event.target) && event.target.closest(".drop-body > a, .drop-body > button");
+    if (!drop.contains(event.target) || isChoice) drop.open = false;
+  }
 });
 document.addEventListener("keydown", (event) => {
   if (event.key !== "Escape") return;
-  for (const drop of drops.filter((one) => one.open)) {
+  for (const drop of document.querySelectorAll("[data-drop][open]")) {
     drop.open = false;
     drop.querySelector("summary").focus();
   }
 });
 
+const greeting = document.getElementById("greeting");
+if (greeting?.dataset.name) {
+  const hour = new Date().getHours();
+  const part = hour < 5 || hour > 17 ? "evening" : hour < 12 ? "morning" : "afternoon";
+  greeting.textContent = `Good ${part}, ${greeting.dataset.name.split(" ")[0]}`;
+}
+const deleted = document.getElementById("deleted");
+if (deleted) {
+  history.replaceState(null, "", "/chat");
+  setTimeout(() => deleted.remove(), 9_000);
+}
+showWords(document);
+document.addEventListener("htmx:after:swap", () => showWords(document));
 talk.scrollTop = talk.scrollHeight;
 showState();
+openSource();
 if (thread) follow(`/chat/${thread}/events`, chat.dataset.position, handleSurely, showLive);

@@ -12,6 +12,9 @@ export class Composer {
     this.send = send;
     this.busy = false;
     this.files = new Files(form);
+    this.note = form.querySelector("#composer-note");
+    this.to = new Recipient(form.querySelector("#to"), this.options);
+    this.model = new ModelChoice(form.querySelector("#model"));
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       this.submit();
@@ -31,16 +34,42 @@ export class Composer {
     this.field.focus();
   }
 
+  // What went wrong, where the person looks; nothing takes it away
+  say(words) {
+    this.note.hidden = !words;
+    this.note.textContent = words;
+  }
+
+  write(text) {
+    this.field.value = text;
+    this.grow();
+    this.focus();
+  }
+
+  // Whom the next message goes to if nobody is mentioned
+  goesTo(name) {
+    if (!this.to.chosen) this.to.show(name); // what the person chose counts until it is sent
+  }
+
+  choose(name) {
+    this.to.choose(name);
+    this.focus();
+  }
+
   async submit() {
     const text = this.field.value;
     if (!text.trim() || this.busy) return;
     const files = this.files.take();
     this.busy = true;
+    this.say("");
     this.field.value = "";
     this.grow();
     try {
-      await this.send(text, files);
-    } catch {
+      await this.send(text, files, { agent: this.to.chosen, model: this.model.chosen });
+      this.to.chosen = "";
+    } catch (error) {
+      // A refusal is told by the server; whoever is offline hears nothing from it.
+      if (error instanceof TypeError) this.say("Not sent: there is no connection. Your message is kept here; send it again once you are online.");
       if (!this.field.value) this.field.value = text; // what was not sent is not lost
       this.files.add(files);
       this.grow();
@@ -73,7 +102,25 @@ export class Composer {
     this.grow();
     const begun = this.begun();
     if (!begun) return this.close();
-    const wanted = begun[2].toLowerCase();
+    this.offer(begun[2].toLowerCase());
+    if ("more" in this.list.dataset) this.search(begun[2].toLowerCase());
+  }
+
+  // Where there are more agents than the page has, the server finds them.
+  async search(wanted) {
+    const response = await fetch(`/chat/lists/agents?q=${encodeURIComponent(wanted)}`, { headers: { "HX-Request": "true" } });
+    if (!response.ok || this.begun()?.[2].toLowerCase() !== wanted) return;
+    const template = document.createElement("template");
+    template.innerHTML = await response.text();
+    for (const option of template.content.querySelectorAll("[role=option]")) {
+      if (this.options.some((one) => one.dataset.name === option.dataset.name)) continue;
+      this.options.push(option);
+      this.list.append(option);
+    }
+    this.offer(wanted);
+  }
+
+  offer(wanted) {
     const fits = (test) => this.options.filter((option) => test(option.dataset.name.toLowerCase()));
     const best = new Set([...fits((name) => name.startsWith(wanted)), ...fits((name) => name.includes(wanted))]);
     const shown = [...best].slice(0, MOST);
@@ -110,6 +157,82 @@ export class Composer {
   // As high as what is written, within the stylesheet's bounds
   grow() {
     this.field.rows = Math.min(8, Math.max(1, this.field.value.split("\n").length));
+  }
+}
+
+// A menu with a name on it: what is chosen there goes with the message.
+class NamedMenu {
+  constructor(menu) {
+    this.menu = menu;
+    this.body = menu.querySelector(".drop-body");
+    this.chosen = ""; // by the person; else the server decides
+  }
+
+  name(words) {
+    this.menu.querySelector('[data-slot="name"]').textContent = words;
+  }
+}
+
+class Recipient extends NamedMenu {
+  constructor(menu, agents) {
+    super(menu);
+    this.agents = agents;
+    menu.addEventListener("toggle", () => menu.open && this.fill());
+    this.body.addEventListener("click", (event) => {
+      const button = event.target.closest("button");
+      if (button) this.choose(button.dataset.name);
+    });
+  }
+
+  fill(wanted = "") {
+    if (!this.search) {
+      this.search = document.createElement("input");
+      this.search.type = "search";
+      this.search.placeholder = "Search agents";
+      this.search.setAttribute("aria-label", "Search agents");
+      this.search.addEventListener("input", () => this.fill(this.search.value.toLowerCase()));
+    }
+    const fitting = this.agents.filter((one) => one.dataset.name.toLowerCase().includes(wanted)).slice(0, 40);
+    const buttons = fitting.map((one) => {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.dataset.name = one.dataset.name;
+      button.setAttribute("role", "menuitemradio");
+      button.setAttribute("aria-checked", String(one.dataset.name === this.menu.dataset.agent));
+      button.append(one.querySelector(".avatar").cloneNode(true), one.dataset.name);
+      const about = document.createElement("small");
+      about.textContent = one.querySelector(".soft").textContent;
+      button.append(about);
+      return button;
+    });
+    const wasFocused = document.activeElement === this.search;
+    this.body.replaceChildren(...(this.agents.length > 8 ? [this.search] : []), ...buttons);
+    if (wasFocused) this.search.focus();
+  }
+
+  choose(name) {
+    this.show(name);
+    this.chosen = name;
+  }
+
+  show(name) {
+    this.chosen = "";
+    this.menu.dataset.agent = name;
+    this.name(name);
+    this.menu.querySelector('[data-slot="initials"]').textContent = name.slice(0, 2).toUpperCase();
+  }
+}
+
+class ModelChoice extends NamedMenu {
+  constructor(menu) {
+    super(menu);
+    this.body.addEventListener("click", (event) => {
+      const button = event.target.closest("[data-model]");
+      if (!button) return;
+      this.chosen = button.dataset.model;
+      this.name(this.chosen);
+      for (const one of this.body.querySelectorAll("button")) one.setAttribute("aria-checked", String(one === button));
+    });
   }
 }
 
@@ -160,13 +283,15 @@ class Files {
       const name = document.createElement("span");
       name.className = "cut";
       name.textContent = file.name;
+      const size = document.createElement("small");
+      size.textContent = file.size < 1024 ? `${file.size} B` : `${Math.round(file.size / 1024).toLocaleString()} KB`;
       const remove = document.createElement("button");
       remove.type = "button";
       remove.className = "quiet small";
       remove.dataset.at = at;
       remove.setAttribute("aria-label", `Remove ${file.name}`);
       remove.textContent = "×";
-      item.append(name, remove);
+      item.append(name, size, remove);
       return item;
     });
     this.list.replaceChildren(...items);

@@ -19,6 +19,7 @@ const sure = (question) =>
   new Promise((resolve) => {
     const dialog = document.getElementById("ask");
     dialog.querySelector("p").textContent = question;
+    dialog.querySelector("[value=yes]").textContent = question.split(/\s/)[0]; // the verb: "Remove github?"
     dialog.addEventListener("close", () => resolve(dialog.returnValue === "yes"), { once: true });
     dialog.returnValue = "no";
     dialog.showModal();
@@ -41,6 +42,26 @@ document.addEventListener("click", (event) => {
 document.addEventListener("keydown", (event) => {
   if (event.key === "Escape") document.body.classList.remove("menu-open");
 });
+
+// On a phone each row is a card, whose cells say what they are: see `.table` in style.css.
+const nameCells = () => {
+  for (const table of document.querySelectorAll(".table > table")) {
+    const names = [...(table.tHead?.rows[0]?.cells ?? [])].map((cell) => cell.textContent.trim());
+    for (const row of table.tBodies[0]?.rows ?? []) {
+      for (const cell of row.cells) if (names[cell.cellIndex]) cell.dataset.label = names[cell.cellIndex];
+    }
+  }
+};
+document.addEventListener("htmx:after:swap", nameCells);
+nameCells();
+
+// What waits for this person stands in the title too, where another tab shows it.
+const countWaiting = () => {
+  const waiting = document.querySelector("[data-waiting] .badge");
+  const title = document.title.replace(/^\(\d+\+?\) /, "");
+  document.title = waiting ? `(${waiting.firstChild.textContent}) ${title}` : title;
+};
+document.addEventListener("htmx:after:swap", countWaiting);
 
 // hx-confirm="Remove github?" is asked in the page's own dialog, also for the keyboard.
 document.addEventListener("htmx:confirm", async (event) => {

@@ -72,7 +72,7 @@ const showState = (state) => {
 pause.addEventListener("click", () => {
   const on = !isPaused();
   pause.dataset.on = on ? "yes" : "no";
-  pause.textContent = on ? "Go on" : "Pause";
+  pause.textContent = on ? "Resume" : "Pause";
   if (!on) held.splice(0).forEach(add);
   showHeld();
   showEmpty();

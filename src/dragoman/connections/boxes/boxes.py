@@ -1,0 +1,260 @@
+"""The box of each connection: what its connector says, on this machine, for who answers for it."""
+
+import os
+import shutil
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path, PurePath
+
+from dragoman.connections.addresses import read_networks
+from dragoman.connections.boxes import machine
+from dragoman.connections.boxes.box import Box, PackageCache
+from dragoman.connections.boxes.homes import BoxHomes
+from dragoman.connections.boxes.network import NetworkDecision, NetworkRule
+from dragoman.connections.boxes.visible_paths import (
+    Mount,
+    certificate_paths,
+    check_mounts,
+    is_seen,
+    lies_in,
+    own_paths,
+    program_paths,
+    read_mount,
+    refused_paths,
+    unseen_paths,
+)
+from dragoman.connections.boxes.watchdog import BoxWatchdog
+from dragoman.connector import BoxLimits, Configuration, Connector
+from dragoman.errors import InvalidConfig
+from dragoman.private_files import make_private_directory
+
+UNBOXED = "DRAGOMAN_ALLOW_UNBOXED=1"
+# Where package runners keep what they fetched, below a home.
+_CACHES = {"npm": ".npm/_cacache", "uv": ".cache/uv"}
+_RUNNERS = {"npx": "npm", "npm": "npm", "uvx": "uv", "uv": "uv"}
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramStart:
+    """What is to be started: the program that was found, its words, and where."""
+
+    program: str
+    args: Sequence[str]
+    env: Mapping[str, str]
+    cwd: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class BoxFacts:
+    """How a server is boxed and what it may reach, for people. `missing` says why it is not boxed."""
+
+    mode: str
+    network: str
+    mounts: tuple[str, ...] = ()
+    missing: str | None = None
+
+    @property
+    def text(self) -> str:
+        if self.mode == "none":
+            return "none: it can do what Dragoman can" + (f" ({self.missing})" if self.missing else "")
+        sees = f", sees {', '.join(self.mounts)}" if self.mounts else ""
+        return f"{self.mode}, network {self.network}{sees}"
+
+
+class Boxes:
+    """`home` is Dragoman's own, which no box sees; the homes of boxes lie in it."""
+
+    def __init__(
+        self,
+        home: Path,
+        *,
+        multi_user: bool = False,
+        of_everybody: bool = False,
+        allow_unboxed: bool = False,
+        allowed_networks: Iterable[str] = (),
+        paths: Iterable[str] = (),
+        on_decision: Callable[[Connector, str, NetworkDecision], None] = lambda connector, identity, told: (
+            None
+        ),
+    ) -> None:
+        self._kept_out = home.absolute()
+        self._is_multi_user = multi_user
+        self._of_everybody = of_everybody
+        self._allow_unboxed = allow_unboxed
+        self._allowed = read_networks(allowed_networks)
+        self._paths = tuple(os.path.abspath(os.path.expanduser(path)) for path in paths)
+        check_mounts([Mount(path, False) for path in self._paths], self._kept_out, can_hide=False)
+        self._on_decision = on_decision
+        self._refused: dict[str, set[str]] = {}
+        self.watchdog = BoxWatchdog()
+        self.homes = BoxHomes(self._kept_out / "boxes")
+
+    def check(self, configuration: Configuration) -> None:
+        """`InvalidConfig` for a command that cannot be boxed as it is wanted here."""
+        if not configuration.command:
+            return
+        mode = machine.chosen(configuration.sandbox)
+        if (
+            mode == "none"
+            and configuration.sandbox == "auto"
+            and self._is_multi_user
+            and not self._allow_unboxed
+        ):
+            missing = "; ".join(f"{way.mode}: {way.missing}" for way in machine.ways() if way.missing)
+            raise InvalidConfig(
+                f"this machine cannot box a program, so none is started for others ({missing})",
+                hint=f"{machine.INSTALL}, or set {UNBOXED}",
+            )
+        if mode != "bubblewrap" and configuration.network not in (("full",), ("none",)):
+            raise InvalidConfig(
+                f"a list of places cannot be enforced with the sandbox {mode!r}: only bubblewrap can",
+                hint=f"{machine.INSTALL}, or set network to full or none",
+            )
+        if mode == "none" and configuration.network == ("none",):
+            raise InvalidConfig(
+                "without a sandbox a program cannot be kept from the network", hint="leave sandbox at auto"
+            )
+        mounts = [read_mount(text) for text in configuration.mounts]
+        check_mounts(mounts, self._kept_out, can_hide=mode != "landlock")
+
+    def box_for(
+        self, connector: Connector, identity: str, start: ProgramStart, *, is_trusted: bool
+    ) -> Box | None:
+        """The box of one connection, with its home made; None where it has none.
+
+        What is started for people whom the operator does not answer for sees no path that they name.
+        """
+        configuration = connector.configuration
+        self.check(configuration)
+        mode = self._mode(configuration, is_trusted=is_trusted)
+        if mode == "none":
+            return None
+        rule = self._rule(configuration, is_trusted=is_trusted)
+        if rule is not None and mode != "bubblewrap" and not self._allow_unboxed:
+            raise InvalidConfig(
+                f"inside addresses cannot be refused with the sandbox {mode!r}: only bubblewrap can",
+                hint=f"{machine.INSTALL}, set network to none, or set {UNBOXED}",
+            )
+        own = os.environ.get("PATH", os.defpath)
+        path = start.env.get("PATH", own) if is_trusted else own
+        read = [
+            *program_paths(start.program, path, self._kept_out),
+            *certificate_paths(os.environ),
+            *self._paths,
+        ]
+        if is_trusted:
+            read += own_paths(start.program, start.args, start.cwd, self._kept_out)
+        mounts = tuple(read_mount(text) for text in configuration.mounts)
+        mounted = [mount.path for mount in mounts]
+        home = self.homes.make(connector.id, identity)
+        return Box(
+            mode=mode,
+            home=home,
+            hidden=str(self._kept_out),
+            read=tuple(path for path in dict.fromkeys(read) if not lies_in(path, mounted)),
+            mounts=mounts,
+            caches=self._caches(start.program, home) if is_trusted and mode == "bubblewrap" else (),
+            has_network=configuration.network != ("none",),
+            rule=rule if mode == "bubblewrap" else None,
+            limits=configuration.limits,
+            watchdog=self.watchdog,
+            tell=partial(self._told, connector, identity),
+        )
+
+    def _mode(self, configuration: Configuration, *, is_trusted: bool) -> machine.BoxMode:
+        """Left to itself, a program is boxed that the operator does not answer for, or that is to be kept to
+        mounts, places or limits; with `of_everybody`, every program is."""
+        is_plain = not (
+            configuration.mounts or configuration.network != ("full",) or configuration.limits != BoxLimits()
+        )
+        is_left_alone = is_plain and is_trusted and not self._of_everybody
+        if configuration.sandbox == "auto" and is_left_alone:
+            return "none"
+        return machine.chosen(configuration.sandbox)
+
+    def facts(self, connector: Connector) -> BoxFacts | None:
+        """None for what is no program."""
+        configuration = connector.configuration
+        if not configuration.command:
+            return None
+        is_trusted = not self._is_multi_user or connector.origin != "people"
+        try:
+            mode, missing = self._mode(configuration, is_trusted=is_trusted), None
+        except InvalidConfig as error:
+            mode, missing = "none", error.message
+        if mode == "none" and configuration.sandbox == "auto":
+            missing = "; ".join(f"{way.mode}: {way.missing}" for way in machine.ways() if way.missing)
+        network = ", ".join(configuration.network)
+        if mode == "bubblewrap" and self._is_multi_user and configuration.network == ("full",):
+            network = "full, without addresses inside"
+        return BoxFacts(mode, network, tuple(read_mount(text).text for text in configuration.mounts), missing)
+
+    def needs(self, connector: Connector, said: Iterable[str] = ()) -> tuple[str, ...]:
+        """What a server seems to need beyond its box, each with the setting that gives it.
+
+        `said` are lines of its stderr: a path that it was refused is in them. Who gives a command but not its
+        mounts is not told which paths there are.
+        """
+        configuration = connector.configuration
+        facts = self.facts(connector)
+        if facts is None or facts.mode == "none":
+            return ()
+        slug, update = connector.slug, f"dragoman connectors update {connector.slug}"
+        mounts = [read_mount(text) for text in configuration.mounts]
+        seen = [*(mount.path for mount in mounts), *self._paths, *self._own(configuration)]
+        may_mount = not self._is_multi_user or connector.origin != "people"
+        unseen = unseen_paths((*configuration.args, *configuration.env.values()), seen) if may_mount else []
+        found = [
+            f"{slug} names {path}, which its box does not show: {update} --mount {path} (:rw to let it write)"
+            for path in unseen
+        ]
+        for path in refused_paths(said) if may_mount else ():
+            if any(mount.path for mount in mounts if not mount.is_writable and lies_in(path, [mount.path])):
+                found.append(f"{slug} wanted to write {path}: {update} --mount {path}:rw")
+            elif not is_seen(path, seen) and os.path.exists(path) and not lies_in(path, unseen):
+                found.append(f"{slug} was refused {path}: {update} --mount {path}")
+        found += [
+            f"{slug} was refused {place}: {update} --network {place}"
+            for place in sorted(self._refused.get(connector.id, ()))
+        ]
+        return tuple(found)
+
+    def _own(self, configuration: Configuration) -> list[str]:
+        path = os.environ.get("PATH", os.defpath)
+        program = shutil.which(configuration.command or "", path=path) or configuration.command or ""
+        return [
+            *program_paths(program, path, self._kept_out),
+            *own_paths(program, configuration.args, configuration.cwd, self._kept_out),
+        ]
+
+    def _told(self, connector: Connector, identity: str, decision: NetworkDecision) -> None:
+        if not decision.is_allowed and not decision.place.endswith(":0"):
+            self._refused.setdefault(connector.id, set()).add(decision.place)
+        self._on_decision(connector, identity, decision)
+
+    def forget(self, connector: str) -> None:
+        """What was kept for a connector that is gone, its homes included."""
+        self._refused.pop(connector, None)
+        self.homes.clear(connector)
+
+    def _rule(self, configuration: Configuration, *, is_trusted: bool) -> NetworkRule | None:
+        """None where the machine's own network is open to it, or none at all."""
+        if configuration.network == ("none",) or (
+            configuration.network == ("full",) and not self._is_multi_user
+        ):
+            return None
+        places = None if configuration.network == ("full",) else configuration.network
+        return NetworkRule(places, self._allowed, is_trusted)
+
+    def _caches(self, program: str, home: Path) -> tuple[PackageCache, ...]:
+        runner = _RUNNERS.get(PurePath(program).name)
+        if runner is None:
+            return ()
+        shared = Path("~").expanduser() / _CACHES[runner]
+        if not shared.is_dir():
+            return ()
+        beside, place = home.parent / "packages" / runner, home / _CACHES[runner]
+        for folder in (beside / "written", beside / "work", place):
+            make_private_directory(folder)
+        return (PackageCache(str(shared), str(beside / "written"), str(beside / "work"), str(place)),)

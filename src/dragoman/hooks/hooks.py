@@ -1,0 +1,214 @@
+"""Which hooks hold for whom: the app's, then the workspace's, then the connector's, made once and kept.
+
+A rule that names a hook which is not there refuses every call that it holds for: a guard that is missing is
+no open door.
+"""
+
+import hmac
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from importlib.metadata import entry_points
+from typing import Any
+
+from dragoman.connections.http_clients import HttpClients
+from dragoman.connector import Connector
+from dragoman.errors import InvalidConfig
+from dragoman.hook_rule import HookRule
+from dragoman.hooks.chain import HookChain
+from dragoman.hooks.injection import InjectionHook
+from dragoman.hooks.patterns import PatternHook
+from dragoman.hooks.personal_data import KINDS, PersonalDataScanner
+from dragoman.hooks.protocol import Hook, HookFactory
+from dragoman.hooks.secrets import SecretScanner
+from dragoman.hooks.sizes_and_urls import SizeHook, UrlHook
+from dragoman.hooks.webhook import WebhookHook
+from dragoman.identity.directory import Directory
+from dragoman.names import did_you_mean
+from dragoman.scope import APP, Caller
+
+ENTRY_POINTS = "dragoman.hooks"
+_MOST_CHAINS = 1000
+_Rules = tuple[tuple[str, str | None], ...]  # each with whose it is; None: the operator answers for it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HookKind:
+    """One hook that a rule can name, with an example of such a rule."""
+
+    name: str
+    meaning: str
+    example: str
+
+
+KNOWN: tuple[HookKind, ...] = (
+    HookKind(
+        name="secrets",
+        meaning="Tokens, keys and passwords: arguments with one are refused, in results they are masked.",
+        example="secrets mask",
+    ),
+    HookKind(
+        name="personal_data",
+        meaning="Cards, IBANs, e-mail addresses and phone numbers, masked in results.",
+        example="personal_data card iban before after mask",
+    ),
+    HookKind(
+        name="injection",
+        meaning="Texts that speak to the model: such tools are held back until accepted, such results noted.",
+        example="injection refuse",
+    ),
+    HookKind(name="size", meaning="The most bytes of arguments, and of a result.", example="size 65536"),
+    HookKind(
+        name="urls",
+        meaning="The hosts that addresses in arguments may lead to.",
+        example="urls api.github.com *.example.com",
+    ),
+    HookKind(
+        name="webhook",
+        meaning="An address of yours decides; requests are signed with DRAGOMAN_HOOK_SECRET.",
+        example="webhook https://guard.example.com/check timeout=3",
+    ),
+)
+
+
+class Hooks:
+    def __init__(
+        self,
+        app: Sequence[str],
+        directory: Directory,
+        clients: HttpClients,
+        secret: str | None,
+        *,
+        multi_user: bool,
+    ) -> None:
+        self._app: _Rules = tuple((text, None) for text in app)
+        self._directory = directory
+        self._clients = clients
+        self._secret = secret
+        self._is_multi_user = multi_user
+        self._own: dict[str, HookFactory] = {}
+        self._chains: dict[_Rules, HookChain] = {}
+
+    @property
+    def app(self) -> tuple[str, ...]:
+        """The rules that hold for everybody."""
+        return tuple(text for text, _ in self._app)
+
+    def add(self, name: str, factory: HookFactory) -> None:
+        """A hook of this process, which rules name from now on."""
+        if not name.isidentifier() or name in {one.name for one in KNOWN}:
+            raise InvalidConfig(f"no hook of yours can be called {name[:60]!r}")
+        self._own[name] = factory
+        self._chains.clear()
+
+    def names(self) -> list[str]:
+        found = (point.name for point in entry_points(group=ENTRY_POINTS))
+        return sorted({*(one.name for one in KNOWN), *self._own, *found})
+
+    async def chain(
+        self, connector: Connector, caller: Caller, bundle: Sequence[str] = ()
+    ) -> HookChain | None:
+        """What holds for a call; None: nothing does. A bundle's come last."""
+        own = (*connector.configuration.hooks, *bundle)
+        shared = (await self._directory.of(caller)).workspace.hooks
+        if not (own or shared or self._app):
+            return None
+        return self._made(self._rules(shared, own, connector, caller.workspace))
+
+    async def chain_for_list(self, connector: Connector) -> HookChain | None:
+        """What holds for the tools of a connector. One of the app is listed for all workspaces at once."""
+        own = connector.configuration.hooks
+        shared = () if connector.workspace == APP else await self._directory.hooks_of(connector.workspace)
+        if not (own or shared or self._app):
+            return None
+        return self._made(self._rules(shared, own, connector, connector.workspace))
+
+    def single(self, text: str, caller: Caller) -> HookChain:
+        """One rule alone, as it would hold for the caller."""
+        is_trusted = caller.role == "operator" or not self._is_multi_user
+        return HookChain([self._hook(text, None if is_trusted else f"{caller.workspace}/{caller.user}")])
+
+    def check(self, texts: Sequence[str]) -> None:
+        """`InvalidConfig` where a rule cannot hold, said to who writes it."""
+        for text in texts:
+            self._hook(text, None)
+
+    def _rules(
+        self, shared: Sequence[str], own: Sequence[str], connector: Connector, workspace: str
+    ) -> _Rules:
+        owner = (
+            f"{workspace}/{connector.id}" if self._is_multi_user and connector.origin == "people" else None
+        )
+        return (
+            *self._app,
+            *((text, workspace if self._is_multi_user else None) for text in shared),
+            *((text, owner) for text in own),
+        )
+
+    def _made(self, rules: _Rules) -> HookChain:
+        chain = self._chains.get(rules)
+        if chain is None:
+            made = HookChain([self._hook(text, whose) for text, whose in dict.fromkeys(rules)])
+            if len(self._chains) >= _MOST_CHAINS:
+                self._chains.clear()
+            chain = self._chains[rules] = made
+        return chain
+
+    def _hook(self, text: str, whose: str | None) -> tuple[HookRule, Hook]:
+        try:
+            rule = HookRule.read(text)
+            if rule.kind == "personal_data" and not rule.moments:
+                # Arguments hold addresses and numbers for good reasons: who wants them looked at says so.
+                rule = replace(rule, moments=frozenset({"after"}))
+            return rule, self._factory(rule, whose)(rule)
+        except ValueError as error:
+            raise InvalidConfig(
+                f"the hook {text[:80]!r} cannot hold: {error}",
+                hint="dragoman hooks list shows those there are",
+            ) from None
+
+    def _factory(self, rule: HookRule, whose: str | None) -> Callable[[HookRule], Hook]:
+        built_in: Mapping[str, Callable[[HookRule], Hook]] = {
+            "secrets": _secrets,
+            "personal_data": _personal_data,
+            "injection": InjectionHook,
+            "size": SizeHook,
+            "urls": UrlHook,
+            "webhook": lambda rule: self._webhook(rule, whose),
+        }
+        if rule.kind in built_in:
+            return built_in[rule.kind]
+        made = self._own.get(rule.kind) or next(_loaded(rule.kind), None)
+        if made is None:
+            near = did_you_mean(rule.kind, self.names())
+            raise ValueError(f"there is no hook {rule.kind!r} here" + (f": {near}" if near else ""))
+        return lambda rule: made(rule.values)
+
+    def _webhook(self, rule: HookRule, whose: str | None) -> Hook:
+        """What people asked for goes where they may go, and is signed as theirs: nobody gets the operator's
+        signature, or another's, under words of their own."""
+        if whose is None or self._secret is None:
+            return WebhookHook(
+                rule, self._clients.trusted if whose is None else self._clients.guarded, self._secret
+            )
+        own = hmac.new(self._secret.encode(), whose.encode(), sha256).hexdigest()
+        return WebhookHook(rule, self._clients.guarded, own)
+
+
+def _secrets(rule: HookRule) -> Hook:
+    if rule.values:
+        raise ValueError(f"`secrets` knows no {rule.values[0][:40]!r}")
+    return PatternHook(SecretScanner(), rule, sent="refuse", given="mask")
+
+
+def _personal_data(rule: HookRule) -> Hook:
+    unknown = [value for value in rule.values if value not in KINDS]
+    if unknown:
+        raise ValueError(f"`personal_data` knows {', '.join(KINDS)}, not {unknown[0][:40]!r}")
+    return PatternHook(PersonalDataScanner(rule.values), rule, sent="refuse", given="mask")
+
+
+def _loaded(name: str) -> Iterator[HookFactory]:
+    for point in entry_points(group=ENTRY_POINTS, name=name):
+        loaded: Any = point.load()
+        yield loaded

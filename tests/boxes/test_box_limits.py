@@ -1,0 +1,54 @@
+"""What a boxed program uses is limited, and what it was ended for is said."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from boxes.boxed import added, called, needs, open_hub
+from dragoman import Hub
+from patience import patient
+
+pytestmark = pytest.mark.anyio
+
+
+async def cause_after(hub: Hub, what: str, **limits: float) -> str:
+    """What is said of a call of a server that uses up one thing."""
+    await added(hub, limits=limits)
+    output = await hub.call("mcp_hostile_use", {"facts": {"what": what}})
+    assert output.error is not None, output
+    return output.error.message
+
+
+@pytest.mark.parametrize(
+    ("what", "limits", "said"),
+    [
+        ("memory", {"memory": 64}, " MB of 64 MB (limits.memory)"),
+        ("processes", {"processes": 20}, " processes of 20 (limits.processes)"),
+        ("cpu", {"cpu": 0.5}, " s of 0.5 s of processor time (limits.cpu)"),
+        ("disk", {"disk": 40}, " MB of 40 MB (limits.disk)"),
+    ],
+)
+async def test_a_program_over_a_limit_is_ended_and_the_limit_is_its_cause(
+    what: str, limits: dict[str, float], said: str, tmp_path: Path
+) -> None:
+    needs("bubblewrap")
+    async with open_hub(tmp_path, request_timeout=patient(20)) as hub:
+        cause = await cause_after(hub, what, **limits)
+        assert "killed: " in cause
+        assert said in cause
+
+
+async def test_a_program_has_no_more_open_files_than_its_limit(tmp_path: Path) -> None:
+    async with open_hub(tmp_path) as hub:
+        cause = await cause_after(hub, "files", files=64)
+        assert "Too many open files" in cause
+
+
+async def test_the_temporary_directory_of_a_box_is_its_own_and_ends(tmp_path: Path) -> None:
+    needs("bubblewrap")
+    async with open_hub(tmp_path) as hub:
+        await added(hub)
+        found = await called(hub, "look", write={"/tmp/left": "x"})
+        assert json.dumps(found["/tmp/left"]) == '"written"'
+        assert not Path("/tmp/left").exists()

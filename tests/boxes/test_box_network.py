@@ -1,0 +1,113 @@
+"""What a boxed program reaches: everything, nothing, or the places of a list, by our proxy alone."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+
+from boxes.boxed import added, called, needs, open_hub
+from dragoman.connections.boxes.network import NetworkRule
+from dragoman.errors import InvalidConfig
+from servers.hubs import until
+
+pytestmark = pytest.mark.anyio
+
+
+@asynccontextmanager
+async def a_service() -> AsyncGenerator[int]:
+    """A service of this machine; its port."""
+
+    async def hello(request: web.Request) -> web.Response:
+        return web.Response(text=f"hello from {request.path}")
+
+    app = web.Application()
+    app.router.add_get("/{tail:.*}", hello)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    try:
+        yield runner.addresses[0][1]
+    finally:
+        await runner.cleanup()
+
+
+async def test_a_listed_place_is_reached_with_and_without_a_proxy_and_no_other(tmp_path: Path) -> None:
+    needs("bubblewrap")
+    async with a_service() as port, a_service() as other, open_hub(tmp_path) as hub:
+        await added(hub, network=[f"localhost:{port}"])
+        plain = (
+            f"GET http://localhost:{port}/one HTTP/1.1\r\nHost: localhost\r\nProxy-Connection: close\r\n\r\n"
+        )
+        tunnel = f"CONNECT localhost:{port} HTTP/1.1\r\n\r\n"
+        elsewhere = f"CONNECT localhost:{other} HTTP/1.1\r\n\r\n"
+        metadata = "GET http://169.254.169.254/latest HTTP/1.1\r\nHost: x\r\n\r\n"
+        found = await called(
+            hub,
+            "look",
+            connect=[f"localhost:{port}", f"localhost:{other}", f"example.com:{port}"],
+            proxy=[plain, tunnel, elsewhere, metadata],
+        )
+        assert "hello from /" in found[f"localhost:{port}"]
+        assert "hello from /one" in found[plain]
+        assert " 200 " in found[tunnel]
+        assert found[f"localhost:{other}"].startswith("failed")
+        assert found[f"example.com:{port}"].startswith("failed")
+        assert f"localhost:{other} is refused" in found[elsewhere]
+        assert " 403 " in found[metadata]
+
+        async def told() -> bool:
+            entries = [one for one in await hub.audit.list() if one.action == "connector.network"]
+            seen = {(one.details["place"], one.outcome) for one in entries}
+            return {(f"localhost:{port}", "ok"), (f"localhost:{other}", "refused")} <= seen
+
+        await until(told)
+
+
+async def test_a_box_without_a_network_reaches_not_even_its_machine(tmp_path: Path) -> None:
+    async with a_service() as port, open_hub(tmp_path) as hub:
+        for mode in ("bubblewrap", "landlock"):
+            needs(mode)
+            await added(hub, mode, network="none", sandbox=mode)
+            found = await called(hub, "look", mode, connect=[f"127.0.0.1:{port}"])
+            assert found[f"127.0.0.1:{port}"].startswith("failed")
+
+
+async def test_with_many_users_the_full_network_has_no_inside_addresses(tmp_path: Path) -> None:
+    needs("bubblewrap")
+    async with a_service() as port, open_hub(tmp_path, multi_user=True) as hub:
+        await added(hub)
+        asked = f"CONNECT 127.0.0.1:{port} HTTP/1.1\r\n\r\n"
+        found = await called(hub, "look", connect=[f"127.0.0.1:{port}"], proxy=[asked])
+        assert found[f"127.0.0.1:{port}"].startswith("failed")
+        assert "inside the network" in found[asked]
+
+
+@pytest.mark.parametrize("mode", ["landlock", "none"])
+async def test_a_list_that_cannot_be_enforced_is_refused_and_says_so(mode: str, tmp_path: Path) -> None:
+    needs(mode)
+    async with open_hub(tmp_path) as hub:
+        with pytest.raises(InvalidConfig, match="cannot be enforced"):
+            await added(hub, sandbox=mode, network=["example.com:443"])
+        assert not [view for view in await hub.connectors.list() if view.connector.slug == "hostile"]
+
+
+def test_a_rule_names_hosts_with_their_ports_and_all_below_a_name() -> None:
+    rule = NetworkRule(("api.example.com:443", "*.example.org:8443"))
+    assert rule.names("api.example.com", 443)
+    assert rule.names("a.b.example.org", 8443)
+    assert not rule.names("api.example.com", 80)
+    assert not rule.names("example.org", 8443)
+    assert not rule.names("badexample.org", 8443)
+    assert rule.admits("93.184.215.14")
+    assert not rule.admits("10.0.0.1")
+
+
+def test_who_is_trusted_names_inside_places_but_never_metadata() -> None:
+    rule = NetworkRule(("db:5432",), is_trusted=True)
+    assert rule.admits("10.0.0.1")
+    assert not rule.admits("169.254.169.254")
+    assert not rule.admits("fd00:ec2::254")
+    assert not NetworkRule(None, is_trusted=True).admits("10.0.0.1")

@@ -1,0 +1,93 @@
+"""Boxes end with what they hold, whoever ends first; nothing of them is left."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from boxes.boxed import added, called, needs, open_hub
+from patience import patient, wait_until
+from servers.hubs import children, until
+
+pytestmark = pytest.mark.anyio
+ROOT = Path(__file__).parents[2]
+HOLDER = """
+import asyncio, sys
+from pathlib import Path
+sys.path[:0] = [sys.argv[2]]
+from boxes.boxed import added
+from boxes.boxed import open_hub
+async def main():
+    async with open_hub(Path(sys.argv[1])) as hub:
+        await added(hub, network=["example.com:443"])
+        print((await hub.connectors.get("hostile")).status.pid, flush=True)
+        await asyncio.sleep(600)
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+async def test_a_killed_server_is_back_for_the_next_call(number: signal.Signals, tmp_path: Path) -> None:
+    needs("bubblewrap")
+    async with open_hub(tmp_path) as hub:
+        await added(hub)
+        pid = (await hub.connectors.get("hostile")).status.pid
+        assert pid is not None
+        family = [pid, *(one.pid for one in psutil.Process(pid).children(recursive=True))]
+        assert len(family) == 3, "who waits, the first process of the box, and the server"
+        os.kill(pid, number)
+        await until(lambda: not any(psutil.pid_exists(one) for one in family))
+        assert (await called(hub, "look"))["pid"] == 2
+
+
+async def test_a_frozen_box_is_closed_in_time(tmp_path: Path) -> None:
+    needs("bubblewrap")
+    async with open_hub(tmp_path) as hub:
+        await added(hub)
+        pid = (await hub.connectors.get("hostile")).status.pid
+        assert pid is not None
+        family = [pid, *(one.pid for one in psutil.Process(pid).children(recursive=True))]
+        for one in family:
+            os.kill(one, signal.SIGSTOP)
+        async with asyncio.timeout(patient(15)):
+            await hub.connectors.remove("hostile")
+            await until(lambda: not any(psutil.pid_exists(one) for one in family))
+
+
+def test_what_a_killed_dragoman_leaves_ends_by_itself(tmp_path: Path) -> None:
+    needs("bubblewrap")
+    words = [sys.executable, "-c", HOLDER, str(tmp_path), str(ROOT / "tests")]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None
+        pid = int(holder.stdout.readline())
+        family = [pid, *(one.pid for one in psutil.Process(pid).children(recursive=True))]
+        assert len(family) == 3
+        holder.kill()
+    wait_until(lambda: not any(psutil.pid_exists(one) for one in family))
+
+
+async def test_many_starts_leave_no_mount_process_or_descriptor(tmp_path: Path) -> None:
+    """Five hundred of them are in bench/boxes.py."""
+    needs("bubblewrap")
+
+    def descriptors() -> int:
+        return len(os.listdir("/proc/self/fd"))
+
+    others = children()
+    async with open_hub(tmp_path) as hub:
+        await added(hub, network=["example.com:443"])
+        await hub.connectors.disconnect("hostile")
+        await until(lambda: children() <= others)
+        before = descriptors()
+        for _ in range(8):
+            await hub.connectors.connect("hostile")
+            await hub.connectors.disconnect("hostile")
+        await until(lambda: children() <= others)
+        await until(lambda: descriptors() <= before + 2)
+        assert str(tmp_path) not in Path("/proc/self/mounts").read_text()
+        assert len(list((tmp_path / "boxes").glob("*/*"))) == 1

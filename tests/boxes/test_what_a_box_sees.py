@@ -1,0 +1,184 @@
+"""What a boxed program has: a home that lasts, its mounts, its own environment, and nothing that loads code
+outside."""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from boxes.boxed import PROGRAM, added, called, needs, open_hub
+from dragoman.connections.boxes import machine
+from dragoman.connections.boxes.visible_paths import own_paths, program_paths
+from dragoman.errors import Denied, InvalidConfig
+from dragoman.scope import LOCAL_CALLER
+
+pytestmark = pytest.mark.anyio
+LAUNCHER = Path(machine.__file__).with_name("launch_program.py")
+
+
+@pytest.mark.parametrize("mode", ["bubblewrap", "landlock"])
+async def test_a_home_lasts_and_is_shown_and_cleared(mode: str, tmp_path: Path) -> None:
+    needs(mode)
+    async with open_hub(tmp_path) as hub:
+        await added(hub, sandbox=mode)
+        home = (await called(hub, "look"))["home"]
+        assert Path(home).is_relative_to(tmp_path / "boxes")
+        kept = str(Path(home) / "state")
+        await called(hub, "look", write={kept: "x" * 5000})
+        await hub.connectors.disconnect("hostile")
+        await hub.connectors.connect("hostile")
+        assert (await called(hub, "look", read=[kept]))[kept] == "x" * 5000
+        (found,) = await hub.connectors.homes("hostile")
+        assert found.bytes >= 5000
+        assert await hub.connectors.clear_homes("hostile") == found.bytes
+        assert (await called(hub, "look", read=[kept]))[kept] != "x" * 5000
+        await hub.connectors.remove("hostile")
+        assert not list((tmp_path / "boxes").iterdir())
+
+
+@pytest.mark.parametrize("mode", ["bubblewrap", "landlock"])
+async def test_a_mount_is_read_only_unless_it_is_said(mode: str, tmp_path: Path) -> None:
+    needs(mode)
+    read, write = tmp_path / "read", tmp_path / "write"
+    for folder in (read, write):
+        folder.mkdir()
+        (folder / "file").write_text("before")
+    async with open_hub(tmp_path / "home") as hub:
+        await added(hub, sandbox=mode, mounts=[str(read), f"{write}:rw"])
+        seen = await called(hub, "look", read=[str(read / "file")], write={str(write / "file"): "after"})
+        assert seen[str(read / "file")] == "before"
+        await called(hub, "look", write={str(read / "file"): "after"})
+        assert ((read / "file").read_text(), (write / "file").read_text()) == ("before", "after")
+        view = await hub.connectors.get("hostile")
+        assert view.box is not None
+        assert (view.box.mode, view.box.mounts) == (mode, (f"{read}:ro", f"{write}:rw"))
+
+
+async def test_what_is_mounted_around_dragomans_home_does_not_show_it(tmp_path: Path) -> None:
+    needs("bubblewrap")
+    (tmp_path / "file").write_text("seen")
+    async with open_hub(tmp_path / "home") as hub:
+        key = tmp_path / "home" / "key"
+        await added(hub, mounts=[str(tmp_path)])
+        found = await called(hub, "look", read=[str(tmp_path / "file"), str(key)])
+        assert (found[str(tmp_path / "file")], found[str(key)]) == ("seen", "No such file or directory")
+        with pytest.raises(InvalidConfig, match="Dragoman's own home"):
+            await hub.connectors.update("hostile", mounts=[str(key)])
+
+
+async def test_a_path_that_is_named_and_not_mounted_is_offered(tmp_path: Path) -> None:
+    needs("bubblewrap")
+    folder = tmp_path / "documents"
+    folder.mkdir()
+    async with open_hub(tmp_path / "home") as hub:
+        args = ["-S", "-E", str(PROGRAM), str(folder)]
+        view = await hub.connectors.add("files", command=sys.executable, args=args)
+        assert [one for one in view.notices if f"update files --mount {folder}" in one], view.notices
+        view = await hub.connectors.update("files", mounts=[str(folder)])
+        assert view.notices == ()
+
+
+async def test_variables_of_a_connector_load_no_code_outside_of_its_box(tmp_path: Path) -> None:
+    """What starts the box runs before it is closed: LD_PRELOAD and PYTHONPATH are for the server alone."""
+    needs("bubblewrap")
+    planted = tmp_path / "planted"
+    planted.mkdir()
+    (planted / "json.py").write_text(f"open({str(tmp_path / 'out')!r}, 'w')")
+    async with open_hub(tmp_path / "home") as hub:
+        await added(hub, env={"PYTHONPATH": str(planted), "LD_PRELOAD": str(planted / "no.so"), "OWN": "1"})
+        env = (await called(hub, "look"))["env"]
+        assert env["OWN"] == "1"
+        assert env["LD_PRELOAD"]
+    assert not (tmp_path / "out").exists()
+
+
+async def test_with_many_users_an_admin_neither_leaves_the_box_nor_mounts(tmp_path: Path) -> None:
+    async with open_hub(tmp_path, multi_user=True) as hub:
+        admin = hub.acting_for(replace(LOCAL_CALLER, user="ada", role="admin"))
+        command: dict[str, Any] = {"command": sys.executable, "args": ["server.py"], "connect": False}
+        wider: list[dict[str, Any]] = [
+            {"sandbox": "none"},
+            {"mounts": ["/usr/share"]},
+            {"limits": {"memory": 9000}},
+        ]
+        for facts in wider:
+            with pytest.raises(Denied, match="only the operator"):
+                await admin.connectors.add("x", **command, **facts)
+        assert (await admin.connectors.add("x", **command)).connector.configuration.sandbox == "auto"
+        with pytest.raises(Denied, match="only the operator"):
+            await admin.connectors.update("x", sandbox="none", connect=False)
+
+
+async def test_where_nothing_boxes_a_command_is_refused_for_many_users_and_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for way in ("bubblewrap", "landlock"):
+        missing = machine.BoxWay(way, "not here")  # type: ignore[arg-type]
+        monkeypatch.setattr(machine, way, lambda missing=missing: missing)
+    async with open_hub(tmp_path / "many", multi_user=True) as hub:
+        with pytest.raises(InvalidConfig, match="cannot box") as caught:
+            await hub.connectors.add("x", command=sys.executable, connect=False)
+        assert "apt-get install bubblewrap" in (caught.value.hint or "")
+        assert "DRAGOMAN_ALLOW_UNBOXED=1" in (caught.value.hint or "")
+    async with open_hub(tmp_path / "allowed", multi_user=True, allow_unboxed=True) as hub:
+        await hub.connectors.add("x", command=sys.executable, connect=False)
+    async with open_hub(tmp_path / "one") as hub:
+        view = await hub.connectors.add("x", command=sys.executable, connect=False)
+        assert view.box is not None
+        assert "can do what Dragoman can" in view.box.text
+
+
+def test_a_launcher_that_cannot_make_its_namespaces_starts_nothing(tmp_path: Path) -> None:
+    """In a box no namespace can be made: so the launcher, run in one, fails at that step."""
+    needs("bubblewrap")
+    out = tmp_path / "out"
+    spec = {
+        "limits": {},
+        "namespaces": {"overlays": [["/usr", str(tmp_path), str(tmp_path), str(tmp_path)]]},
+        "program": ["/usr/bin/touch", str(out)],
+        "env": {},
+        "cwd": "/",
+        "filter": "",
+        "read": ["/"],
+        "write": ["/"],
+    }
+    file = tmp_path / "spec"
+    file.write_text(json.dumps(spec))
+    words = [
+        "bwrap",
+        "--unshare-user",
+        "--uid",
+        "1000",
+        "--disable-userns",
+        "--bind",
+        "/",
+        "/",
+        "--dev",
+        "/dev",
+    ]
+    done = subprocess.run(
+        [*words, "sh", "-c", f'exec "$0" -I -S {LAUNCHER} 3 3<{file}', sys.executable],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 71, done
+    assert "the box could not be made" in done.stderr
+    assert not out.exists()
+
+
+def test_what_holds_more_than_a_program_is_never_shown_whole(tmp_path: Path) -> None:
+    home = os.path.expanduser("~")
+    kept_out = tmp_path / "dragoman"
+    kept_out.mkdir()
+    script = tmp_path / "server.py"
+    script.touch()
+    shown = own_paths("python3", [str(script)], home, kept_out)
+    assert shown == [str(script)], "its folder holds Dragoman's home, and the working directory is a home"
+    assert home not in program_paths(sys.executable, os.environ["PATH"], kept_out)
+    assert own_paths("python3", ["-c", "code", str(script)], None, kept_out) == []

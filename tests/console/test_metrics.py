@@ -1,0 +1,114 @@
+"""Numbers over time in a browser: tiles, charts by pointer and keyboard, tables, CSV; and what waits."""
+
+import asyncio
+import re
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+from playwright.async_api import expect
+
+from console.browsing import OpenConsole
+from dragoman.console.pages import STATIC
+from dragoman.tool import Annotations
+from servers.hubs import until
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_charts_are_read_by_pointer_keyboard_table_and_as_csv(
+    open_console: OpenConsole, tmp_path: Path
+) -> None:
+    async with open_console(tmp_path, multi_user=True) as console:
+
+        @console.hub.tool
+        async def greet(name: str) -> str:
+            """Greets."""
+            if name == "nobody":
+                raise ValueError("nobody is there")
+            return name
+
+        page = await console.page("/")
+        await expect(page.locator(".tile", has_text="Calls")).to_contain_text("nothing before")
+        for name in ("Ada", "Bob", "nobody"):
+            await console.hub.call("greet", {"name": name})
+        await page.goto(console.url + "/?range=1h")
+        tiles = page.locator(".tile")
+        await expect(tiles.nth(0)).to_contain_text("3")
+        await expect(tiles.nth(1)).to_contain_text("33.3%")
+        assert await tiles.nth(1).get_attribute("href") == "/log/calls?errors=yes"
+        chart = page.locator("#chart-calls")
+        await chart.locator(".marks").focus()
+        await page.keyboard.press("End")
+        await expect(chart.locator(".tip")).to_contain_text("errors1")
+        await page.keyboard.press("ArrowLeft")
+        await expect(chart.locator(".tip")).to_contain_text("errors0")
+        await page.locator("h1").click()
+        await expect(chart.locator(".tip")).to_be_hidden()
+        box = await chart.locator(".marks").bounding_box()
+        assert box is not None
+        await page.mouse.move(box["x"] + box["width"] - 2, box["y"] + 20)
+        await expect(chart.locator(".tip")).to_contain_text("ok2")
+        await chart.get_by_label("Calls and errors as a table").click()
+        await expect(chart.locator("tbody tr")).to_have_count(60)
+        await expect(chart.locator("tbody tr").last).to_contain_text("2")
+
+        await page.goto(console.url + "/charts?range=1h&split=tool")
+        row = page.locator("tr", has=page.get_by_role("link", name="greet"))
+        await expect(row).to_contain_text("33.3%")
+        await page.get_by_label("Client", exact=True).select_option("mcp")
+        await expect(page.locator(".tile").first).to_contain_text("0")
+        async with page.expect_download() as download:
+            await page.locator(".top-actions").get_by_role("link", name="CSV").click()
+        lines = Path(await (await download.value).path()).read_text().splitlines()
+        assert lines[0].startswith("start,tool,calls,errors,p50_ms")
+        assert len(lines) == 61
+        assert ",greet,3,1," in lines[-1]
+
+        page = await console.page("/charts", key=await console.add_user("eve"))
+        await expect(page.get_by_text("Your own numbers")).to_be_visible()
+        await expect(page.get_by_label("User", exact=True)).to_have_count(0)
+        await expect(page.locator(".tile").first).to_contain_text("0")
+
+
+async def test_what_waits_stands_in_the_menu_and_in_the_title(
+    open_console: OpenConsole, tmp_path: Path
+) -> None:
+    async with open_console(tmp_path) as console, asyncio.TaskGroup() as tasks:
+
+        @console.hub.tool(annotations=Annotations(destructive=True))
+        async def burn(what: str) -> str:
+            """Burns it."""
+            return what
+
+        page = await console.page("/tools")
+        await expect(page).to_have_title("Tools · Dragoman")
+        agent = console.hub.acting_for(replace(console.hub.caller, way="agent", agent="mailer"))
+        call = tasks.create_task(agent.call("burn", {"what": "letters"}))
+
+        async def is_asked() -> bool:
+            return bool(await console.hub.approvals.list())
+
+        await until(is_asked)
+        await page.reload()
+        await expect(page).to_have_title("(1) Tools · Dragoman")
+        await expect(page.locator("#side .badge")).to_have_text("1 waiting")
+        [asked] = await console.hub.approvals.list()
+        await console.hub.approvals.answer(asked.approval.id, "once")
+        await call
+        await page.reload()
+        await expect(page.locator("#side .badge")).to_have_count(0)
+        await expect(page).to_have_title("Tools · Dragoman")
+
+
+async def test_the_typeface_comes_from_here_under_an_address_that_may_be_kept(
+    open_console: OpenConsole, tmp_path: Path
+) -> None:
+    named = re.search(r'url\("(vendor/inter\.woff2)\?(\w+)"\)', (STATIC / "style.css").read_text())
+    assert named is not None
+    assert sha256((STATIC / named[1]).read_bytes()).hexdigest().startswith(named[2])
+    async with open_console(tmp_path) as console:
+        page = await console.page("/settings")
+        await page.evaluate("document.fonts.ready")
+        assert await page.evaluate("[...document.fonts].map(one => one.status)") == ["loaded"]
