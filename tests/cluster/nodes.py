@@ -8,13 +8,16 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import pytest
+
 from cluster.nats_server import NatsServer
 from dragoman import Hub
 from dragoman.cluster import Alone, Node
+from dragoman.cluster.places import HELD_FOR, OVER_AFTER
 from dragoman.settings import Settings
 from dragoman.vault.keys import Key, KeyRing
 from dragoman.vault.vault import Vault
-from patience import until
+from patience import patient, until
 from store.memory_store import memory_store
 
 KEY = b64encode(b"k" * 32).decode()
@@ -96,10 +99,16 @@ async def knows(hub: Hub, count: int) -> bool:
 async def open_nodes(
     folder: Path, database_url: str, count: int = 2, **settings: Any
 ) -> AsyncGenerator[Nodes]:
-    async with (
-        NatsServer(folder / "nats") as nats,
-        open_hubs(folder, database_url, nats, count=count, **settings) as hubs,
-    ):
+    async with AsyncExitStack() as stack:
+        # A busy machine may stop this process for longer than a lease is. All nodes are in it: two that know
+        # different lengths could hold one place.
+        patch = stack.enter_context(pytest.MonkeyPatch.context())
+        patch.setattr("dragoman.cluster.places.HELD_FOR", patient(HELD_FOR))
+        patch.setattr("dragoman.cluster.nats_places.OVER_AFTER", patient(OVER_AFTER))
+        nats = await stack.enter_async_context(NatsServer(folder / "nats"))
+        hubs = await stack.enter_async_context(
+            open_hubs(folder, database_url, nats, count=count, **settings)
+        )
         for hub in hubs:
             await until(lambda hub=hub: knows(hub, count))
         yield Nodes(hubs, nats)
