@@ -16,7 +16,7 @@ from pydantic_ai.tools import ToolDefinition
 from dragoman import Hub
 from dragoman.agents.connector_query import ConnectorQuery
 from dragoman.agents.model_errors import failed
-from dragoman.agents.offline.decision import ASK, NOTE, Decider, Decision, Done, Turn
+from dragoman.agents.offline.decision import ASK, NOTE, Decider, Decision, Done, Turn, shown
 from dragoman.agents.offline.model import OfflineModel
 from dragoman.agents.offline.sentence import is_filler, tokens_of
 from dragoman.catalog.search.vectors import WordVectors
@@ -356,3 +356,14 @@ async def test_agents_of_connectors_and_several_at_once_say_what_they_are(tmp_pa
         for exposure in ("search", "delegate", "code"):
             run = await hub.messages.ask("check my 2 latest emails", options={"exposure": exposure})
             assert "2 emails" in (run.answer or ""), exposure
+
+
+def test_rows_are_shown_beside_figures_and_one_thing_with_what_belongs_to_it() -> None:
+    rows = [{"name": "clock", "what": "Says the time"}, {"name": "calendar", "what": "Says the day"}]
+    assert shown("manage", {"tools": rows, "shown": "2 of 2"}, "success").splitlines() == [
+        "2 tools:",
+        "- **clock** · Says the time",
+        "- **calendar** · Says the day",
+    ]
+    told = shown("get", {"id": "7", "title": "Lamp is out", "labels": ["light", "urgent"]}, "success")
+    assert told.splitlines()[1:] == ["- id: 7", "- title: Lamp is out", "- labels: light, urgent"]

@@ -106,9 +106,7 @@ async def open_nodes(
         patch.setattr("dragoman.cluster.places.HELD_FOR", patient(HELD_FOR))
         patch.setattr("dragoman.cluster.nats_places.OVER_AFTER", patient(OVER_AFTER))
         nats = await stack.enter_async_context(NatsServer(folder / "nats"))
-        hubs = await stack.enter_async_context(
-            open_hubs(folder, database_url, nats, count=count, **settings)
-        )
+        hubs = await stack.enter_async_context(open_hubs(folder, database_url, nats, count=count, **settings))
         for hub in hubs:
             await until(lambda hub=hub: knows(hub, count))
         yield Nodes(hubs, nats)

@@ -133,7 +133,9 @@ class Cluster:
             victim.signal(signal.SIGCONT)
             await until(lambda: "no longer held here" in victim.read("log"), within=15)
         # Awake again it may take the run of another story.
-        wrote = [line for line in victim.read("wrote_after").splitlines() if run.id in line or later.id in line]
+        wrote = [
+            line for line in victim.read("wrote_after").splitlines() if run.id in line or later.id in line
+        ]
         victim.signal(signal.SIGTERM)
         assert not wrote, (ledger, "written after the fence", wrote)
         result = await self._result(run)

@@ -21,7 +21,9 @@ from dragoman.scope import Caller
 from dragoman.tool import Tool
 
 NOTE = "This is basic matching by the built-in `offline` model, not a language model."
-SET_ONE = "For one, set OPENAI_API_KEY or ANTHROPIC_API_KEY, or start Ollama; see the list of models."
+SET_ONE = (
+    "For a language model, set OPENAI_API_KEY or ANTHROPIC_API_KEY, or start Ollama; see the list of models."
+)
 ASK, SEARCH, STATE = "ask_person", "search_tools", "state_plan"
 NONE = "none"
 _SHOWN, _RANKED, _ROWS = 3, 12, 20
@@ -212,7 +214,8 @@ def shown(title: str, content: Any, outcome: str) -> str:
     table = _table(value)
     if outcome != "success":
         return f"`{title}` did not work: {split_next(str(value))[0]}"
-    is_record = any(isinstance(one, str | Mapping) for one in table.values())
+    # Beside rows stand figures ("2 of 2"), beside the facts of one thing lists that belong to it.
+    is_record = any(isinstance(one, Mapping) or _is_words(one) for one in table.values())
     noun = next((name for name, one in table.items() if isinstance(one, list) and not is_record), "results")
     rows = table.get(noun, value)
     if isinstance(rows, list):
@@ -249,6 +252,10 @@ def _short(value: Any, most: int) -> str:
         value = ", ".join(_short(one, 40) for one in cast("list[Any]", value)[:5])
     line = "" if value is None or isinstance(value, bool | Mapping) else " ".join(str(value).split())
     return line if len(line) <= most else f"{line[: most - 1]}…"
+
+
+def _is_words(value: Any) -> bool:
+    return isinstance(value, str) and not value[:1].isdigit()
 
 
 def _table(value: Any) -> Mapping[str, Any]:
