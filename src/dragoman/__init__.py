@@ -104,6 +104,7 @@ if TYPE_CHECKING:
     from dragoman.formats.import_plan import ImportProblem as ImportProblem
     from dragoman.formats.import_plan import RequiredInput as RequiredInput
     from dragoman.formats.variables import BaseFolders as BaseFolders
+    from dragoman.hook_rule import BundleRules as BundleRules
     from dragoman.hooks.hooks import HookKind as HookKind
     from dragoman.hooks.protocol import Hook as Hook
     from dragoman.hooks.protocol import HookedCall as HookedCall
@@ -287,6 +288,7 @@ _HOMES = {
             "FoundAgent FoundBundle FoundConnector ImportPlan ImportProblem RequiredInput"
         ),
         "dragoman.formats.variables": "BaseFolders",
+        "dragoman.hook_rule": "BundleRules",
         "dragoman.hooks.hooks": "HookKind",
         "dragoman.hooks.protocol": "Hook HookedCall Verdict",
         "dragoman.hub.agents": "AgentView Agents",

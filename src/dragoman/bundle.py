@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from dragoman.errors import InvalidName
+from dragoman.hook_rule import BundleRules
 from dragoman.names import MAX_NAME, MAX_SLUG, slug_from
 from dragoman.scope import BUNDLE, Capability
 from dragoman.tool import Annotations
@@ -155,8 +156,8 @@ class Bundle:
 
     `owner` is a user; empty, it is the workspace's, and without a workspace the app's. `view` is None where
     it depends on what is deferred. `capabilities` narrow what of the chosen tools is in it, as those of a key
-    do. `resources` are connectors, by id, whose prompts and resources are in it too. What the app's files
-    describe has the `origin` "files".
+    do. `resources` are connectors, by id, whose prompts and resources are in it too. `hooks` look at what
+    passes by it, after those of the connector. What the app's files describe has the `origin` "files".
     """
 
     workspace: str
@@ -169,6 +170,7 @@ class Bundle:
     capabilities: frozenset[Capability] | None = None
     tools: tuple[BundleEntry, ...] = ()
     resources: tuple[str, ...] = ()
+    hooks: tuple[str, ...] = ()
     origin: str = ""
     created_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     updated_at: datetime = field(default_factory=lambda: datetime.now(UTC))
@@ -184,6 +186,11 @@ class Bundle:
         what an admin gave is never what a user made.
         """
         return f"{BUNDLE}{OWN}{self.name}" if self.owner else f"{BUNDLE}{self.name}"
+
+    @property
+    def rules(self) -> BundleRules:
+        """Its hooks, with whose they are."""
+        return BundleRules(self.hooks, "/".join(("bundle", *self.key)) if self.workspace else "")
 
     @property
     def connectors(self) -> Sequence[str]:

@@ -86,5 +86,13 @@ HookRules = Annotated[
 """As a workspace and a connector have them: each can be read."""
 
 
+@dataclass(frozen=True, slots=True)
+class BundleRules:
+    """The rules of one bundle, and whose they are: without a `keeper` the operator answers for them."""
+
+    texts: tuple[str, ...] = ()
+    keeper: str = ""
+
+
 def read_rules(texts: Iterable[str]) -> tuple[HookRule, ...]:
     return tuple(HookRule.read(text) for text in texts)

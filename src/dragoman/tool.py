@@ -15,6 +15,7 @@ import orjson
 from dragoman.connector import Pin, Policy
 from dragoman.errors import DragomanError, InvalidArguments
 from dragoman.hints import Hinted
+from dragoman.hook_rule import BundleRules
 from dragoman.scope import Caller, Way
 
 Json = Any
@@ -168,7 +169,8 @@ class BundledTool:
     """How a bundle shows a tool: `base` is the tool itself, `bundle` the capability that admits it.
 
     `fixed` is sent whatever the caller says, `defaults` where the caller says nothing, both by the tool's own
-    names; `renamed` has those by the names that are shown. `closed` are names that nobody may send.
+    names; `renamed` has those by the names that are shown. `closed` are names that nobody may send. `rules`
+    are the bundle's hooks.
     """
 
     bundle: str
@@ -177,6 +179,7 @@ class BundledTool:
     defaults: Mapping[str, Json] = field(default_factory=dict[str, Json], repr=False)
     renamed: Mapping[str, str] = field(default_factory=dict[str, str])
     closed: frozenset[str] = frozenset()
+    rules: BundleRules = field(default_factory=BundleRules)
 
     def arguments(self, given: Mapping[str, Json]) -> dict[str, Json]:
         """What is sent for arguments in the names that are shown."""

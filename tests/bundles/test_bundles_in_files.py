@@ -14,6 +14,7 @@ ONE = """
 [bundles.reading]
 title = "Reading"
 instructions = "Only look."
+hooks = ["size 300"]
 tools = ["native__look", {tool = "native__write", name = "note", parameters = {place = {value = "here"}}}]
 
 [bundles.broken]
@@ -51,6 +52,7 @@ async def test_the_apps_file_has_bundles_and_they_follow_it(tmp_path: Path) -> N
         assert "no field 'tool'" in reasons["odd"]
         output = await hub.in_bundle("reading").call("note", {"text": "x"})
         assert output.result == "x here"
+        assert not (await hub.in_bundle("reading").call("note", {"text": "x" * 300})).ok
         with pytest.raises(Denied, match="files"):
             await hub.bundles.update("reading", title="Mine")
         file.write_text(TWO)
@@ -69,7 +71,9 @@ async def test_an_export_holds_bundles_and_importing_it_twice_changes_nothing(tm
         hub.add_tool(write)
         parameters = {"place": {"value": "there"}, "text": {"name": "words"}}
         entry = {"tool": "write", "name": "note", "parameters": parameters}
-        made = await hub.bundles.create("mine", ["look", entry], capabilities=["mcp_native"], view="search")
+        made = await hub.bundles.create(
+            "mine", ["look", entry], capabilities=["mcp_native"], view="search", hooks=["secrets mask"]
+        )
         text = await hub.exports.dragoman()
         for title, action in (("", "unchanged"), ("Other", "conflict")):
             await hub.bundles.update("mine", title=title)
@@ -83,7 +87,7 @@ async def test_an_export_holds_bundles_and_importing_it_twice_changes_nothing(tm
         [step] = [one for one in await hub.imports.apply([text]) if one.kind == "bundle"]
         assert (step.action, step.reason) == ("add", "")
         found = (await hub.bundles.get("mine")).bundle
-        assert (found.tools, found.capabilities, found.view) == (
-            *(made.bundle.tools, made.bundle.capabilities, made.bundle.view),
+        assert (found.tools, found.capabilities, found.view, found.hooks) == (
+            *(made.bundle.tools, made.bundle.capabilities, made.bundle.view, ("secrets mask",)),
         )
         assert (await hub.in_bundle("mine").call("note", {"words": "x"})).result == "x there"

@@ -27,6 +27,7 @@ def a_bundle(name: str = "support", **facts: Any) -> Bundle:
         "capabilities": frozenset({"mcp_mail", "read_only"}),
         "tools": (BundleEntry.model_validate(ENTRY), BundleEntry(connector="con_2")),
         "resources": ("con_2",),
+        "hooks": ("secrets mask",),
         "created_at": NOON,
         "updated_at": NOON,
     }

@@ -10,6 +10,7 @@ from starlette.responses import Response
 from dragoman.api.requests import PROBLEMS, TheHub
 from dragoman.bundle import EVERY_TOOL, BundleView, ToolOverride
 from dragoman.catalog.bundles import ShownEntry
+from dragoman.hook_rule import HookRules
 from dragoman.hub.bundles import BundleDetails, Tier
 from dragoman.web.encoding import json_response
 from dragoman.web.shape import Shape
@@ -32,7 +33,9 @@ class BundledToolShape(Shape):
 
 
 class BundleShape(Shape):
-    """`mcp` is where clients reach it, `openapi` its description for those that know no MCP."""
+    """`mcp` is where clients reach it, `openapi` its description for those that know no MCP. `hooks` are told
+    to whoever may change the bundle.
+    """
 
     name: str
     title: str
@@ -43,6 +46,7 @@ class BundleShape(Shape):
     capabilities: list[str] | None
     tools: list[BundledToolShape]
     resources: list[str]
+    hooks: list[str] | None
     problems: list[str]
     may_change: bool
     mcp: str
@@ -68,7 +72,7 @@ _Tools = Annotated[
 
 
 class BundleSettings(BaseModel):
-    """What is left out stays as it is; `tools` and `resources` take the place of all there were."""
+    """What is left out stays as it is; `tools`, `resources` and `hooks` take the place of all there were."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -83,6 +87,7 @@ class BundleSettings(BaseModel):
     resources: list[str] = Field(
         default=[], max_length=_MOST, description="connectors whose prompts and resources are in it too"
     )
+    hooks: HookRules = Field(default=(), description="what looks at all that passes by it, after all others")
 
 
 class NewBundle(BundleSettings):
@@ -164,6 +169,7 @@ def _view(details: BundleDetails) -> BundleShape:
         capabilities=None if bundle.capabilities is None else sorted(bundle.capabilities),
         tools=[_tool(one, details) for one in details.entries],
         resources=[details.connectors.get(one, one) for one in bundle.resources],
+        hooks=[*bundle.hooks] if details.may_change else None,
         problems=[*details.problems],
         may_change=details.may_change,
         mcp=f"/mcp/bundles/{bundle.name}",

@@ -12,6 +12,7 @@ from time import perf_counter, time
 from typing import Any, ClassVar, Protocol, cast
 
 from dragoman.access import ApprovalGate, Budgets, ConcurrencyLimits
+from dragoman.bundle import Bundle
 from dragoman.calls.audit import Auditor
 from dragoman.calls.call_channel import CallChannel
 from dragoman.calls.kept_results import ResultKeeper
@@ -90,6 +91,7 @@ class RequestRoad:
         spans: Spans,
         request_timeout: float,
         hooks: Hooks,
+        bundles_of: Callable[[Connector, Caller], Sequence[Bundle]],
     ) -> None:
         self._approvals = approvals
         self._limits = limits
@@ -101,6 +103,7 @@ class RequestRoad:
         self._spans = spans
         self._request_timeout = request_timeout
         self._hooks = hooks
+        self._bundles_of = bundles_of
 
     async def send(
         self,
@@ -161,7 +164,8 @@ class RequestRoad:
 
     async def _looked_at(self, request: "_Request", connector: Connector) -> CallHooks | None:
         """The hooks of this request, which have let pass what is sent."""
-        chain = await self._hooks.chain(connector, request.caller)
+        rules = [bundle.rules for bundle in self._bundles_of(connector, request.caller)]
+        chain = await self._hooks.chain(connector, request.caller, rules)
         if chain is None:
             return None
         hooks = request.hooks = CallHooks(

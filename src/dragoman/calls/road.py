@@ -88,9 +88,10 @@ class Road:
         try:
             tool, connector = await self._found(state)
             arguments, state.warnings = self._arguments.check(tool, call.arguments, caller.way)
+            rules = () if tool.bundled is None else (tool.bundled.rules,)
             if tool.bundled is not None:
                 tool, arguments = self._unbundled(tool.bundled, arguments)
-            if (chain := await self._hooks.chain(connector, caller)) is not None:
+            if (chain := await self._hooks.chain(connector, caller, rules)) is not None:
                 state.hooks = CallHooks(chain, call.id, tool, connector, caller, arguments)
                 arguments = await self._looked_at(state.hooks, tool, arguments)
             state.arguments = arguments

@@ -15,8 +15,9 @@ import orjson
 from dragoman.bundle import EVERY_TOOL, OWN, Bundle, BundleEntry, ParameterOverride, shown_annotations
 from dragoman.catalog.connector_tools import ConnectorTools, ListKey, is_of_tier
 from dragoman.catalog.schemas import TooMuchWork, compiled
+from dragoman.hook_rule import BundleRules
 from dragoman.scope import APP, BUNDLE, Caller
-from dragoman.tool import BundledTool, Json, Schema, Tool
+from dragoman.tool import BundledTool, Json, Schema, Tool, ToolDefinition
 
 _MOST_VIEWS = 512
 _MOST_SHOWN = 50_000
@@ -29,6 +30,8 @@ _TOGETHER = frozenset(
     )
 )
 _BundleKey = tuple[str, str, str]
+HeldInBundles = Callable[[str, BundleRules, Sequence[ToolDefinition]], Mapping[str, str]]
+"""Why the hooks of a bundle, by its name, hold tools of its list back."""
 _ViewKey = tuple[str, _BundleKey, tuple[ListKey, ...]]
 
 
@@ -75,13 +78,16 @@ class _MadeView:
 
 
 class BundleViews:
-    """`tools_of` finds the lists of a connector by its id."""
+    """`tools_of` finds the lists of a connector by its id, `held_in` asks hooks about a bundle's list."""
 
-    def __init__(self, tools_of: Callable[[str], ConnectorTools | None]) -> None:
+    def __init__(self, tools_of: Callable[[str], ConnectorTools | None], held_in: HeldInBundles) -> None:
         self._tools_of = tools_of
+        self._held_in = held_in
         self._bundles: dict[_BundleKey, Bundle] = {}
         self._made: OrderedDict[_ViewKey, _MadeView] = OrderedDict()
-        self._shown: dict[tuple[_BundleKey, str, str], tuple[Tool, BundleEntry, ShownEntry]] = {}
+        self._shown: dict[
+            tuple[_BundleKey, str, str], tuple[Tool, BundleEntry, tuple[str, ...], ShownEntry]
+        ] = {}
 
     def put(self, bundle: Bundle) -> None:
         self._bundles[bundle.key] = bundle
@@ -147,8 +153,8 @@ class BundleViews:
         return shown
 
     def tried(self, bundle: Bundle, caller: Caller) -> Sequence[ShownEntry]:
-        """What would become of its entries; nothing is kept."""
-        return self._make(bundle, dict(self.key(bundle, caller)[2])).entries
+        """What its overrides would make of its entries; nothing is kept."""
+        return self._make(replace(bundle, hooks=()), dict(self.key(bundle, caller)[2])).entries
 
     def lists(self, workspace: str, version: int) -> dict[ListKey, tuple[Tool, ...]]:
         """Every view that somebody of this workspace has asked for."""
@@ -178,17 +184,30 @@ class BundleViews:
                 elif rule is None or base.may_be_used_by(rule):
                     shown = self._entry(bundle, entry, replace_off(base, lists.connector.enabled))
                     entries[key] = shown
-        return _without_rivals([*entries.values()])
+        shown = _without_rivals([*entries.values()])
+        return self._looked_at(bundle, shown) if bundle.hooks else shown
+
+    def _looked_at(self, bundle: Bundle, shown: ShownBundle) -> ShownBundle:
+        """Without what its hooks hold back."""
+        held = self._held_in(bundle.name, bundle.rules, [tool.definition for tool in shown.tools])
+        if not held:
+            return shown
+        kept: list[ShownEntry] = []
+        for one in shown.entries:
+            why = held.get(one.name) if one.tool is not None else None
+            told = (f"a hook of the bundle holds it back: {why}; show it in other words", *one.problems)
+            kept.append(one if why is None else replace(one, tool=None, problems=told))
+        return _without_rivals(kept)
 
     def _entry(self, bundle: Bundle, entry: BundleEntry, base: Tool) -> ShownEntry:
         key = (bundle.key, base.connector_id, base.original_name)
         known = self._shown.get(key)
-        if known is not None and known[0] == base and known[1] == entry:
-            return known[2]
+        if known is not None and known[:3] == (base, entry, bundle.hooks):
+            return known[3]
         shown = show(bundle, entry, base)
         if len(self._shown) >= _MOST_SHOWN:
             self._shown.clear()
-        self._shown[key] = (base, entry, shown)
+        self._shown[key] = (base, entry, bundle.hooks, shown)
         return shown
 
 
@@ -238,6 +257,7 @@ def show(bundle: Bundle, entry: BundleEntry, base: Tool) -> ShownEntry:
             defaults=shaped.defaults,
             renamed=shaped.renamed,
             closed=shaped.closed,
+            rules=bundle.rules,
         ),
     )
     return ShownEntry(entry, name, base, tool, tuple(shaped.idle))

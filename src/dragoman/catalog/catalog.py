@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dragoman.bundle import Bundle
-from dragoman.catalog.bundles import NOTHING, BundleViews, ShownBundle, ShownEntry, list_key
+from dragoman.catalog.bundles import NOTHING, BundleViews, HeldInBundles, ShownBundle, ShownEntry, list_key
 from dragoman.catalog.changes import CatalogUpdate, ToolChange, ToolChanges, UpdatePlanner
 from dragoman.catalog.connector_tools import (
     COMMON,
@@ -82,7 +82,10 @@ class Catalog:
         self._gone: set[str] = set()
         self._locks: dict[str, asyncio.Lock] = {}
         self._index = NameIndex()
-        self._bundles = BundleViews(self._by_connector.get)
+        self.held_in_bundles: HeldInBundles = lambda bundle, rules, tools: {}
+        self._bundles = BundleViews(
+            self._by_connector.get, lambda bundle, rules, tools: self.held_in_bundles(bundle, rules, tools)
+        )
         self._naming = NameAllocator()
         self._footprints = Footprints()
         self._version = 0
@@ -210,21 +213,27 @@ class Catalog:
 
     def gives_resources(self, connector: Connector, caller: Caller) -> bool:
         """Whether its prompts and resources are the caller's: by the whole connector, or by a bundle."""
-        if caller.may_use(connector.slug, "", only_reads=True):
-            return True
-        giving = {
-            word
-            for word in caller.bundles
-            if (bundle := self._bundles.of_word(word, caller)) is not None
-            and connector.id in bundle.resources
+        return caller.may_use(connector.slug, "", only_reads=True) or bool(
+            self.bundles_giving(connector, caller)
+        )
+
+    def bundles_giving(self, connector: Connector, caller: Caller) -> Sequence[Bundle]:
+        """Those by which alone the caller has its prompts and resources."""
+        if not caller.bundles or caller.may_use(connector.slug, "", only_reads=True):
+            return ()
+        bundles = (self._bundles.of_word(word, caller) for word in caller.bundles)
+        giving = [
+            one
+            for one in bundles
+            if one is not None
+            and connector.id in one.resources
+            and caller.may_use(connector.slug, "", only_reads=True, bundle=one.word)
             and (
-                bundle.capabilities is None
-                or Caller(grants=(bundle.capabilities,)).may_use(connector.slug, "", only_reads=True)
+                one.capabilities is None
+                or Caller(grants=(one.capabilities,)).may_use(connector.slug, "", only_reads=True)
             )
-        }
-        return any(
-            caller.may_use(connector.slug, "", only_reads=True, bundle=word) for word in giving
-        ) and is_of_tier(connector, caller)
+        ]
+        return giving if is_of_tier(connector, caller) else ()
 
     def bundled_connectors(self, caller: Caller) -> Sequence[Connector]:
         """Those that the caller reads by bundles, seen or not."""

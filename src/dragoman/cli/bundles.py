@@ -63,6 +63,15 @@ Resources = Annotated[
         show_default=False,
     ),
 ]
+HooksOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--hook",
+        metavar="RULE",
+        help="What looks at all that passes by it, after all others; may be repeated, none: no hook.",
+        show_default=False,
+    ),
+]
 Words = list[str] | None
 
 
@@ -97,6 +106,7 @@ def create(
     view: View = None,
     capabilities: Capabilities = None,
     resources: Resources = None,
+    hooks: HooksOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Create a bundle of these tools.
@@ -105,7 +115,7 @@ def create(
     dragoman bundles create support github__create_issue jira
     dragoman bundles create reading github --capability mcp_github --capability read_only
     """
-    settings = _settings(title, description, instructions, view, capabilities, resources)
+    settings = _settings(title, description, instructions, view, capabilities, resources, hooks)
     body = {"name": name, "tier": tier, "tools": tools or [], **settings}
     request(as_json, _show, "POST", path_of("bundles"), body)
 
@@ -119,10 +129,16 @@ def update(
     view: View = None,
     capabilities: Capabilities = None,
     resources: Resources = None,
+    hooks: HooksOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Change what is given and keep the rest."""
-    settings = _settings(title, description, instructions, view, capabilities, resources)
+    """Change what is given and keep the rest.
+
+    \b
+    dragoman bundles update support --hook secrets --hook "urls *.example.com"
+    dragoman bundles update support --hook none
+    """
+    settings = _settings(title, description, instructions, view, capabilities, resources, hooks)
     request(as_json, _show, "PATCH", path_of("bundles", name), settings)
 
 
@@ -210,10 +226,12 @@ def _settings(
     view: str | None,
     capabilities: list[str] | None,
     resources: list[str] | None,
+    hooks: list[str] | None,
 ) -> dict[str, Any]:
     """As the REST door wants them: only what was given."""
     given = {"title": title, "description": description, "instructions": instructions}
     given |= {"capabilities": capabilities, "resources": resources}
+    given |= {"hooks": [] if hooks == ["none"] else hooks}
     settings: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     return settings if view is None else {**settings, "view": None if view == "auto" else view}
 
@@ -251,6 +269,8 @@ def _show(screen: Screen, bundle: Mapping[str, Any]) -> None:
         card.add_row("only", plain(", ".join(bundle["capabilities"])))
     if bundle["resources"]:
         card.add_row("prompts", plain(", ".join(bundle["resources"])))
+    for rule in bundle["hooks"] or ():
+        card.add_row("hook", plain(rule))
     card.add_row("mcp", plain(bundle["mcp"]))
     screen.show(card)
     table = new_table("tool", "of", "overridden")

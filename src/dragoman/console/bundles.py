@@ -53,6 +53,7 @@ async def update(request: Request) -> Response:
     form = await filled(request)
     settings: dict[str, Any] = {name: form.text(name) for name in _FIELDS}
     settings |= {"view": form.text("view") or None, "resources": form.words("resources")}
+    settings["hooks"] = [line.strip() for line in form.text("hooks").splitlines() if line.strip()]
     settings["capabilities"] = form.words("capabilities") or None
     await hub_of(request).bundles.update(request.path_params["name"], **settings)
     return await _part(request, "The settings are saved.")

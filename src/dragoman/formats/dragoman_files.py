@@ -27,7 +27,7 @@ from dragoman.setting import changed, people_set, settings_of
 
 VERSION = 1
 _TABLES = ("dragoman", "connectors", "agents", "bundles", "defaults")
-_OF_BUNDLES = ("title", "description", "instructions", "view", "capabilities", "tools", "resources")
+_OF_BUNDLES = ("title", "description", "instructions", "view", "capabilities", "tools", "resources", "hooks")
 # Older exports have it with every agent, for whom it never meant anything.
 _OF_CONNECTORS = "auto_discover"
 _BESIDE = ("description", "aliases", "enabled", "secrets")

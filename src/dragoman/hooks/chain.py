@@ -120,17 +120,53 @@ class HookChain:
         """Why tools are held back until a person accepts them. One that cannot decide holds back all."""
         held: dict[str, str] = {}
         for step, method in self._listed:
-            name = step.rule.kind
             try:
                 found = await _decided(step, method, connector, tools)
-                if not isinstance(found, Mapping):
-                    raise _Fault("it answered something that means nothing")
             except _Fault as fault:
-                get_logger().warning("hook.failed", hook=name, connector=connector, cause=str(fault))
-                found = {} if step.rule.fails_open else {one.original_name: str(fault) for one in tools}
-            for tool, why in cast("Mapping[Any, Any]", found).items():
-                held.setdefault(str(tool), f"{name}: {_brief(str(why))}")
+                found = fault
+            _hold(held, step, found, connector, tools)
         return held
+
+    def listed_at_once(self, bundle: str, tools: Sequence[ToolDefinition]) -> Mapping[str, str]:
+        """The same for the list of a bundle, which is made while nobody can wait: nor can a hook."""
+        held: dict[str, str] = {}
+        for step, method in self._listed:
+            try:
+                found = _answered(method, bundle, tools)
+            except _Fault as fault:
+                found = fault
+            _hold(held, step, found, bundle, tools)
+        return held
+
+
+def _hold(held: dict[str, str], step: _Step, found: Any, where: str, tools: Sequence[ToolDefinition]) -> None:
+    """Adds what a hook found, or what follows where it did not decide."""
+    name = step.rule.kind
+    if not isinstance(found, Mapping):
+        cause = str(found) if isinstance(found, _Fault) else "it answered something that means nothing"
+        get_logger().warning("hook.failed", hook=name, connector=where, cause=cause)
+        found = {} if step.rule.fails_open else {one.original_name: cause for one in tools}
+    for tool, why in cast("Mapping[Any, Any]", found).items():
+        held.setdefault(str(tool), f"{name}: {_brief(str(why))}")
+
+
+def _answered(method: Callable[..., Any], *shown: Any) -> Any:
+    """What a hook says without waiting for anything."""
+    try:
+        answer: Any = method(*shown)
+        if not isawaitable(answer):
+            return answer
+        steps: Any = answer.__await__()
+        try:
+            next(steps)
+        except StopIteration as stopped:
+            return stopped.value
+        steps.close()
+    except Exception as error:  # noqa: BLE001
+        # boundary: as in `_decided`
+        get_logger().warning("hook.failed", hook=type(error).__name__, exc_info=error)
+        raise _Fault(f"it failed ({type(error).__name__})") from None
+    raise _Fault("it waits for something, which it cannot where a bundle is shown")
 
 
 async def _decided(step: _Step, method: Callable[..., Any], *shown: Any) -> Any:

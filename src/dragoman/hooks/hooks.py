@@ -1,4 +1,4 @@
-"""Which hooks hold for whom: the app's, then the workspace's, then the connector's, made once and kept.
+"""Which hooks hold for whom: the app's, the workspace's, the connector's, the bundle's, made once and kept.
 
 A rule that names a hook which is not there refuses every call that it holds for: a guard that is missing is
 no open door.
@@ -14,7 +14,7 @@ from typing import Any
 from dragoman.connections.http_clients import HttpClients
 from dragoman.connector import Connector
 from dragoman.errors import InvalidConfig
-from dragoman.hook_rule import HookRule
+from dragoman.hook_rule import BundleRules, HookRule
 from dragoman.hooks.chain import HookChain
 from dragoman.hooks.injection import InjectionHook
 from dragoman.hooks.patterns import PatternHook
@@ -26,9 +26,11 @@ from dragoman.hooks.webhook import WebhookHook
 from dragoman.identity.directory import Directory
 from dragoman.names import did_you_mean
 from dragoman.scope import APP, Caller
+from dragoman.tool import ToolDefinition
 
 ENTRY_POINTS = "dragoman.hooks"
 _MOST_CHAINS = 1000
+_WEBHOOK = "webhook"
 _Rules = tuple[tuple[str, str | None], ...]  # each with whose it is; None: the operator answers for it
 
 
@@ -106,14 +108,15 @@ class Hooks:
         return sorted({*(one.name for one in KNOWN), *self._own, *found})
 
     async def chain(
-        self, connector: Connector, caller: Caller, bundle: Sequence[str] = ()
+        self, connector: Connector, caller: Caller, bundles: Sequence[BundleRules] = ()
     ) -> HookChain | None:
-        """What holds for a call; None: nothing does. A bundle's come last."""
-        own = (*connector.configuration.hooks, *bundle)
+        """What holds for a call; None: nothing does. Those of the bundles that it passes by come last."""
+        own = connector.configuration.hooks
         shared = (await self._directory.of(caller)).workspace.hooks
-        if not (own or shared or self._app):
+        of_bundles = tuple(rule for one in bundles for rule in self._of_bundle(one)) if bundles else ()
+        if not (own or shared or self._app or of_bundles):
             return None
-        return self._made(self._rules(shared, own, connector, caller.workspace))
+        return self._made((*self._rules(shared, own, connector, caller.workspace), *of_bundles))
 
     async def chain_for_list(self, connector: Connector) -> HookChain | None:
         """What holds for the tools of a connector. One of the app is listed for all workspaces at once."""
@@ -122,6 +125,14 @@ class Hooks:
         if not (own or shared or self._app):
             return None
         return self._made(self._rules(shared, own, connector, connector.workspace))
+
+    def held_in(self, bundle: str, rules: BundleRules, tools: Sequence[ToolDefinition]) -> Mapping[str, str]:
+        """Why a bundle does not show tools. A webhook is asked about calls: a list cannot wait for it."""
+        try:
+            looking = tuple(one for one in self._of_bundle(rules) if _is_at_lists(one[0]))
+            return self._made(looking).listed_at_once(bundle, tools) if looking else {}
+        except InvalidConfig as error:  # it cannot hold any more: nothing passes by it
+            return {tool.original_name: error.message for tool in tools}
 
     def single(self, text: str, caller: Caller) -> HookChain:
         """One rule alone, as it would hold for the caller."""
@@ -132,6 +143,20 @@ class Hooks:
         """`InvalidConfig` where a rule cannot hold, said to who writes it."""
         for text in texts:
             self._hook(text, None)
+
+    def check_bundle(self, texts: Sequence[str]) -> None:
+        """The same for the rules of a bundle."""
+        self.check(texts)
+        rules = [HookRule.read(text) for text in texts]
+        if any(rule.kind == _WEBHOOK and "listed" in rule.moments for rule in rules):
+            raise InvalidConfig(
+                "a bundle has no webhook that looks at its list: showing it cannot wait for an answer",
+                hint="write `webhook URL before after`, or set it on the connector",
+            )
+
+    def _of_bundle(self, rules: BundleRules) -> _Rules:
+        keeper = rules.keeper if self._is_multi_user and rules.keeper else None
+        return tuple((text, keeper) for text in rules.texts)
 
     def _rules(
         self, shared: Sequence[str], own: Sequence[str], connector: Connector, workspace: str
@@ -174,7 +199,7 @@ class Hooks:
             "injection": InjectionHook,
             "size": SizeHook,
             "urls": UrlHook,
-            "webhook": lambda rule: self._webhook(rule, whose),
+            _WEBHOOK: lambda rule: self._webhook(rule, whose),
         }
         if rule.kind in built_in:
             return built_in[rule.kind]
@@ -206,6 +231,11 @@ def _personal_data(rule: HookRule) -> Hook:
     if unknown:
         raise ValueError(f"`personal_data` knows {', '.join(KINDS)}, not {unknown[0][:40]!r}")
     return PatternHook(PersonalDataScanner(rule.values), rule, sent="refuse", given="mask")
+
+
+def _is_at_lists(text: str) -> bool:
+    rule = HookRule.read(text)
+    return rule.is_at("listed") and (rule.kind != _WEBHOOK or "listed" in rule.moments)
 
 
 def _loaded(name: str) -> Iterator[HookFactory]:

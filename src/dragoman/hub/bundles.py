@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from dragoman.access.approvals import is_person
 from dragoman.bundle import (
@@ -27,6 +27,7 @@ from dragoman.connector import Connector
 from dragoman.errors import Conflict, Denied, DragomanError, InvalidArguments, LimitReached, NotFound
 from dragoman.events import Event
 from dragoman.formats import FoundBundle
+from dragoman.hook_rule import HookRules
 from dragoman.hub.bound import BoundService
 from dragoman.hub.revisions import revised
 from dragoman.names import alias_name, did_you_mean
@@ -37,8 +38,10 @@ if TYPE_CHECKING:
 
 Tier = Literal["user", "workspace", "app"]
 FILES = "files"
+_HOOKS: TypeAdapter[tuple[str, ...]] = TypeAdapter(HookRules)
 _LONGEST = {"title": 200, "description": 2_000, "instructions": 20_000}
 _CHANGEABLE = (*_LONGEST, "view", "capabilities")
+_WHOLE = ("tools", "resources", "hooks")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +108,7 @@ class Bundles(BoundService):
         view: BundleView | None = None,
         capabilities: Iterable[str] | None = None,
         resources: Iterable[str] = (),
+        hooks: Iterable[str] = (),
     ) -> BundleDetails:
         """A new bundle of these tools.
 
@@ -112,11 +116,13 @@ class Bundles(BoundService):
 
         A tool is given by its name, all tools of a connector by the connector's; one with an override as a
         table with the name as `tool`. `resources` are connectors whose prompts and resources are in it too.
+        `hooks` look at what passes by it, after all others.
         """
         await self._check_may_change()
         caller = self._caller
         workspace, owner = self._place(tier)
         settings = _checked(title=title, description=description, instructions=instructions, view=view)
+        settings["hooks"] = self._hooks(hooks)
         bundle = Bundle(
             workspace=workspace,
             owner=owner,
@@ -137,14 +143,13 @@ class Bundles(BoundService):
         return await self.get(name)
 
     async def update(self, name: str, **settings: Any) -> BundleDetails:
-        """Changes what is given: title, description, instructions, view, capabilities, tools, resources.
-
-        `tools` takes the place of all that it had, `resources` too.
+        """Changes what is given: title, description, instructions, view, capabilities, tools, resources,
+        hooks. Each of the last three takes the place of all that there was.
         """
-        if unknown := settings.keys() - {*_CHANGEABLE, "tools", "resources"}:
+        if unknown := settings.keys() - {*_CHANGEABLE, *_WHOLE}:
             raise InvalidArguments(
                 f"a bundle has no {min(unknown)!r} to change",
-                hint=f"there are: {', '.join((*_CHANGEABLE, 'tools', 'resources'))}",
+                hint=f"there are: {', '.join((*_CHANGEABLE, *_WHOLE))}",
             )
 
         return await self._change(name, lambda before: self._with(before, settings))
@@ -232,6 +237,8 @@ class Bundles(BoundService):
         if "resources" in settings:
             own = self._resources(settings["resources"] or (), before.workspace, before.owner)
             after = replace(after, resources=own)
+        if "hooks" in settings:
+            after = replace(after, hooks=self._hooks(settings["hooks"] or (), before.hooks))
         if "tools" in settings:
             after = replace(after, tools=self._entries(before, settings["tools"] or ()))
         return after
@@ -391,7 +398,21 @@ class Bundles(BoundService):
         settings["tools"] = tools
         if slugs := [connector.slug for one in bundle.resources if (connector := slug_of(one))]:
             settings["resources"] = slugs
+        if bundle.hooks:
+            settings["hooks"] = [*bundle.hooks]
         return FoundBundle(name=bundle.name, settings=settings)
+
+    def _hooks(self, texts: Iterable[str], before: tuple[str, ...] = ()) -> tuple[str, ...]:
+        """Rules that can hold here; what was there already may have been made for another installation."""
+        try:
+            rules = _HOOKS.validate_python(tuple(texts), strict=True)
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            told = first["msg"].removeprefix("Value error, ")
+            raise InvalidArguments(f"a hook of the bundle cannot be read: {told}") from None
+        if rules != before:
+            self._runtime.hooks.check_bundle(rules)
+        return rules
 
     def _resources(self, connectors: Iterable[str], workspace: str, owner: str) -> tuple[str, ...]:
         found = [self._runtime.registry.get(one, self._caller) for one in connectors]
@@ -501,7 +522,7 @@ def _tier(bundle: Bundle) -> Tier:
 def _whole(found: FoundBundle) -> dict[str, Any]:
     """All that can be set, as the file says it or by default."""
     texts: dict[str, Any] = dict.fromkeys(_LONGEST, "")
-    return {**texts, "view": None, "capabilities": None, "tools": (), "resources": (), **found.settings}
+    return {**texts, "view": None, "capabilities": None, **dict.fromkeys(_WHOLE, ()), **found.settings}
 
 
 def _read(kind: type[Any], facts: Mapping[str, Any]) -> Any:

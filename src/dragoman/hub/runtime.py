@@ -255,6 +255,7 @@ class Runtime:
             settings.hooks, self.directory, self.clients, settings.hook_secret, multi_user=settings.multi_user
         )
         self.hooks.check(settings.hooks)
+        self.catalog.held_in_bundles = self.hooks.held_in
         self.lists = ToolLists(
             store=self.store,
             registry=self.registry,
@@ -391,6 +392,7 @@ class Runtime:
             spans=self.spans,
             request_timeout=self.settings.request_timeout,
             hooks=self.hooks,
+            bundles_of=self.catalog.bundles_giving,
         )
 
     async def _note_client_answer(self, caller: Caller, approval: Approval) -> None:

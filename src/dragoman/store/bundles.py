@@ -45,6 +45,7 @@ def _row(bundle: Bundle) -> dict[str, Any]:
     facts: dict[str, Any] = {column.name: getattr(bundle, column.name) for column in _rows.c}
     facts["tools"] = [entry.written() for entry in bundle.tools]
     facts["resources"] = [*bundle.resources]
+    facts["hooks"] = [*bundle.hooks]
     facts["capabilities"] = None if bundle.capabilities is None else sorted(bundle.capabilities)
     return facts
 
@@ -53,6 +54,7 @@ def _bundle(row: RowMapping) -> Bundle:
     facts: dict[str, Any] = dict(row)
     facts["tools"] = tuple(BundleEntry.model_validate(one) for one in cast("list[Any]", facts["tools"]))
     facts["resources"] = tuple(facts["resources"])
+    facts["hooks"] = tuple(facts["hooks"])
     words: list[str] | None = facts["capabilities"]
     facts["capabilities"] = None if words is None else frozenset(words)
     return Bundle(**facts)

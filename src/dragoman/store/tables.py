@@ -664,6 +664,7 @@ bundles = Table(
     Column("capabilities", Document),
     Column("tools", Document, nullable=False),
     Column("resources", Document, nullable=False),
+    Column("hooks", Document, nullable=False, server_default="[]"),
     Column("origin", Text, nullable=False),
     Column("created_at", UtcDateTime, nullable=False),
     Column("updated_at", UtcDateTime, nullable=False),

@@ -158,7 +158,7 @@ CREATE TABLE bundles (
     origin TEXT NOT NULL,
     created_at DATETIME NOT NULL,
     updated_at DATETIME NOT NULL,
-    revision INTEGER DEFAULT '1' NOT NULL,
+    revision INTEGER DEFAULT '1' NOT NULL, hooks JSON DEFAULT '[]' NOT NULL,
     CONSTRAINT pk_bundles PRIMARY KEY (workspace, owner, name)
 );
 
