@@ -1,12 +1,13 @@
 """The chat in a real Chromium: what a person sees and does from the first word to the last."""
 
+import asyncio
 import re
 import sys
 from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
-from playwright.async_api import Browser, Page, expect
+from playwright.async_api import Browser, Page, Route, expect
 
 from console.browsing import Console, OpenConsole
 from console.chatting import is_live, is_over, last_turn, write
@@ -220,6 +221,37 @@ async def test_a_call_is_chosen_from_three_forms_and_then_approved(
         await write(page, "check my 2 latest emails")  # other words are an answer, too
         await is_over(page)
         await expect(last_turn(page)).to_contain_text("2 emails")
+
+
+async def test_what_is_typed_into_a_form_stays_when_its_question_is_told_again(
+    open_console: OpenConsole, tmp_path: Path
+) -> None:
+    async with open_console(tmp_path) as console:
+        await console.hub.connectors.add("email", **sample("email", tmp_path))
+        page = await console.page("/chat")
+        await write(page, "send an urgent email to bob@example.com")
+        await expect(last_turn(page).locator(".call-form")).to_have_count(3)
+        await is_live(page)
+        newest = int(await last_turn(page).get_attribute("data-number") or 0)
+        typed = asyncio.Event()
+
+        async def older(route: Route) -> None:
+            """The page as it was before its events: they are told once something is typed."""
+            if "/events" in route.request.url:
+                await typed.wait()
+                await route.continue_(url=re.sub(r"after=.*", "after=-:0", route.request.url))
+                return
+            answer = await route.fetch()
+            text = re.sub(r'data-number="\d+"', 'data-number="0"', await answer.text())
+            await route.fulfill(response=answer, body=text)
+
+        await page.route(re.compile(r"/chat/thr_\w+(/events.*)?$"), older)
+        await page.reload()
+        to = last_turn(page).locator(".call-form").first.get_by_label("To", exact=True)
+        await to.fill("ann@example.com")
+        typed.set()
+        await expect(last_turn(page)).to_have_attribute("data-number", str(newest))
+        await expect(to).to_have_value("ann@example.com")
 
 
 async def test_words_come_as_they_are_said_and_can_be_stopped(

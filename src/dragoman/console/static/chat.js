@@ -94,8 +94,15 @@ const endWords = (pieces) => {
   if (markdown && !markdown.isOver) markdown.end();
 };
 
-// What stands on the page already is taken over: words as they were drawn, cards that were open.
+// What stands on the page already is taken over: words as they were drawn, cards that were open, forms with what
+// was typed into them.
+const isSame = (old, fresh) => old?.dataset.status === fresh.dataset.status;
 const keepWhatStands = (old, fresh) => {
+  for (const asks of fresh.querySelectorAll(".asks")) {
+    const same = old.querySelector(`#${CSS.escape(asks.id)}`);
+    if (isSame(same, asks)) asks.replaceWith(same);
+  }
+  if (old.querySelector(".said-edit")) fresh.querySelector(".me")?.replaceWith(old.querySelector(".me"));
   for (const open of old.querySelectorAll("details[data-keep][open]")) {
     const same = fresh.querySelector(`details[data-keep="${CSS.escape(open.dataset.keep)}"]`);
     if (same) same.open = true;
@@ -133,6 +140,7 @@ const showAsk = async (kind, name, place) => {
   const html = fragment(await (await ask(`/chat/${kind}s/${name}`)).text());
   const fresh = html.firstElementChild;
   const old = document.getElementById(fresh.id);
+  if (isSame(old, fresh)) return; // somebody may be typing there
   keepingPlace(() => (old ? old.replaceWith(fresh) : place.append(fresh)));
   htmx.process(fresh);
 };
