@@ -41,6 +41,7 @@ from dragoman.store.records import (
     RolloutSample,
     SealedSecret,
     SealedSigningKey,
+    TakenUsage,
     ToolVersion,
     UsageMeter,
 )
@@ -1012,7 +1013,7 @@ class MemoryApprovals(Aggregate):
 class MemoryUsage(Aggregate):
     async def take(
         self, meters: Sequence[UsageMeter], leases: Sequence[ConcurrencyLease], now: datetime
-    ) -> UsageMeter | ConcurrencyLease | None:
+    ) -> UsageMeter | ConcurrencyLease | TakenUsage:
         for meter in meters:
             used = self._tables.usage.get(_count(meter), 0.0)
             if used + meter.amount > meter.limit + 1e-9 if meter.amount else used >= meter.limit:
@@ -1020,9 +1021,16 @@ class MemoryUsage(Aggregate):
         for lease in leases:
             if await self.count_places(lease.workspace, lease.subject, now) >= lease.limit:
                 return lease
-        self._add(meters)
+        ahead = [meter.ahead_of(self._tables.usage.get(_count(meter), 0.0)) for meter in meters]
+        self._add([replace(one, amount=one.amount + more) for one, more in zip(meters, ahead, strict=True)])
         self._tables.leases |= {(one.workspace, one.subject, one.id): one for one in leases}
-        return None
+        places = [await self.count_places(one.workspace, one.subject, now) for one in leases]
+        return TakenUsage(ahead=tuple(ahead), places=tuple(places))
+
+    async def give_back(self, meters: Sequence[UsageMeter]) -> None:
+        for meter in meters:
+            if self._tables.usage.get(_count(meter), 0.0) >= meter.amount - 1e-9:
+                self._tables.usage[_count(meter)] -= meter.amount
 
     async def settle(self, meters: Sequence[UsageMeter], leases: Sequence[ConcurrencyLease]) -> None:
         self._add(meters)

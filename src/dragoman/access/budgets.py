@@ -1,26 +1,28 @@
 """What users, their keys and connectors may use, counted in the store so that several processes agree.
 
-Who has no limit is not counted and costs nothing. With a limit a call is counted before it is made:
-while the store does not answer, those with a limit are refused.
+Who has no limit is not counted and costs nothing. With a limit a call is counted before it is made, from what
+was taken ahead or in the store (`usage_blocks`): while that does not answer and nothing is left, those with a
+limit are refused.
 """
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import count
 from operator import attrgetter
 from secrets import token_hex
 from typing import ClassVar
 
+from dragoman.access.usage_blocks import UsageBlocks
 from dragoman.connector import Connector
-from dragoman.errors import DragomanError, LimitReached
+from dragoman.errors import LimitReached
 from dragoman.identity.directory import Directory, Person
 from dragoman.people import NO_LIMITS, ApiKey, CallLimits
 from dragoman.scope import Caller
 from dragoman.store.protocols import UsageStore
 from dragoman.store.records import ConcurrencyLease, UsageMeter
-from dragoman.telemetry.logs import get_logger
 from dragoman.tool import Tool, ToolCall
 
 SECONDS: Mapping[str, int] = {
@@ -62,9 +64,10 @@ def shown(measure: str, limit: float) -> str:
     return f"{limit:,.0f} {what} {'an' if per == 'hour' else 'a'} {per}"
 
 
+_PROCESS = token_hex(10)
+_numbers = count(1)
 _GRACE = 10.0  # seconds after its deadline in which a call ends and gives its place back
 _SOON = 1.0
-_MOST_OWED = 1000
 _metered = attrgetter(
     "calls_per_minute", "calls_per_hour", "tokens_per_day", "cost_per_day", "max_concurrency"
 )
@@ -103,10 +106,10 @@ class Budgets:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._rows = rows
+        self.blocks = UsageBlocks(rows)
         self._directory = directory
         self._find_key = find_key
         self._clock = clock
-        self._owed: list[tuple[Sequence[UsageMeter], Sequence[ConcurrencyLease]]] = []
 
     async def enter(
         self, call: ToolCall, tool: Tool, connector: Connector, caller: Caller, deadline: float
@@ -125,17 +128,12 @@ class Budgets:
         now = self._clock()
         meters = [*_of_callers(limited, tool, caller, now), *_of_connector(connector, now)]
         leases = _places(limited, connector, caller, self._lease_end(now, deadline))
-        try:
-            refused = await self._rows.take(meters, leases, datetime.fromtimestamp(now, UTC))
-        except asyncio.CancelledError:
-            # The place may have been taken while the caller went away.
-            await self._settle((), leases)
-            raise
-        if refused is not None:
-            raise _refusal(refused, tool, connector, person, key, now)
+        taken = await self.blocks.take(meters, leases, datetime.fromtimestamp(now, UTC))
+        if not isinstance(taken, tuple):
+            raise _refusal(taken, tool, connector, person, key, now)
         tokens = {subject: limits.tokens_per_day for subject, limits in limited.items()}
         return BudgetReservation(
-            caller.workspace, leases, {subject: most for subject, most in tokens.items() if most is not None}
+            caller.workspace, taken, {subject: most for subject, most in tokens.items() if most is not None}
         )
 
     async def leave(self, ticket: BudgetReservation, tokens: int) -> None:
@@ -147,25 +145,13 @@ class Budgets:
             if tokens
         ]
         if meters or ticket.leases:
-            await self._settle(meters, ticket.leases)
+            await self.blocks.settle(meters, ticket.leases)
 
     async def tidy(self) -> None:
         """Forgets windows that are long over, and places that nobody gave back."""
         now = self._clock()
         before = {measure: window_of(measure, now) - 1 for measure in SECONDS}
         await self._rows.forget(before, datetime.fromtimestamp(now, UTC))
-
-    async def _settle(self, meters: Sequence[UsageMeter], leases: Sequence[ConcurrencyLease]) -> None:
-        """The call has been made: a store that fails now must not take its outcome along."""
-        owed, self._owed = [*self._owed, (meters, leases)], []
-        try:
-            await self._rows.settle(
-                [one for added, _ in owed for one in added], [one for _, held in owed for one in held]
-            )
-        except DragomanError as error:
-            # Places free themselves in time; what was used is added by the next call that ends.
-            self._owed = [*owed, *self._owed][-_MOST_OWED:]
-            get_logger().warning("usage.delayed", cause=error.message, waiting=len(self._owed))
 
     def _lease_end(self, now: float, deadline: float) -> datetime:
         left = max(0.0, deadline - asyncio.get_running_loop().time())
@@ -245,7 +231,11 @@ def _places(
     )
     return tuple(
         ConcurrencyLease(
-            id=token_hex(12), workspace=workspace, subject=subject, limit=limit, expires_at=expires_at
+            id=f"{_PROCESS}-{next(_numbers)}",
+            workspace=workspace,
+            subject=subject,
+            limit=limit,
+            expires_at=expires_at,
         )
         for workspace, subject, limit in wanted
         if limit is not None

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from dragoman.access import AccessRules, ApprovalGate, Budgets, ConcurrencyLimits
+from dragoman.access.budgets import BudgetReservation
 from dragoman.calls.arguments import ArgumentValidator
 from dragoman.calls.audit import Auditor
 from dragoman.calls.cache import ResultCache
@@ -205,13 +206,18 @@ class Road:
             shaped.warnings = flaws
         except BaseException:
             if ticket is not None:
-                await self._budgets.leave(ticket, tokens_in(arguments, None))
+                await self._leave(ticket, arguments, None)
             raise
         if ticket is not None:
-            await self._budgets.leave(ticket, tokens_in(arguments, shaped))
+            await self._leave(ticket, arguments, shaped)
         if shaped.whole is not None:
             state.handle = await self._keeping.keep(shaped, tool, caller)
         return shaped
+
+    async def _leave(
+        self, ticket: BudgetReservation, arguments: dict[str, Any], shaped: ShapedResult | None
+    ) -> None:
+        await self._budgets.leave(ticket, tokens_in(arguments, shaped) if ticket.token_limits else 0)
 
     async def _send(self, state: CallState, call: SourceCall) -> RawResult:
         connector = call.connector

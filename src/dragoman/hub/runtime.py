@@ -156,7 +156,7 @@ class Runtime:
             stack.callback(self._forget_parts)
             await self._open_store(stack)
             await self._open_sources(stack)
-            self._lay_road(stack)
+            await self._lay_road(stack)
             await self._open_tools(stack)
             await self._open_agents(stack)
             await self._start_work(stack)
@@ -341,7 +341,7 @@ class Runtime:
         for source in self.sources.values():
             await source.close_for_user(workspace, user)
 
-    def _lay_road(self, stack: AsyncExitStack) -> None:
+    async def _lay_road(self, stack: AsyncExitStack) -> None:
         """Who may call what, how much of it, and the road that every call takes."""
         self.permissions = Permissions(self.settings.multi_user, self.settings)
         self.keys = ApiKeys(self.store, self.authenticator, self.auditor, self.permissions, self.locks)
@@ -363,6 +363,7 @@ class Runtime:
             self.authenticator.get_key,
             lambda: clock.now().timestamp(),
         )
+        await stack.enter_async_context(self.budgets.blocks.opened(self.supervisor))
         self.road = Road(
             catalog=self.catalog,
             access=AccessRules(self.active),

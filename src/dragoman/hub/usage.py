@@ -96,10 +96,10 @@ class Usage(BoundService):
         return KeyUsage(id=key.id, name=key.name, is_client=key.client is not None, uses=tuple(uses))
 
     async def _used(self, workspace: str, subject: str, moment: datetime) -> dict[str, float]:
-        rows, now = self._runtime.store.usage, moment.timestamp()
-        counted = await rows.read(workspace, subject)
+        counted, places = await self._runtime.budgets.blocks.read(workspace, subject, moment)
+        now = moment.timestamp()
         used = {name: counted.get((name, window_of(name, now)), 0.0) for name in SECONDS}
-        return used | {"max_concurrency": await rows.count_places(workspace, subject, moment)}
+        return used | {"max_concurrency": places}
 
     async def _person(self, user: str | None) -> Person:
         caller = self._caller

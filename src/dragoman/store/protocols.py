@@ -59,6 +59,7 @@ from dragoman.store.records import (
     RolloutSample,
     SealedSecret,
     SealedSigningKey,
+    TakenUsage,
     ToolVersion,
     UsageMeter,
 )
@@ -465,14 +466,18 @@ class UsageStore(Protocol):
 
     async def take(
         self, meters: Sequence[UsageMeter], leases: Sequence[ConcurrencyLease], now: datetime
-    ) -> UsageMeter | ConcurrencyLease | None:
+    ) -> UsageMeter | ConcurrencyLease | TakenUsage:
         """Adds all amounts and takes all places; or nothing, and returns the first that exceeds its limit.
 
-        An amount of nothing asks whether there is room at all.
+        An amount of nothing asks whether there is room at all. What meters want ahead is added as
+        `UsageMeter.ahead_of` allows.
         """
 
     async def settle(self, meters: Sequence[UsageMeter], leases: Sequence[ConcurrencyLease]) -> None:
         """Adds amounts whatever the limits, as they were used after all, and gives places back."""
+
+    async def give_back(self, meters: Sequence[UsageMeter]) -> None:
+        """Takes amounts off that nobody used, where they are still counted."""
 
     async def read(self, workspace: str, subject: str) -> Mapping[tuple[str, int], float]:
         """What was counted of a subject, by measure and window."""

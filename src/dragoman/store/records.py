@@ -37,6 +37,10 @@ class HeldRuns(NamedTuple):
     runs: int
 
 
+_AHEAD = 64  # of what a limit leaves, this part is taken ahead at most
+_WORTH = 8  # amounts; less is not taken ahead
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
     """Something was written that other processes may remember otherwise. What it is now, the store says.
@@ -227,7 +231,10 @@ class LoadedTool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageMeter:
-    """One count that must stay within its limit: of whom, of what, and the window it belongs to."""
+    """One count that must stay within its limit: of whom, of what, and the window it belongs to.
+
+    `ahead` is what to take for later, besides the amount, where the limit leaves plenty.
+    """
 
     workspace: str
     subject: str
@@ -235,6 +242,26 @@ class UsageMeter:
     window: int
     limit: float
     amount: float
+    ahead: float = 0.0
+
+    def ahead_of(self, used: float) -> float:
+        """What may be taken with it for later: a small part of what is left, or nothing near the limit."""
+        unit = self.amount or 1.0
+        ahead = min(self.ahead, (self.limit - used - self.amount) / _AHEAD)
+        return ahead // unit * unit if ahead >= self.worth else 0.0
+
+    @property
+    def worth(self) -> float:
+        """The least that is taken ahead."""
+        return _WORTH * (self.amount or 1.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TakenUsage:
+    """What was taken ahead of each meter, and how many have a place beside each lease, it included."""
+
+    ahead: tuple[float, ...]
+    places: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

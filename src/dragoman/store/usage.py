@@ -6,6 +6,7 @@ SQLite has one writer anyway.
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from secrets import token_hex
 
@@ -14,7 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from dragoman.store import tables
 from dragoman.store.database import SqlAggregate
-from dragoman.store.records import ConcurrencyLease, UsageMeter
+from dragoman.store.records import ConcurrencyLease, TakenUsage, UsageMeter
 
 _rows = tables.usage
 _leases = tables.leases
@@ -27,7 +28,7 @@ class SqlUsage(SqlAggregate):
 
     async def take(
         self, meters: Sequence[UsageMeter], leases: Sequence[ConcurrencyLease], now: datetime
-    ) -> UsageMeter | ConcurrencyLease | None:
+    ) -> UsageMeter | ConcurrencyLease | TakenUsage:
         async with self._database.write() as connection:
             await self._wait_for_turn(
                 connection, {(one.workspace, one.subject) for one in (*meters, *leases)}
@@ -36,13 +37,19 @@ class SqlUsage(SqlAggregate):
             for meter in meters:
                 if not _has_room(meter, amounts.get(_key_of(meter), 0.0)):
                     return meter
+            places: list[int] = []
             for lease in leases:
-                if await _places(connection, lease.workspace, lease.subject, now) >= lease.limit:
+                places.append(await _places(connection, lease.workspace, lease.subject, now) + 1)
+                if places[-1] > lease.limit:
                     return lease
-            await self._add(connection, meters)
+            ahead = [meter.ahead_of(amounts.get(_key_of(meter), 0.0)) for meter in meters]
+            await self._add(
+                connection,
+                [replace(one, amount=one.amount + more) for one, more in zip(meters, ahead, strict=True)],
+            )
             if leases:
                 await connection.execute(insert(_leases), [_lease_row(lease) for lease in leases])
-        return None
+        return TakenUsage(ahead=tuple(ahead), places=tuple(places))
 
     async def settle(self, meters: Sequence[UsageMeter], leases: Sequence[ConcurrencyLease]) -> None:
         async with self._database.write() as connection:
@@ -50,6 +57,15 @@ class SqlUsage(SqlAggregate):
             for lease in leases:
                 await connection.execute(
                     delete(_leases).filter_by(workspace=lease.workspace, subject=lease.subject, id=lease.id)
+                )
+
+    async def give_back(self, meters: Sequence[UsageMeter]) -> None:
+        async with self._database.write() as connection:
+            for meter in sorted(meters, key=_key_of):
+                await connection.execute(
+                    update(_rows)
+                    .where(_key == tuple_(*_key_of(meter)), _rows.c.amount >= meter.amount - _A_HAIR)
+                    .values(amount=_rows.c.amount - meter.amount)
                 )
 
     async def read(self, workspace: str, subject: str) -> Mapping[tuple[str, int], float]:
