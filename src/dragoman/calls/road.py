@@ -103,12 +103,11 @@ class Road:
             is_kept = state.hooks is None or not state.hooks.looks_at_results
             key = self._cache.key(tool, connector, caller, arguments) if is_kept else None
             shaped = self._cache.find(key) if key else None
+            state.was_cached = shaped is not None
             if shaped is None:
                 shaped = await self._cross(state, tool, connector, arguments)
                 if key:
                     self._cache.keep(key, tool, connector, shaped)
-            else:
-                state.was_cached = True
             output = state.arrived(shaped, self._redactor)
         except DragomanError as error:
             output = state.failed(error, self._redactor)
