@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+from dragoman.word_finder import WordFinder
+
 _START = r"(?:(?<![A-Za-z0-9])|(?<=/bot))"
 
 
@@ -22,25 +24,10 @@ class SecretShape:
     def _compiled(self) -> re.Pattern[str]:
         return re.compile(_START + f"(?:{self.pattern})")
 
-    @property
-    def is_prefixed(self) -> bool:
-        """Whether it begins with one of its words."""
-        is_one_word = not any("." in word for word in self.words)
-        return is_one_word and not self.before and not self.pattern.startswith("(?<=")
-
-    def at(self, text: str, start: int) -> re.Match[str] | None:
-        return self._compiled.match(text, start)
-
-    def find(self, text: str) -> Iterator[re.Match[str]]:
-        """Around its words: it begins with one, after it, or at most `before` characters earlier."""
-        for word in self.words:
-            place = text.find(word)
-            while place >= 0:
-                starts = (place, place + len(word), *range(place - 1, max(-1, place - 1 - self.before), -1))
-                match = next((found for start in starts if (found := self.at(text, start)) is not None), None)
-                if match is not None:
-                    yield match
-                place = text.find(word, match.end() if match is not None else place + len(word))
+    def around(self, text: str, place: int, length: int) -> re.Match[str] | None:
+        """At one of its words: it begins there, after it, or at most `before` characters earlier."""
+        starts = (place, place + length, *range(place - 1, max(-1, place - 1 - self.before), -1))
+        return next((match for start in starts if (match := self._compiled.match(text, start))), None)
 
 
 SHAPES: tuple[SecretShape, ...] = (
@@ -135,21 +122,14 @@ SHAPES: tuple[SecretShape, ...] = (
     ),
 )
 ANY_SHAPE = re.compile(_START + "(?:" + "|".join(shape.pattern for shape in SHAPES) + ")")
-_TOKEN = re.compile(r"(?<![A-Za-z0-9_-])[A-Za-z0-9][\w-]{5,}")
-_BY_START: dict[str, list[SecretShape]] = {}
-for _shape in SHAPES:
-    for _start in {word[:2] for word in _shape.words} if _shape.is_prefixed else ():
-        _BY_START.setdefault(_start, []).append(_shape)
-_OTHERS = tuple(shape for shape in SHAPES if not shape.is_prefixed)
+_WORDS = tuple(dict.fromkeys(word for shape in SHAPES for word in shape.words))
+_BY_WORD = tuple(tuple(shape for shape in SHAPES if word in shape.words) for word in _WORDS)
+_FINDER = WordFinder(_WORDS)
 
 
 def shapes_in(text: str) -> Iterator[tuple[re.Match[str], str]]:
-    """All that is found, with what it is: at words that begin as a shape does, and around rare words."""
-    for token in _TOKEN.finditer(text):
-        start = token.start()
-        for shape in _BY_START.get(text[start : start + 2], ()):
-            if (match := shape.at(text, start)) is not None:
+    """All that is found, with what it is."""
+    for number, place in _FINDER.find(text):
+        for shape in _BY_WORD[number]:
+            if (match := shape.around(text, place, len(_WORDS[number]))) is not None:
                 yield match, shape.name
-    for shape in _OTHERS:
-        for match in shape.find(text):
-            yield match, shape.name

@@ -10,6 +10,9 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
+from detect_secrets.core.plugins.util import get_mapping_from_secret_type_to_class
+from detect_secrets.core.scan import scan_line
+from detect_secrets.settings import transient_settings
 
 from dragoman.hook_rule import HookRule
 from dragoman.hooks.injection import InjectionHook, InjectionScanner
@@ -52,6 +55,27 @@ async def test_secrets_and_personal_data_are_hidden_in_results_and_arguments() -
 async def _is_found(by_kind: dict[str, PatternHook], text: str) -> bool:
     output = {"content": [{"type": "text", "text": text}]}
     return any([await hook.after(CALL, output) for hook in set(by_kind.values())])
+
+
+def test_what_detect_secrets_knows_by_its_shape_is_found_too() -> None:
+    """Without its plugins about entropy, which find every hash, and its words, which find every example."""
+    known = [one.__name__ for one in get_mapping_from_secret_type_to_class().values()]
+    shapes = [
+        one for one in known if "Entropy" not in one and one not in ("KeywordDetector", "IPPublicDetector")
+    ]
+    scanner = SecretScanner()
+    missed: list[str] = []
+    count = 0
+    with transient_settings({"plugins_used": [{"name": name} for name in shapes]}):
+        for text in (text for kind, text in SENSITIVE if kind == "secret"):
+            ours = [text[one.start : one.end] for one in scanner.find(text)]
+            for theirs in (one.secret_value for line in text.splitlines() for one in scan_line(line)):
+                count += 1
+                if theirs is None or not any(one in theirs or theirs in one for one in ours):
+                    missed.append(text)
+    print(f"detect-secrets knows {count} by their shapes; not found of them {len(missed)}")
+    assert count > 50
+    assert not missed
 
 
 def defined(facts: dict[str, Any], schema: str = "inputSchema") -> ToolDefinition:

@@ -67,7 +67,10 @@ class CallHooks:
             output["structuredContent"] = _plain(raw.structured)
         if raw.meta is not None:
             output["_meta"] = raw.meta
-        output = dict(await self._chain.after(self._call, output, self.report))
+        given = await self._chain.after(self._call, output, self.report)
+        if given is output:
+            return raw
+        output = dict(given)
         content, meta = output.get("content", []), output.get("_meta")
         if not _are_objects(content) or not isinstance(meta, Mapping | None):
             raise HookRefused("the result is held back: a hook left none that can be read")
@@ -108,6 +111,8 @@ def _are_objects(content: Any) -> bool:
 
 def _plain(value: Any) -> Any:
     """As everybody will read it: what a function of this process returned may be more than JSON."""
+    if isinstance(value, str):
+        return value
     try:
         return orjson.loads(orjson.dumps(value))
     except (TypeError, ValueError, RecursionError):

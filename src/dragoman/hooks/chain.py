@@ -4,8 +4,9 @@ What fails refuses, unless its rule says otherwise: no fault of a hook opens a w
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from inspect import isawaitable, iscoroutinefunction
 from typing import Any, cast
 
@@ -46,11 +47,77 @@ class _Step:
     rule: HookRule
     hook: Hook
 
+    async def decided(self, method: Callable[..., Any], *shown: Any) -> Any:
+        """What the hook answers within its time. `_Fault` where it does not."""
+        try:
+            begun = _Begun(method, shown)
+            if begun.is_done:
+                return begun.answer
+            async with asyncio.timeout(self.rule.timeout):
+                answer: Any = await begun
+                return await answer if isawaitable(answer) else answer
+        except TimeoutError:
+            raise _Fault(f"it took longer than {self.rule.timeout:g} seconds") from None
+        except Exception as error:  # noqa: BLE001
+            # boundary: whatever a hook does wrong is a fault of that hook, and its rule says what follows
+            get_logger().warning("hook.failed", hook=self.rule.kind, exc_info=error)
+            raise _Fault(f"it failed ({type(error).__name__})") from None
+
+    def answered(self, method: Callable[..., Any], *shown: Any) -> Any:
+        """What the hook answers without waiting for anything. `_Fault` where it does not."""
+        try:
+            answer: Any = method(*shown)
+            if not isawaitable(answer):
+                return answer
+            steps: Any = answer.__await__()
+            next(steps)
+            steps.close()
+        except StopIteration as ended:
+            return ended.value
+        except Exception as error:  # noqa: BLE001
+            # boundary: as in `decided`
+            get_logger().warning("hook.failed", hook=self.rule.kind, exc_info=error)
+            raise _Fault(f"it failed ({type(error).__name__})") from None
+        raise _Fault("it waits for something, which it cannot where a bundle is shown")
+
     def at(self, moment: Moment) -> Callable[..., Any] | None:
         """What it does then; None: nothing."""
         method: Any = getattr(self.hook, moment, None)
         is_own = method is not None and getattr(method, "__func__", None) is not getattr(Hook, moment)
         return method if is_own and self.rule.is_at(moment) else None
+
+
+class _Begun:
+    """A hook that has begun to answer. Most need not wait for anything and are done: a clock would cost more
+    than they do. Of the others this is what is waited for.
+    """
+
+    __slots__ = ("_steps", "_waited", "answer", "is_done")
+
+    def __init__(self, method: Callable[..., Any], shown: tuple[Any, ...]) -> None:
+        self.answer: Any = None
+        self.is_done = False
+        is_coroutine = iscoroutinefunction(method)
+        answer: Any = method(*shown) if is_coroutine else asyncio.to_thread(method, *shown)
+        self._steps: Any = answer.__await__()
+        try:
+            self._waited: Any = next(self._steps)
+        except StopIteration as ended:
+            self.answer, self.is_done = ended.value, True
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        while True:
+            try:
+                sent = yield self._waited
+            except BaseException as error:  # noqa: BLE001
+                # boundary: what is thrown here, a cancellation above all, is the hook's
+                step = partial(self._steps.throw, error)
+            else:
+                step = partial(self._steps.send, sent)
+            try:
+                self._waited = step()
+            except StopIteration as ended:
+                return ended.value
 
 
 class HookChain:
@@ -69,7 +136,7 @@ class HookChain:
         for step, method in self._before:
             name = step.rule.kind
             try:
-                verdict = _checked(await _decided(step, method, call), "arguments")
+                verdict = _checked(await step.decided(method, call), "arguments")
             except _Fault as fault:
                 report.trail.append(f"{name}: {fault}")
                 if step.rule.fails_open:
@@ -97,7 +164,7 @@ class HookChain:
         for step, method in self._after:
             name = step.rule.kind
             try:
-                verdict = _checked(await _decided(step, method, call, output), "output")
+                verdict = _checked(await step.decided(method, call, output), "output")
             except _Fault as fault:
                 report.trail.append(f"{name}: {fault}")
                 if step.rule.fails_open:
@@ -121,7 +188,7 @@ class HookChain:
         held: dict[str, str] = {}
         for step, method in self._listed:
             try:
-                found = await _decided(step, method, connector, tools)
+                found = await step.decided(method, connector, tools)
             except _Fault as fault:
                 found = fault
             _hold(held, step, found, connector, tools)
@@ -132,7 +199,7 @@ class HookChain:
         held: dict[str, str] = {}
         for step, method in self._listed:
             try:
-                found = _answered(method, bundle, tools)
+                found = step.answered(method, bundle, tools)
             except _Fault as fault:
                 found = fault
             _hold(held, step, found, bundle, tools)
@@ -148,40 +215,6 @@ def _hold(held: dict[str, str], step: _Step, found: Any, where: str, tools: Sequ
         found = {} if step.rule.fails_open else {one.original_name: cause for one in tools}
     for tool, why in cast("Mapping[Any, Any]", found).items():
         held.setdefault(str(tool), f"{name}: {_brief(str(why))}")
-
-
-def _answered(method: Callable[..., Any], *shown: Any) -> Any:
-    """What a hook says without waiting for anything."""
-    try:
-        answer: Any = method(*shown)
-        if not isawaitable(answer):
-            return answer
-        steps: Any = answer.__await__()
-        try:
-            next(steps)
-        except StopIteration as stopped:
-            return stopped.value
-        steps.close()
-    except Exception as error:  # noqa: BLE001
-        # boundary: as in `_decided`
-        get_logger().warning("hook.failed", hook=type(error).__name__, exc_info=error)
-        raise _Fault(f"it failed ({type(error).__name__})") from None
-    raise _Fault("it waits for something, which it cannot where a bundle is shown")
-
-
-async def _decided(step: _Step, method: Callable[..., Any], *shown: Any) -> Any:
-    try:
-        async with asyncio.timeout(step.rule.timeout):
-            if iscoroutinefunction(method):
-                return await method(*shown)
-            answer: Any = await asyncio.to_thread(method, *shown)
-            return await answer if isawaitable(answer) else answer
-    except TimeoutError:
-        raise _Fault(f"it took longer than {step.rule.timeout:g} seconds") from None
-    except Exception as error:  # noqa: BLE001
-        # boundary: whatever a hook does wrong is a fault of that hook, and its rule says what follows
-        get_logger().warning("hook.failed", hook=step.rule.kind, exc_info=error)
-        raise _Fault(f"it failed ({type(error).__name__})") from None
 
 
 def _checked(verdict: Any, changes: str) -> Verdict | None:

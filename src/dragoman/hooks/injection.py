@@ -12,20 +12,28 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from itertools import islice
+from string import ascii_letters, digits
 from typing import Any, Literal, cast
 from unicodedata import normalize
 
 from dragoman.hook_rule import HookRule
-from dragoman.hooks.patterns import Found, PatternHook, apart, places_of
-from dragoman.hooks.protocol import HookedCall, Verdict
+from dragoman.hooks.patterns import Found, PatternHook, apart
+from dragoman.hooks.protocol import Hook
 from dragoman.tool import ToolDefinition
+from dragoman.word_finder import RunFinder, WordFinder
 
 _BASE64 = re.compile(r"\b[A-Za-z0-9+/]{40,}={0,2}(?![\w+/=])")
+_NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
 _UNSEEN = re.compile(r"[\u00ad\u180e\u200b-\u200f\u2060-\u2064\ufeff]")
+# All that a rule with `unseen` looks for is one of these.
+_HIDDEN = re.compile(
+    "[\u180e\u200b-\u200d\u2060-\u2064\ufeff\u202a-\u202e\u2066-\u2069\U000e0020-\U000e007f]"
+)
+_LONG = RunFinder(ascii_letters + digits + "+/", 40)
 # Letters of other scripts that look like Latin ones.
 _LOOK_ALIKE = str.maketrans("абвгеёіїјкмнопрсѕтухѵԁԛԝһɡοαενρτυικ", "a6breeiijkmhonpcstyxvdqwhgoaevptuik")
-_WORD = re.compile(r"[a-z]{2,}")
-_STEM = 5
+_LOOKS_ALIKE = re.compile("[" + "".join(map(chr, _LOOK_ALIKE)) + "]")
 _AROUND = 300  # characters around a telling word that belong to it
 _FEWEST_PRINTED = 0.95
 _BLOBS = 20  # of one text that are decoded
@@ -44,7 +52,7 @@ class InjectionScanner:
 
     def _candidates(self, text: str, known: frozenset[str]) -> Iterator[Found]:
         yield from self._spoken(text, known)
-        for match in list(_BASE64.finditer(text))[:_BLOBS]:
+        for match in islice(_blobs(text), _BLOBS):
             if (inner := _decoded(match[0])) and any(self._spoken(inner, known)):
                 yield Found(*match.span(), "instructions in base64")
 
@@ -52,15 +60,15 @@ class InjectionScanner:
         lower = text.lower()
         if len(lower) != len(text):  # a letter that has two in lower case: places would not fit
             lower = "".join(one if len(one.lower()) != 1 else one.lower() for one in text)
-        plain = lower if text.isascii() else normalize("NFKC", _UNSEEN.sub("", lower)).translate(_LOOK_ALIKE)
-        stems = frozenset([word[:_STEM] for word in _WORD.findall(plain)])
-        for rule in self._rules:
-            if not rule.may_match(plain, stems):
-                continue
-            found = [Found(*match.span(), rule.what) for match in rule.matches(lower, known)]
-            if not found and plain != lower and any(rule.matches(plain, known)):
-                found = [Found(0, len(text), rule.what)]
-            yield from found
+        plain = _plain(lower)
+        seen = set[str]()
+        for rule, match in self._rules.matches(lower, known):
+            seen.add(rule.what)
+            yield Found(*match.span(), rule.what)
+        if plain != lower:
+            for rule, _ in self._rules.matches(plain, known):
+                if rule.what not in seen:
+                    yield Found(0, len(text), rule.what)
 
 
 class InjectionHook(PatternHook):
@@ -70,8 +78,7 @@ class InjectionHook(PatternHook):
         super().__init__(InjectionScanner("results"), rule, sent="note", given="note")
         self._definitions = InjectionScanner("definitions")
 
-    async def before(self, call: HookedCall) -> Verdict | None:
-        return None  # what a model writes is no instruction to it
+    before = Hook.before  # what a model writes is no instruction to it
 
     async def listed(self, connector: str, tools: Sequence[ToolDefinition]) -> Mapping[str, str]:
         held: dict[str, str] = {}
@@ -86,7 +93,7 @@ class InjectionHook(PatternHook):
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """`words`: it is looked for around these only. Both `gates` must let the text pass.
+    """Looked for around its `words` only, where one of `also` stands anywhere.
 
     `needs` must stand in the words that were found. `of_unseen`: plain letters cannot be it.
     `is_foreign`: the tool that it names must be another's.
@@ -94,19 +101,14 @@ class _Rule:
 
     what: str
     words: tuple[str, ...]
-    gates: "tuple[_Gate, _Gate]"
+    also: tuple[str, ...]
     pattern: re.Pattern[str]
     needs: re.Pattern[str] | None
     of_unseen: bool
     is_foreign: bool
 
-    def may_match(self, text: str, stems: frozenset[str]) -> bool:
-        if self.of_unseen and text.isascii():
-            return False
-        return self.gates[0].lets(text, stems) and self.gates[1].lets(text, stems)
-
-    def matches(self, text: str, known: frozenset[str]) -> Iterator[re.Match[str]]:
-        for start, end in self._windows(text):
+    def matches(self, text: str, places: Sequence[int], known: frozenset[str]) -> Iterator[re.Match[str]]:
+        for start, end in _windows(places) if self.words else [(0, len(text))]:
             for match in self.pattern.finditer(text, start, end):
                 if self.needs is not None and not self.needs.search(match[0]):
                     continue
@@ -114,40 +116,62 @@ class _Rule:
                     continue
                 yield match
 
-    def _windows(self, text: str) -> list[tuple[int, int]]:
-        if not self.words:
-            return [(0, len(text))]
-        hits = sorted(place for word in self.words for place in places_of(word, text))
-        windows: list[tuple[int, int]] = []
-        for place in hits:
-            if windows and place - _AROUND <= windows[-1][1]:
-                windows[-1] = (windows[-1][0], place + _AROUND)
-            else:
-                windows.append((max(0, place - _AROUND), place + _AROUND))
-        return windows
+
+class _Rules:
+    """All rules for one place, and one look for the words of all of them."""
+
+    def __init__(self, rules: Sequence[_Rule]) -> None:
+        self.rules = rules
+        self.finder = WordFinder(word for rule in rules for word in (*rule.words, *rule.also))
+        numbered = list(enumerate(rules))
+        self._by_word = [[n for n, rule in numbered if word in rule.words] for word in self.finder.words]
+        self._by_also = [[n for n, rule in numbered if word in rule.also] for word in self.finder.words]
+
+    def matches(self, text: str, known: frozenset[str]) -> Iterator[tuple[_Rule, re.Match[str]]]:
+        """`text` is in lower case."""
+        places: dict[int, list[int]] = {}
+        beside = set[int]()
+        for word, place in self.finder.find(text):
+            for number in self._by_word[word]:
+                places.setdefault(number, []).append(place)
+            beside.update(self._by_also[word])
+        may_be_unseen = _HIDDEN.search(_odd(text)) is not None
+        for number, rule in enumerate(self.rules):
+            own = places.get(number, ())
+            if (rule.words and not own) or (rule.also and number not in beside):
+                continue
+            if rule.of_unseen and not may_be_unseen:
+                continue
+            for match in rule.matches(text, own, known):
+                yield rule, match
 
 
-class _Gate:
-    """Whether one of some words may be in a text: by the stems of its words, for a look for each is slow."""
+def _windows(places: Sequence[int]) -> list[tuple[int, int]]:
+    windows: list[tuple[int, int]] = []
+    for place in sorted(places):
+        if windows and place - _AROUND <= windows[-1][1]:
+            windows[-1] = (windows[-1][0], place + _AROUND)
+        else:
+            windows.append((max(0, place - _AROUND), place + _AROUND))
+    return windows
 
-    def __init__(self, words: Sequence[str]) -> None:
-        stems = [_WORD.match(word) for word in words]
-        self._stems = frozenset(stem[0][:_STEM] for stem in stems if stem is not None)
-        signs = [word for word, stem in zip(words, stems, strict=True) if stem is None]
-        self._signs = tuple((sign[0], sign) for sign in signs if sign.isascii())
-        self._letters = tuple(sign for sign in signs if not sign.isascii())
-        self._is_open = not words
 
-    def lets(self, text: str, stems: frozenset[str]) -> bool:
-        if self._is_open or not self._stems.isdisjoint(stems):
-            return True
-        if any(first in text and sign in text for first, sign in self._signs):
-            return True
-        return not text.isascii() and any(letters in text for letters in self._letters)
+def _odd(text: str) -> str:
+    """Its letters that are not ASCII: few, where what is looked for in them is rare."""
+    return "" if text.isascii() else "".join(_NOT_ASCII.findall(text))
+
+
+def _plain(text: str) -> str:
+    """As people read it: without letters that nobody sees, with those that others look like."""
+    odd = _odd(text)
+    if not odd:
+        return text
+    plain = normalize("NFKC", _UNSEEN.sub("", text) if _UNSEEN.search(odd) else text)
+    return plain.translate(_LOOK_ALIKE) if _LOOKS_ALIKE.search(plain) else plain
 
 
 @cache
-def _rules(place: str) -> list[_Rule]:
+def _rules(place: str) -> _Rules:
     table = tomllib.loads(files("dragoman.hooks").joinpath("injection_patterns.toml").read_text("utf-8"))
     fragments: dict[str, str] = table["fragments"]
 
@@ -162,11 +186,10 @@ def _rules(place: str) -> list[_Rule]:
         # A group can have its name only once in a pattern.
         for pattern in rule["patterns"] if is_foreign else ["|".join(rule["patterns"])]:
             needs = compiled(rule["needs"]) if "needs" in rule else None
-            gates = (_Gate(rule["words"]), _Gate(rule.get("also", ())))
+            words, also = tuple(rule["words"]), tuple(rule.get("also", ()))
             is_unseen = rule.get("unseen", False)
-            words = tuple(rule["words"])
-            rules.append(_Rule(rule["what"], words, gates, compiled(pattern), needs, is_unseen, is_foreign))
-    return rules
+            rules.append(_Rule(rule["what"], words, also, compiled(pattern), needs, is_unseen, is_foreign))
+    return _Rules(rules)
 
 
 def _texts(tool: ToolDefinition) -> Iterator[str]:
@@ -195,6 +218,12 @@ def _strings(value: Any, depth: int = 0) -> Iterator[str]:
     elif isinstance(value, list | tuple):
         for one in cast("Sequence[Any]", value):
             yield from _strings(one, depth + 1)
+
+
+def _blobs(text: str) -> Iterator[re.Match[str]]:
+    """All that may be base64: what decides whether a run is one stands in it or right after it."""
+    for start, end in _LONG.find(text):
+        yield from _BASE64.finditer(text, start, end + 3)
 
 
 def _decoded(text: str) -> str | None:

@@ -15,6 +15,7 @@ _PIECE = 64 * 1024  # characters that are looked through before others get their
 _LONGEST = 8 * 1024  # of what is found: it may begin at the end of a piece
 _BINARY = frozenset({"data", "blob"})  # of pictures, sounds and files, as MCP has them
 _SHORTEST = 6  # characters of anything that is looked for
+_OURS = frozenset({"content", "structuredContent", "isError", "_meta", "result", "resource", "mimeType"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,60 +78,72 @@ class PatternHook(Hook):
 
     async def _searched(self, value: Json) -> "_Search | None":
         search = _Search(self._scanner)
-        search.masked = await search.walked(value)
+        for text in _long_texts(value):
+            await search.look_through(text)
+        search.masked = search.walked(value)
         return search if search.found else None
 
 
 @dataclass(slots=True)
 class _Search:
+    """`known` has what became of texts that were looked at: many tools give the same as content and as
+    structure.
+    """
+
     scanner: Scanner
     found: Counter[str] = field(default_factory=Counter[str])
     masked: Any = None
+    known: dict[str, tuple[str, list[str]]] = field(default_factory=dict[str, tuple[str, list[str]]])
 
     def told(self) -> str:
         return ", ".join(f"{count} × {what}" if count > 1 else what for what, count in self.found.items())
 
-    async def walked(self, value: Any) -> Any:
+    async def look_through(self, text: str) -> None:
+        """A long text, while others have their turn."""
+        if text not in self.known:
+            self._note(text, [found async for found in self._pieces(text)])
+
+    def walked(self, value: Any) -> Any:
         """The same with everything that was found hidden."""
         match value:
             case str():
-                return await self._text(value)
+                return self._text(value)
             case Mapping():
                 facts = cast("Mapping[str, Any]", value)
                 return {
-                    await self._text(key): one
-                    if key in _BINARY and _is_binary(one)
-                    else await self._value(key, one)
+                    self._text(key): one if key in _BINARY and _is_binary(one) else self._value(key, one)
                     for key, one in facts.items()
                 }
             case list() | tuple():
-                return [await self.walked(one) for one in cast("Sequence[Any]", value)]
+                return [self.walked(one) for one in cast("Sequence[Any]", value)]
             case _:
                 return value
 
-    async def _value(self, key: str, value: Any) -> Any:
+    def _value(self, key: str, value: Any) -> Any:
         if isinstance(value, str) and (what := self.scanner.is_telling(key, value)) is not None:
             self.found[what] += 1
             return hidden(what)
-        return await self.walked(value)
+        return self.walked(value)
 
-    async def _text(self, text: str) -> str:
-        if len(text) < _SHORTEST:
+    def _text(self, text: str) -> str:
+        if len(text) < _SHORTEST or text in _OURS:
             return text
-        parts: list[str] = []
-        end = 0
-        for one in [found async for found in self._pieces(text)]:
-            self.found[one.what] += 1
-            parts += [text[end : one.start], hidden(one.what)]
-            end = one.end
-        return "".join([*parts, text[end:]]) if parts else text
+        if text not in self.known:
+            self._note(text, self.scanner.find(text))
+        masked, found = self.known[text]
+        if found:
+            self.found.update(found)
+        return masked
+
+    def _note(self, text: str, found: Sequence[Found]) -> None:
+        self.known[text] = (_masked(text, found), [one.what for one in found])
 
     async def _pieces(self, text: str) -> AsyncGenerator[Found]:
-        """A long text is looked through in pieces that overlap."""
+        """A long text, in pieces that overlap."""
         start = 0
         while True:
             is_last = start + _PIECE >= len(text)
-            piece = text[start : start + _PIECE + _LONGEST] if len(text) > _PIECE else text
+            piece = text[start : start + _PIECE + _LONGEST]
             after = start
             for one in self.scanner.find(piece):
                 if not is_last and one.start >= _PIECE:
@@ -143,16 +156,32 @@ class _Search:
             await asyncio.sleep(0)
 
 
+def _long_texts(value: Any) -> Iterator[str]:
+    """Those that take long, of all that `walked` looks at."""
+    if isinstance(value, str):
+        if len(value) > _PIECE:
+            yield value
+    elif isinstance(value, Mapping):
+        for key, one in cast("Mapping[str, Any]", value).items():
+            yield from _long_texts(key)
+            if not (key in _BINARY and _is_binary(one)):
+                yield from _long_texts(one)
+    elif isinstance(value, list | tuple):
+        for one in cast("Sequence[Any]", value):
+            yield from _long_texts(one)
+
+
+def _masked(text: str, found: Sequence[Found]) -> str:
+    parts: list[str] = []
+    end = 0
+    for one in found:
+        parts += [text[end : one.start], hidden(one.what)]
+        end = one.end
+    return "".join([*parts, text[end:]]) if parts else text
+
+
 def hidden(what: str) -> str:
     return f"[hidden: {what}]"
-
-
-def places_of(word: str, text: str) -> Iterator[int]:
-    """Where a word stands: by far the fastest look at a text."""
-    place = text.find(word)
-    while place >= 0:
-        yield place
-        place = text.find(word, place + len(word))
 
 
 def apart(found: Iterator[Found]) -> list[Found]:

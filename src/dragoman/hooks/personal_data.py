@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from dragoman.hooks.patterns import Found, apart
+from dragoman.word_finder import RunFinder
 
 KINDS = ("card", "iban", "email", "phone")
 _CARD = re.compile(
@@ -47,6 +48,7 @@ _FEWEST_DIGITS, _MOST_DIGITS = 8, 15  # of a phone number, by E.164
 
 # Where numbers may be: all of these kinds have eight digits in a row, but for gaps.
 _DIGITS = re.compile(r"\d[\d ./()-]{6,}\d")
+_NUMBERS = RunFinder("0123456789 ./()-", 8)
 _AROUND = 40  # characters of one that may stand before or after its digits
 _LONGEST_LOCAL, _LONGEST_DOMAIN = 70, 260
 
@@ -72,8 +74,9 @@ class PersonalDataScanner:
                     yield Found(*match.span(), "e-mail address")
                 place = text.find("@", max(place + 1, match.end() if match is not None else 0))
         if self._has_numbers:
-            for digits in _DIGITS.finditer(text):
-                yield from self._numbers(text, max(0, digits.start() - _AROUND), digits.end() + _AROUND)
+            for start, end in _NUMBERS.find(text):
+                for digits in _DIGITS.finditer(text, start, end):
+                    yield from self._numbers(text, max(0, digits.start() - _AROUND), digits.end() + _AROUND)
 
     def _numbers(self, text: str, start: int, end: int) -> Iterator[Found]:
         if "card" in self._kinds:

@@ -5,9 +5,11 @@ A pattern sees no password without a name, no secret that is split, encoded or s
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
-from dragoman.hooks.patterns import Found, apart, places_of
+from dragoman.hooks.patterns import Found, apart
 from dragoman.secret_shapes import shapes_in
+from dragoman.word_finder import WordFinder
 
 # How names end that secrets stand under; what must precede where the word alone is common.
 _ENDS: tuple[tuple[str, str], ...] = (
@@ -41,6 +43,9 @@ _OPTION = re.compile(
 )
 _OPTIONS = ("-u ", "-u=", "--user", "sshpass -p")
 _HEADER = "authorization: token "
+_ADDRESS = "://"
+_LONGEST_NAME = 100
+_FINDER = WordFinder((*(end for end, _ in _ENDS), *_OPTIONS, _HEADER, _ADDRESS))
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _IN_ADDRESS = re.compile(r"://[^\s/:@\"'<>]{0,100}:(?P<password>[^\s/@\"'<>]{3,200})@[\w\[]")
 # What stands after such a name and is none: code, a reference, a word of documentation.
@@ -60,35 +65,37 @@ class SecretScanner:
         return apart(_candidates(text))
 
     def is_telling(self, key: str, value: str) -> str | None:
-        name = _SUFFIX.sub("", _CAMEL.sub("_", key).lower())
-        is_telling = any(
-            name.endswith(end) and _may_follow(name, end, len(name) - len(end)) for end, _ in _ENDS
-        )
-        return "secret" if is_telling and len(value) >= 6 and _is_value(value, is_quoted=True) else None
+        is_telling = len(value) >= 6 and _is_telling_name(key[-_LONGEST_NAME:])
+        return "secret" if is_telling and _is_value(value, is_quoted=True) else None
+
+
+@lru_cache(4096)
+def _is_telling_name(key: str) -> bool:
+    name = _SUFFIX.sub("", _CAMEL.sub("_", key).lower())
+    return any(name.endswith(end) and _may_follow(name, end, len(name) - len(end)) for end, _ in _ENDS)
 
 
 def _candidates(text: str) -> Iterator[Found]:
     for match, name in shapes_in(text):
         if not _DUMMY.match(match[0]) and "XXXXXXXX" not in match[0]:
             yield Found(*match.span(), name)
-    if "@" in text:
-        for place in places_of("://", text):
+    lower = text.lower()
+    lower = lower if len(lower) == len(text) else text
+    for number, place in _FINDER.find(lower):
+        word = _FINDER.words[number]
+        after = place + len(word)
+        if word == _ADDRESS:
             match = _IN_ADDRESS.match(text, place)
             if match is not None and _is_value(match["password"], is_quoted=True):
                 yield Found(*match.span("password"), "password")
-    lower = text.lower() if len(text.lower()) == len(text) else text
-    for end, _ in _ENDS:
-        for place in places_of(end, lower):
-            if _may_follow(lower, end, place):
-                yield from _given(_REST.match(text, place + len(end)), "secret")
-    for option in _OPTIONS:
-        for place in places_of(option, text):
+        elif word in _OPTIONS:
             yield from _given(_OPTION.match(text, place), "password", is_quoted=True)
-    for place in places_of(_HEADER, lower):
-        start = place + len(_HEADER)
-        end_of_word = next((i for i in range(start, len(text)) if text[i] in " \"'\n"), len(text))
-        if end_of_word - start >= 12:
-            yield Found(start, end_of_word, "token")
+        elif word == _HEADER:
+            end_of_word = next((i for i in range(after, len(text)) if text[i] in " \"'\n"), len(text))
+            if end_of_word - after >= 12:
+                yield Found(after, end_of_word, "token")
+        elif _may_follow(lower, word, place):
+            yield from _given(_REST.match(text, after), "secret")
 
 
 def _may_follow(text: str, end: str, place: int) -> bool:
