@@ -1,6 +1,6 @@
 """What hooks cost: a call of a function of this process without any, with one that looks at nothing, and with
-the three built-in ones that look for something, for a result of 4 KB of published text. CPU, not time; of many
-rounds the least, for what else the machine does only adds to it.
+the three built-in ones that look for something, for a result of 4 KB of published text. CPU, not time; of
+many rounds the least, for what else the machine does only adds to it.
 """
 
 import asyncio
