@@ -108,13 +108,14 @@ def test_type_checkers_and_python_know_the_same_names() -> None:
 
 
 @pytest.mark.slow
-def test_importing_dragoman_and_its_hub_loads_no_model_client() -> None:
+def test_importing_dragoman_and_its_hub_loads_no_model_client_sdk_or_database() -> None:
     program = """
 import json, sys
 import dragoman
 alone = [name for name in sys.modules if name.startswith(("dragoman.", "pydantic"))]
 from dragoman import Hub
-heavy = [name for name in ("pydantic_ai", "numpy", "openai") if name in sys.modules]
+dear = ("pydantic_ai", "numpy", "openai", "mcp", "mcp_types", "sqlalchemy", "fastapi")
+heavy = [name for name in dear if name in sys.modules]
 print(json.dumps([alone, heavy]))
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dragoman.connections.connection import explained
 from dragoman.connections.environment import PASSED_ON, child_environment, expanded
 from dragoman.connections.retry import RetrySchedule, backoff
 from dragoman.connections.sse_events import EventDecoder, EventTooLarge, ServerEvent
 from dragoman.connections.wire import decode
-from dragoman.connections.wire_faults import WireFault, explained
+from dragoman.connections.wire_faults import WireFault
 from dragoman.connector import ReconnectPolicy, RetryPolicy
 from dragoman.errors import ConnectTimeout, InvalidConfig, ProtocolFault, Uncertain, Unreachable
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS
@@ -31,7 +31,7 @@ from dragoman.connections.source import (
 from dragoman.connections.subscriptions import ResourceSubscriptions
 from dragoman.connections.upkeep import Upkeep
 from dragoman.connections.wire import Wire
-from dragoman.connections.wire_faults import WireFault, explained
+from dragoman.connections.wire_faults import WireFault
 from dragoman.connector import Connector
 from dragoman.errors import (
     ConnectTimeout,
@@ -429,3 +429,21 @@ class Connection:
 def _refused(subject: str, error: MCPError, kind: type[DragomanError] = ToolFailed) -> DragomanError:
     said = error.error.message or "the server refused"
     return kind(f"{subject}: {said}", cause=f"code {error.error.code}")
+
+
+def explained(error: BaseException, connect_timeout: float, stderr: tuple[str, ...]) -> DragomanError:
+    """Why an attempt to connect failed: the one cause in whatever the SDK, the wire or the system raised."""
+    while isinstance(error, BaseExceptionGroup):
+        error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
+    if isinstance(error, DragomanError):
+        return error
+    if isinstance(error, WireFault):
+        return error.as_error("", safe=True)
+    if isinstance(error, TimeoutError):
+        words = f": {' | '.join(stderr[-3:])}" if stderr else ""
+        return ConnectTimeout(
+            f"the server did not answer within {connect_timeout:g} s{words}", hint="raise connect_timeout"
+        )
+    if isinstance(error, MCPError):
+        return ProtocolFault(f"the server refused to begin: {error.error.message}")
+    return ProtocolFault(f"the server does not speak MCP: {type(error).__name__}: {str(error)[:300]}")

@@ -7,14 +7,12 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapp
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dragoman.cluster.places import NotHeld
 from dragoman.connections.boxes.boxes import Boxes
-from dragoman.connections.connection import Connection
 from dragoman.connections.http_clients import HttpClients
 from dragoman.connections.link_pool import Key, LinkPool, key_of
-from dragoman.connections.session import McpSession, open_session
 from dragoman.connections.source import (
     ConnectionObserver,
     Listing,
@@ -24,10 +22,14 @@ from dragoman.connections.source import (
     SourceChannel,
 )
 from dragoman.connections.subscriptions import ResourceSubscriptions
-from dragoman.connections.wire import Wire
 from dragoman.connector import Connector
 from dragoman.errors import LimitReached
 from dragoman.scope import Caller
+
+if TYPE_CHECKING:
+    from dragoman.connections.connection import Connection
+    from dragoman.connections.session import McpSession
+    from dragoman.connections.wire import Wire
 
 _SLOW_START = 5.0
 _SOON_ASKED = 5.0
@@ -37,7 +39,7 @@ NoticeListener = Callable[[Connector, str, ServerNotice], None]
 """Told which connector, for which identity it is connected, and what its server said."""
 
 
-class Connections(LinkPool[Connection]):
+class Connections(LinkPool["Connection"]):
     """The source of what MCP servers offer."""
 
     def __init__(
@@ -114,7 +116,7 @@ class Connections(LinkPool[Connection]):
             raise
         return end
 
-    def _take_notice(self, link: Connection, notice: ServerNotice) -> None:
+    def _take_notice(self, link: "Connection", notice: ServerNotice) -> None:
         self.tell_notice(link.connector, link.identity, notice)
 
     def tell_notice(self, connector: Connector, identity: str, notice: ServerNotice) -> None:
@@ -128,7 +130,10 @@ class Connections(LinkPool[Connection]):
             return True
         return self.has_people and "elicitation" in connector.configuration.client_capabilities
 
-    def make_link(self, key: Key, connector: Connector, can_ask: bool) -> Connection:
+    def make_link(self, key: Key, connector: Connector, can_ask: bool) -> "Connection":
+        # Takes the SDK along, half of what a hub imports: who has no MCP server needs none of it.
+        from dragoman.connections.connection import Connection
+
         watching = self._watching.setdefault(key, ResourceSubscriptions())
         link = Connection(
             connector,
@@ -142,7 +147,7 @@ class Connections(LinkPool[Connection]):
         link.on_notice = self._take_notice
         return link
 
-    def listed(self, link: Connection, *, must_be_new: bool) -> Awaitable[Listing]:
+    def listed(self, link: "Connection", *, must_be_new: bool) -> Awaitable[Listing]:
         """Always as the server lists them now."""
         connector = link.connector
         wait = connector.connect_limit + (connector.configuration.request_timeout or self._request_timeout)
@@ -209,7 +214,7 @@ class Connections(LinkPool[Connection]):
         self._make_room_among(own, connector.configuration.max_servers, f"{connector.slug} has")
         self._make_room_among([link for _, link in others], self._max_servers, "there are")
 
-    def _make_room_among(self, open_ones: list[Connection], cap: int | None, subject: str) -> None:
+    def _make_room_among(self, open_ones: "list[Connection]", cap: int | None, subject: str) -> None:
         if cap is None or len(open_ones) < cap:
             return
         idle = [link for link in open_ones if link.usage.leases == 0]
@@ -226,13 +231,15 @@ class Connections(LinkPool[Connection]):
         async def opened(
             connector: Connector,
             on_notice: Callable[[ServerNotice], None],
-            on_wire: Callable[[Wire], None],
+            on_wire: "Callable[[Wire], None]",
             *,
             can_ask: bool,
-        ) -> AsyncGenerator[McpSession]:
+        ) -> "AsyncGenerator[McpSession]":
+            from dragoman.connections.session import open_session
+
             self._make_room(key, connector)
 
-            def seen(wire: Wire) -> None:
+            def seen(wire: "Wire") -> None:
                 if wire.pid is not None:
                     self.on_server(wire.pid)
                 on_wire(wire)

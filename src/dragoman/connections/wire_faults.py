@@ -9,13 +9,11 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from email.utils import parsedate_to_datetime
 from time import time
-from typing import Literal, cast
+from typing import Literal
 
 import aiohttp
-from mcp.shared.exceptions import MCPError
 
 from dragoman.errors import (
-    ConnectTimeout,
     DragomanError,
     Forbidden,
     InvalidConfig,
@@ -172,21 +170,3 @@ class WireFault(Exception):
             cause=self.kind,
             retry_after=self.retry_after,
         )
-
-
-def explained(error: BaseException, connect_timeout: float, stderr: tuple[str, ...]) -> DragomanError:
-    """Why an attempt to connect failed: the one cause in whatever the SDK, the wire or the system raised."""
-    while isinstance(error, BaseExceptionGroup):
-        error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
-    if isinstance(error, DragomanError):
-        return error
-    if isinstance(error, WireFault):
-        return error.as_error("", safe=True)
-    if isinstance(error, TimeoutError):
-        words = f": {' | '.join(stderr[-3:])}" if stderr else ""
-        return ConnectTimeout(
-            f"the server did not answer within {connect_timeout:g} s{words}", hint="raise connect_timeout"
-        )
-    if isinstance(error, MCPError):
-        return ProtocolFault(f"the server refused to begin: {error.error.message}")
-    return ProtocolFault(f"the server does not speak MCP: {type(error).__name__}: {str(error)[:300]}")
