@@ -5,7 +5,8 @@ The table and its pieces are in `word_vectors`, made by `scripts/word_vectors.py
 
 from collections.abc import Sequence
 from functools import lru_cache
-from itertools import pairwise
+from itertools import chain, pairwise
+from math import sqrt
 from pathlib import Path
 from typing import Any, Self
 
@@ -34,7 +35,7 @@ class WordPieces:
         return piece in self._ids
 
     def of(self, text: str) -> list[int]:
-        return [number for word in text.split() for number in self._of_word(word)]
+        return [*chain.from_iterable(map(self._of_word, text.split()))]
 
     def _cut(self, word: str) -> tuple[int, ...]:
         ids = self._ids
@@ -57,7 +58,7 @@ class WordVectors:
     """`table` has whole numbers of one byte, and `scales` what each of its rows is to be multiplied by."""
 
     def __init__(self, table: NDArray[np.int8], scales: Vector, pieces: WordPieces) -> None:
-        self._table = table
+        self._table = np.asarray(table)  # as mapped as before, and without what a `memmap` does at each look
         self._scales = scales
         self._pieces = pieces
 
@@ -120,4 +121,4 @@ def _bytes_of(letter: str) -> bytes:
 
 
 def _unit(vector: Vector) -> Vector:
-    return vector / np.float32(max(float(np.linalg.norm(vector)), 1e-9))
+    return vector / np.float32(max(sqrt(vector.dot(vector)), 1e-9))

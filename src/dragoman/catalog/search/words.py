@@ -5,6 +5,7 @@ Pure: knows no tool and no index.
 
 import re
 from functools import lru_cache
+from itertools import chain
 from typing import Any
 
 from snowballstemmer import english_stemmer  # pyright: ignore[reportMissingTypeStubs]
@@ -32,18 +33,24 @@ def parts(text: str) -> list[str]:
 
     A word that was split comes whole as well: `GitHub` is git, hub and github; `s3` is s, 3 and s3.
     """
-    found: list[str] = []
-    for run in _RUN.findall(text):
-        pieces = [run] if run.islower() and run.isalpha() else _PART.findall(run)
-        found.extend(piece.lower() for piece in pieces)
-        if len(pieces) > 1:
-            found.append(run.lower())
-    return found
+    return [*chain.from_iterable(map(_parts_of, _RUN.findall(text)))]
 
 
 def terms(text: str) -> list[str]:
     """What the index compares: the stems of all words that carry meaning."""
-    return [stem(word) for word in parts(text) if word not in _STOP_WORDS]
+    return [*chain.from_iterable(map(_terms_of, _RUN.findall(text)))]
+
+
+@lru_cache(maxsize=50_000)
+def _parts_of(run: str) -> tuple[str, ...]:
+    pieces = [run] if run.islower() and run.isalpha() else _PART.findall(run)
+    whole = [run] if len(pieces) > 1 else []
+    return tuple(piece.lower() for piece in (*pieces, *whole))
+
+
+@lru_cache(maxsize=50_000)
+def _terms_of(run: str) -> tuple[str, ...]:
+    return tuple(stem(word) for word in _parts_of(run) if word not in _STOP_WORDS)
 
 
 def is_stop_word(word: str) -> bool:
