@@ -7,6 +7,7 @@ docs/guides/hooks.md.
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable
+from random import Random
 from typing import Any
 
 import pytest
@@ -94,10 +95,18 @@ async def _held(tools: Iterable[ToolDefinition]) -> int:
 
 
 async def test_poisoned_definitions_are_held_back() -> None:
-    held = await _held(map(defined, POISONED))
+    """Half of them was not looked at while the rules were written: what it says is nearer to the truth."""
+    order = [*range(len(POISONED))]
+    Random(19).shuffle(order)
+    half = len(order) // 2
+    seen, unseen = ([POISONED[one] for one in some] for some in (order[:half], order[half:]))
+    held, held_unseen = await _held(map(defined, seen)), await _held(map(defined, unseen))
     alarms = await _held(map(defined, HARMLESS))
-    print(f"held back {held} of {len(POISONED)} poisoned, {alarms} of {len(HARMLESS)} that only come close")
-    assert held / len(POISONED) >= 0.7
+    print(f"held back {held + held_unseen} of {len(POISONED)} poisoned definitions")
+    print(f"of the half that the rules were written without {held_unseen} of {len(unseen)}")
+    print(f"{alarms} of {len(HARMLESS)} that only come close, most of which name a tool of their own server")
+    assert (held + held_unseen) / len(POISONED) >= 0.9
+    assert held_unseen / len(unseen) >= 0.85
     assert alarms / len(HARMLESS) <= 0.2
 
 
