@@ -9,6 +9,7 @@ import pytest
 
 from dragoman import Hub
 from patience import deadline, patient, until
+from runs.scripted import model_of, open_scripted
 from servers.hubs import open_hub
 from servers.processes import HttpProcess
 
@@ -161,3 +162,27 @@ async def test_a_task_outlives_a_restart_of_the_service(tmp_path: Path, era: str
             assert again.error is not None
             assert again.error.code == "uncertain", "what has its outcome is kept no longer"
         assert begun(tmp_path) == 1
+
+
+@pytest.mark.parametrize("is_stopped", [False, True], ids=["restarted", "stopped by a person"])
+async def test_a_run_follows_its_task_after_a_restart_and_cancels_it_when_it_is_stopped(
+    tmp_path: Path, is_stopped: bool
+) -> None:
+    model = model_of(("mcp_jobs_work", {}))
+    with task_server(tmp_path, "2026") as server:
+        async with open_scripted(tmp_path / "home", model) as hub:
+            await added(hub, server)
+            run = (await hub.messages.post("do the work")).run
+            await until(lambda: "tasks/get" in log(tmp_path))
+            if is_stopped:
+                await hub.runs.cancel(run.id)
+                assert (await hub.runs.finished(run)).status == "cancelled"
+                await until(lambda: "tasks/cancel" in log(tmp_path))
+                return
+        assert "tasks/cancel" not in log(tmp_path)
+        (tmp_path / "tasks" / "finish").touch()
+        async with open_scripted(tmp_path / "home", model) as hub:
+            await hub.open_engine()
+            async with deadline(20):
+                assert (await hub.runs.finished(run)).answer == '["work is done"]'
+        assert begun(tmp_path) == 1, "it had left, and nobody says that it may be made again"

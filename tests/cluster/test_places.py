@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from api.live import open_service
+from calls.test_server_tasks import Follower, log, task_server
 from cli.command_line import Command
 from cluster.nats_server import NatsServer
 from cluster.nodes import KEY, id_of, knows, open_hubs, open_nodes
@@ -97,6 +98,41 @@ async def test_a_server_asks_and_tells_who_is_at_another_node(tmp_path: Path, po
                 heard.cancel()
                 end()
             await until(lambda: "test://a" not in telling.state()["subscribed"])
+
+
+async def test_the_task_of_a_server_is_followed_and_cancelled_from_another_node(
+    tmp_path: Path, postgres_url: str
+) -> None:
+    with task_server(tmp_path, "2025") as server:
+        async with open_nodes(tmp_path, postgres_url) as nodes:
+            await nodes.add("jobs", url=server.url)
+            other = await nodes.other("jobs")
+
+            async def begin(tool: str, call: Follower) -> asyncio.Task[Any]:
+                calling = asyncio.create_task(other.call(f"mcp_jobs_{tool}", {}, observer=call))
+                await until(lambda: f"tasks/result {tool}" in log(tmp_path))
+                await until(lambda: is_kept(other, call.name))
+                return calling
+
+            left = Follower("left")
+            (await begin("work", left)).cancel()  # as a process does that ends
+            ended = Follower("ended")
+            calling = await begin("forever", ended)
+            ended.is_over = True  # as a person does
+            calling.cancel()
+            await until(lambda: "tasks/cancel forever" in log(tmp_path))
+            assert "tasks/cancel work" not in log(tmp_path), "that call will be entered again"
+            left.has_departed = True
+            following = asyncio.create_task(other.call("mcp_jobs_work", {}, observer=left))
+            (tmp_path / "tasks" / "finish").touch()
+            async with deadline(20):
+                output = await following
+            assert output.content[0]["text"] == "work is done"
+            assert log(tmp_path).count("begun work") == 1
+
+
+async def is_kept(hub: Hub, call: str) -> bool:
+    return await hub._runtime.task_records.find(call) is not None
 
 
 async def test_how_a_connection_is_and_where_is_known_everywhere_and_it_can_be_moved(

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from calls.test_server_tasks import log, task_server
 from cluster.calls_under_faults import WRITE_SLOWLY, Trial, open_trial, summary
 from dragoman.cluster.places import OVER_AFTER
 from patience import deadline, patient, until
@@ -60,3 +61,28 @@ async def _another_caller_places_it_anew(trial: Trial) -> None:
     assert await trial.found_holder() is not holder
     assert (await holder.call("mcp_box_echo", {"text": "after"}) or {})["ok"]
     assert journal(trial.written).count("only once") <= 1
+
+
+async def test_a_task_is_followed_on_where_the_node_that_followed_it_is_killed(
+    tmp_path: Path, postgres_url: str
+) -> None:
+    with task_server(tmp_path, "2025") as server:
+        async with open_trial(tmp_path, postgres_url, nodes=2) as trial:
+            facts = {"url": server.url, "approval": "never", "shared": True}
+            connector = await trial.nodes[0].do("add", "jobs", facts)
+            for node in trial.nodes:
+                await until(lambda node=node: node.do("tools", "jobs"))
+            (place,) = [
+                one for name, one in (await trial.nodes[0].do("places")).items() if name == connector
+            ]
+            holder = next(one for one in trial.nodes if one.id == place)
+            other = next(one for one in trial.nodes if one is not holder)
+            calling = asyncio.create_task(other.call("mcp_jobs_work", {}))
+            await until(lambda: "tasks/get work" in log(tmp_path))
+            await holder.kill()
+            (tmp_path / "tasks" / "finish").touch()
+            async with deadline(30):
+                answer = await calling
+            assert answer is not None
+            assert answer["ok"], answer
+            assert log(tmp_path).count("begun work") == 1

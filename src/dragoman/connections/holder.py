@@ -8,7 +8,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from dragoman.background_tasks import BackgroundTasks
 from dragoman.cluster.places import NodeMessage, NotHeld, Places
@@ -127,6 +127,13 @@ class _Job:
         self.task: asyncio.Task[None] | None = None
         self.done_at = 0.0
 
+    def cancel(self, said: Any) -> None:
+        """What a server works on for a call that is over is cancelled there, too."""
+        if self.channel is not None and isinstance(said, dict) and cast("Json", said).get("over") is True:
+            self.channel.is_left = False
+        if self.task is not None:
+            self.task.cancel()
+
 
 class Holder:
     """Makes what others ask for. `connector_of` knows connectors by their id."""
@@ -158,8 +165,8 @@ class Holder:
                 if job is not None and job.channel is not None:
                     job.channel.answered(message.body)
             case "cancel":
-                if job is not None and job.task is not None:
-                    job.task.cancel()
+                if job is not None:
+                    job.cancel(message.body)
             case "poll":
                 self._tasks.start(self._tell(message, job), "say how a request is")
             case _ if job is None:

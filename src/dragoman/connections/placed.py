@@ -108,6 +108,11 @@ class _Errand(Generic[Result]):
     admitted: Callable[[], AdmittedCall] | None = None
     on_told: Callable[[str], None] = field(default=lambda kind: None)
 
+    @property
+    def may_be_repeated(self) -> bool:
+        """What its server works on as a task is followed by whoever holds the connection next."""
+        return self.is_safe or (self.channel is not None and self.channel.task is not None)
+
 
 class _NotMade(Exception):
     """It was not made, and that is sure. `doubted` is the place where it was to be made."""
@@ -425,7 +430,7 @@ class PlacedConnections:
             except _NotMade as error:
                 doubted = error.doubted
             except _HolderGone:
-                if not errand.is_safe:
+                if not errand.may_be_repeated:
                     raise Uncertain(
                         f"{errand.subject} may or may not have been executed: the node that held it is gone",
                         hint="look at the server before you repeat it: it is not known to be safe to repeat",
@@ -454,7 +459,7 @@ class PlacedConnections:
                 finally:
                     asking.end()
                     if asking.has_left and not asking.is_over:
-                        self._tasks.start(_cancel(request), "cancel at another node")
+                        self._tasks.start(_cancel(request, errand.channel), "cancel at another node")
         except TimeoutError:
             fault = WireFault("timeout", "no answer before the deadline")
             raise fault.as_error(errand.subject, errand.is_safe) from None
@@ -506,7 +511,7 @@ class _Asking(Generic[Result]):
 
     def _counts(self, sent_at: float) -> bool:
         """Whether an id that its holder does not know was never seen there."""
-        return self._errand.is_safe or boot_clock() - sent_at < UNKNOWN_COUNTS
+        return self._errand.may_be_repeated or boot_clock() - sent_at < UNKNOWN_COUNTS
 
     async def _has_moved(self) -> bool:
         """Waits until it is clear: its holder lives, or its lease is over and somebody else holds it."""
@@ -514,7 +519,7 @@ class _Asking(Generic[Result]):
             return await self._places.locate(self._place.key, self._place) != self._place
         except ClusterUnavailable:
             # For so long nobody renewed a lease: what its holder held is closed.
-            if self._errand.is_safe:
+            if self._errand.may_be_repeated:
                 raise
             return True
 
@@ -598,6 +603,8 @@ class _Asking(Generic[Result]):
             await request.send("answer", answer)
 
 
-async def _cancel(request: NodeRequest) -> None:
+async def _cancel(request: NodeRequest, channel: SourceChannel | None) -> None:
+    """Says as well whether the call is over for good, or will be entered again."""
+    is_over = channel is None or not channel.is_left
     with suppress(ConnectionError):
-        await request.send("cancel")
+        await request.send("cancel", {"over": is_over})
