@@ -72,9 +72,7 @@ async def test_a_task_is_followed_on_where_the_node_that_followed_it_is_killed(
             connector = await trial.nodes[0].do("add", "jobs", facts)
             for node in trial.nodes:
                 await until(lambda node=node: node.do("tools", "jobs"))
-            (place,) = [
-                one for name, one in (await trial.nodes[0].do("places")).items() if name == connector
-            ]
+            (place,) = [one for name, one in (await trial.nodes[0].do("places")).items() if name == connector]
             holder = next(one for one in trial.nodes if one.id == place)
             other = next(one for one in trial.nodes if one is not holder)
             calling = asyncio.create_task(other.call("mcp_jobs_work", {}))

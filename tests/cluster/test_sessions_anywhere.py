@@ -11,12 +11,13 @@ import aiohttp
 import pytest
 
 from cluster.nats_server import NatsServer
-from cluster.nodes import open_hubs
+from cluster.nodes import id_of, open_hubs
 from dragoman import Hub
+from dragoman.hub import clients_of
 from dragoman.mcp_endpoint import McpEndpoint
 from dragoman.scope import LOCAL_CALLER, Caller
 from dragoman.web.guard import Guard
-from mcp_endpoint.doors import META, Door, News, People, is_token, serving
+from mcp_endpoint.doors import META, Door, News, People, Session, is_token, serving, subscribed
 from patience import deadline, until
 from servers.processes import HttpProcess, stdio
 
@@ -174,6 +175,58 @@ async def test_an_answer_and_a_cancellation_reach_the_node_where_the_request_is(
     assert (await there.tell("notifications/cancelled", {"requestId": "long"})).status == 202
     late = {"jsonrpc": "2.0", "id": "dragoman-0", "result": {}}
     assert (await nodes.b.send("POST", "/mcp/asking", late, **there.headers)).status == 202
+
+
+# Tasks
+
+
+async def begun(session: Session) -> Any:
+    """A task of a client of the 2025 era that waits for its person."""
+    call = {"name": "greet", "arguments": {}, "task": {}}
+    return (await session.ask("tools/call", call)).value["result"]["task"]
+
+
+async def test_news_of_a_task_come_where_the_client_listens_and_it_is_ended_from_there(nodes: Nodes) -> None:
+    session = await nodes.a.open("/mcp/asking", ASKABLE)
+    there = session.at(nodes.b)
+    async with there.listening() as news:
+        task = {"taskId": (await begun(session))["taskId"]}
+        told = await news.next()
+        while told["method"] != "notifications/tasks/status":
+            told = await news.next()
+        assert (told["params"]["taskId"], told["params"]["status"]) == (task["taskId"], "input_required")
+        assert (await there.ask("tasks/cancel", task)).value["result"]["status"] == "cancelled"
+        while told["params"].get("status") != "cancelled":
+            told = await news.next()
+    assert (await session.ask("tasks/result", task)).value["error"]["message"] == "Task cancelled"
+
+
+async def test_a_listening_client_of_the_2026_era_hears_of_tasks_of_another_node(nodes: Nodes) -> None:
+    declared = {**ASKABLE, "extensions": {"io.modelcontextprotocol/tasks": {}}}
+    meta = {**META, "io.modelcontextprotocol/clientCapabilities": declared}
+    call = {"name": "greet", "arguments": {}}
+    task = (await nodes.a.ask("tools/call", call, "/mcp/asking", meta=meta)).value["result"]["taskId"]
+    async with subscribed(nodes.b, "/mcp/asking", declared, taskIds=[task]) as news:
+        asked = (await news.next())["params"]
+        answer = {"action": "accept", "content": {"name": "Ada"}}
+        answers = {"taskId": task, "inputResponses": dict.fromkeys(asked["inputRequests"], answer)}
+        await nodes.b.ask("tasks/update", answers, "/mcp/asking", meta=meta, Mcp_Name=task)
+        told: dict[str, Any] = {}
+        while told.get("status") != "completed":
+            told = (await news.next())["params"]
+        assert told["result"]["content"][0]["text"] == "Hello, Ada!"
+
+
+async def test_a_task_whose_node_has_ended_is_cancelled_and_not_begun_again(nodes: Nodes) -> None:
+    async with nodes.another() as c:
+        session = await c.open("/mcp/asking", ASKABLE)
+        task = {"taskId": (await begun(session))["taskId"]}
+        node = id_of(c.hub)
+    there = session.at(nodes.b)
+    await until(lambda: clients_of(nodes.b.hub).is_gone(node), 20)
+    assert (await there.ask("tasks/cancel", task)).value["result"]["status"] == "cancelled"
+    assert (await there.ask("tasks/get", task)).value["result"]["status"] == "cancelled"
+    assert (await session.at(nodes.a).ask("tasks/get", task)).value["result"]["status"] == "cancelled"
 
 
 # Requests of the 2026 era that are asked back

@@ -215,11 +215,18 @@ async def _stream(
 
 
 @asynccontextmanager
-async def subscribed(door: McpClient, path: str = "/mcp", **wanted: Any) -> AsyncGenerator[News]:
+async def subscribed(
+    door: McpClient,
+    path: str = "/mcp",
+    capabilities: Mapping[str, Any] | None = None,
+    headers: Mapping[str, str] | None = None,
+    **wanted: Any,
+) -> AsyncGenerator[News]:
     """subscriptions/listen of the 2026 era, acknowledged."""
-    params = {"notifications": wanted, "_meta": META}
+    meta = {**META, "io.modelcontextprotocol/clientCapabilities": capabilities or {}}
+    params = {"notifications": wanted, "_meta": meta}
     body = {"jsonrpc": "2.0", "id": "listen-1", "method": "subscriptions/listen", "params": params}
-    headers = {"MCP_Protocol_Version": MODERN, "Mcp_Method": "subscriptions/listen"}
+    headers = {**(headers or {}), "MCP_Protocol_Version": MODERN, "Mcp_Method": "subscriptions/listen"}
     async with _stream(door, "POST", path, body, headers) as news:
         first = await news.next()
         assert first["method"] == "notifications/subscriptions/acknowledged"

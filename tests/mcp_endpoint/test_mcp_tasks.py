@@ -4,12 +4,13 @@ import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
+from unittest.mock import ANY
 
 import pytest
 from mcp.client.extension import ClaimContext, ClientExtension, ResultClaim
 from mcp_types import CallToolResult, Request, RequestParams, Result
 
-from doors import META, Door, Session, open_door
+from doors import META, Door, Session, open_door, subscribed
 from dragoman.mcp_endpoint import client_tasks
 from dragoman.scope import Caller
 from dragoman.tool import Annotations
@@ -34,7 +35,7 @@ async def ask(door: Door, method: str, params: Any, more: Any = None, **headers:
     """A request of a client of the 2026 era that takes tasks; its result or its error."""
     meta = {**META, "io.modelcontextprotocol/clientCapabilities": {**TASKS, **(more or {})}}
     named = {"Mcp_Name": params["taskId"]} if "taskId" in params else {}
-    value = (await door.ask(method, params, meta=meta, **named, **headers)).value
+    value = (await door.ask(method, params, meta=meta, **{**named, **headers})).value
     return value.get("result") or value["error"]
 
 
@@ -90,6 +91,7 @@ class TaskParams(RequestParams):
 
 
 class GetTask(Request[TaskParams, Literal["tasks/get"]]):
+    name_param = "taskId"
     method: Literal["tasks/get"] = "tasks/get"
     params: TaskParams
 
@@ -203,6 +205,56 @@ async def test_a_client_of_the_2025_era_is_asked_while_it_waits_and_hears_how_it
             while told["params"]["status"] != "completed":
                 told = await news.next()
             assert told["params"]["taskId"] == task["taskId"]
+
+
+async def test_a_client_of_the_2026_era_listens_to_its_tasks(tmp_path: Path) -> None:
+    callers = {"eve": Caller(user="eve")}
+    async with open_door(tmp_path, callers=callers) as door:
+        with_a_tool_that_asks(door)
+        calls = [NOTE, {**NOTE, "arguments": {"name": "bread"}}]
+        first, second = [await ask(door, "tools/call", call, {"elicitation": {}}) for call in calls]
+        wanted = [first["taskId"], "another"]
+        async with subscribed(door, capabilities=TASKS, taskIds=wanted) as news:
+            assert news.honoured == {"taskIds": [first["taskId"]]}, "another is no task of this caller"
+            asked = await news.next()
+            assert (asked["method"], asked["params"]["status"]) == ("notifications/tasks", "input_required")
+            for task in (second, first):
+                looked = await ask(door, "tasks/get", {"taskId": task["taskId"]})
+                answers = {key: {"action": "accept", "content": {}} for key in looked["inputRequests"]}
+                await ask(door, "tasks/update", {"taskId": task["taskId"], "inputResponses": answers})
+            told: dict[str, Any] = {}
+            while told.get("status") != "completed":
+                told = (await news.next())["params"]
+                assert told["taskId"] == first["taskId"], "only of those that it asked for"
+            assert told["result"]["content"][0]["text"] == "milk is forgotten"
+        eve = {"x_test_caller": "eve"}
+        async with subscribed(door, capabilities=TASKS, headers=eve, taskIds=wanted) as news:
+            assert news.honoured == {}
+        undeclared = await door.ask("subscriptions/listen", {"notifications": {"taskIds": wanted}})
+        assert (undeclared.status, undeclared.value["error"]["code"]) == (400, -32021)
+
+
+async def test_requests_about_tasks_declare_the_extension_and_name_the_task(tmp_path: Path) -> None:
+    async with open_door(tmp_path) as door:
+        with_a_tool_that_asks(door)
+        task = {"taskId": (await ask(door, "tools/call", NOTE))["taskId"]}
+        for method, params in (("get", {}), ("update", {"inputResponses": {}}), ("cancel", {})):
+            about = {**task, **params}
+            plain = await door.ask(f"tasks/{method}", about, Mcp_Name=task["taskId"])
+            assert (plain.status, plain.value["error"]["code"]) == (400, -32021)
+            needed = plain.value["error"]["data"]["requiredCapabilities"]["extensions"]
+            assert needed == TASKS["extensions"]
+            assert (await ask(door, f"tasks/{method}", about, Mcp_Name="another"))["code"] == -32020
+            unknown = {**about, "taskId": "another"}
+            assert (await ask(door, f"tasks/{method}", unknown))["code"] == -32602
+        await ask(door, "tasks/cancel", task)
+        assert await ask(door, "tasks/cancel", task) == {"resultType": "complete", "_meta": ANY}
+        session = await door.open()
+        over = (await asked_session(session, "tools/call", {**NOTE, "task": {}}))["task"]
+        await asked_session(session, "tasks/cancel", {"taskId": over["taskId"]})
+        again = await asked_session(session, "tasks/cancel", {"taskId": over["taskId"]})
+        assert again["code"] == -32602
+        assert "cancelled already" in again["message"]
 
 
 async def test_tasks_are_listed_for_who_began_them_there(tmp_path: Path) -> None:

@@ -122,6 +122,10 @@ class Refused(Exception):
         self.facts = {"code": code, "message": message} | ({} if data is None else {"data": data})
 
 
+def refuse(params: Json) -> Json:
+    raise Refused(-32603, "it broke")
+
+
 def asks(name: str, request: Json, told: Callable[[Json], str]) -> Callable[[Json], Json]:
     """A tool that asks one question and tells what it was answered."""
 
@@ -264,7 +268,16 @@ TOOLS: dict[str, Run] = {
     "test_logging_tool": lambda _: content(text("nothing is logged")),
     "test_custom_headers": lambda params: content(text(json.dumps(params.get("arguments")))),
     "json_schema_2020_12_tool": lambda _: content(text("fine")),
+    "greet": lambda params: content(text(f"Hello, {params['arguments'].get('name')}!")),
+    "slow_compute": lambda params: content(text(f"computed {params['arguments'].get('label')}")),
+    "failing_job": lambda _: content(text("it failed"), isError=True),
+    "protocol_error_job": refuse,
+    "confirm_delete": asks(
+        "confirm", form("Really?", {"confirm": {"type": "boolean"}}), lambda answer: f"deleted: {answer}"
+    ),
 }
+SLOW = {"slow_compute": None, "failing_job": 1.0, "protocol_error_job": 1.0}
+"""Seconds that each takes; None as its caller says."""
 SCHEMAS: Json = {
     "test_elicitation": {"type": "object", "properties": {"message": STRING}, "required": ["message"]},
     "test_sampling": {"type": "object", "properties": {"prompt": STRING}, "required": ["prompt"]},
@@ -388,6 +401,9 @@ class Everything:
                 facts = {"progressToken": token, "progress": progress, "total": 100}
                 await tell("notifications/progress", facts)
                 await asyncio.sleep(0.05)
+        if name in SLOW:
+            seconds = SLOW[name]
+            await asyncio.sleep(params["arguments"].get("seconds", 1) if seconds is None else seconds)
         return TOOLS[name](params)
 
     async def _resources_list(self, params: Json, tell: Tell) -> Json:

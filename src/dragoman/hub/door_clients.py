@@ -6,7 +6,9 @@ whoever awaits it, in this process or another, is a message; others hear of it b
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections import defaultdict
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from hashlib import blake2b
 
@@ -34,6 +36,7 @@ class DoorClients:
         self._vault = vault
         self._cluster = cluster
         self._expected: dict[str, tuple[str, Received]] = {}
+        self._awake: defaultdict[str, list[Callable[[], None]]] = defaultdict(list)
         self._on_session: list[Callable[[str], Awaitable[None]]] = []
         self._upkeep: list[Callable[[], Awaitable[None]]] = []
 
@@ -153,6 +156,27 @@ class DoorClients:
         """Messages may have been missed."""
         for address in [*self._expected]:
             await self.told_value(address)
+
+    # What somebody may want to look at again
+
+    def wake(self, kind: str, words: Words) -> None:
+        """Whoever watches this looks again. It may be lost on its way to another process."""
+        address = _address(kind, words)
+        for woken in [*self._awake.get(address, ())]:
+            woken()
+        self.streams.push(address, b"")
+
+    @asynccontextmanager
+    async def watching(self, kind: str, words: Words, woken: Callable[[], None]) -> AsyncGenerator[None]:
+        address = _address(kind, words)
+        self._awake[address].append(woken)
+        try:
+            async with self.streams.follow(address, lambda _: woken()):
+                yield
+        finally:
+            self._awake[address].remove(woken)
+            if not self._awake[address]:
+                del self._awake[address]
 
     async def tidy(self, now: datetime) -> None:
         await self.rows.forget_sessions(now - SESSION_IDLE)

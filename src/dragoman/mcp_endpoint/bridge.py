@@ -9,10 +9,11 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any, cast
 
 import aiohttp
-from mcp.shared.inbound import NAME_BEARING_METHODS, encode_header_value, mcp_param_headers, x_mcp_header_map
+from mcp.shared.inbound import encode_header_value, mcp_param_headers, x_mcp_header_map
 from mcp_types import PROTOCOL_VERSION_META_KEY, RequestId
 
 from dragoman.mcp_endpoint.messages import (
+    NAME_FIELDS,
     Message,
     RpcError,
     RpcNotification,
@@ -168,7 +169,7 @@ class Bridge:
         if version is None:
             return {**_POST, **self._session}
         headers = {**_POST, "MCP-Protocol-Version": str(version), "Mcp-Method": request.method}
-        field = NAME_BEARING_METHODS.get(request.method)
+        field = NAME_FIELDS.get(request.method)
         if field is not None and isinstance(name := request.params.get(field), str):
             headers["Mcp-Name"] = encode_header_value(name)
             if request.method == "tools/call":

@@ -38,6 +38,13 @@ class AsksByResult(Protocol):
     async def ask(self, method: str, params: Params) -> Params: ...
 
 
+def declared_in(params: Params) -> Mapping[str, Any]:
+    """The capabilities that a client of the 2026 era declares with its request."""
+    meta: Any = params.get("_meta")
+    declared: Any = cast("Params", meta).get(CLIENT_CAPABILITIES_META_KEY) if isinstance(meta, dict) else None
+    return cast("Mapping[str, Any]", declared) if isinstance(declared, dict) else _NOTHING
+
+
 def can_answer(capabilities: Mapping[str, Any], method: str, params: Params) -> bool:
     """Whether the client declared that it can be asked this. One that names no mode of asking has forms."""
     declared = capabilities.get(_ASKED_BY.get(method, ""))
@@ -145,8 +152,7 @@ class StatelessChannel(PostChannel):
         self, reply: TellsClient, params: Params, patience: float, *, may_approve: bool = False
     ) -> None:
         super().__init__(reply, params, patience)
-        declared = self._meta.get(CLIENT_CAPABILITIES_META_KEY)
-        self.capabilities = cast("Mapping[str, Any]", declared) if isinstance(declared, dict) else _NOTHING
+        self.capabilities = declared_in(params)
         self.inputs = {name: params[name] for name in ("inputResponses", "requestState") if name in params}
         self.parked: AsksByResult | None = None
         self.approves = may_approve and has_forms(self.capabilities)

@@ -10,21 +10,23 @@ Owns the tasks of asyncio; `stop` ends them.
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack, suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from secrets import token_urlsafe
 from typing import Any, Literal, cast
 
-from mcp_types import INVALID_PARAMS, METHOD_NOT_FOUND
+from mcp_types import INVALID_PARAMS, METHOD_NOT_FOUND, MISSING_REQUIRED_CLIENT_CAPABILITY
 
 from dragoman.connections.server_tasks import EXTENSION, RELATED
-from dragoman.errors import InputRequired
+from dragoman.errors import DragomanError, InputRequired
 from dragoman.hub import clients_of
 from dragoman.hub.door_clients import DoorClients
 from dragoman.mcp_endpoint.channels import NoChannel, SessionChannel, can_answer, has_forms, signed
 from dragoman.mcp_endpoint.messages import Params, RpcError, RpcRequest
 from dragoman.mcp_endpoint.methods import McpMethods, stamped, told
+from dragoman.mcp_endpoint.notifications import Tell
 from dragoman.mcp_endpoint.request_context import RequestContext
 from dragoman.mcp_endpoint.sessions import CANCELLED
 from dragoman.tool import ClientChannel
@@ -89,6 +91,13 @@ def takes_tasks(capabilities: Mapping[str, Any]) -> bool:
     return isinstance(extensions, dict) and EXTENSION in extensions
 
 
+def check_declared(capabilities: Mapping[str, Any]) -> None:
+    """Raises `RpcError` for a client of the 2026 era that asks about tasks and does not say that it can."""
+    if not takes_tasks(capabilities):
+        needed: Params = {"requiredCapabilities": {"extensions": {EXTENSION: {}}}}
+        raise RpcError(MISSING_REQUIRED_CLIENT_CAPABILITY, f"Declare the extension {EXTENSION}", needed)
+
+
 class ClientTasks:
     def __init__(self, answers: McpMethods) -> None:
         self._answers = answers
@@ -123,6 +132,8 @@ class ClientTasks:
         method = request.method
         if method in (("tasks/result", "tasks/list") if context.is_modern else ("tasks/update",)):
             raise RpcError(METHOD_NOT_FOUND, "Method not found", method)
+        if context.is_modern:
+            check_declared(context.channel.capabilities)
         if method == "tasks/list":
             return await self._list(request.params, context)
         task_id = request.params.get("taskId")
@@ -155,7 +166,7 @@ class ClientTasks:
             return running.task
         task = await _kept(task_id, context)
         if task is None:
-            raise RpcError(INVALID_PARAMS, "Failed to retrieve task: Task not found")
+            raise _unknown()
         clients = clients_of(context.hub)
         is_gone = clients.is_gone(task.node) or clients.now().timestamp() - task.seen > GONE_AFTER
         if task.is_open and is_gone and await clients.take(_KIND, _words(task_id, context)):
@@ -188,15 +199,20 @@ class ClientTasks:
         return {**result, "_meta": {**result.get("_meta", {}), RELATED: {"taskId": task.id}}}
 
     async def _cancel(self, task_id: str, context: RequestContext) -> bytes:
+        """In whichever process it is worked on. One that has ended stays as it is."""
+        is_here = task_id in self._running
+        task = await self._found(task_id, context)
         running = self._running.get(task_id)
-        if running is not None and running.is_of(context):
+        if running is not None:
+            if task.departed and not is_here:  # until it is followed again, nobody can tell its server
+                await asyncio.wait([running.work], timeout=AT_ONCE)
             running.cancel()
             await asyncio.wait([running.work])
-        elif (task := await _kept(task_id, context)) is not None and task.is_open:
+        elif task.is_open:
             await clients_of(context.hub).send(_CANCEL, (task_id,), b"", context.caller)
-        if context.is_modern:
-            return encode(stamped({}))
-        return encode({**(await self._found(task_id, context)).shown(), "status": "cancelled"})
+        elif not context.is_modern:
+            raise RpcError(INVALID_PARAMS, f"Cannot cancel task: it is {task.status} already")
+        return encode(stamped({}) if context.is_modern else {**task.shown(), "status": "cancelled"})
 
     async def _update(self, task_id: str, params: Params, context: RequestContext) -> bytes:
         answers = params.get("inputResponses")
@@ -210,8 +226,41 @@ class ClientTasks:
         running = self._running.get(task_id)
         if running is not None and running.is_of(context):
             running.channel.take(answers)
-        elif await _kept(task_id, context) is not None:
+        elif await _kept(task_id, context) is None:
+            raise _unknown()
+        else:
             await clients_of(context.hub).send(_INPUT, (task_id,), encode(answers), context.caller)
+
+    # News of tasks, in the 2026 era
+
+    async def known(self, task_ids: Sequence[str], context: RequestContext) -> list[str]:
+        """Those of them that the caller began at this address."""
+        if len(task_ids) > MOST_PER_USER:
+            raise RpcError(INVALID_PARAMS, f"Invalid params: {MOST_PER_USER} tasks are followed at most")
+        return [one for one in task_ids if await _kept(one, context) is not None]
+
+    async def follow(self, task_ids: Sequence[str], context: RequestContext, tell: Tell) -> None:
+        """Tells how each stands, now and whenever that changes. Never ends by itself.
+
+        A process that works on one says when to look; that may be lost, so it is looked anyway.
+        """
+        clients, changed, told = clients_of(context.hub), asyncio.Event(), dict[str, Any]()
+        async with AsyncExitStack() as stack:
+            for task_id in task_ids:
+                words = _words(task_id, context)
+                await stack.enter_async_context(clients.watching(_KIND, words, changed.set))
+            while True:
+                changed.clear()
+                for task_id in [one for one in task_ids if one not in told or told[one][2]]:
+                    with suppress(RpcError, DragomanError):  # its time is over, or the store is away
+                        task = await self._found(task_id, context)
+                        stands = (task.status, set(task.asked), task.is_open)
+                        if told.get(task_id) != stands:
+                            told[task_id] = stands
+                            await tell("notifications/tasks", task.detailed())
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(RENEWED_EVERY):
+                        await changed.wait()
 
     def _begun(self, task: ClientTask, context: RequestContext) -> "_RunningTask":
         running = _RunningTask(task, context)
@@ -304,6 +353,9 @@ class _RunningTask:
         if not self._is_kept:
             return
         await self._put()
+        if (self.task.status, self.task.asked) == (before.status, before.asked):
+            return
+        self.clients.wake(_KIND, _words(self.task.id, self.context))
         if self.context.subscriptions is not None and self.task.status != before.status:
             await self.context.subscriptions.tell("notifications/tasks/status", self.task.shown())
 
@@ -440,6 +492,10 @@ async def _kept(task_id: str, context: RequestContext) -> ClientTask | None:
     clients: DoorClients = clients_of(context.hub)
     found = await clients.find(_KIND, _words(task_id, context))
     return ClientTask(**json.loads(found)) if found else None
+
+
+def _unknown() -> RpcError:
+    return RpcError(INVALID_PARAMS, "Failed to retrieve task: Task not found")
 
 
 def _words(task_id: str, context: RequestContext) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from mcp.shared.inbound import (
     ERROR_CODE_HTTP_STATUS,
     InboundLadderRejection,
     classify_inbound_request,
+    decode_header_value,
     find_duplicated_routing_header,
     unsupported_protocol_version_rejection,
 )
@@ -29,10 +30,17 @@ from starlette.types import Receive, Scope, Send
 from dragoman.errors import CallerFault, Denied, DragomanError, NotFound
 from dragoman.hints import speaking
 from dragoman.hub import BoundHub, Hub, clients_of, logins_of
-from dragoman.mcp_endpoint.channels import NoChannel, PostChannel, SessionChannel, StatelessChannel
+from dragoman.mcp_endpoint.channels import (
+    NoChannel,
+    PostChannel,
+    SessionChannel,
+    StatelessChannel,
+    declared_in,
+)
 from dragoman.mcp_endpoint.client_tasks import METHODS as TASK_METHODS
-from dragoman.mcp_endpoint.client_tasks import ClientTasks, takes_tasks
+from dragoman.mcp_endpoint.client_tasks import ClientTasks, check_declared, takes_tasks
 from dragoman.mcp_endpoint.messages import (
+    TASK_FIELDS,
     Message,
     Params,
     RpcError,
@@ -68,6 +76,7 @@ MOST_STREAMS = 1_000
 _SESSION = b"mcp-session-id"
 _VERSION = "mcp-protocol-version"
 Headers = dict[str, str]
+_MOST_TOLD = 1_000
 _NO_TRACE: dict[str, str] = {}
 
 
@@ -354,8 +363,19 @@ class McpEndpoint:
                         await tell(UPDATED, {"uri": uri})
 
         session.rewatch = rewatch
+        told: asyncio.Queue[bytes] = asyncio.Queue(_MOST_TOLD)
+
+        def hear(message: bytes) -> None:
+            with suppress(asyncio.QueueFull):
+                told.put_nowait(message)
+
+        async def pass_on() -> None:
+            while True:
+                await stream.tell(await told.get())
+
         news = ChangeNotifier(self._answers, context, LISTS, session.watched)
-        await until_first_ends(watch(), news.follow(tell, session.told, listening))
+        async with session.told_elsewhere(hear):
+            await until_first_ends(watch(), pass_on(), news.follow(tell, session.told, listening))
 
     # Standing streams
 
@@ -365,6 +385,9 @@ class McpEndpoint:
             raise _WrongRequest(406, "Not acceptable: accept text/event-stream")
         try:
             wanted = ChangeSubscription.read(request.params.get("notifications"))
+            if wanted.tasks:
+                check_declared(declared_in(request.params))
+            tasks = await self._tasks.known(wanted.tasks, context)
         except RpcError as error:
             await post.refuse(request.id, error, is_modern=True)
             return
@@ -380,9 +403,14 @@ class McpEndpoint:
             news = ChangeNotifier(self._answers, context, wanted.lists, watched)
             # Before the client is told that it listens: what changes from then on is news.
             known = await news.digests()
-            facts = {"notifications": wanted.honoured(watched), "_meta": meta}
+            facts = {"notifications": wanted.honoured(watched, tasks), "_meta": meta}
             first = framed(notification_message("notifications/subscriptions/acknowledged", facts))
-            follow = partial(news.follow, tell, known)
+
+            async def follow(listening: asyncio.Event) -> None:
+                await until_first_ends(
+                    news.follow(tell, known, listening), self._tasks.follow(tasks, context, tell)
+                )
+
             await self._stream(stream, post.hub.caller, post.receive, first, follow, last)
 
     async def _stream(
@@ -489,7 +517,13 @@ def _misfit(post: _Post, value: Any) -> RpcError | None:
     if (duplicated := find_duplicated_routing_header(pairs)) is not None:
         return RpcError(HEADER_MISMATCH, f"{duplicated} header appears more than once")
     verdict = classify_inbound_request(value, headers=post.headers)
-    return rejected(verdict) if isinstance(verdict, InboundLadderRejection) else None
+    if isinstance(verdict, InboundLadderRejection):
+        return rejected(verdict)
+    if (field := TASK_FIELDS.get(value["method"])) is not None:  # the SDK knows no extension
+        task_id, said = value["params"].get(field), decode_header_value(post.headers.get("mcp-name"))
+        if task_id is not None and said != task_id:
+            return RpcError(HEADER_MISMATCH, f"mcp-name header does not match the request body's {field!r}")
+    return None
 
 
 # What a request over HTTP says before it is one of MCP: its headers, its address, its body

@@ -1,16 +1,22 @@
-"""JSON-RPC as this door reads and writes it: bytes in, values out, and back. Knows no method and no HTTP."""
+"""JSON-RPC as this door reads and writes it: bytes in, values out, and back. Knows no HTTP, and of methods
+only by which of its params each is named.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
 import orjson
+from mcp.shared.inbound import NAME_BEARING_METHODS
 from mcp_types import INVALID_REQUEST, PARSE_ERROR, RequestId
 
 from dragoman.web.encoding import encode
 
 Json = Any
 Params = Mapping[str, Any]
+TASK_FIELDS: Mapping[str, str] = dict.fromkeys(("tasks/get", "tasks/update", "tasks/cancel"), "taskId")
+NAME_FIELDS: Mapping[str, str] = {**NAME_BEARING_METHODS, **TASK_FIELDS}
+"""What the header `Mcp-Name` repeats in the 2026 era. Of tasks, an extension says so."""
 _MOST_NESTED = 200
 _NO_PARAMS: Params = {}
 

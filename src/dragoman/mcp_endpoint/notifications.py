@@ -45,6 +45,7 @@ class ChangeSubscription:
 
     lists: tuple[str, ...]
     uris: tuple[str, ...]
+    tasks: tuple[str, ...] = ()
 
     @classmethod
     def read(cls, notifications: Any) -> "ChangeSubscription":
@@ -52,18 +53,15 @@ class ChangeSubscription:
         if not isinstance(notifications, dict):
             raise RpcError(INVALID_PARAMS, "Invalid params: notifications must be an object")
         asked = cast("dict[str, Any]", notifications)
-        uris: Any = asked.get("resourceSubscriptions") or []
-        if not isinstance(uris, list) or not all(isinstance(uri, str) for uri in cast("list[Any]", uris)):
-            raise RpcError(
-                INVALID_PARAMS, "Invalid params: resourceSubscriptions must be a list of addresses"
-            )
         lists = tuple(name for name in LISTS if asked.get(f"{name}ListChanged") is True)
-        return cls(lists, tuple(dict.fromkeys(cast("list[str]", uris))))
+        uris = _strings(asked, "resourceSubscriptions", "addresses")
+        return cls(lists, uris, _strings(asked, "taskIds", "ids"))
 
-    def honoured(self, watched: Collection[str]) -> dict[str, Any]:
+    def honoured(self, watched: Collection[str], tasks: Collection[str]) -> dict[str, Any]:
         """What it will be told of."""
         facts: dict[str, Any] = {f"{name}ListChanged": True for name in self.lists}
-        return {**facts, "resourceSubscriptions": [*watched]} if watched else facts
+        facts |= {"resourceSubscriptions": [*watched]} if watched else {}
+        return {**facts, "taskIds": [*tasks]} if tasks else facts
 
 
 class ChangeNotifier:
@@ -145,3 +143,11 @@ class ChangeNotifier:
 def _is_watched(uri: str, watched: Collection[str]) -> bool:
     """Sub-resources too: a server may notify of a file where its folder was subscribed to."""
     return uri in watched or any(uri.startswith(f"{one.rstrip('/')}/") for one in watched)
+
+
+def _strings(asked: dict[str, Any], field: str, what: str) -> tuple[str, ...]:
+    """Each once."""
+    found: Any = asked.get(field) or []
+    if not isinstance(found, list) or not all(isinstance(one, str) for one in cast("list[Any]", found)):
+        raise RpcError(INVALID_PARAMS, f"Invalid params: {field} must be a list of {what}")
+    return tuple(dict.fromkeys(cast("list[str]", found)))

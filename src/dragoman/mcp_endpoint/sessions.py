@@ -8,8 +8,8 @@ goes when its client ends it, when it was idle for long, or when newer ones need
 
 import asyncio
 import json
-from collections.abc import Callable, Generator, Iterable
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Callable, Generator, Iterable
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from hashlib import blake2b
@@ -167,9 +167,22 @@ class EndpointSession:
         return before[-1]
 
     async def tell(self, method: str, params: Params) -> None:
-        """A notification, over the client's standing stream where that is here."""
+        """A notification, over the client's standing stream in whichever process that is."""
+        message = notification_message(method, params)
         if self.stream is not None:
-            await self.stream.tell(notification_message(method, params))
+            await self.stream.tell(message)
+        else:
+            self._clients.streams.push(self._news, message)
+
+    @asynccontextmanager
+    async def told_elsewhere(self, heard: Callable[[bytes], None]) -> AsyncGenerator[None]:
+        """While this lasts, `heard` gets the notifications for which another process has no stream."""
+        async with self._clients.streams.follow(self._news, heard):
+            yield
+
+    @property
+    def _news(self) -> str:
+        return f"session-{self.key}"
 
     async def subscribe(self, uri: str, watch: Watch) -> None:
         """`watch` raises where the server does not tell."""
