@@ -12,7 +12,7 @@ from secrets import token_hex
 from dragoman.errors import StoreUnavailable
 from dragoman.store.clock import Clock
 from dragoman.store.protocols import UsageStore
-from dragoman.store.records import ConcurrencyLease
+from dragoman.store.records import ConcurrencyLease, TakenUsage
 
 _LONGEST = 30.0
 _FIRST_LOOK, _SLOWEST_LOOK = 0.02, 0.25
@@ -43,7 +43,7 @@ class SharedLock:
                     lease = ConcurrencyLease(
                         id=name, workspace=workspace, subject=subject, limit=1, expires_at=until
                     )
-                    if await self._rows.take([], [lease], now) is None:
+                    if isinstance(await self._rows.take([], [lease], now), TakenUsage):
                         return lease
                     await asyncio.sleep(pause)
                     pause = min(pause * 2, _SLOWEST_LOOK)
