@@ -8,6 +8,8 @@ if TYPE_CHECKING:
     from dragoman.agent import Agent as Agent
     from dragoman.agent import AgentNumbers as AgentNumbers
     from dragoman.agents.connector_query import ConnectorQuery as ConnectorQuery
+    from dragoman.agents.models import FoundModel as FoundModel
+    from dragoman.agents.models import ModelChoice as ModelChoice
     from dragoman.agents.models import Models as Models
     from dragoman.agents.rollout import RolloutFigures as RolloutFigures
     from dragoman.agents.rollout import RolloutPlan as RolloutPlan
@@ -148,6 +150,9 @@ if TYPE_CHECKING:
     from dragoman.hub.imports import Imports as Imports
     from dragoman.hub.imports import ImportStep as ImportStep
     from dragoman.hub.messages import Messages as Messages
+    from dragoman.hub.models import ModelProviderView as ModelProviderView
+    from dragoman.hub.models import TestedModel as TestedModel
+    from dragoman.hub.models import WorkspaceModels as WorkspaceModels
     from dragoman.hub.people import Erasure as Erasure
     from dragoman.hub.people import Myself as Myself
     from dragoman.hub.people import People as People
@@ -255,7 +260,7 @@ _HOMES = {
         "dragoman.access.approvals": "RequestedCall",
         "dragoman.agent": "Agent AgentNumbers",
         "dragoman.agents.connector_query": "ConnectorQuery",
-        "dragoman.agents.models": "Models",
+        "dragoman.agents.models": "FoundModel ModelChoice Models",
         "dragoman.agents.rollout": "RolloutFigures RolloutPlan RolloutThresholds",
         "dragoman.agents.work_context": "ConnectorCard",
         "dragoman.catalog.catalog": "ToolInfo",
@@ -317,6 +322,7 @@ _HOMES = {
         "dragoman.hub.imported_agents": "ImportedAgents",
         "dragoman.hub.imports": "Exports ImportStep Imports",
         "dragoman.hub.messages": "Messages",
+        "dragoman.hub.models": "ModelProviderView TestedModel WorkspaceModels",
         "dragoman.hub.people": "Erasure Myself People",
         "dragoman.hub.people_settings": (
             "AgentSettings KeySettings LimitSettings PreferenceSettings UserSettings WorkspaceSettings"

@@ -91,7 +91,10 @@ workspaces list | hub.people.workspaces() | GET /api/workspaces | /settings | th
 workspaces add NAME | hub.people.add_workspace(NAME) | POST /api/workspaces {"name": "NAME"} | /settings | add a workspace
 whoami | hub.people.me() | GET /api/me | /settings | your account
 preferences set --limit max_connectors_per_thread=… | hub.preferences.update(limits={"max_connectors_per_thread": …}) | PATCH /api/preferences {"limits": {"max_connectors_per_thread": …}} | /settings | change how many connectors a thread may have
-models | hub.models.list() | GET /api/models | /settings | the list of models
+models add NAME | hub.models.set_provider("NAME", key=…) | PUT /api/models/providers/NAME {"key": …} | /settings?tab=models | give the provider NAME its key
+models providers | hub.models.providers() | GET /api/models/providers | /settings?tab=models | the list of model providers
+models test | hub.models.test() | POST /api/models/test | /settings?tab=models | a test of the model
+models | hub.models.list() | GET /api/models | /settings?tab=models | the list of models
 cluster status | hub.cluster.status() | GET /api/cluster | - | the state of the cluster
 hooks list | hub.hooks.list() | GET /api/hooks | - | the list of hooks
 usage show | hub.usage.show() | GET /api/usage | /settings | the report of usage

@@ -144,6 +144,16 @@ class Workspace:
             example="secrets mask",
         ),
     ] = ()
+    model: Annotated[
+        str | None,
+        Setting(
+            "Which language model answers where neither message nor agent names one; else the best.",
+            "Agents",
+            "admin",
+            label="Model",
+            example="openai:gpt-5",
+        ),
+    ] = None
     limits: Annotated[UserLimits, Setting("Limits of each of its users.", LIMITS, "admin")] = UserLimits()
     created_at: datetime = field(default_factory=_now)
     revision: int = field(default=0, compare=False, repr=False)

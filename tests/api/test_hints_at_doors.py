@@ -96,7 +96,7 @@ async def test_the_library_is_told_python(tmp_path: Path) -> None:
     assert missing["raw"] == query["error"]["hint"] == refused.value.hint == ENABLED["library"]
     assert missing["mail"] == credential.hint == 'hub.credentials.set("mail", {"auth": "…"})'
     assert run.error is not None
-    assert "hub.models.list()" in (run.error.hint or "")
+    assert 'hub.models.set_provider("openai"' in (run.error.hint or "")
     assert str(run.error.hint) in [event["error"]["hint"] for event in events if event.get("error")]
     texts = (repr(query), *(text for text in missing.values()), run.error.hint or "")
     check(
@@ -118,8 +118,8 @@ async def test_rest_is_told_requests_and_the_command_line_commands(tmp_path: Pat
         assert sum(ENABLED[door] in text for text in texts) == 3
         check(door, *texts)
     assert "PUT /api/credentials/mail" in over_rest[2]
-    assert "GET /api/models" in over_rest[7]
-    assert "GET /api/models" in over_rest[9]
+    assert "PUT /api/models/providers/openai" in over_rest[7]
+    assert "PUT /api/models/providers/openai" in over_rest[9]
 
 
 async def test_mcp_clients_and_what_models_read_are_told_plain_words(tmp_path: Path) -> None:
@@ -154,7 +154,7 @@ async def test_mcp_clients_and_what_models_read_are_told_plain_words(tmp_path: P
         refused = await told(live, "tools/list", {}, Authorization="Bearer wrong")
         [*_, last] = await live.hub.messages.list(trouble.thread)
     assert ENABLED["mcp"] in texts[0]
-    assert "the list of models" in last.text
+    assert "give the provider openai its key" in last.text
     check("mcp", *texts, refused.body.decode(), last.text)
 
 
@@ -170,7 +170,7 @@ async def test_the_console_is_told_plain_words_with_links(tmp_path: Path) -> Non
         for path in paths:
             async with live.session.get(live.url + path, headers=cookie) as response:
                 pages[path] = await response.text()
-    assert "the list of models" in pages[f"/runs/{trouble.run}"]
-    assert '<a href="/settings">Settings</a>' in pages[f"/runs/{trouble.run}"]
+    assert "give the provider openai its key" in pages[f"/runs/{trouble.run}"]
+    assert '<a href="/settings?tab=models">Models</a>' in pages[f"/runs/{trouble.run}"]
     assert '<a href="/agents">Agents</a>' in pages["/agents/nobody"]
     check("console", *pages.values())

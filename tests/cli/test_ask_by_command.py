@@ -198,7 +198,7 @@ def test_models_are_shown_with_why_not(dragoman: Command, monkeypatch: pytest.Mo
         shown = dragoman("models")
         assert "offline (default)" in shown.out
         assert "ANTHROPIC_API_KEY is not set" in shown.out
-        assert "set ANTHROPIC_API_KEY or OPENAI_API_KEY" in shown.err
+        assert "dragoman models add openai" in shown.err
         assert any(one["is_default"] for one in dragoman("models", "--json").value["models"])
 
 

@@ -55,7 +55,7 @@ def test_at_a_terminal_a_person_says_yes_and_stops_what_takes_too_long(
     with at_terminal("chat") as chat:  # no service: all of it in one process
         greeting = chat.until(PROMPT)
         assert "answers with its offline model" in greeting
-        assert "set ANTHROPIC_API_KEY" in greeting
+        assert "dragoman models add openai" in greeting
 
         chat.type(SEND + "\n")
         offered = chat.until("other words › ")

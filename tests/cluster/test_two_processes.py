@@ -262,6 +262,25 @@ async def bundles(pair: Pair) -> None:
     await pair.hears("bundle.changed", name="some", what="removed")
 
 
+async def model_providers(pair: Pair) -> None:
+    """From the next run on, in every process; the workspace's choice too."""
+
+    async def answers(name: str) -> bool:
+        return (await pair.hub.models.choose()).name == name
+
+    address = {"kind": "openai-compatible", "url": "http://127.0.0.1:9/v1"}
+    before = (await pair.hub.models.choose()).name
+    await pair.other("models.set_provider", "lab", **address, model="one", key="sk-canary")
+    await pair.sees(lambda: answers("lab:one"))
+    await pair.other("models.set_provider", "lab", model="two")
+    await pair.sees(lambda: answers("lab:two"))
+    await pair.other("models.set_default", "lab:three")
+    await pair.sees(lambda: answers("lab:three"))
+    await pair.other("models.set_default", None)
+    await pair.other("models.remove_provider", "lab")
+    await pair.sees(lambda: answers(before))
+
+
 async def rollout(pair: Pair) -> None:
     way = pair.hub._runtime.rollout.way_of
     assert await way(LOCAL_CALLER) == ("agents", False)
@@ -296,6 +315,7 @@ KINDS: dict[ChangeKind, Callable[[Pair], Awaitable[None]]] = {
     "approval": approvals,
     "recipe": recipes,
     "bundle": bundles,
+    "model_provider": model_providers,
     "rollout": rollout,
 }
 

@@ -77,6 +77,7 @@ def _behind(thread: str, run: str) -> dict[str, str]:
         "approvals_answered": "/approvals?tab=answered",
         "approvals_allowed": "/approvals?tab=allowed",
         "log_calls": "/log/calls",
+        "settings_models": "/settings?tab=models",
         "settings_workspace": "/settings?tab=workspace",
         "settings_installation": "/settings?tab=installation",
         "fault": "/runs/none",

@@ -35,6 +35,7 @@ from dragoman.store.records import (
     JournalBatch,
     KeptResult,
     LoadedTool,
+    ModelProvider,
     NewRun,
     OneTimeValue,
     RegisteredClient,
@@ -88,6 +89,7 @@ class Tables:
         self.numbers: dict[tuple[str, str], AgentNumbers] = {}
         self.recipes: dict[tuple[str, str], Recipe] = {}
         self.bundles: dict[tuple[str, str, str], Bundle] = {}
+        self.model_providers: dict[tuple[str, str], ModelProvider] = {}
         self.states: dict[str, Mapping[str, Any]] = {}
         self.samples: dict[tuple[str, str], RolloutSample] = {}
         self.sessions: dict[str, ClientSession] = {}
@@ -151,6 +153,7 @@ class Tables:
             self.users.pop((workspace, user), None)
             return
         drop(self.users, is_theirs)
+        drop(self.model_providers, is_theirs)
         drop(self.leases, is_theirs)
         for counts in (self.usage, self.numbers):
             drop_keys(counts, lambda key: key[0] == workspace)
@@ -1229,6 +1232,38 @@ class MemoryBundles(Aggregate):
         self._tables.bundles.pop((workspace, owner, name), None)
 
 
+class MemoryModelProviders(Aggregate):
+    async def list(self, *workspaces: str) -> Sequence[ModelProvider]:
+        theirs = [one for one in self._tables.model_providers.values() if one.workspace in workspaces]
+        return sorted(theirs, key=lambda one: (one.created_at, one.name))
+
+    async def put(self, provider: ModelProvider, most: int) -> bool:
+        has = sum(one.workspace == provider.workspace for one in self._tables.model_providers.values())
+        if not provider.revision and has >= most:
+            return False
+        put(self._tables.model_providers, (provider.workspace, provider.name), provider)
+        return True
+
+    async def remove(self, workspace: str, name: str) -> None:
+        self._tables.model_providers.pop((workspace, name), None)
+
+    async def key_ids(self) -> frozenset[str]:
+        return frozenset(one.key_id for one in self._secrets())
+
+    async def sealed_with_other(self, key_id: str, limit: int) -> Sequence[SealedSecret]:
+        return [one for one in self._secrets() if one.key_id != key_id][:limit]
+
+    async def reseal(self, before: SealedSecret, after: SealedSecret) -> bool:
+        for key, provider in self._tables.model_providers.items():
+            if provider.secret == before:
+                self._tables.model_providers[key] = replace(provider, secret=after)
+                return True
+        return False
+
+    def _secrets(self) -> Sequence[SealedSecret]:
+        return [one.secret for one in self._tables.model_providers.values() if one.secret is not None]
+
+
 class MemoryRollout(Aggregate):
     async def state(self, name: str) -> Mapping[str, Any] | None:
         return self._tables.states.get(name)
@@ -1379,6 +1414,7 @@ def memory_store() -> Store:
         agents=MemoryAgents(tables),
         recipes=MemoryRecipes(tables),
         bundles=MemoryBundles(tables),
+        model_providers=MemoryModelProviders(tables),
         rollout=MemoryRollout(tables),
         clients=MemoryClients(tables),
         logins=MemoryLogins(tables),

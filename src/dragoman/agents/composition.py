@@ -1,6 +1,6 @@
 """How an agent is put together for one run: its model, its way to tools, its instructions."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -37,11 +37,13 @@ class ComposedAgent:
 
 
 class Composer:
-    """`functions` are what agents of a kind have beside tools; `delegation` reaches the connectors'."""
+    """`models` are those of a workspace. `functions` are what agents of a kind have beside tools;
+    `delegation` reaches the connectors'.
+    """
 
     def __init__(
         self,
-        models: Models,
+        models: Callable[[str], Awaitable[Models]],
         *,
         budget: int,
         functions: Mapping[AgentKind, Sequence[Offers]],
@@ -56,10 +58,9 @@ class Composer:
 
     async def compose(self, work: WorkContext) -> ComposedAgent:
         wished = work.run.options.get("model")
+        models = await self._models(work.run.workspace)
         choice = await (
-            self._models.choose(wished)
-            if wished
-            else self._models.choose(work.agent.model, work.agent.fallbacks)
+            models.choose(wished) if wished else models.choose(work.agent.model, work.agent.fallbacks)
         )
         # The offline model tells a person what a tool brought: of one agent alone that is the source itself.
         work.cites = work.agent.kind == "connector" or not choice.is_offline
@@ -75,7 +76,7 @@ class Composer:
         return ComposedAgent(
             agent=work.agent,
             choice=choice,
-            models=self._models.open_all(choice),
+            models=models.open_all(choice),
             exposure=chosen.exposure,
             sources=sources,
             instructions=instructions,

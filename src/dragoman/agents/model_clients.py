@@ -1,23 +1,26 @@
 """Opens a model by its string, over connections that are shared by all models of a provider.
 
-`ModelClients` owns one HTTP client per provider and closes it. Keys and addresses come from the environment
-that it was given and are told to nobody. pydantic-ai is imported on first use: it takes seconds.
+`ModelClients` owns one HTTP client per provider and closes it. Keys and addresses come from a provider that
+was given, or else from the environment, never from both, and are told to nobody. pydantic-ai is imported on
+first use: it takes seconds.
 """
 
-from collections.abc import AsyncGenerator, Collection, Mapping
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing
 from difflib import get_close_matches
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, cast
 
-from dragoman.agents.providers import PROVIDERS, Provider, find_provider
+from dragoman.agents.providers import COMPATIBLE, OLLAMA, PROVIDERS, GivenProvider, Provider, find_provider
+from dragoman.connections.addresses import Network
 from dragoman.errors import InvalidConfig
 from dragoman.remote_data import BodyTooLarge
 
 if TYPE_CHECKING:
     import httpx2
     from pydantic_ai.models import Model
-    from pydantic_ai.providers import Provider as ModelProvider
+    from pydantic_ai.providers import Provider as ProviderClient
 
 SURVEY = "`dragoman models` shows what can be used; DRAGOMAN_MODEL chooses one"
 _CONNECT_WITHIN = 5.0
@@ -27,11 +30,16 @@ _WITH_CLIENTS_OF_THEIR_OWN = frozenset({"google", "groq", "mistral", "xai"})
 
 
 class ModelClients:
-    def __init__(self, environment: Mapping[str, str], ollama: str, timeout: float) -> None:
+    """`allowed` are networks around that guarded requests may reach all the same."""
+
+    def __init__(
+        self, environment: Mapping[str, str], ollama: str, timeout: float, allowed: Sequence[Network] = ()
+    ) -> None:
         self._environment = environment
         self._ollama = ollama
         self._timeout = timeout
-        self._providers: dict[str, ModelProvider[Any]] = {}
+        self._allowed = allowed
+        self._providers: dict[tuple[str, GivenProvider | None], ProviderClient[Any]] = {}
         self._opened = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
@@ -43,8 +51,10 @@ class ModelClients:
         self._providers.clear()
         await self._opened.aclose()
 
-    def get(self, name: str) -> "Model":
-        """The model of this string; `InvalidConfig` says what is wrong or missing. Asks no provider."""
+    def get(self, name: str, given: GivenProvider | None = None) -> "Model":
+        """The model of this string, by the provider that was `given`; `InvalidConfig` says what is wrong or
+        missing. Asks no provider.
+        """
         from pydantic_ai.exceptions import UserError
         from pydantic_ai.models import infer_model
 
@@ -53,9 +63,9 @@ class ModelClients:
         if not prefix.strip() or not model.strip():
             raise unknown_model(name)
         try:
-            if prefix == "openai-chat":
-                return self._chat_model(model)
-            return infer_model(name, provider_factory=self._get_provider)
+            if prefix == "openai-chat" or (given is not None and given.kind == COMPATIBLE):
+                return self._chat_model(model, given)
+            return infer_model(name, provider_factory=partial(self._get_provider, given=given))
         except ImportError:
             raise _missing_package(name, find_provider(prefix)) from None
         except UserError as error:
@@ -63,28 +73,31 @@ class ModelClients:
                 f"the model {name} cannot be used: {_first_sentence(error)}", hint=SURVEY
             ) from None
 
-    def _chat_model(self, model: str) -> "Model":
+    def _chat_model(self, model: str, given: GivenProvider | None) -> "Model":
         """Chat completions say why they end: a stream that does not is broken, whoever passed it on."""
         from pydantic_ai.models.openai import OpenAIChatModel
         from pydantic_ai.profiles.openai import OpenAIModelProfile
 
         whole = OpenAIModelProfile(openai_chat_streaming_requires_finish_reason=True)
-        return OpenAIChatModel(model, provider=self._get_provider("openai-chat"), profile=whole)
+        return OpenAIChatModel(model, provider=self._get_provider("openai-chat", given), profile=whole)
 
-    def _get_provider(self, prefix: str) -> "ModelProvider[Any]":
-        if prefix not in self._providers:
-            opened = self._providers[prefix] = self._connected(prefix)
+    def _get_provider(self, prefix: str, given: GivenProvider | None) -> "ProviderClient[Any]":
+        key = (prefix, given)
+        if key not in self._providers:
+            opened = self._providers[key] = self._connected(prefix, given)
             self._opened.push_async_callback(_close, opened)
-        return self._providers[prefix]
+        return self._providers[key]
 
-    def _connected(self, prefix: str) -> "ModelProvider[Any]":
+    def _connected(self, prefix: str, given: GivenProvider | None) -> "ProviderClient[Any]":
         from pydantic_ai.providers import infer_provider, infer_provider_class
 
         try:
             kind = infer_provider_class(prefix)
         except ValueError:
             raise _unknown_provider(prefix) from None
-        if prefix == "ollama":
+        if given is not None:
+            return self._with_client(kind, prefix, _options(given), is_guarded=given.is_guarded)
+        if prefix == OLLAMA:
             key = self._environment.get("OLLAMA_API_KEY")
             return self._with_client(kind, prefix, {"base_url": f"{self._ollama}/v1", "api_key": key})
         known = find_provider(prefix)
@@ -101,22 +114,43 @@ class ModelClients:
         variable = " or ".join(provider.keys)
         raise InvalidConfig(
             f"{provider.title} needs a key, and {variable} is not set",
-            hint=f"set {variable} where Dragoman runs, or choose another model: {SURVEY}",
+            hint=f"dragoman models add {provider.name}; or set {variable} where Dragoman runs",
         )
 
     def _with_client(
-        self, kind: "type[ModelProvider[Any]]", prefix: str, options: dict[str, Any]
-    ) -> "ModelProvider[Any]":
+        self,
+        kind: "type[ProviderClient[Any]]",
+        prefix: str,
+        options: dict[str, Any],
+        *,
+        is_guarded: bool = False,
+    ) -> "ProviderClient[Any]":
         import httpx2
         from pydantic_ai.models import create_async_httpx2_client
 
         make = cast(Any, kind)
         if prefix in _WITH_CLIENTS_OF_THEIR_OWN:
             return make(**options)
-        client = create_async_httpx2_client(timeout=httpx2.Timeout(self._timeout, connect=_CONNECT_WITHIN))
+        transport = None
+        if is_guarded:
+            from dragoman.agents.guarded_transport import GuardedTransport
+
+            transport = GuardedTransport(self._allowed)
+        timeout = httpx2.Timeout(self._timeout, connect=_CONNECT_WITHIN)
+        client = create_async_httpx2_client(timeout=timeout, transport=transport)
         client.event_hooks["response"].append(_limit_body)
         self._opened.push_async_callback(client.aclose)
         return make(**options, http_client=client)
+
+
+def _options(given: GivenProvider) -> dict[str, Any]:
+    """All that the client is told: what is left out, an SDK takes from the environment."""
+    known = find_provider(given.kind)
+    address = given.url or (known.base_url if known else None)
+    if given.kind == OLLAMA:
+        address = f"{(given.url or '').rstrip('/').removesuffix('/v1')}/v1"
+    key = given.key.get_secret_value() if given.key else "none"
+    return {"api_key": key, **({"base_url": address} if address else {})}
 
 
 async def _limit_body(response: "httpx2.Response") -> None:
@@ -167,7 +201,7 @@ def _first_sentence(error: Exception) -> str:
     return str(error).partition(" To try Pydantic AI")[0].partition(". ")[0].rstrip(".")[:300]
 
 
-async def _close(provider: "ModelProvider[Any]") -> None:
+async def _close(provider: "ProviderClient[Any]") -> None:
     """Entering and leaving closes a client that the provider made for itself; one that it was given stays."""
     async with provider:
         pass

@@ -5,6 +5,7 @@ Imports no pydantic-ai until a model is opened. `Models` owns the connections of
 
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
+from copy import copy
 from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -17,13 +18,16 @@ from dragoman.agents.model_clients import ModelClients, unknown_model
 from dragoman.agents.providers import (
     DEFAULT_URL,
     PROVIDERS,
+    GivenProvider,
     LocalModel,
     Ollama,
     Provider,
     default_model,
     find_provider,
+    named_by,
     ollama_url,
 )
+from dragoman.connections.addresses import Network
 from dragoman.errors import InvalidConfig, InvalidName, NotInstalled
 
 if TYPE_CHECKING:
@@ -73,12 +77,15 @@ class Models:
         environment: Mapping[str, str],
         ollama: str | None = None,
         timeout: float = 300.0,
+        allowed_networks: Sequence[Network] = (),
     ) -> None:
+        self._default: tuple[str, ...] = ()
+        self._given: Mapping[str, GivenProvider] = {}
         self._configured = _split(configured or "")
         self._fallbacks = tuple(fallbacks)
         self._environment = environment
         self._ollama = Ollama(ollama_url(ollama, environment))
-        self._clients = ModelClients(environment, self._ollama.url or DEFAULT_URL, timeout)
+        self._clients = ModelClients(environment, self._ollama.url or DEFAULT_URL, timeout, allowed_networks)
         self._registered: dict[str, Model] = {}
         self._lifetime = AsyncExitStack()
 
@@ -91,6 +98,17 @@ class Models:
     ) -> None:
         await self._lifetime.aclose()
 
+    def within(self, given: Sequence[GivenProvider], default: str | None = None) -> "Models":
+        """The same with providers that somebody gave, and the model they chose: as a workspace has it.
+
+        Where two go by one name the first counts. Connections are shared, and the first `Models` owns them.
+        """
+        seen = copy(self)
+        seen._given = {one.name: one for one in reversed(given)}
+        seen._given = {one.name: seen._given[one.name] for one in given}
+        seen._default = _split(default or "")
+        return seen
+
     def register(self, name: str, model: "Model") -> None:
         """From now on `name` is a model string that opens `model`, which its owner keeps and closes."""
         if not name.strip() or "," in name or name == OFFLINE:
@@ -100,7 +118,8 @@ class Models:
         self._registered[name] = model
 
     async def choose(self, wanted: str | None = None, fallbacks: Sequence[str] = ()) -> ModelChoice:
-        """The first of: `wanted`, the configured one, a provider's key, a local Ollama, `offline`.
+        """The first of: `wanted`, the workspace's, the configured one, a provider that was given, one whose
+        key the environment has, a local Ollama, `offline`.
 
         `fallbacks` help whichever it is; where there is none but `offline`, they are the models.
         """
@@ -112,8 +131,13 @@ class Models:
     async def _choose(self, wanted: str | None) -> ModelChoice:
         if asked := _split(wanted or ""):
             return _chosen(asked, "it was asked for")
+        if self._default:
+            return _chosen(self._default, "the workspace chose it")
         if self._configured:
             return _chosen((*self._configured, *self._fallbacks), "it is configured")
+        for given in self._given.values():
+            if given.default and _is_installed(given):
+                return _chosen((given.default, *self._fallbacks), f"the key of {given.title} is kept here")
         for provider in PROVIDERS:
             if (variable := provider.key_variable(self._environment)) and provider.is_installed:
                 name = default_model(provider, self._environment)
@@ -156,8 +180,9 @@ class Models:
         # In a thread: the first look at a model string imports pydantic-ai.
         lines = [
             *await anyio.to_thread.run_sync(self._configured_models),
-            *map(self._model_of, PROVIDERS),
-            *await self._ollama_models(),
+            *map(self._model_given, self._given.values()),
+            *(self._model_of(one) for one in PROVIDERS if one.name not in self._given),
+            *(() if "ollama" in self._given else await self._ollama_models()),
             *self._registered_models(),
         ]
         why = "plain matching, no language model"
@@ -177,24 +202,39 @@ class Models:
             return OfflineModel()
         if ":" not in name:
             raise unknown_model(name, [*self._registered, OFFLINE])
-        return self._clients.get(name)
+        return self._clients.get(name, self._given.get(named_by(name.partition(":")[0])))
 
     async def _find_local(self) -> LocalModel | None:
         return next((model for model in await self._ollama.find() or () if model.calls_tools), None)
 
     def _configured_models(self) -> Sequence[FoundModel]:
         lines: list[FoundModel] = []
-        for name in self._configured and dict.fromkeys((*self._configured, *self._fallbacks)):
-            known = find_provider(name.partition(":")[0])
+        chosen = dict.fromkeys(self._default, "chosen for the workspace")
+        if self._configured:
+            chosen = dict.fromkeys((*self._configured, *self._fallbacks), "configured") | chosen
+        for name in dict.fromkeys((*self._default, *chosen)):
+            known, why = find_provider(name.partition(":")[0]), chosen[name]
             line = FoundModel(
-                provider=known.title if known else "configured", model=name, is_usable=True, why="configured"
+                provider=known.title if known else "configured", model=name, is_usable=True, why=why
             )
             try:
                 self.check(name)
             except (InvalidConfig, NotInstalled) as flaw:
-                line = replace(line, is_usable=False, why=f"configured, but {flaw.message}")
+                line = replace(line, is_usable=False, why=f"{why}, but {flaw.message}")
             lines.append(line)
         return lines
+
+    def _model_given(self, given: GivenProvider) -> FoundModel:
+        line = FoundModel(
+            provider=given.title, model=given.default, is_usable=True, why=f"set for {given.whose}"
+        )
+        if given.default is None:
+            return replace(line, is_usable=False, why=f"{line.why}, without a model")
+        known = find_provider(given.kind)
+        if known is not None and not known.is_installed:
+            why = f"{line.why}, but the package {known.package} is missing; {known.remedy}"
+            return replace(line, is_usable=False, why=why)
+        return line
 
     def _model_of(self, provider: Provider) -> FoundModel:
         variable = provider.key_variable(self._environment)
@@ -228,6 +268,11 @@ class Models:
             FoundModel(provider="registered", model=name, is_usable=True, why="registered by the program")
             for name in sorted(self._registered)
         ]
+
+
+def _is_installed(given: GivenProvider) -> bool:
+    known = find_provider(given.kind) or find_provider("openai")
+    return known is not None and known.is_installed
 
 
 def _split(names: str) -> tuple[str, ...]:

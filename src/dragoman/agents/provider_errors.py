@@ -146,6 +146,8 @@ def _unavailable(error: BaseException, model: str) -> ModelFault:
 
 
 def _unconnected(error: BaseException, model: str) -> ModelFault:
+    if isinstance(refusal := _behind(error, InvalidConfig), InvalidConfig):
+        return ModelUnavailable(f"{model} cannot be reached: {refusal.message}", hint=refusal.command_hint)
     if too_large := _behind(error, BodyTooLarge):
         return ModelGarbage(
             f"{model} sent an answer of {too_large}",

@@ -1,4 +1,4 @@
-"""The model providers that Dragoman finds by a key in the environment, best known first.
+"""The model providers that Dragoman finds by a key in the environment, best known first, or is given.
 
 A table and what follows from it. Any other provider of pydantic-ai works too, once a model string names it.
 """
@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 import anyio
 from aiohttp import ClientError, ClientResponse, ClientSession, ClientTimeout
+from pydantic import SecretStr
 
 from dragoman.remote_data import parse_json, read_body
 
@@ -226,7 +227,7 @@ _PROTOCOLS = {"openai-chat": "openai", "openai-responses": "openai"}
 
 def find_provider(prefix: str) -> Provider | None:
     """The provider of a model string's first part."""
-    name = _PROTOCOLS.get(prefix, prefix)
+    name = named_by(prefix)
     return next((provider for provider in PROVIDERS if provider.name == name), None)
 
 
@@ -235,3 +236,73 @@ def default_model(provider: Provider, environment: Mapping[str, str]) -> str:
     if provider.name == "openai" and provider.has_own_address(environment):
         return provider.model.replace("openai:", "openai-chat:", 1)
     return provider.model
+
+
+OLLAMA, COMPATIBLE = "ollama", "openai-compatible"
+# Requests to an address that somebody gives go through a client of ours, which these take.
+_AT_ANY_ADDRESS = frozenset({"openai", "anthropic", OLLAMA, COMPATIBLE})
+_WITHOUT_KEY = frozenset({OLLAMA, COMPATIBLE})
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderKind:
+    """What can be set of a provider: `needs_url` where it is nowhere by itself, `takes_url` where it may be
+    elsewhere. `model` is what is asked where none is named.
+    """
+
+    name: str
+    title: str
+    takes_url: bool
+    needs_url: bool
+    needs_key: bool
+    model: str | None
+
+
+KINDS: Mapping[str, ProviderKind] = {
+    kind.name: kind
+    for kind in (
+        *(
+            ProviderKind(
+                one.name, one.title, one.name in _AT_ANY_ADDRESS, False, True, one.model.partition(":")[2]
+            )
+            for one in PROVIDERS
+        ),
+        ProviderKind(OLLAMA, "Ollama", True, True, False, None),
+        ProviderKind(COMPATIBLE, "OpenAI-compatible", True, True, False, None),
+    )
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GivenProvider:
+    """A provider with the key that somebody gave for it; nothing of it comes from the environment.
+
+    `is_guarded`: requests may not lead into the network around. `whose` completes "its key is kept …".
+    """
+
+    name: str
+    kind: str
+    url: str | None
+    key: SecretStr | None
+    model: str | None
+    is_guarded: bool
+    whose: str
+
+    @property
+    def title(self) -> str:
+        kind = KINDS[self.kind]
+        return kind.title if self.name == self.kind else f"{self.name} ({kind.title})"
+
+    @property
+    def default(self) -> str | None:
+        """The model string that this provider alone gets."""
+        model = self.model or KINDS[self.kind].model
+        if model is None:
+            return None
+        # What only resembles OpenAI's knows its older protocol, not the newer.
+        return f"openai-chat:{model}" if self.kind == "openai" and self.url else f"{self.name}:{model}"
+
+
+def named_by(prefix: str) -> str:
+    """The provider that the first part of a model string names."""
+    return _PROTOCOLS.get(prefix, prefix)

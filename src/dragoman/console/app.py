@@ -30,6 +30,7 @@ from dragoman.console import (
     log,
     menu,
     metrics,
+    models,
     oidc,
     overview,
     recipes,
@@ -54,6 +55,7 @@ from dragoman.web.guard import CREDENTIAL, Credential
 _PARTS = (
     sign_in, oidc, menu, overview, chat, connectors, tools, bundles, code, agents, runs, recipes,
     approvals, credentials, keys, clients, users, audit, metrics, log, import_export, cluster, settings,
+    models,
 )  # fmt: skip
 _OPEN = ("/sign-in", "/static/")
 _FIRST = frozenset(place.path.strip("/").split("/")[0] for place in PLACES) | {

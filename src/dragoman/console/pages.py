@@ -74,6 +74,7 @@ _TITLES = {
     "/keys": "API keys",
     "/clients": "Clients",
     "/settings": "Settings",
+    "/settings?tab=models": "Models",
     "/transfer": "Import/export",
 }
 

@@ -26,6 +26,7 @@ _CHANGES: tuple[tuple[str, str, tuple[KeyScope, ...]], ...] = (
     ("/audit", "", ("read",)),
     ("/keys/users", "", ("manage", "admin")),
     ("/settings/workspace", "", ("manage", "admin")),
+    ("/settings/models", "", ("manage", "admin")),
     ("/", "", ("manage",)),
 )
 

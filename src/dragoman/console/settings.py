@@ -8,6 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from dragoman.console import models
 from dragoman.console.pages import find_session, hub_of, pages_of
 from dragoman.console.session_rights import check_scope
 from dragoman.console.setting_forms import noun_changes, noun_fields
@@ -16,7 +17,7 @@ from dragoman.errors import NotFound
 from dragoman.people import Preferences, Workspace
 from dragoman.setting import people_set
 
-TABS = {"mine": "Mine", "workspace": "Workspace", "installation": "Installation"}
+TABS = {"mine": "Mine", "models": "Models", "workspace": "Workspace", "installation": "Installation"}
 _LIMITS = tuple(one for one in people_set(Preferences) if one.path[0] == "limits")
 _WORKSPACE = people_set(Workspace)
 WORDS = {one.path[-1]: one.label.lower() for one in _LIMITS}
@@ -32,7 +33,8 @@ async def show(request: Request) -> Response:
     tabs = _tabs(request)
     if tab not in tabs:
         raise NotFound("there are no such settings", hint=f"there are: {', '.join(tabs)}")
-    facts = await {"mine": _mine, "workspace": _workspace, "installation": _installation}[tab](request)
+    parts = {"mine": _mine, "models": models.facts, "workspace": _workspace, "installation": _installation}
+    facts = await parts[tab](request)
     return pages_of(request).page(
         request, "settings.html", title="Settings", tab=tab, tabs=tabs, part=f"settings/{tab}.html", **facts
     )
@@ -80,12 +82,6 @@ async def add_workspace(request: Request) -> Response:
 async def remove_workspace(request: Request) -> Response:
     await hub_of(request).people.remove_workspace(request.path_params["workspace"])
     return await _workspace_part(request, "Removed, with its users and all that was theirs.")
-
-
-async def show_models(request: Request) -> Response:
-    """By itself: the first look at models takes a second or two."""
-    found = await hub_of(request).models.list()
-    return pages_of(request).part(request, "settings/models.html", models=found)
 
 
 # Parts
@@ -150,5 +146,4 @@ routes = [
     Route("/settings/workspace", save_workspace, methods=["POST"]),
     Route("/settings/workspaces", add_workspace, methods=["POST"]),
     Route("/settings/workspaces/{workspace}/remove", remove_workspace, methods=["POST"]),
-    Route("/settings/models", show_models),
 ]

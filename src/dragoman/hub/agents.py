@@ -27,6 +27,7 @@ from dragoman.hub.bound import BoundService
 from dragoman.hub.bundles import chosen_source, visible_sources
 from dragoman.hub.connector_agents import agent_of, other_name
 from dragoman.hub.connector_registry import ConnectorRegistry
+from dragoman.hub.models import WorkspaceModels
 from dragoman.hub.people_settings import AgentSettings
 from dragoman.hub.revisions import revised
 from dragoman.names import did_you_mean, slug_from
@@ -178,7 +179,7 @@ class Agents(BoundService):
             slugs = self._slugs(after.connectors or (), before.connectors or ())
             after = replace(after, connectors=slugs)
         if given.keys() & {"model", "fallbacks"}:
-            await self._runtime.models.verify(after.model, after.fallbacks)
+            await WorkspaceModels(self._runtime, self._caller).verify(after.model, after.fallbacks)
         return after
 
     async def _set_status(self, name: str, status: AgentStatus) -> Agent:

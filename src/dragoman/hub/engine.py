@@ -203,7 +203,7 @@ class RunEngine:
             agents_of=self.agents_of,
             toolbox=self.toolbox,
             composer=Composer(
-                runtime.models,
+                runtime.given_providers.models_of,
                 budget=runtime.settings.tool_budget,
                 functions=self._functions(),
                 delegation=(ConnectorOffers(self.agents_of),),

@@ -52,6 +52,7 @@ class FollowedChanges:
             "approval": self._approval,
             "recipe": self._recipe,
             "bundle": self._bundle,
+            "model_provider": self._model_provider,
             "rollout": self._rollout,
             "client_session": self._client_session,
             "one_time_value": self._one_time_value,
@@ -134,6 +135,7 @@ class FollowedChanges:
         runtime.authorizations.forget_all()
         runtime.agent_records.forget_all()
         runtime.active.forget_all()
+        runtime.given_providers.forget()
         runtime.rollout.forget()
         await runtime.loaded.reload()
         await runtime.door_clients.told_all()
@@ -233,6 +235,9 @@ class FollowedChanges:
             self._runtime.catalog.put_bundle(found)
         what = {"added": "created"}.get(change.what, change.what)
         tell_bundle(self._runtime, *key, what)
+
+    async def _model_provider(self, change: Change) -> None:
+        self._runtime.given_providers.forget()
 
     async def _rollout(self, change: Change) -> None:
         self._runtime.rollout.forget()

@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
-from dragoman.agents.models import Models
 from dragoman.connections.native import NativeTool
 from dragoman.connections.source import ConnectionStatus
 from dragoman.errors import Denied, DragomanError, ShuttingDown
@@ -30,6 +29,7 @@ from dragoman.hub.door_clients import DoorClients
 from dragoman.hub.hooks import CallerHooks
 from dragoman.hub.imports import Exports, Imports
 from dragoman.hub.messages import Messages
+from dragoman.hub.models import WorkspaceModels
 from dragoman.hub.people import People
 from dragoman.hub.preferences import UserPreferences
 from dragoman.hub.recipes import Recipes
@@ -297,6 +297,11 @@ class BoundHub:
         return ServerRequests(self._runtime, self.caller)
 
     @property
+    def models(self) -> WorkspaceModels:
+        """The language models that can be used, their providers, and the default."""
+        return WorkspaceModels(self._runtime, self.caller)
+
+    @property
     def rollout(self) -> Rollout:
         """How many runs work with agents rather than without, and how both fare."""
         return Rollout(self._runtime, self.caller)
@@ -312,11 +317,6 @@ class BoundHub:
     def settings(self) -> Settings:
         """What this process was started with."""
         return self._runtime.settings
-
-    @property
-    def models(self) -> Models:
-        """The language models that can be used."""
-        return self._runtime.models
 
     @property
     def authenticator(self) -> Authenticator:

@@ -17,6 +17,7 @@ from dragoman.errors import InvalidArguments
 from dragoman.hub.agents import Agents
 from dragoman.hub.attachments import Attachment, keep_attachments
 from dragoman.hub.bound import BoundService
+from dragoman.hub.models import WorkspaceModels
 from dragoman.hub.runs import Runs
 from dragoman.hub.threads import Threads
 from dragoman.run import (
@@ -190,7 +191,7 @@ class Messages(BoundService):
 
     async def _checked_options(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
         """What would fail once the run begins is told to who asks for it."""
-        await self._runtime.models.verify(options.get("model"))
+        await WorkspaceModels(self._runtime, self._caller).verify(options.get("model"))
         if options.get("exposure") is not None:
             checked_exposure(options["exposure"])
         return options

@@ -106,6 +106,8 @@ class People(BoundService):
             self._runtime.permissions.check_settings(self._caller, before, after)
             if after.hooks != before.hooks:
                 self._runtime.hooks.check(after.hooks)
+            if after.model != before.model:
+                await (await self._runtime.given_providers.models_of(after.id)).verify(after.model)
             if name is not None and name != before.name:
                 user_rights.check_operator(self._caller)
                 after = replace(after, name=await self._free_name(name))

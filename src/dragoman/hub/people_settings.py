@@ -102,6 +102,9 @@ class WorkspaceSettings(TypedDict, total=False):
     hooks: list[str] | tuple[str, ...] | None
     """What looks at every call, result and list of its users, after the app's hooks."""
 
+    model: str | None
+    """Which language model answers where neither message nor agent names one; else the best."""
+
     limits: "CallLimits | LimitSettings | None"
 
 

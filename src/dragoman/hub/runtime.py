@@ -26,6 +26,7 @@ from dragoman.calls.call_tasks import CallTasks
 from dragoman.catalog import Catalog
 from dragoman.catalog.search import Search
 from dragoman.cluster import Cluster
+from dragoman.connections.addresses import read_networks
 from dragoman.connections.boxes.boxes import Boxes
 from dragoman.connections.boxes.network import NetworkDecision
 from dragoman.connections.http_clients import HttpClients
@@ -57,6 +58,7 @@ from dragoman.hub.embedding import open_embeddings
 from dragoman.hub.engine import RunEngine
 from dragoman.hub.followed_changes import FollowedChanges
 from dragoman.hub.loaded_tools import LoadedTools
+from dragoman.hub.models import GivenProviders
 from dragoman.hub.native_tools import add_shipped_tools, native_connector
 from dragoman.hub.oauth_clients import OAuthClients
 from dragoman.hub.people import changed_fields, issuer_of
@@ -78,7 +80,7 @@ from dragoman.telemetry.redaction import Redactor
 from dragoman.telemetry.spans import Spans, open_spans
 from dragoman.telemetry.time_buckets import SPANS
 from dragoman.tool import OnElicitation
-from dragoman.vault import KeySupply, Vault
+from dragoman.vault import KeySupply, Vault, sealing_keys
 
 _TIDY_EVERY = 600.0
 
@@ -134,6 +136,7 @@ class Runtime:
     loading: DeferredTools
     sandbox: CodeSandbox
     models: Models
+    given_providers: GivenProviders
     rollout: RolloutState
     engine: RunEngine
     configuration_files: ConfigurationFiles
@@ -184,7 +187,9 @@ class Runtime:
         self.store = store
         self.changes = FollowedChanges(self, await store.changes.end())
         supply = KeySupply(settings.key_file, settings.key, settings.key_command)
-        self.vault = Vault(store.connectors, await supply.ring(await store.connectors.key_ids()), supply)
+        sealed = (store.connectors, store.model_providers)
+        ring = await supply.ring(await sealing_keys(*sealed))
+        self.vault = Vault(store.connectors, ring, supply, (store.model_providers,))
         await self.vault.check()
         await make_local(store.people)
         self.cluster = await stack.enter_async_context(
@@ -430,8 +435,14 @@ class Runtime:
         """Who decides, and the runs of their work."""
         settings = self.settings
         self.models = await stack.enter_async_context(
-            Models(settings.model, settings.model_fallbacks, environment=os.environ)
+            Models(
+                settings.model,
+                settings.model_fallbacks,
+                environment=os.environ,
+                allowed_networks=read_networks(settings.allowed_networks),
+            )
         )
+        self.given_providers = GivenProviders(self)
         await self.connector_agents.reconcile()
         self.rollout = RolloutState(
             settings=settings, store=self.store, auditor=self.auditor, events=self.events

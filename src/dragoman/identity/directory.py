@@ -100,6 +100,10 @@ class Directory:
         """The rules of hooks that a workspace has."""
         return (await self._workspace(workspace)).hooks
 
+    async def model_of(self, workspace: str) -> str | None:
+        """The language model that a workspace chose."""
+        return (await self._workspace(workspace)).model
+
     def forget(self, workspace: str, user: str | None = None) -> None:
         """Something of them changed: the next question asks the store."""
         self._change()

@@ -108,7 +108,8 @@ def read_copy(url: str) -> Generator[DatabaseCopy]:
                 hint="start Dragoman once, so that it is brought up to date: dragoman doctor",
             )
         tables = (table for table in metadata.sorted_tables if table.name not in PASSING)
-        key_ids = connection.scalars(select(metadata.tables["secrets"].c.key_id).distinct())
+        sealed = (table.c.key_id for table in metadata.sorted_tables if "key_id" in table.c)
+        key_ids = {one for column in sealed for one in connection.scalars(select(column).distinct()) if one}
         copies = (_read_table(connection, table) for table in tables)
         yield DatabaseCopy(version, copies, frozenset(key_ids))
 

@@ -120,6 +120,7 @@ STAYS: Mapping[Table, str] = {
 }
 NOBODYS: Mapping[Table, str] = {
     tables.workspaces: "the tenant",
+    tables.model_providers: "the workspace's, or the installation's",
     tables.audit_heads: "numbers and hashes",
     tables.app_files: "processes",
     tables.rollout_states: "the operator's",

@@ -53,6 +53,7 @@ from dragoman.store.records import (
     JournalBatch,
     KeptResult,
     LoadedTool,
+    ModelProvider,
     NewRun,
     OneTimeValue,
     RegisteredClient,
@@ -593,6 +594,31 @@ class BundleStore(Protocol):
     async def remove(self, workspace: str, owner: str, name: str) -> None: ...
 
 
+class SealedValues(Protocol):
+    """Rows with something that the master key has sealed: what its rotation needs of them."""
+
+    async def key_ids(self) -> frozenset[str]:
+        """Of the keys that anything of theirs is sealed with."""
+
+    async def sealed_with_other(self, key_id: str, limit: int) -> Sequence[SealedSecret]:
+        """Up to `limit` that another key than this one sealed."""
+
+    async def reseal(self, before: SealedSecret, after: SealedSecret) -> bool:
+        """Replaces one; False when it was changed meanwhile."""
+
+
+class ModelProviderStore(SealedValues, Protocol):
+    """Providers of language models that people set, by workspace and name. They go with their workspace."""
+
+    async def list(self, *workspaces: str) -> Sequence[ModelProvider]:
+        """Those of these workspaces, the oldest first."""
+
+    async def put(self, provider: ModelProvider, most: int) -> bool:
+        """False, and nothing is written, when it is new and its workspace has `most` already."""
+
+    async def remove(self, workspace: str, name: str) -> None: ...
+
+
 class RolloutStore(Protocol):
     """How far a way of working is rolled out (by name, the operator's), and the runs that it is judged by."""
 
@@ -775,6 +801,7 @@ class Store:
     agents: AgentStore
     recipes: RecipeStore
     bundles: BundleStore
+    model_providers: ModelProviderStore
     rollout: RolloutStore
     clients: ClientStore
     logins: LoginStore

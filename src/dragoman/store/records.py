@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
 from dragoman.agent import AgentNumbers
+from dragoman.connector import Origin
 from dragoman.run import Message, Run, RunEvent, Step
 from dragoman.tool import ToolDefinition
 
@@ -24,6 +25,7 @@ ChangeKind = Literal[
     "approval",
     "recipe",
     "bundle",
+    "model_provider",
     "rollout",
     "client_session",
     "one_time_value",
@@ -112,6 +114,31 @@ class SealedSecret:
     key_id: str
     nonce: bytes
     ciphertext: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelProvider:
+    """A provider of language models that people set, under the first part of its model strings.
+
+    Without a workspace it is the app's. `secret` is its sealed key, bound to `url` too; `origin` is who
+    answers for where requests go.
+    """
+
+    workspace: str
+    name: str
+    kind: str
+    url: str | None = None
+    model: str | None = None
+    origin: Origin = "people"
+    secret: SealedSecret | None = None
+    created_at: datetime
+    updated_at: datetime
+    revision: int = 0
+
+    @property
+    def place(self) -> tuple[str, str, str, str]:
+        """What its key is bound to: at another address it does not open."""
+        return self.workspace, "", f"model_provider:{self.name}", self.url or ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,6 +19,7 @@ from dragoman.store.faults import translated
 from dragoman.store.location import DatabaseLocation
 from dragoman.store.logins import SqlLogins
 from dragoman.store.metrics import SqlMetrics
+from dragoman.store.model_providers import SqlModelProviders
 from dragoman.store.people import SqlPeople
 from dragoman.store.personal_data import SqlPersonalData
 from dragoman.store.protocols import Store
@@ -52,6 +53,7 @@ async def open_sql_store(url: str, *, busy_timeout: float) -> AsyncGenerator[Sto
             agents=SqlAgents(database),
             recipes=SqlRecipes(database),
             bundles=SqlBundles(database),
+            model_providers=SqlModelProviders(database),
             rollout=SqlRollout(database),
             clients=SqlClients(database),
             logins=SqlLogins(database),

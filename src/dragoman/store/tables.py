@@ -672,6 +672,25 @@ bundles = Table(
     info=_told("bundle", "owner", "name"),
 )
 
+# Without a workspace the app's.
+model_providers = Table(
+    "model_providers",
+    metadata,
+    Column("workspace", Text, primary_key=True),
+    Column("name", Text, primary_key=True),
+    Column("kind", Text, nullable=False),
+    Column("url", Text),
+    Column("model", Text),
+    Column("origin", Text, nullable=False),
+    Column("key_id", Text),
+    Column("nonce", LargeBinary),
+    Column("ciphertext", LargeBinary),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("updated_at", UtcDateTime, nullable=False),
+    _revision(),
+    info=_told("model_provider", "", "name"),
+)
+
 # Without a workspace: a rollout is the operator's, for all of them.
 rollout_states = Table(
     "rollout_states",

@@ -4,6 +4,6 @@ Knows the store by its Protocols only; reads no environment.
 """
 
 from dragoman.vault.keys import Key, KeyFile, KeyRing, KeySupply
-from dragoman.vault.vault import Vault
+from dragoman.vault.vault import Vault, sealing_keys
 
-__all__ = ["Key", "KeyFile", "KeyRing", "KeySupply", "Vault"]
+__all__ = ["Key", "KeyFile", "KeyRing", "KeySupply", "Vault", "sealing_keys"]

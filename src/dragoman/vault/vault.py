@@ -14,7 +14,7 @@ from pydantic import SecretStr
 
 from dragoman.connector import Connector
 from dragoman.errors import KeyFault
-from dragoman.store.protocols import ConnectorStore
+from dragoman.store.protocols import ConnectorStore, SealedValues
 from dragoman.store.records import SealedSecret
 from dragoman.vault.keys import Key, KeyRing, KeySupply
 
@@ -28,11 +28,18 @@ class Vault:
     """Holds the secrets of the connections. The rows belong to the store, the keys to the ring.
 
     `supply` is where the ring came from: needed only to replace the key, and to see that another
-    process did.
+    process did. `others` are further rows with something sealed, for the rotation.
     """
 
-    def __init__(self, rows: ConnectorStore, keys: KeyRing, supply: KeySupply | None = None) -> None:
+    def __init__(
+        self,
+        rows: ConnectorStore,
+        keys: KeyRing,
+        supply: KeySupply | None = None,
+        others: Sequence[SealedValues] = (),
+    ) -> None:
         self._rows = rows
+        self._all: tuple[SealedValues, ...] = (rows, *others)
         self._keys = keys
         self._supply = supply
 
@@ -106,7 +113,7 @@ class Vault:
 
     async def check(self) -> None:
         """`KeyFault` when stored secrets need a key that is not on the ring: asked once, at start."""
-        if missing := await self._rows.key_ids() - self._keys.ids:
+        if missing := await sealing_keys(*self._all) - self._keys.ids:
             raise KeyFault(
                 f"the secrets in this database were sealed with another master key"
                 f" ({', '.join(sorted(missing))}, not {self._keys.current.id})",
@@ -116,7 +123,8 @@ class Vault:
     # Rotation
 
     async def needs_resealing(self) -> bool:
-        return bool(await self._rows.sealed_with_other(self._keys.current.id, 1))
+        current = self._keys.current.id
+        return any([await rows.sealed_with_other(current, 1) for rows in self._all])
 
     def replace_key(self) -> None:
         """Seals with a new key from now on, where the key is Dragoman's own to replace."""
@@ -127,10 +135,11 @@ class Vault:
     async def reseal(self) -> int:
         """Seals every secret with the current key and tells how many. Interrupted, it is begun again."""
         count = 0
-        while batch := await self._rows.sealed_with_other(self._keys.current.id, _BATCH):
-            for sealed in batch:
-                place = (sealed.workspace, sealed.user, sealed.connector_id, sealed.name)
-                count += await self._rows.reseal(sealed, self.seal(*place, self.open(sealed)))
+        for rows in self._all:
+            while batch := await rows.sealed_with_other(self._keys.current.id, _BATCH):
+                for sealed in batch:
+                    place = (sealed.workspace, sealed.user, sealed.connector_id, sealed.name)
+                    count += await rows.reseal(sealed, self.seal(*place, self.open(sealed)))
         return count
 
     async def forget_older_keys(self) -> tuple[str, ...]:
@@ -154,6 +163,11 @@ class Vault:
         if key_id not in self._keys.ids and self._supply is not None:
             self._keys = self._supply.read_again(self._keys)  # another process may have replaced the key
         return self._keys.get(key_id)
+
+
+async def sealing_keys(*rows: SealedValues) -> frozenset[str]:
+    """The ids of the keys that anything in these rows is sealed with."""
+    return frozenset[str]().union(*[await one.key_ids() for one in rows])
 
 
 def bound_to(*parts: str) -> bytes:

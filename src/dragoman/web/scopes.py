@@ -45,6 +45,7 @@ _TABLE: tuple[tuple[frozenset[str], str, str, KeyScope], ...] = (
     (_POST, "/openapi/", "", "call"),
     (_POST, "/api/approvals/", "/answer", "approve"),
     (_POST, "/api/questions/", "", "approve"),
+    (_CHANGE, "/api/models", "", "admin"),
     (_ANY, "/api/workspaces", "", "admin"),
     (_ANY, "/api/users", "", "admin"),
     (_ANY, "/api/audit", "", "admin"),

@@ -337,6 +337,22 @@ CREATE TABLE metric_buckets (
     CONSTRAINT pk_metric_buckets PRIMARY KEY (workspace, span, level, start, user, connector, tool, agent, client, model)
 WITHOUT ROWID;
 
+CREATE TABLE model_providers (
+    workspace TEXT NOT NULL,
+    name TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    url TEXT,
+    model TEXT,
+    origin TEXT NOT NULL,
+    key_id TEXT,
+    nonce BLOB,
+    ciphertext BLOB,
+    created_at DATETIME NOT NULL,
+    updated_at DATETIME NOT NULL,
+    revision INTEGER DEFAULT '1' NOT NULL,
+    CONSTRAINT pk_model_providers PRIMARY KEY (workspace, name)
+);
+
 CREATE TABLE oauth_clients (
     id TEXT NOT NULL,
     metadata JSON NOT NULL,
