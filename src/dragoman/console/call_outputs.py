@@ -1,5 +1,6 @@
 """What came of a call, as a page shows it: JSON, text, pictures. Pure; trusts nothing of it."""
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,9 +25,12 @@ class OutputPiece:
 
 @dataclass(frozen=True, slots=True)
 class ShownOutput:
+    """`said` is what a server wrote as text beside a structured result, where it is not the same."""
+
     json: str
     pieces: tuple[OutputPiece, ...]
     is_cut: bool
+    said: str = ""
 
 
 def shown_output(output: ToolOutput) -> ShownOutput:
@@ -45,7 +49,19 @@ def shown_output(output: ToolOutput) -> ShownOutput:
         OutputPiece(piece.kind, piece.text[:_LONGEST], piece.label) if piece.kind == "text" else piece
         for piece in pieces
     )
-    return ShownOutput(whole[:_LONGEST], cut, is_cut)
+    return ShownOutput(whole[:_LONGEST], cut, is_cut, _said(output, whole)[:_LONGEST])
+
+
+def _said(output: ToolOutput, whole: str) -> str:
+    """Most servers write the JSON once more as text: that is said already."""
+    texts = [str(block.get("text", "")) for block in output.content if block.get("type") == "text"]
+    text = "\n".join(filter(None, map(str.strip, texts)))
+    if not whole or not text or len(text) > _LONGEST:
+        return ""
+    try:
+        return "" if pretty(json.loads(text)) == whole else text
+    except ValueError:
+        return text
 
 
 def _piece(block: Mapping[str, Any]) -> OutputPiece:

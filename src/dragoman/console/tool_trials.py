@@ -10,6 +10,7 @@ from starlette.routing import Route
 
 from dragoman.catalog import ToolInfo
 from dragoman.console.call_outputs import shown_output
+from dragoman.console.call_snippets import snippets_of
 from dragoman.console.chat_questions import question_card
 from dragoman.console.formatting import pretty
 from dragoman.console.pages import event_stream, hub_of, pages_of
@@ -101,7 +102,13 @@ def _trial(
                 yield pages.frame(request, "tools/progress.html", progress=one)
             else:
                 yield pages.frame(request, "tools/asked.html", card=question_card(one))
-        yield pages.frame(request, "tools/tried.html", **{**facts, "output": one, "shown": shown_output(one)})
+        told_of = {
+            "output": one,
+            "shown": shown_output(one),
+            "arguments": pretty(arguments),
+            "snippets": snippets_of(facts["tool"].name, arguments, str(request.base_url).rstrip("/")),
+        }
+        yield pages.frame(request, "tools/tried.html", **{**facts, **told_of})
 
     return frames(), work
 
