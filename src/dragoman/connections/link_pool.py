@@ -84,6 +84,13 @@ class LinkPool(ABC, Generic[AnyLink]):
         """Whether there is somebody whom the server may ask."""
         return False
 
+    is_ready = True
+    """Whether all is loaded that links are made of."""
+
+    async def make_ready(self) -> None:
+        """Loads it, while others go on."""
+        self.is_ready = True
+
     async def enter_parts(self, stack: AsyncExitStack) -> None:
         """What links need and this pool owns; left after the last of them."""
 
@@ -214,6 +221,9 @@ class LinkPool(ABC, Generic[AnyLink]):
                 or link.connector.revision < connector.revision
                 or (can_ask and not link.takes_questions)
             ):
+                if not self.is_ready:
+                    await self.make_ready()
+                    continue
                 link = self._open_link(key, connector, can_ask)
             elif link.is_connected:
                 self._observer.reused(connector)

@@ -3,10 +3,12 @@ goes first.
 """
 
 import asyncio
+import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from dragoman.cluster.places import NotHeld
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from dragoman.connections.session import McpSession
     from dragoman.connections.wire import Wire
 
+_LINKS = "dragoman.connections.connection"
 _SLOW_START = 5.0
 _SOON_ASKED = 5.0
 _TIME_TO_CUT = 2.0
@@ -56,6 +59,8 @@ class Connections(LinkPool["Connection"]):
     ) -> None:
         """`has_people`: there is always somebody whom servers may ask, whoever calls."""
         super().__init__(observer)
+        # The SDK is half of what a hub would import, and who has no MCP server needs none of it.
+        self.is_ready = _LINKS in sys.modules
         self._secrets = secrets
         self._clients = clients
         self._boxes = boxes
@@ -130,8 +135,11 @@ class Connections(LinkPool["Connection"]):
             return True
         return self.has_people and "elicitation" in connector.configuration.client_capabilities
 
+    async def make_ready(self) -> None:
+        await asyncio.to_thread(import_module, _LINKS)
+        self.is_ready = True
+
     def make_link(self, key: Key, connector: Connector, can_ask: bool) -> "Connection":
-        # Takes the SDK along, half of what a hub imports: who has no MCP server needs none of it.
         from dragoman.connections.connection import Connection
 
         watching = self._watching.setdefault(key, ResourceSubscriptions())
