@@ -140,6 +140,7 @@ if TYPE_CHECKING:
     from dragoman.hub.deferred_tools import ResolvedTools as ResolvedTools
     from dragoman.hub.deferred_tools import ToolFootprint as ToolFootprint
     from dragoman.hub.discovery import Discovery as Discovery
+    from dragoman.hub.followed_registry import FollowedServer as FollowedServer
     from dragoman.hub.hooks import CallerHooks as CallerHooks
     from dragoman.hub.hooks import HooksView as HooksView
     from dragoman.hub.hooks import TriedHook as TriedHook
@@ -314,6 +315,7 @@ _HOMES = {
         ),
         "dragoman.hub.deferred_tools": "Footprint ResolvedTools ToolFootprint",
         "dragoman.hub.discovery": "Discovery",
+        "dragoman.hub.followed_registry": "FollowedServer",
         "dragoman.hub.hooks": "CallerHooks HooksView TriedHook",
         "dragoman.hub.hub": "BoundHub Hub",
         "dragoman.bundle": "AnnotationOverride Bundle BundleEntry ParameterOverride ToolOverride",

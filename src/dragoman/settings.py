@@ -280,6 +280,14 @@ class Settings:
     registry_url: Annotated[str, Setting("Which registry is asked.", _FILES)] = (
         "https://registry.modelcontextprotocol.io"
     )
+    registry_follow: Annotated[
+        tuple[str, ...],
+        Setting(
+            "Namespaces of the registry, where discovery is automatic: their servers appear as connectors"
+            " that are disabled; after `io.github.acme enable` they are not.",
+            _FILES,
+        ),
+    ] = ()
     otlp_endpoint: Annotated[
         str | None,
         Setting(

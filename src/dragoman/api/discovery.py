@@ -1,5 +1,6 @@
 """`/api/discover`: servers that the registry offers, and the taking of one."""
 
+from datetime import datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Query
@@ -45,6 +46,28 @@ class RegistryServersShape(Shape):
     skipped: list[str]
 
 
+class FollowedServerShape(Shape):
+    """`proposed` is a disabled connector, `enabled` one that the app lets run; `listed` asks for something,
+    `refused` cannot be added. `shown` is the exact command or URL, `offered` what the registry has now.
+    """
+
+    name: str
+    description: str
+    version: str
+    state: str
+    shown: str
+    offered: str
+    asks: list[str]
+    why: str
+    connector: str | None
+    is_gone: bool
+    since: datetime
+
+
+class FollowedServersShape(Shape):
+    followed: list[FollowedServerShape]
+
+
 class ActionServerShape(Shape):
     name: str
     slug: str
@@ -80,6 +103,14 @@ async def discover(
     page = await hub.discovery.search(search, cursor=cursor, limit=limit)
     offers = [server_view(offer) for offer in page.offers]
     return json_response({"offers": offers, "next_cursor": page.next_cursor, "skipped": list(page.skipped)})
+
+
+@routes.get("/followed", responses={200: {"model": FollowedServersShape}})
+async def list_followed(hub: TheHub) -> Response:
+    """Servers of the namespaces that the app follows: what was proposed, and what is gone."""
+    return json_response(
+        {"followed": [FollowedServerShape.of(one) for one in await hub.discovery.followed()]}
+    )
 
 
 @routes.get("/{name:path}", responses={200: {"model": RegistryServerShape}})

@@ -17,6 +17,9 @@ def discover(
     words: Annotated[str, typer.Argument(help="A part of a name.", show_default=False)] = "",
     limit: Annotated[int, typer.Option(help="Most results.", min=1, max=100)] = 20,
     cursor: Annotated[str | None, typer.Option(help="Where the page before ended.")] = None,
+    followed: Annotated[
+        bool, typer.Option("--followed", help="What is known of the namespaces that the app follows.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Search the registry of MCP servers. Shows the exact command or address; nothing runs.
@@ -24,7 +27,11 @@ def discover(
     \b
     dragoman discover github
     dragoman connectors add --from-registry io.github.owner/server
+    dragoman discover --followed
     """
+    if followed:
+        request(as_json, _show_followed, "GET", path_of("discover", "followed"))
+        return
 
     def show(screen: Screen, page: Mapping[str, Any]) -> None:
         for offer in page["offers"]:
@@ -36,6 +43,25 @@ def discover(
 
     asked: dict[str, Any] = {"search": words, "limit": limit, "cursor": cursor}
     request(as_json, show, "GET", path_of("discover"), busy="asking the registry …", **asked)
+
+
+def _show_followed(screen: Screen, answer: Mapping[str, Any]) -> None:
+    for one in answer["followed"]:
+        state = "gone from the registry" if one["is_gone"] else one["state"]
+        screen.show(f"[bold]{plain(one['name'])}[/] [dim]{plain(one['version'])}[/] {state}")
+        if one["shown"]:
+            screen.show(f"  {plain(one['shown'])}")
+        if one["offered"] not in ("", one["shown"]):
+            screen.show(f"  [yellow]offered now[/] {plain(one['offered'])}")
+        if one["connector"] and one["state"] == "proposed":
+            screen.show(f"  [dim]dragoman connectors enable {plain(one['connector'])}[/]")
+        elif one["asks"]:
+            screen.show(f"  [dim]asks for {plain(', '.join(one['asks']))}[/]")
+            screen.show(f"  [dim]dragoman connectors add --from-registry {plain(one['name'])}[/]")
+        if one["why"]:
+            screen.show(f"  [dim]✗ {plain(one['why'], 140)}[/]")
+    if not answer["followed"]:
+        screen.note("nothing was found: DRAGOMAN_REGISTRY_FOLLOW names the namespaces that are followed")
 
 
 @dataclass(frozen=True, kw_only=True)

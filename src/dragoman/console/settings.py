@@ -24,7 +24,8 @@ WORDS = {one.path[-1]: one.label.lower() for one in _LIMITS}
 DISCOVERY_WORDS = {
     "off": "No registry is asked at all.",
     "manual": "People may search the registry of MCP servers; agents may not.",
-    "automatic": "People and agents may search the registry; only a person adds a server.",
+    "automatic": "People and agents may search the registry; a person adds a server, or the app that follows"
+    " its namespace.",
 }
 
 

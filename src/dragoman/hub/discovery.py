@@ -1,17 +1,21 @@
 """Servers that a registry offers, and the taking of one. Nothing runs that a person was not shown before."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dragoman.discovery import InstallMethod, RegistryPage, RegistryServer
 from dragoman.errors import Conflict, Denied, InvalidConfig
 from dragoman.hub.bound import BoundService
 from dragoman.hub.connectors import Connectors, ConnectorView
+from dragoman.hub.followed_registry import FollowedServer
+from dragoman.hub.user_rights import check_operator
 from dragoman.settings import Discovery as Mode
 
 
 class Discovery(BoundService):
-    """`off` asks no registry at all; `manual` answers people; `automatic` lets agents search, too."""
+    """`off` asks no registry at all; `manual` answers people; `automatic` lets agents search, too,
+    and follows the namespaces that the app names.
+    """
 
     __slots__ = ()
 
@@ -29,6 +33,17 @@ class Discovery(BoundService):
         """One offer with the exact command or URL of every way, and the inputs that each asks for."""
         self._check()
         return await self._runtime.mcp_registry.get(name)
+
+    async def followed(self) -> Sequence[FollowedServer]:
+        """Servers of the namespaces that the app follows: what was proposed, and what is gone."""
+        self._check()
+        return await self._runtime.followed_registry.list()
+
+    async def look(self) -> Sequence[FollowedServer]:
+        """The same, after a look at the registry now. For who runs the installation."""
+        check_operator(self._caller)
+        await self._runtime.followed_registry.look()
+        return await self.followed()
 
     async def add(
         self,

@@ -57,6 +57,7 @@ from dragoman.hub.door_clients import DoorClients, ServerTaskRecords
 from dragoman.hub.embedding import open_embeddings
 from dragoman.hub.engine import RunEngine
 from dragoman.hub.followed_changes import FollowedChanges
+from dragoman.hub.followed_registry import FollowedRegistry
 from dragoman.hub.loaded_tools import LoadedTools
 from dragoman.hub.models import GivenProviders
 from dragoman.hub.native_tools import add_shipped_tools, native_connector
@@ -131,6 +132,7 @@ class Runtime:
     permissions: Permissions
     keys: ApiKeys
     mcp_registry: McpRegistry
+    followed_registry: FollowedRegistry
     search: Search
     loaded: LoadedTools
     loading: DeferredTools
@@ -412,6 +414,7 @@ class Runtime:
         add_shipped_tools(self.native, settings)
         self.declare_native()
         self.mcp_registry = McpRegistry(settings.registry_url)
+        self.followed_registry = FollowedRegistry(self)
         self.search = Search(
             self.catalog,
             await stack.enter_async_context(
@@ -458,6 +461,7 @@ class Runtime:
         for kept in (
             keeping(self.changes.follow, "follow what other processes change", is_vital=True),
             keeping(files.watch, "watch the app configuration"),
+            keeping(self.followed_registry.follow, "follow namespaces of the registry"),
             keeping(self.boxes.watchdog.watch, "hold programs to their limits"),
             keeping(self._keep_tidy, "forget old results and calls"),
             keeping(self.door_clients.keep, "note which sessions of clients are in use"),

@@ -620,7 +620,10 @@ class ModelProviderStore(SealedValues, Protocol):
 
 
 class RolloutStore(Protocol):
-    """How far a way of working is rolled out (by name, the operator's), and the runs that it is judged by."""
+    """How far a way of working is rolled out (by name, the operator's), and the runs that it is judged by.
+
+    By a name of its own also what is known of the registry that the app follows.
+    """
 
     async def state(self, name: str) -> Mapping[str, Any] | None: ...
     async def put_state(self, name: str, state: Mapping[str, Any], before: Mapping[str, Any] | None) -> None:
