@@ -36,6 +36,35 @@ async def test_parameters_and_connectors_are_found_too(sqlite_url: str) -> None:
         }
 
 
+async def test_fixed_values_of_parameters_are_found(sqlite_url: str) -> None:
+    unit = {"type": "string", "enum": ["celsius", "fahrenheit"]}
+    levels = {"type": "array", "items": {"enum": ["pollen", 7]}}
+    schema = {"type": "object", "properties": {"unit": unit, "levels": levels}}
+    async with open_shop(sqlite_url) as shop:
+        measured = defined("measure", "Says how it is now.", input_schema=schema)
+        await shop.catalog.refresh(made_connector("weather"), listed(*TOOLS["weather"], measured))
+        assert await shop.names("fahrenheit", "bm25") == ["mcp_weather_measure"]
+        assert await shop.names("pollen", "bm25") == ["mcp_weather_measure"]
+
+
+async def test_what_finds_the_id_that_a_tool_wants_comes_with_it(sqlite_url: str) -> None:
+    """Of the connector that the tool belongs to, and only while both are there."""
+    wants = {"type": "object", "properties": {"film_id": {"type": "integer"}}, "required": ["film_id"]}
+    critics = defined("critics", "What critics wrote about it.", input_schema=wants)
+    finds = defined("search_films", "Looks through the archive.")
+    question = "what did critics write about Metropolis"
+    async with open_shop(sqlite_url) as shop:
+        await shop.catalog.refresh(made_connector("mail"), listed(*TOOLS["mail"], critics))
+        await shop.catalog.refresh(made_connector("files"), listed(*TOOLS["files"], finds))
+        apart = await shop.names(question)
+        assert apart[0] == "mcp_mail_critics"
+        assert apart[1] != "mcp_files_search_films", "another connector's ids are others"
+        await shop.catalog.refresh(made_connector("mail"), listed(*TOOLS["mail"], critics, finds))
+        assert (await shop.names(question))[:2] == ["mcp_mail_critics", "mcp_mail_search_films"]
+        await shop.catalog.refresh(made_connector("mail"), listed(*TOOLS["mail"], finds))
+        assert "mcp_mail_search_films" not in (await shop.names(question))[:2]
+
+
 @pytest.mark.parametrize(
     "spelling",
     [

@@ -8,6 +8,7 @@ from dragoman.tool import Schema, Tool
 
 _MOST_TEXT = 4_000  # characters of one field that are read: what a tool is for stands at the beginning
 _MOST_PARAMETERS = 200
+_MOST_VALUES = 20
 _DEEPEST = 4
 
 
@@ -31,7 +32,7 @@ def document_of(tool: Tool) -> SearchDocument:
 
 
 def parameters_of(schema: Schema) -> str:
-    """Names and descriptions of the arguments, nested ones included."""
+    """Names, descriptions and fixed values of the arguments, nested ones included."""
     words: list[str] = []
     for name, description in _properties(schema, 0):
         words.append(name)
@@ -49,8 +50,14 @@ def _properties(schema: Mapping[str, Any], depth: int) -> Iterator[tuple[str, st
             if not isinstance(inner, dict):
                 continue
             table = cast("dict[str, Any]", inner)
-            description = table.get("description")
-            yield name, description if isinstance(description, str) else ""
             items = table.get("items")
             nested = cast("dict[str, Any]", items) if isinstance(items, dict) else table
+            fixed = table.get("enum") or nested.get("enum")
+            yield name, " ".join([*_texts([table.get("description")]), *_texts(fixed)])
             yield from _properties(nested, depth + 1)
+
+
+def _texts(values: Any) -> Iterator[str]:
+    for value in cast("list[Any]", values)[:_MOST_VALUES] if isinstance(values, list) else ():
+        if isinstance(value, str):
+            yield value

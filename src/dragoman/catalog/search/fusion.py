@@ -16,11 +16,15 @@ CLAUSE = 0.5
 """What the best clause of a long question adds to the whole."""
 CANDIDATES = 100
 """How many of the best are looked at again, clause by clause."""
+FINDER = 0.15
+"""What a tool adds to one that finds the id that it wants."""
+NEEDING = 10
+"""How many of the best are asked for the ids that they want."""
 
-# A question is answered when a sixth of its words occurs anywhere in the catalog; or else when half of
+# A question is answered when an eighth of its words occurs anywhere in the catalog; or else when half of
 # them are words at all and a tool is near in meaning. Loose on purpose: refusing a real question costs
 # more than answering a senseless one.
-_ENOUGH_FOUND = 1 / 6
+_ENOUGH_FOUND = 1 / 8
 _ENOUGH_WORDS = 1 / 2
 _NEAR = 0.3
 

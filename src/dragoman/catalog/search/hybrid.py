@@ -8,7 +8,9 @@ from dragoman.catalog.search.embedded_rows import EmbeddedQuery
 from dragoman.catalog.search.fusion import (
     CANDIDATES,
     CLAUSE,
+    FINDER,
     HYBRID,
+    NEEDING,
     SEMANTIC,
     Rows,
     Scores,
@@ -50,13 +52,28 @@ def ranked_by_meaning(
     steps = clauses(question.text)
     if embedded:
         steps = embedded.known(steps)
-    if not steps:
-        return _listed(whole, question.limit)
-    places = best(whole, max(CANDIDATES, question.limit))
-    near = embedded or meanings
-    step = np.max([_clause(index, near, text, rows[places], weights) for text in steps], axis=0)
-    combined = (whole[places] + CLAUSE * step) / (1 + CLAUSE)
-    return [(int(places[place]), score) for place, score in _listed(combined, question.limit)]
+    if steps:
+        places = best(whole, max(CANDIDATES, question.limit))
+        near = embedded or meanings
+        step = np.max([_clause(index, near, text, rows[places], weights) for text in steps], axis=0)
+        whole[places] += CLAUSE * step
+        whole /= 1 + CLAUSE
+    _raise_finders(index, rows, whole)
+    return [(int(place), float(whole[place])) for place in best(whole, question.limit)]
+
+
+def _raise_finders(index: SearchIndex, rows: Rows, scores: Scores) -> None:
+    """What finds the ids that the best tools want is worth more than its own words say."""
+    wanted: dict[int, float] = {}
+    for place in best(scores, NEEDING):
+        for row, sureness in index.finders.of(int(rows[place])):
+            wanted[row] = max(wanted.get(row, 0.0), sureness * float(scores[place]))
+    if wanted:
+        places = np.flatnonzero(np.isin(rows, [*wanted]))
+        scores[places] += np.float32(FINDER) * np.array(
+            [wanted[int(rows[place])] for place in places], np.float32
+        )
+        scores /= np.float32(1 + FINDER)
 
 
 def _clause(
@@ -85,7 +102,3 @@ def _is_answerable(index: SearchIndex, meanings: RowMeanings, text: str, nearest
     found = [index.postings.knows(stem(word)) for word in words]
     known = [here or meanings.words.knows(word) for here, word in zip(found, words, strict=True)]
     return means_something(sum(found) / len(words), sum(known) / len(words), nearest)
-
-
-def _listed(scores: Scores, limit: int) -> Ranked:
-    return [(int(place), float(scores[place])) for place in best(scores, limit)]

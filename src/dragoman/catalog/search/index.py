@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from dragoman.catalog.connector_tools import ListKey
 from dragoman.catalog.search.documents import document_of
+from dragoman.catalog.search.finders import Finders
 from dragoman.catalog.search.postings import Postings
 from dragoman.catalog.search.view import ListedTools, SearchView
 from dragoman.catalog.search.words import name_key, parts
@@ -33,6 +34,7 @@ class SearchIndex:
     def __init__(self, meanings: "RowMeanings | None") -> None:
         self.meanings = meanings
         self.postings = Postings()
+        self.finders = Finders()
         self.end = 0
         self._lists: dict[ListKey, ListedTools] = {}
         self._names: dict[str, tuple[int, ...]] = {}
@@ -86,6 +88,7 @@ class SearchIndex:
             row, self.end = self.end, self.end + 1
         document = document_of(tool)
         self.postings.add(row, document)
+        self.finders.add(row, tool)
         if self.meanings:
             name, connector = " ".join(parts(document.name)), " ".join(parts(document.connector))
             self.meanings.add(row, f"{name}. {document.description}", f"{connector}. {document.parameters}")
@@ -95,6 +98,7 @@ class SearchIndex:
 
     def _remove(self, tool: Tool, row: int) -> None:
         self.postings.remove(row, document_of(tool))
+        self.finders.remove(row, tool)
         if self.meanings:
             self.meanings.remove(row)
         key = name_key(tool.original_name)

@@ -10,6 +10,8 @@ from dragoman.catalog.search.vectors import WIDTH, VectorRows, WordVectors
 
 
 class RowMeanings:
+    """Static vectors are read in lower case: that a word begins a sentence says nothing of it."""
+
     def __init__(self, words: WordVectors, embeddings: Embeddings | None = None) -> None:
         self.words = words
         self.embedded = EmbeddedRows(embeddings) if embeddings else None
@@ -18,8 +20,8 @@ class RowMeanings:
         self._parameters = VectorRows(WIDTH // 2)
 
     def add(self, row: int, description: str, parameters: str) -> None:
-        self._descriptions.put(row, self.words.of(description))
-        self._parameters.put(row, self.words.of(parameters))
+        self._descriptions.put(row, self.words.of(description.lower()))
+        self._parameters.put(row, self.words.of(parameters.lower()))
         if self.embedded:
             self.embedded.add(row, description, parameters)
 
@@ -30,10 +32,10 @@ class RowMeanings:
 
     def semantic(self, text: str, end: int) -> tuple[Scores, Scores]:
         """How near the text is to name and description of each row, and to its connector and parameters."""
-        vector = self.words.of(text)
+        vector = self.words.of(text.lower())
         return self._descriptions.scores(vector, end), self._parameters.scores(vector, end)
 
     def semantic_of(self, text: str, rows: Rows) -> tuple[Scores, Scores]:
         """The same for a few rows."""
-        vector = self.words.of(text)
+        vector = self.words.of(text.lower())
         return self._descriptions.some(vector, rows), self._parameters.some(vector, rows)
