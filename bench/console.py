@@ -80,8 +80,10 @@ class Service:
 
 
 @asynccontextmanager
-async def open_service() -> AsyncGenerator[Service]:
-    with tempfile.TemporaryDirectory() as home:
+async def open_service(filled: Path | None = None) -> AsyncGenerator[Service]:
+    """With an empty home, or with one that is `filled` already."""
+    with tempfile.TemporaryDirectory() as empty:
+        home = str(filled or empty)
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, str(SERVICE), home), stdout=asyncio.subprocess.PIPE, limit=1024 * 1024
         )

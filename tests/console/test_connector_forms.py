@@ -6,7 +6,6 @@ import pytest
 
 from dragoman.connector import Auth, Configuration, Connector
 from dragoman.console.connector_forms import chosen_settings, facts_of, groups_of
-from dragoman.console.connectors import line
 from dragoman.console.setting_forms import typed as as_typed
 from dragoman.errors import InvalidConfig
 from dragoman.hub.connector_input import configured, merged
@@ -169,11 +168,3 @@ def test_every_setting_is_in_the_form_and_can_be_cleared(way: str) -> None:
     cleared = {**typed, **{one.key: "" for one in plain}} | ({"command": "sh"} if way == "command" else {})
     facts, kept = merged(configuration, secrets, facts_of(cleared, configuration))
     assert_none_is_set(configured(facts, kept).configuration, way)
-
-
-def test_a_line_goes_through_every_value_and_stays_inside() -> None:
-    assert line([5]) == ""
-    points = [tuple(map(float, point.split())) for point in line([1, 100, 1])[1:].split(" L")]
-    assert [place for place, _ in points] == [0, 144, 288]
-    assert points[1][1] < points[0][1] == points[2][1]
-    assert all(0 <= height <= 44 for _, height in points)

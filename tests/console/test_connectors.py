@@ -113,20 +113,20 @@ async def test_a_server_out_of_reach_says_why_and_when_it_is_tried_next(
         await console.hub.connectors.add("works", **quick(command=sys.executable, args=[STDIO]))
         for number in range(12):
             await console.hub.call("mcp_works_echo", {"text": "x" * number})
-        page = await console.page("/connectors")
+        page = await console.page("/connectors?view=cards")
         gone = page.get_by_role("region", name="gone")
         await expect(gone).to_contain_text("connection refused")
         await expect(gone).to_contain_text("Attempt")
         works = page.get_by_role("region", name="works")
-        await expect(works.locator(".spark path")).to_have_count(2)
+        await expect(works.locator(".sparkline path")).to_have_count(2)
         await expect(works).to_contain_text("34")
         await console.picture(page, "connectors")
 
         await works.get_by_role("switch").click()
-        await expect(works).to_contain_text("disabled")
+        await expect(works).to_contain_text("Off")
         await state_is(console.hub, "works", "disabled")
         await works.get_by_role("switch").focus()
-        async with page.expect_response("**/connectors/-/cards"):
+        async with page.expect_response("**/connectors?view=cards"):
             pass
         await expect(works.get_by_role("switch")).to_be_focused()
 
@@ -188,7 +188,7 @@ async def test_a_member_sees_what_is_shared_and_is_told_that_it_is_not_theirs_to
     async with open_console(tmp_path, multi_user=True) as console:
         await console.hub.connectors.add("own", **quick(command=sys.executable, args=[STDIO]))
         await console.hub.connectors.add("shared", shared=True, **quick(command=sys.executable, args=[STDIO]))
-        page = await console.page("/connectors", key=await console.add_user("ada"))
+        page = await console.page("/connectors?view=cards", key=await console.add_user("ada"))
         await expect(page.get_by_role("region", name="shared")).to_be_visible()
         await expect(page.get_by_role("region", name="own")).to_have_count(0)
         await expect(page.get_by_role("switch")).to_have_count(0)
@@ -224,7 +224,7 @@ async def test_a_connector_has_tabs_names_of_people_and_what_the_role_may_do(
         await expect(page.get_by_role("link", name="works.echo", exact=True)).to_be_visible()
         await page.get_by_role("navigation", name="works").get_by_role("link", name="Settings").click()
         await expect(page.get_by_text("Belongs to")).to_be_visible()
-        await page.goto(console.url + "/connectors")
+        await page.goto(console.url + "/connectors?view=cards")
         await expect(page.get_by_role("region", name="works")).to_be_visible()
         await expect(page.get_by_role("switch")).to_have_count(0)
         page = await console.page("/connectors/works")

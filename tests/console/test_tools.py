@@ -75,12 +75,17 @@ async def test_tools_are_found_as_one_types(open_console: OpenConsole, tmp_path:
         await expect(search).to_be_focused()
         await console.picture(page, "tools_found")
         await search.fill("(")
+        await page.get_by_title("How words are looked for").click()
         await page.get_by_label("Strategy").select_option("regex")
         await expect(page.get_by_role("alert")).to_be_visible()
         await search.fill("_send$")
         await _found(page, "by pattern (regex)")
         await expect(page.locator("#tool-rows tr")).to_have_count(3)
-        await page.get_by_label("Connector").select_option("faults")
+        connector = page.get_by_label("Connector")
+        await connector.press_sequentially("fau")
+        await expect(page.locator("#connector-known option")).to_have_count(1)
+        await connector.fill("faults")
+        await connector.press("Tab")
         await _found(page, "3 of 34")
         await page.reload()
         await _found(page, "3 of 34")
@@ -93,6 +98,14 @@ async def test_tools_are_found_as_one_types(open_console: OpenConsole, tmp_path:
         await switch.click()
         await expect(switch).to_have_attribute("aria-checked", "false")
         assert console.hub.tools.get("mcp_faults_echo").enabled is False
+        await page.get_by_label("Choose all").check()
+        await page.get_by_role("toolbar").get_by_role("button", name="Turn off").click()
+        await expect(page.locator("#notes")).to_contain_text("34 tools turned off.")
+        await page.locator("#notes").get_by_role("button", name="Undo").click()
+        await expect(page.locator("#notes")).to_contain_text("33 tools turned on.")
+        assert console.hub.tools.get("mcp_faults_echo").enabled is False
+        await page.get_by_label("State").select_option("off")
+        await _found(page, "1 of 1")
 
 
 async def test_a_tool_is_tried_with_a_form_made_from_its_schema(

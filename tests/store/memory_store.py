@@ -570,6 +570,7 @@ class MemoryRuns(Aggregate):
         status: RunStatus | None = None,
         roots_only: bool = False,
         before: datetime | None = None,
+        words: str = "",
         limit: int = 100,
     ) -> Sequence[Run]:
         found = [
@@ -582,6 +583,7 @@ class MemoryRuns(Aggregate):
             and status in (None, run.status)
             and (run.is_root or not roots_only)
             and (before is None or run.created_at < before)
+            and words.lower() in run.request.lower()
         ]
         return newest(found, lambda run: run.created_at, lambda run: run.id)[:limit]
 

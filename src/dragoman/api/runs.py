@@ -60,11 +60,22 @@ async def list_runs(
     status: RunStatus | None = None,
     before: Annotated[AwareDatetime | None, Query(description="only those that began earlier")] = None,
     children: Annotated[bool, Query(description="also those that an agent started")] = False,
+    q: Annotated[str, Query(max_length=200, description="words of the request")] = "",
+    user: Annotated[
+        str | None, Query(max_length=200, description="for admins: one of the workspace, or `*` for all")
+    ] = None,
     limit: Annotated[int, Query(ge=1, le=500)] = 50,
 ) -> Response:
     """One's own, newest first; long texts are cut here."""
     runs = await hub.runs.list(
-        thread=thread, agent=agent, status=status, roots_only=not children, before=_utc(before), limit=limit
+        thread=thread,
+        agent=agent,
+        status=status,
+        roots_only=not children,
+        before=_utc(before),
+        query=q,
+        user=user,
+        limit=limit,
     )
     return json_response(runs_view(runs, limit))
 
@@ -82,8 +93,9 @@ async def get_timeline(run: str, hub: TheHub) -> Response:
     Kinds of steps: started, resumed, offered, model, retry, plan, call, question, approval, message, note,
     notice, run, finished. Arguments and results are previews without secrets. What a call started is nested
     in it.
+    An admin may read those of others in the workspace; that they looked is in the audit trail.
     """
-    return json_response(timeline_view(await hub.runs.timeline(run)))
+    return json_response(timeline_view(await hub.runs.oversee(run)))
 
 
 @routes.get("/runs/{run}/prompts", responses={200: {"model": SentPromptsShape}})

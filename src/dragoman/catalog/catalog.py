@@ -546,12 +546,18 @@ class Catalog:
             self._events.publish(_event(connector, changes, user))
 
     def _seen(self, caller: Caller, connector_id: str | None) -> Sequence[ConnectorTools]:
-        connectors = (connector_tools.connector for connector_tools in self._by_connector.values())
-        all_connector_tools = [self._by_connector[connector.id] for connector in nearest(connectors, caller)]
+        if connector_id is None:
+            ids: Iterable[str] = self._by_connector
+        elif (known := self._by_connector.get(connector_id)) is not None:
+            # Only those of its name can stand before it.
+            ids = {connector_id, *self._index.of_slug(known.connector.slug, caller)}
+        else:
+            ids = ()
+        connectors = (self._by_connector[one].connector for one in ids)
         return [
-            connector_tools
-            for connector_tools in all_connector_tools
-            if connector_id in (None, connector_tools.connector.id)
+            self._by_connector[connector.id]
+            for connector in nearest(connectors, caller)
+            if connector_id in (None, connector.id)
         ]
 
     def _show(

@@ -51,6 +51,11 @@ class NameIndex:
         """From now on the connector hides those of its name in the tiers above, whatever tools it has."""
         self._slugs[connector.workspace, connector.owner, connector.slug] = connector.id
 
+    def of_slug(self, slug: str, caller: Caller) -> list[str]:
+        """The ids of the connectors of this name in the caller's tiers."""
+        tiers = ((caller.workspace, caller.user), (caller.workspace, ""), (APP, ""))
+        return [self._slugs[*tier, slug] for tier in tiers if (*tier, slug) in self._slugs]
+
     def _is_hidden(self, entry: IndexEntry, caller: Caller) -> bool:
         """Whether a nearer connector has the name of this one: also where it has no such tool."""
         connector = entry.connector_tools.connector

@@ -33,6 +33,7 @@ from dragoman.console import (
     models,
     oidc,
     overview,
+    palette,
     recipes,
     runs,
     settings,
@@ -53,7 +54,7 @@ from dragoman.web.bodies import limited
 from dragoman.web.guard import CREDENTIAL, Credential
 
 _PARTS = (
-    sign_in, oidc, menu, overview, chat, connectors, tools, bundles, code, agents, runs, recipes,
+    sign_in, oidc, menu, palette, overview, chat, connectors, tools, bundles, code, agents, runs, recipes,
     approvals, credentials, keys, clients, users, audit, metrics, log, import_export, cluster, settings,
     models,
 )  # fmt: skip
@@ -62,6 +63,7 @@ _FIRST = frozenset(place.path.strip("/").split("/")[0] for place in PLACES) | {
     "sign-in",
     "sign-out",
     "static",
+    "palette",
 }
 # Aliases of the REST door that people used before; see `api.agents` and `api.discovery`.
 _NOT_OURS = frozenset({"/agents/assign-action-server", "/agents/remove-action-server"})

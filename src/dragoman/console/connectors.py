@@ -1,11 +1,8 @@
 """Connectors: how each does, switching, mending, removing. Adding and changing is `connector_editing`."""
 
-from collections import defaultdict
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-from math import log1p
 from typing import Any
 
 from starlette.requests import Request
@@ -15,40 +12,17 @@ from starlette.routing import Route
 from dragoman.catalog import ToolChanges
 from dragoman.connections.source import ConnectionStatus
 from dragoman.connector import Connector
-from dragoman.console import connector_editing
+from dragoman.console import connector_editing, connector_list
 from dragoman.console.charts import calls_chart, latency_chart
 from dragoman.console.connector_forms import chosen_settings
+from dragoman.console.connector_list import can_change
 from dragoman.console.metrics import RANGES, range_of
 from dragoman.console.pages import hub_of, pages_of
 from dragoman.hub import BoundHub, ConnectorView
-from dragoman.scope import Caller, holder_of
-
-WIDTH, HEIGHT = 288, 44
-_EDGE = 5
-
-
-def line(values: Sequence[float], width: int = WIDTH, height: int = HEIGHT) -> str:
-    """The `d` of a path through the values, oldest first; empty for less than two of them.
-
-    Logarithmic: beside one slow call the others would lie flat.
-    """
-    if len(values) < 2:
-        return ""
-    values = [log1p(max(0.0, value)) for value in values]
-    low, high = min(values), max(values)
-    reach = (high - low) or 1.0
-    step = width / (len(values) - 1)
-    room = height - 2 * _EDGE
-    points = [
-        f"{place * step:.1f} {height - _EDGE - (value - low) / reach * room:.1f}"
-        for place, value in enumerate(values)
-    ]
-    return "M" + " L".join(points)
-
+from dragoman.scope import holder_of
 
 _MOST_CALLS = 500
 _LAST_CALLS = 8
-_POINTS = 48
 
 
 TABS = {"overview": "Overview", "tools": "Tools", "settings": "Settings"}
@@ -63,48 +37,12 @@ class _Held:
     link: ConnectionStatus
 
 
-def can_change(connector: Connector, caller: Caller) -> bool:
-    """Whether the hub would let them: what somebody may not do is not offered."""
-    if connector.owner:
-        return connector.owner == caller.user
-    return caller.role == "operator" or (caller.is_admin and bool(connector.workspace))
-
-
-# All of them
-
-
-async def list_connectors(request: Request) -> Response:
-    return pages_of(request).page(request, "connectors.html", title="Connectors", **await _cards(request))
-
-
-async def show_cards(request: Request) -> Response:
-    return pages_of(request).part(request, "connectors/cards.html", **await _cards(request))
-
-
 async def switch_connector(request: Request) -> Response:
+    """From its card."""
     hub, slug = hub_of(request), request.path_params["slug"]
     wanted = str((await request.form()).get("enabled", ""))
     await (hub.connectors.enable if wanted == "true" else hub.connectors.disable)(slug)
-    return await show_cards(request)
-
-
-async def _cards(request: Request) -> dict[str, Any]:
-    hub = hub_of(request)
-    views = [view for view in await hub.connectors.list() if view.connector.kind != "native"]
-    durations: defaultdict[str | None, list[float]] = defaultdict(list)
-    for call in reversed(await hub.calls(_MOST_CALLS)):
-        durations[call.connector_id].append(call.duration_ms)
-    tokens: defaultdict[str, int] = defaultdict(int)
-    for tool in (await hub.tools.footprint()).tools:
-        tokens[tool.connector] += tool.tokens
-    return {
-        "views": views,
-        "changeable": {view.connector.id for view in views if can_change(view.connector, hub.caller)},
-        "lines": {view.connector.id: line(durations[view.connector.id][-_POINTS:]) for view in views},
-        "tokens": tokens,
-        "works": sum(view.status.state in ("connected", "disconnected") for view in views),
-        "now": datetime.now(UTC),
-    }
+    return await connector_list.list_connectors(request)
 
 
 # One of them
@@ -221,8 +159,7 @@ async def authorise(request: Request) -> Response:
 
 
 routes = [
-    Route("/connectors", list_connectors),
-    Route("/connectors/-/cards", show_cards),
+    *connector_list.routes,
     *connector_editing.routes,
     Route("/connectors/{slug}", show_connector),
     Route("/connectors/{slug}/live", show_live),

@@ -18,9 +18,12 @@ class Menu:
         self._tools: dict[tuple[str, int], int] = {}
 
     async def frame(self, hub: BoundHub, workspace: str) -> Frame:
-        connectors = [one for one in await hub.connectors.list() if one.connector.kind != "native"]
-        agents = [one for one in await hub.agents.list() if one.kind == "worker"]
-        counts = {"/connectors": len(connectors), "/tools": self._count_tools(hub), "/agents": len(agents)}
+
+        counts = {
+            "/connectors": hub.connectors.count(),
+            "/tools": self._count_tools(hub),
+            "/agents": await hub.agents.count_workers(),
+        }
         return Frame(workspace, counts, await count_waiting(hub))
 
     def _count_tools(self, hub: BoundHub) -> int:

@@ -9,9 +9,10 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from dragoman.console.charts import charts_of, cost, spark
+from dragoman.console.connector_list import state_of
 from dragoman.console.metrics import RANGES, range_of
 from dragoman.console.pages import hub_of, pages_of
-from dragoman.hub import BoundHub, ConnectorView
+from dragoman.hub import BoundHub
 
 _RUNS = 5
 _TOP = 6
@@ -52,16 +53,6 @@ async def _facts(request: Request) -> dict[str, Any]:
 
 def _link(*, range: str) -> str:
     return f"/?range={range}"
-
-
-def state_of(view: ConnectorView) -> str:
-    """One word for how a connector does: what was never reached does not work yet."""
-    state = view.status.state
-    if not view.connector.enabled or state == "disabled":
-        return "off"
-    if state == "disconnected":
-        return "idle" if view.catalog == "ready" else "new"
-    return {"error": "failed", "needs_auth": "sign-in"}.get(state, state)
 
 
 async def _unpriced(hub: BoundHub) -> Sequence[str]:

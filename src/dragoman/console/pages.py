@@ -198,17 +198,21 @@ class Pages:
     def _text(self, request: Request, template: str, facts: Mapping[str, Any]) -> str:
         session = find_session(request)
         hub = hub_of(request)
-        has_nodes = bool(hub.settings.cluster_url) and hub.caller.role == "operator"
-        places = [place for place in PLACES if has_nodes or not place.of_clusters]
         known = {
             "request": request,
             "session": session,
             "path": request.url.path,
             "hub": hub,
-            "places": places,
+            "places": places_of(hub),
             "frame": getattr(request.state, "frame", _NO_FRAME),
         }
         return self._environment.get_template(template).render({**known, **facts})
+
+
+def places_of(hub: BoundHub) -> list[MenuEntry]:
+    """The entries of the menu for who sits there."""
+    has_nodes = bool(hub.settings.cluster_url) and hub.caller.role == "operator"
+    return [place for place in PLACES if has_nodes or not place.of_clusters]
 
 
 class _StaticNames:

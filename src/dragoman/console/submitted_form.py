@@ -25,6 +25,10 @@ class SubmittedForm:
         """Of boxes that share a name, those that are ticked."""
         return [value for value in self.data.getlist(name) if isinstance(value, str) and value]
 
+    def many(self, name: str) -> Sequence[str]:
+        """The same, each once; a field of that name may also hold several, with spaces between them."""
+        return [*dict.fromkeys(word for value in self.chosen(name) for word in value.split())]
+
     def texts(self) -> dict[str, str]:
         """All texts by name, as `setting_forms` reads them: what was ticked is one text."""
         return {name: " ".join(self.chosen(name)) for name in self.data}

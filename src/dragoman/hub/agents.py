@@ -86,9 +86,7 @@ class Agents(BoundService):
         """
         caller = self._caller
         stored = await self._runtime.agent_records.seen_by(caller)
-        workers = {key(agent.name): agent for agent in await self._app_workers()}
-        workers |= {key(agent.name): agent for agent in stored if agent.kind == "worker" and not agent.owner}
-        workers |= {key(agent.name): agent for agent in stored if agent.kind == "worker" and agent.owner}
+        workers = await self._workers(stored)
         found = [
             assistant_of(stored, caller.workspace),
             *sorted(workers.values(), key=lambda one: key(one.name)),
@@ -100,6 +98,18 @@ class Agents(BoundService):
                 name = other_name(slug) if slug in workers or slug in RESERVED else slug
                 found.append(agent_of(connector, records.get(connector.id), name))
         return found
+
+    async def count_workers(self) -> int:
+        """How many agents people have made."""
+        return len(await self._workers(await self._runtime.agent_records.seen_by(self._caller)))
+
+    async def _workers(self, stored: Sequence[Agent]) -> dict[str, Agent]:
+        """Those that people made, each name once: the nearest."""
+        workers = {key(agent.name): agent for agent in await self._app_workers()}
+        workers |= {key(agent.name): agent for agent in stored if agent.kind == "worker" and not agent.owner}
+        return workers | {
+            key(agent.name): agent for agent in stored if agent.kind == "worker" and agent.owner
+        }
 
     async def view(self, name: str) -> AgentView:
         """One agent with the numbers of its work."""

@@ -153,6 +153,10 @@ class Connectors(BoundService):
         """All that the caller may see, with their states, in the order of their names."""
         return [self._view(connector) for connector in self._runtime.registry.list(self._caller)]
 
+    def count(self) -> int:
+        """How many of them there are; the functions of the program itself are no connector of theirs."""
+        return sum(one.kind != "native" for one in self._runtime.registry.list(self._caller))
+
     async def get(self, name: str) -> ConnectorView:
         """One connector by its name, an alias or its id. Raises `NotFound`."""
         return self._view(self._runtime.registry.get(name, self._caller))

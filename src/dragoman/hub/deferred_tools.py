@@ -4,7 +4,7 @@ Loading decides what a model has in view, never what may be called: the road kno
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import isfinite
@@ -115,6 +115,22 @@ class DeferredTools:
     def deferred(self, tools: Sequence[ToolInfo], caller: Caller) -> frozenset[str]:
         """Which of the caller's tools are deferred now."""
         return deferred_tools(tools, self.default, self.budget, self.loaded_in(caller))
+
+    async def deferred_among(self, tools: Sequence[ToolInfo], caller: Caller) -> frozenset[str]:
+        """The same of a few, without a look at every other tool once it is known that all are too many."""
+        here = await self.narrowed(caller)
+
+        def undeferred() -> Iterator[ToolInfo]:
+            for tool in self.catalog.list(here):
+                if not self.catalog.connector_of(tool).configuration.deferred:
+                    with suppress(NotFound):  # gone since
+                        info = self.catalog.info(tool.name, here)
+                        if _is_usable(info, here):
+                            yield info
+
+        is_much = self.default == "auto" and _exceed(undeferred(), self.budget)
+        default = "always" if is_much else "never" if self.default == "auto" else self.default
+        return deferred_tools(tools, default, self.budget, self.loaded_in(here))
 
     def loaded_in(self, caller: Caller) -> tuple[str, ...]:
         return () if caller.thread is None else self.loaded.of(_key(caller))

@@ -16,6 +16,7 @@ from dragoman.hub.bound import BoundService
 from dragoman.run import Message, Question, Run, RunEvent, RunStatus, Step
 from dragoman.run_progress import table_in
 from dragoman.runs.run_endings import never_began
+from dragoman.scope import Caller
 from dragoman.store.records import AcceptedRun, JournalBatch
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from dragoman.runs.timeline import Timeline
 
 _MOST_EVENTS = 100_000
+EVERYBODY = "*"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,20 +55,51 @@ class Runs(BoundService):
         status: RunStatus | None = None,
         roots_only: bool = True,
         before: datetime | None = None,
+        query: str = "",
+        user: str | None = None,
         limit: int = 50,
     ) -> Sequence[Run]:
-        """The caller's own, newest first."""
+        """The caller's own, newest first; `query` are words of the request.
+
+        Admins may name a `user` of their workspace by id or name, or "*" for everybody.
+        """
         caller = self._caller
         return await self._runtime.store.runs.list(
             caller.workspace,
-            caller.user,
+            await self._whose(user),
             thread=thread,
             agent=agent,
             status=status,
             roots_only=roots_only,
             before=before,
+            words=" ".join(query.split()),
             limit=limit,
         )
+
+    async def _whose(self, user: str | None) -> str | None:
+        """The id of whose runs are meant; None is everybody."""
+        caller = self._caller
+        if user in (None, caller.user):
+            return caller.user
+        if _oversees(caller):
+            if user == EVERYBODY:
+                return None
+            for one in await self._runtime.store.people.users(caller.workspace):
+                if user in (one.id, one.name):
+                    return one.id
+        raise NotFound(f"there is no user {str(user)[:80]!r}", hint="admins see the users of their workspace")
+
+    async def oversee(self, run: str) -> "Timeline":
+        """The same as `timeline`, also of a run of somebody else for an admin: to read, and no more.
+
+        That an admin looked is written into the audit trail.
+        """
+        caller = self._caller
+        found = await self._runtime.store.runs.find(caller.workspace, run)
+        if found is None or found.user == caller.user or not _oversees(caller):
+            return await self.timeline(run)
+        await self._runtime.auditor.done(caller, "run.overseen", found.id, details={"user": found.user})
+        return await self._timeline(found)
 
     async def get(self, run: str) -> Run:
         """One run by its id. Raises `NotFound`."""
@@ -94,7 +127,9 @@ class Runs(BoundService):
 
     async def timeline(self, run: str) -> "Timeline":
         """What happened in it and in the runs under it, for a person to follow."""
-        found = await self.get(run)
+        return await self._timeline(await self.get(run))
+
+    async def _timeline(self, found: Run) -> "Timeline":
         rows = self._runtime.store.runs
         family = await rows.family(found.workspace, found.root)
         steps = {one.id: await rows.steps(one.workspace, one.id) for one in _under(found, family)}
@@ -286,6 +321,11 @@ class Runs(BoundService):
                 data={"id": found.id, "thread": found.thread},
             )
         )
+
+
+def _oversees(caller: Caller) -> bool:
+    """An admin's agent has no more to see than any other agent of theirs."""
+    return caller.is_admin and is_person(caller)
 
 
 def _told(event: RunEvent) -> RunEvent:

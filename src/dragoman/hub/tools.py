@@ -88,6 +88,10 @@ class Tools(BoundService):
         """Which of these tools of the caller a model gets only once they are loaded."""
         return self._runtime.loading.deferred(tools, self._caller)
 
+    async def deferred_among(self, tools: Sequence[ToolInfo]) -> frozenset[str]:
+        """Which of these few are, where all that the caller has decide whether any is."""
+        return await self._runtime.loading.deferred_among(tools, self._caller)
+
     async def footprint(self, thread: str | None = None) -> Footprint:
         """What each tool that the caller can call costs in tokens, and which of them are in view."""
         return await self._runtime.loading.footprint(in_thread(self._caller, thread))

@@ -275,9 +275,10 @@ class RunStore(Protocol):
         status: RunStatus | None = None,
         roots_only: bool = False,
         before: datetime | None = None,
+        words: str = "",
         limit: int = 100,
     ) -> Sequence[Run]:
-        """Newest first; `before` is a time of creation."""
+        """Newest first; `before` is a time of creation. `words` are in the request, in any case."""
 
     async def family(self, workspace: str, root: str) -> Sequence[Run]:
         """The root, then all under it, oldest first."""

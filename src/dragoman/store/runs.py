@@ -65,6 +65,7 @@ class SqlRuns(SqlRunJournal, SqlRunClaims, SqlRunQuestions):
         status: RunStatus | None = None,
         roots_only: bool = False,
         before: datetime | None = None,
+        words: str = "",
         limit: int = 100,
     ) -> Sequence[Run]:
         wanted = {"user": user, "thread": thread, "agent": agent, "status": status}
@@ -74,6 +75,8 @@ class SqlRuns(SqlRunJournal, SqlRunClaims, SqlRunQuestions):
             query = query.where(is_root)
         if before is not None:
             query = query.where(_rows.c.created_at < before)
+        if words:
+            query = query.where(_rows.c.request.icontains(words, autoescape=True))
         return await self._runs(query.order_by(_rows.c.created_at.desc(), _rows.c.id).limit(limit))
 
     async def family(self, workspace: str, root: str) -> Sequence[Run]:

@@ -26,7 +26,7 @@ const sure = (question) =>
   });
 
 document.addEventListener("click", (event) => {
-  const target = event.target.closest("[data-theme-switch], [data-menu], [data-close], [data-copy]");
+  const target = event.target.closest("[data-theme-switch], [data-menu], [data-close], [data-copy], [data-notify]");
   if (!target) {
     if (document.body.classList.contains("menu-open") && !event.target.closest("#side")) {
       document.body.classList.remove("menu-open");
@@ -37,6 +37,7 @@ document.addEventListener("click", (event) => {
   else if (target.matches("[data-menu]")) toggleMenu(target);
   else if (target.matches("[data-close]")) target.closest(".note").remove();
   else if (target.matches("[data-copy]")) navigator.clipboard.writeText(target.dataset.copy);
+  else if (target.matches("[data-notify]")) switchNotifying();
 });
 
 document.addEventListener("keydown", (event) => {
@@ -55,13 +56,54 @@ const nameCells = () => {
 document.addEventListener("htmx:after:swap", nameCells);
 nameCells();
 
-// What waits for this person stands in the title too, where another tab shows it.
+// Good news goes by itself, unless somebody points at it or is in it; what went wrong stays.
+const GOES_AFTER = 10000;
+const notes = document.getElementById("notes");
+new MutationObserver((changes) => {
+  for (const note of changes.flatMap((change) => [...change.addedNodes])) {
+    if (!note.matches?.(".note.good")) continue;
+    const leave = () => (note.matches(":hover, :focus-within") ? setTimeout(leave, 2000) : note.remove());
+    setTimeout(leave, GOES_AFTER);
+  }
+}).observe(notes, { childList: true });
+
+// What waits for this person stands in the title too, where another tab shows it, and is told if they want.
+const notifyButton = document.querySelector("[data-notify]");
+const wantsToKnow = () =>
+  "Notification" in window && Notification.permission === "granted" && localStorage.getItem("notify") === "on";
+
+const showNotifying = () => {
+  notifyButton.hidden = !("Notification" in window);
+  notifyButton.setAttribute("aria-pressed", String(wantsToKnow()));
+  notifyButton.querySelector("span").textContent = wantsToKnow() ? "Notifications on" : "Notify me of what waits";
+};
+
+const switchNotifying = async () => {
+  const wanted = !wantsToKnow();
+  if (wanted) await Notification.requestPermission();
+  localStorage.setItem("notify", wanted ? "on" : "off");
+  showNotifying();
+};
+
+const waitingNow = () => document.querySelector("[data-waiting] .badge")?.firstChild.textContent ?? "";
+let waitedFor = parseInt(waitingNow() || "0", 10);
+
 const countWaiting = () => {
-  const waiting = document.querySelector("[data-waiting] .badge");
+  const waiting = waitingNow();
   const title = document.title.replace(/^\(\d+\+?\) /, "");
-  document.title = waiting ? `(${waiting.firstChild.textContent}) ${title}` : title;
+  document.title = waiting ? `(${waiting}) ${title}` : title;
+  const number = parseInt(waiting || "0", 10);
+  if (number > waitedFor && document.hidden && wantsToKnow()) {
+    const told = new Notification("Dragoman", { body: `${waiting} waiting for you`, tag: "dragoman-waiting" });
+    told.onclick = () => {
+      window.focus();
+      location.assign("/approvals");
+    };
+  }
+  waitedFor = number;
 };
 document.addEventListener("htmx:after:swap", countWaiting);
+showNotifying();
 
 // hx-confirm="Remove github?" is asked in the page's own dialog, also for the keyboard.
 document.addEventListener("htmx:confirm", async (event) => {
