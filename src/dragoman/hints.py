@@ -83,10 +83,10 @@ keys add NAME | hub.people.add_key(NAME) | POST /api/keys {"name": "NAME"} | /ke
 keys add NAME --scope SCOPE | hub.people.add_key(NAME, scopes=[SCOPE]) | POST /api/keys {"name": "NAME", "scopes": ["SCOPE"]} | /keys | make an API key with the scope SCOPE
 clients list | hub.clients.list() | GET /api/clients | /clients | the list of connected clients
 keys list | hub.people.keys() | GET /api/keys | /keys | the list of API keys
-users add | hub.people.add_user(…) | POST /api/users | /keys | add a user
-users list | hub.people.users() | GET /api/users | /keys | the list of users
-users update NAME --active | hub.people.update_user(NAME, is_active=True) | PATCH /api/users/NAME {"is_active": true} | /keys | making the user active
-users update NAME --role admin | hub.people.update_user(NAME, role="admin") | PATCH /api/users/NAME {"role": "admin"} | /keys | change the role of a user
+users add | hub.people.add_user(…) | POST /api/users | /users | add a user
+users list | hub.people.users() | GET /api/users | /users | the list of users
+users update NAME --active | hub.people.update_user(NAME, is_active=True) | PATCH /api/users/NAME {"is_active": true} | /users | making the user active
+users update NAME --role admin | hub.people.update_user(NAME, role="admin") | PATCH /api/users/NAME {"role": "admin"} | /users | change the role of a user
 workspaces list | hub.people.workspaces() | GET /api/workspaces | /settings | the list of workspaces
 workspaces add NAME | hub.people.add_workspace(NAME) | POST /api/workspaces {"name": "NAME"} | /settings | add a workspace
 whoami | hub.people.me() | GET /api/me | /settings | your account

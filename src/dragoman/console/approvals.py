@@ -19,6 +19,7 @@ from dragoman.tool import visible_json
 TABS = {"open": "Open", "answered": "Answered", "allowed": "Allowed for longer"}
 _STATUSES: tuple[ApprovalStatus, ...] = get_args(ApprovalStatus)
 _MOST = 200
+_MOST_EXPLAINED = 20
 
 
 async def show_all(request: Request) -> Response:
@@ -71,8 +72,11 @@ async def _open(request: Request) -> dict[str, Any]:
     hub = hub_of(request)
     approvals = await hub.approvals.list()
     questions = await hub.runs.questions()
+    near = [one.approval.id for one in approvals[:_MOST_EXPLAINED]]
     return {
         "approvals": approvals,
+        "contexts": {one: await hub.approvals.context(one) for one in near},
+        "me": hub.caller.user,
         "questions": [(one, form_for(one), calls_for(one)) for one in questions],
         "names": await _names(request, approvals),
         "exact": visible_json,

@@ -91,7 +91,7 @@ def reached_by(connector: Connector) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class ConnectorQuery:
+class ConnectorSearch:
     """What somebody looks for. Words that mean nothing here are left out, not refused."""
 
     text: str = ""
@@ -102,7 +102,7 @@ class ConnectorQuery:
     view: str = "table"
 
     @classmethod
-    def of(cls, given: Mapping[str, str]) -> "ConnectorQuery":
+    def of(cls, given: Mapping[str, str]) -> "ConnectorSearch":
         def one_of(name: str, known: Sequence[str] | Mapping[str, Any], default: str = "") -> str:
             value = given.get(name, "")
             return value if value in known else default
@@ -162,7 +162,7 @@ async def list_connectors(request: Request) -> Response:
 
 async def _facts(request: Request) -> dict[str, Any]:
     hub, asked = hub_of(request), request.query_params
-    query = ConnectorQuery.of(asked)
+    query = ConnectorSearch.of(asked)
     views = [view for view in await hub.connectors.list() if view.connector.kind != "native"]
     fitting = [view for view in views if query.fits(view)]
     states = Counter(state_of(view) for view in fitting)
@@ -264,9 +264,7 @@ async def bulk(request: Request) -> Response:
             except DragomanError as error:
                 failed[slug] = hub.without_secrets(error.message)
 
-    async with asyncio.TaskGroup() as tasks:
-        for slug in slugs:
-            tasks.create_task(one(slug))
+    await asyncio.gather(*map(one, slugs))
     undo = (
         {"address": "/connectors/-/bulk", "sent": {"do": _OPPOSITE[what], "slug": " ".join(sorted(changed))}}
         if changed

@@ -12,7 +12,8 @@ from starlette.routing import Route
 from dragoman.catalog import ToolChanges
 from dragoman.connections.source import ConnectionStatus
 from dragoman.connector import Connector
-from dragoman.console import connector_editing, connector_list
+from dragoman.console import connector_content, connector_editing, connector_list
+from dragoman.console.agents import address_of
 from dragoman.console.charts import calls_chart, latency_chart
 from dragoman.console.connector_forms import chosen_settings
 from dragoman.console.connector_list import can_change
@@ -20,12 +21,24 @@ from dragoman.console.metrics import RANGES, range_of
 from dragoman.console.pages import hub_of, pages_of
 from dragoman.hub import BoundHub, ConnectorView
 from dragoman.scope import holder_of
+from dragoman.tool import DEFAULT_CALLERS, Tool
 
 _MOST_CALLS = 500
 _LAST_CALLS = 8
 
 
-TABS = {"overview": "Overview", "tools": "Tools", "settings": "Settings"}
+TABS = {
+    "overview": "Overview",
+    "tools": "Tools",
+    "resources": "Resources",
+    "prompts": "Prompts",
+    "logs": "Logs",
+    "settings": "Settings",
+    "access": "Access",
+}
+_OF_SERVERS = ("resources", "prompts")
+_NOT_OF_NATIVE = ("resources", "prompts", "logs", "settings")
+_MOST_LOGGED = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +71,7 @@ async def show_connector(request: Request) -> Response:
         request,
         "connectors/one.html",
         title=connector.slug,
-        tabs=TABS,
+        tabs={name: text for name, text in TABS.items() if _has_tab(connector, name)},
         tab=tab if tab in TABS else "overview",
         series=series,
         charts=(latency_chart(series), calls_chart(series)),
@@ -66,6 +79,7 @@ async def show_connector(request: Request) -> Response:
         link=partial(_link, slug),
         tools=[hub.tools.info(tool.name) for tool in hub.tools.list(slug)] if tab == "tools" else (),
         chosen=chosen_settings(connector),
+        **(await _access(hub, connector) if tab == "access" else {}),
         agent=await hub.agents.find_for(connector.id),
         credential=await hub.credentials.get(slug) if connector.configuration.personal_secrets else None,
         **await _live(hub, view),
@@ -88,12 +102,46 @@ async def _live(hub: BoundHub, view: ConnectorView) -> dict[str, Any]:
         "connector": connector,
         "configuration": connector.configuration,
         "calls": calls[:_LAST_CALLS],
+        "all_calls": calls[:_MOST_LOGGED],
         "held": held,
         "names": {one.user: await hub.people.name_of(one.workspace, one.user) for one in held if one.user},
         "can_change": can_change(connector, hub.caller),
         "tokens": sum(hub.tools.info(tool.name).tokens for tool in tools),
         "now": datetime.now(UTC),
     }
+
+
+def _has_tab(connector: Connector, name: str) -> bool:
+    """Functions of the program have tools alone, and only MCP servers have resources and prompts."""
+    if connector.kind == "native":
+        return name not in _NOT_OF_NATIVE
+    return connector.kind == "mcp" or name not in _OF_SERVERS
+
+
+async def _access(hub: BoundHub, connector: Connector) -> dict[str, Any]:
+    agents = [one for one in await hub.agents.list() if one.kind == "worker"]
+    found = [(tool, differences(tool)) for tool in hub.tools.list(connector.slug)]
+    return {
+        "agents": [one for one in agents if connector.slug in (one.connectors or ())],
+        "address_of": address_of,
+        "overrides": [(tool, words) for tool, words in found if words],
+    }
+
+
+def differences(tool: Tool) -> list[str]:
+    """What was decided about a tool alone."""
+    words = [] if tool.enabled else ["off"]
+    if tool.approval:
+        words.append({"never": "never asks", "always": "always asks"}.get(tool.approval, "asks as usual"))
+    if tool.allowed_callers != DEFAULT_CALLERS:
+        words.append(f"called by {', '.join(sorted(tool.allowed_callers)) or 'nobody'}")
+    if tool.required_capabilities:
+        words.append(f"needs {', '.join(sorted(tool.required_capabilities))}")
+    if tool.cost:
+        words.append(f"${tool.cost:g} a call")
+    if tool.cache_ttl:
+        words.append(f"kept for {tool.cache_ttl:g} s")
+    return words
 
 
 def _link(slug: str, *, range: str) -> str:
@@ -161,6 +209,7 @@ async def authorise(request: Request) -> Response:
 routes = [
     *connector_list.routes,
     *connector_editing.routes,
+    *connector_content.routes,
     Route("/connectors/{slug}", show_connector),
     Route("/connectors/{slug}/live", show_live),
     Route("/connectors/{slug}/switch", switch_connector, methods=["POST"]),

@@ -1,4 +1,4 @@
-"""`/keys`: ways in for programs. A key is shown once, where it is made. Admins see the users too."""
+"""`/keys`: ways in for programs. A key is shown once, where it is made."""
 
 from dataclasses import replace
 from datetime import UTC, datetime

@@ -72,6 +72,7 @@ _TITLES = {
     "/approvals": "Approvals",
     "/credentials": "Credentials",
     "/keys": "API keys",
+    "/users": "Users",
     "/clients": "Clients",
     "/settings": "Settings",
     "/settings?tab=models": "Models",
@@ -107,13 +108,14 @@ HEADERS = {
 
 @dataclass(frozen=True, slots=True)
 class MenuEntry:
-    """One entry of the menu. `of_clusters`: only for who runs several processes."""
+    """One entry of the menu. `of_clusters`: for who runs several processes; `of_admins`: of many users."""
 
     path: str
     title: str
     icon: str
     group: str = ""
     of_clusters: bool = False
+    of_admins: bool = False
 
 
 PLACES = (
@@ -131,6 +133,7 @@ PLACES = (
     MenuEntry("/log", "Live log", "pulse", "Watch"),
     MenuEntry("/audit", "Audit", "list", "Watch"),
     MenuEntry("/cluster", "Nodes", "nodes", "Watch", of_clusters=True),
+    MenuEntry("/users", "Users", "users", "Manage", of_admins=True),
     MenuEntry("/credentials", "Credentials", "key", "Manage"),
     MenuEntry("/keys", "API keys", "lock", "Manage"),
     MenuEntry("/clients", "Clients", "link", "Manage"),
@@ -212,7 +215,12 @@ class Pages:
 def places_of(hub: BoundHub) -> list[MenuEntry]:
     """The entries of the menu for who sits there."""
     has_nodes = bool(hub.settings.cluster_url) and hub.caller.role == "operator"
-    return [place for place in PLACES if has_nodes or not place.of_clusters]
+    has_users = hub.settings.multi_user and hub.caller.is_admin
+    return [
+        place
+        for place in PLACES
+        if (has_nodes or not place.of_clusters) and (has_users or not place.of_admins)
+    ]
 
 
 class _StaticNames:

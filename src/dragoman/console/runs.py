@@ -13,7 +13,7 @@ from dragoman.console.pages import hub_of, is_part, pages_of
 from dragoman.console.submitted_form import filled
 from dragoman.console.waterfall import entry_of, waterfall_of
 from dragoman.errors import InvalidArguments, NotFound
-from dragoman.run import Run, RunEvent, RunStatus
+from dragoman.run import Run, RunEvent, RunStatus, RunUsage
 
 if TYPE_CHECKING:
     from dragoman.runs.timeline import Timeline
@@ -34,8 +34,7 @@ async def show_all(request: Request) -> Response:
         "runs.html",
         title="Runs",
         statuses=_STATUSES,
-        agents=[agent.name for agent in await hub.agents.list()],
-        threads=[view.thread for view in await hub.threads.list()],
+        users=await hub.people.users() if hub.caller.is_admin and hub.settings.multi_user else (),
         **facts,
     )
 
@@ -76,12 +75,13 @@ async def show_prompts(request: Request) -> Response:
 async def show_step(request: Request) -> Response:
     """What stands behind one bar: what went in, what came out, what it took."""
     hub, step = hub_of(request), request.path_params["step"]
-    timeline = await hub.runs.timeline(request.path_params["run"])
+    timeline = await hub.runs.oversee(request.path_params["run"])
     found = entry_of(timeline, step)
     if found is None:
         raise NotFound("there is no such step in this run", hint="load the page again")
     owner, entry = found
-    asked_model = entry is None or entry.kind == "model"
+    is_own = owner.run.user == hub.caller.user
+    asked_model = is_own and (entry is None or entry.kind == "model")
     prompts = await hub.runs.prompts(owner.run.id) if asked_model else ()
     return pages_of(request).part(
         request,
@@ -142,18 +142,23 @@ async def _listed(request: Request) -> dict[str, Any]:
     status = asked.get("status") or None
     if status is not None and status not in _STATUSES:
         raise InvalidArguments(f"{status[:40]!r} is no status of a run", hint="choose one of the list")
-    chosen = {name: asked.get(name, "") for name in ("status", "agent", "thread", "children")}
+    chosen = {name: asked.get(name, "") for name in ("q", "status", "agent", "thread", "children", "user")}
     runs = await hub_of(request).runs.list(
         status=status,
         agent=chosen["agent"] or None,
         thread=chosen["thread"] or None,
         roots_only=not chosen["children"],
         before=_moment(asked.get("before", "")),
+        query=chosen["q"][:200],
+        user=chosen["user"] or None,
         limit=_A_PAGE + 1,
     )
-    shown = runs[:_A_PAGE]
+    shown, hub = runs[:_A_PAGE], hub_of(request)
     return {
         "runs": shown,
+        "names": {one.user: await hub.people.name_of(one.workspace, one.user) for one in shown}
+        if chosen["user"]
+        else {},
         "milliseconds": milliseconds,
         "chosen": chosen,
         "is_first": not asked.get("before"),
@@ -163,23 +168,47 @@ async def _listed(request: Request) -> dict[str, Any]:
 
 async def _one(request: Request) -> dict[str, Any]:
     hub = hub_of(request)
-    timeline = await hub.runs.timeline(request.path_params["run"])
+    timeline = await hub.runs.oversee(request.path_params["run"])
     run = timeline.run
     is_whole = request.query_params.get("wait") == "whole"
-    root = run if run.is_root else await hub.runs.get(run.root)
+    is_own = run.user == hub.caller.user
+    root = run if run.is_root or not is_own else await hub.runs.get(run.root)
     return {
         "run": run,
         "timeline": timeline,
         "milliseconds": milliseconds,
         "since": since,
         "pretty": pretty,
-        "can_stop": not root.is_finished,
+        "can_stop": is_own and not root.is_finished,
         "fall": waterfall_of(timeline, shortened=not is_whole),
         "is_whole": is_whole,
         "case": case_of(timeline),
         "others": [one for one in await hub.runs.list(limit=_OTHERS) if one.id != run.id],
-        "can_keep": run.status == "done" and await hub.recipes.is_on(),
+        "can_keep": is_own and run.status == "done" and await hub.recipes.is_on(),
+        "is_own": is_own,
+        "whose": await hub.people.name_of(run.workspace, run.user),
+        "usage": run.usage if run.is_finished else usage_so_far(timeline),
     }
+
+
+def usage_so_far(timeline: "Timeline") -> RunUsage:
+    """What a run has used by now; its own figures are written when it ends."""
+    asked = [one.details for one in timeline.moments if one.kind == "model"]
+    calls = [one for one in timeline.moments if one.kind == "call"]
+    below = [
+        child.run.usage if child.run.is_finished else usage_so_far(child)
+        for one in timeline.moments
+        for child in one.runs
+    ]
+    return RunUsage(
+        requests=len(asked) + sum(one.requests for one in below),
+        calls=len(calls) + sum(one.calls for one in below),
+        input_tokens=sum(one.get("input_tokens") or 0 for one in asked)
+        + sum(one.input_tokens for one in below),
+        output_tokens=sum(one.get("output_tokens") or 0 for one in asked)
+        + sum(one.output_tokens for one in below),
+        cost=sum(one.get("cost") or 0 for one in asked) + sum(one.cost for one in below),
+    )
 
 
 def milliseconds(run: Run) -> float | None:

@@ -11,6 +11,8 @@ _CHANGES: tuple[tuple[str, str, tuple[KeyScope, ...]], ...] = (
     ("/sign-out", "/sign-out", ()),
     ("/tools/", "/try", ("call",)),
     ("/tools/", "/form", ("read",)),
+    ("/connectors/", "/resources/read", ("read", "call")),
+    ("/connectors/", "/prompts/fill", ("read", "call")),
     ("/code", "", ("manage", "call")),
     ("/chat/approvals/", "", ("read", "approve")),
     ("/chat/questions/", "", ("read", "approve")),

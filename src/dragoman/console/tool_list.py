@@ -75,7 +75,7 @@ class ToolQuery:
         return (0.0, tool.name if self.sort == "connector" else f"{tool.original_name} {tool.name}")
 
 
-class Footprints:
+class CountedTokens:
     """What all tools of somebody cost in tokens, for as long as the catalogue is the same."""
 
     def __init__(self) -> None:
@@ -92,7 +92,7 @@ class Footprints:
         return self._kept[key]
 
 
-_footprints = Footprints()
+_counted = CountedTokens()
 
 
 async def list_tools(request: Request) -> Response:
@@ -110,7 +110,7 @@ async def list_tools(request: Request) -> Response:
 
 async def show_footprint(request: Request) -> Response:
     """Counting the tokens of many tools takes its time: the page does not wait for it."""
-    tokens, in_view = await _footprints.of(hub_of(request))
+    tokens, in_view = await _counted.of(hub_of(request))
     return pages_of(request).part(request, "tools/footprint.html", tokens=tokens, in_view=in_view)
 
 

@@ -1,21 +1,93 @@
-"""`/keys/users`: who may come in, with what, and how much. For admins of a workspace."""
+"""`/users`: who may come in, what they used, with what and how much. For admins of a workspace."""
 
 from dataclasses import asdict
+from datetime import UTC, datetime
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from dragoman.console.keys import at_of, listed, place_of
-from dragoman.console.pages import hub_of, pages_of
+from dragoman.console.charts import cost
+from dragoman.console.keys import at_of, place_of
+from dragoman.console.listing import has_words, page_of
+from dragoman.console.pages import find_session, hub_of, is_part, pages_of
 from dragoman.console.session_rights import check_scope
 from dragoman.console.setting_forms import noun_changes, noun_fields
 from dragoman.console.submitted_form import filled
+from dragoman.hub import BoundHub
+from dragoman.hub.statistics import MetricNumbers
 from dragoman.people import User
 from dragoman.setting import people_set
 
 _SETTINGS = people_set(User)
+_MOST = 1000
+_LONG_AGO = datetime.min.replace(tzinfo=UTC)
+
+
+async def show_all(request: Request) -> Response:
+    check_scope(request, "admin")
+    facts = await _all(request)
+    if is_part(request):
+        return pages_of(request).part(request, "users/list.html", **facts)
+    return pages_of(request).page(request, "users.html", title="Users", **facts)
+
+
+async def _all(request: Request) -> dict[str, Any]:
+    hub, place = hub_of(request), place_of(request)
+    words = request.query_params.get("q", "")[:100].lower().split()
+    users = await hub.people.users(place)
+    found = [user for user in users if has_words(f"{user.name} {user.email or ''} {user.role}", words)]
+    page = page_of(found, lambda user: (0.0, user.name.lower()), request.query_params.get("after", ""))
+    workspace = await hub.people.get_workspace(place or hub.caller.workspace)
+    is_own = workspace.id == hub.caller.workspace
+    numbers = await _numbers(hub) if is_own else {}
+    seen: dict[str, datetime] = {}
+    for key in await hub.people.keys(workspace=place):
+        if key.last_used_at and key.last_used_at > seen.get(key.user, _LONG_AGO):
+            seen[key.user] = key.last_used_at
+    if is_own:
+        for user in page.shown:
+            for entry in await hub.audit.list(user=user.id, limit=1):
+                seen[user.id] = max(entry.time, seen.get(user.id, _LONG_AGO))
+    workspaces = await hub.people.workspaces() if hub.caller.role == "operator" else ()
+    return {
+        "page": page,
+        "query": " ".join(words),
+        "count": len(users),
+        "numbers": numbers,
+        "limits": {user.id: workspace.limits.narrowed_by(user.limits) for user in page.shown},
+        "seen": seen,
+        "cost": cost,
+        "workspace": workspace,
+        "workspaces": workspaces if len(workspaces) > 1 else (),
+        "at": at_of(request),
+        "can_invite": is_own,
+    }
+
+
+async def _numbers(hub: BoundHub) -> dict[str, MetricNumbers]:
+    """Of the last day."""
+    series = await hub.statistics.series("24h", split="user", groups=_MOST, with_points=False)
+    return {group.name: group.numbers for group in series.groups}
+
+
+async def listed(request: Request, **facts: Any) -> Response:
+    """The users as they are now, for the page that is open."""
+    return pages_of(request).part(request, "users/list.html", **facts, **await _all(request))
+
+
+async def invite(request: Request) -> Response:
+    """A link that signs them in once, within the hour, with a new key of theirs behind it."""
+    hub, session = hub_of(request), find_session(request)
+    assert session is not None
+    user = await _user(request)
+    made, key = await hub.people.add_key(
+        "Invitation", user=user.id, workspace=place_of(request), within=session.admission.scopes
+    )
+    code = await request.app.state.sessions.make_link(key, hub.caller)
+    link = f"{str(request.base_url).rstrip('/')}/sign-in?code={code}"
+    return await listed(request, invited=user, link=link, made=made)
 
 
 async def show(request: Request) -> Response:
@@ -31,7 +103,9 @@ async def add(request: Request) -> Response:
         workspace=place_of(request),
         **noun_changes(form.texts(), _SETTINGS, None),
     )
-    return await listed(request, told=f"{user.name} is a user now. Make them a key to sign in with.")
+    return await listed(
+        request, told=f"{user.name} is a user now. Invite them with a link, or make them a key."
+    )
 
 
 async def change(request: Request) -> Response:
@@ -69,6 +143,8 @@ async def _facts(request: Request, user: User) -> dict[str, Any]:
 
 
 routes = [
+    Route("/users", show_all),
+    Route("/keys/users/{user}/invite", invite, methods=["POST"]),
     Route("/keys/users", add, methods=["POST"]),
     Route("/keys/users/{user}", show),
     Route("/keys/users/{user}", change, methods=["POST"]),

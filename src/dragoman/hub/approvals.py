@@ -3,14 +3,19 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 
 from dragoman.access.approvals import OWN, RequestedCall, answered, is_person
 from dragoman.errors import Conflict, Denied, InvalidArguments, NotFound
 from dragoman.hub.bound import BoundService
+from dragoman.hub.runs import read_timeline
 from dragoman.names import did_you_mean
+from dragoman.run import Run
 from dragoman.scope import Caller
 from dragoman.store.records import Allowance, Answer, Approval, ApprovalStatus
+
+if TYPE_CHECKING:
+    from dragoman.runs.timeline import TimelineEntry
 
 _STATUSES: tuple[ApprovalStatus, ...] = get_args(ApprovalStatus)
 _ANSWERS: tuple[Answer, ...] = get_args(Answer)
@@ -29,6 +34,14 @@ class ApprovalView:
     asked: RequestedCall
     status: ApprovalStatus
     answers: tuple[Answer, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalContext:
+    """What led to a question: the run that asks, with its request, and the last steps before it."""
+
+    run: Run
+    steps: tuple["TimelineEntry", ...]
 
 
 class Approvals(BoundService):
@@ -52,6 +65,26 @@ class Approvals(BoundService):
     async def get(self, approval_id: str) -> ApprovalView:
         """One call that waits or waited, with what was asked. Raises `NotFound`."""
         return self._question(await self._get(approval_id))
+
+    async def context(self, approval_id: str, steps: int = 5) -> ApprovalContext | None:
+        """What led there, for whoever may answer it; None where no run asks."""
+        approval = await self._get(approval_id)
+        binding, rows = approval.binding, self._runtime.store.runs
+        if not binding.thread:
+            return None
+        found = await rows.list(
+            binding.workspace,
+            binding.user,
+            thread=binding.thread,
+            roots_only=True,
+            before=approval.created_at,
+            limit=1,
+        )
+        if not found:
+            return None
+        timeline = await read_timeline(self._runtime, found[0])
+        before = [one for one in timeline.moments if one.time <= approval.created_at]
+        return ApprovalContext(run=found[0], steps=tuple(before[-steps:]))
 
     async def answer(self, approval_id: str, answer: str) -> ApprovalView:
         """Writes the answer of a person; whoever waits for it goes on, or hears the no."""

@@ -20,6 +20,7 @@ from dragoman.scope import Caller
 from dragoman.store.records import AcceptedRun, JournalBatch
 
 if TYPE_CHECKING:
+    from dragoman.hub.runtime import Runtime
     from dragoman.runs.sent_prompts import SentPrompt
     from dragoman.runs.timeline import Timeline
 
@@ -99,7 +100,7 @@ class Runs(BoundService):
         if found is None or found.user == caller.user or not _oversees(caller):
             return await self.timeline(run)
         await self._runtime.auditor.done(caller, "run.overseen", found.id, details={"user": found.user})
-        return await self._timeline(found)
+        return await read_timeline(self._runtime, found)
 
     async def get(self, run: str) -> Run:
         """One run by its id. Raises `NotFound`."""
@@ -127,26 +128,7 @@ class Runs(BoundService):
 
     async def timeline(self, run: str) -> "Timeline":
         """What happened in it and in the runs under it, for a person to follow."""
-        return await self._timeline(await self.get(run))
-
-    async def _timeline(self, found: Run) -> "Timeline":
-        rows = self._runtime.store.runs
-        family = await rows.family(found.workspace, found.root)
-        steps = {one.id: await rows.steps(one.workspace, one.id) for one in _under(found, family)}
-        events: list[RunEvent] = []
-        last = 0
-        while last < _MOST_EVENTS and (page := await rows.events(found.workspace, found.root, after=last)):
-            events += [_told(event) for event in page if event.kind != "text"]
-            last = page[-1].number
-
-        def read() -> "Timeline":
-            preload.load()
-            from dragoman.runs.timeline import timeline_of
-
-            return timeline_of(found, family, steps, events, self._runtime.engine.previews.text)
-
-        # In a thread: it may be the first that needs pydantic-ai, and a journal may be long.
-        return await asyncio.to_thread(read)
+        return await read_timeline(self._runtime, await self.get(run))
 
     async def journals(self, run: str) -> Sequence[tuple[Run, Sequence[Step]]]:
         """A run and all that it started, each with its journal."""
@@ -321,6 +303,27 @@ class Runs(BoundService):
                 data={"id": found.id, "thread": found.thread},
             )
         )
+
+
+async def read_timeline(runtime: "Runtime", found: Run) -> "Timeline":
+    """Whoever may see it: for services that have looked."""
+    rows = runtime.store.runs
+    family = await rows.family(found.workspace, found.root)
+    steps = {one.id: await rows.steps(one.workspace, one.id) for one in _under(found, family)}
+    events: list[RunEvent] = []
+    last = 0
+    while last < _MOST_EVENTS and (page := await rows.events(found.workspace, found.root, after=last)):
+        events += [_told(event) for event in page if event.kind != "text"]
+        last = page[-1].number
+
+    def read() -> "Timeline":
+        preload.load()
+        from dragoman.runs.timeline import timeline_of
+
+        return timeline_of(found, family, steps, events, runtime.engine.previews.text)
+
+    # In a thread: it may be the first that needs pydantic-ai, and a journal may be long.
+    return await asyncio.to_thread(read)
 
 
 def _oversees(caller: Caller) -> bool:
