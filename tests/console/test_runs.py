@@ -68,13 +68,20 @@ async def test_the_list_is_filtered_and_refreshes_itself(open_console: OpenConso
 
         await page.get_by_label("Status").select_option("done")
         await expect(page.locator("#runs tbody tr")).to_have_count(1)
-        await expect(page).to_have_url(f"{console.url}/runs?status=done&agent=&thread=")
+        await expect(page).to_have_url(f"{console.url}/runs?q=&status=done&agent=&thread=")
         await page.reload()
         await expect(page.locator("#runs tbody tr")).to_have_count(1)
-        await page.get_by_label("Chat", exact=True).select_option(waiting.thread)
+        chat = page.get_by_label("Chat", exact=True)
+        await chat.press_sequentially("burn")
+        await expect(page.locator("#thread-known option")).to_have_count(1)
+        await expect(page.locator("#thread-known option")).to_have_attribute("value", waiting.thread)
+        await chat.fill(waiting.thread)
+        await chat.press("Tab")
         await expect(page.get_by_text("Nothing fits")).to_be_visible()
         await page.get_by_role("link", name="Show all").click()
         await expect(page.locator("#runs tbody tr")).to_have_count(2)
+        await page.get_by_role("searchbox", name="Search").fill("HELL")
+        await expect(page.locator("#runs tbody tr")).to_have_count(1)
 
 
 async def test_a_run_is_read_step_by_step(open_console: OpenConsole, tmp_path: Path) -> None:
@@ -197,6 +204,8 @@ def test_every_kind_of_moment_is_shown(facts: dict[str, Any], status: str) -> No
         timeline=(timeline := Timeline(run=run, moments=moments)),
         fall=waterfall_of(timeline),
         is_whole=False,
+        is_own=True,
+        usage=run.usage,
         case="",
         can_stop=False,
         can_keep=True,
