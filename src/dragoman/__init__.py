@@ -114,6 +114,7 @@ if TYPE_CHECKING:
     from dragoman.hub.agents import Agents as Agents
     from dragoman.hub.agents import AgentView as AgentView
     from dragoman.hub.approvals import Approvals as Approvals
+    from dragoman.hub.approvals import ApprovalContext as ApprovalContext
     from dragoman.hub.approvals import ApprovalView as ApprovalView
     from dragoman.hub.attachments import Attachment as Attachment
     from dragoman.hub.audit import Audit as Audit
@@ -298,7 +299,7 @@ _HOMES = {
         "dragoman.hooks.hooks": "HookKind",
         "dragoman.hooks.protocol": "Hook HookedCall Verdict",
         "dragoman.hub.agents": "AgentView Agents",
-        "dragoman.hub.approvals": "ApprovalView Approvals",
+        "dragoman.hub.approvals": "ApprovalContext ApprovalView Approvals",
         "dragoman.hub.attachments": "Attachment",
         "dragoman.hub.audit": "Audit",
         "dragoman.hub.client_logins": "ConnectedClients",

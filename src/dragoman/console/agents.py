@@ -9,6 +9,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from dragoman.agent import Agent
+from dragoman.console.listing import has_words, page_of
 from dragoman.console.pages import hub_of, is_part, pages_of
 from dragoman.console.setting_forms import FormField, noun_changes, noun_fields
 from dragoman.console.submitted_form import filled
@@ -41,6 +42,7 @@ async def show_form(request: Request) -> Response:
         title="New agent",
         fields=await _fields(hub, None),
         connectors=await _connectors(hub),
+        few=_FEW,
     )
 
 
@@ -48,7 +50,7 @@ async def create(request: Request) -> Response:
     hub, form = hub_of(request), await filled(request)
     agent = await hub.agents.create(
         form.text("name"),
-        connectors=tuple(form.chosen("connector")),
+        connectors=tuple(form.many("connector")),
         shared=bool(form.text("shared")),
         **noun_changes(form.texts(), _SETTINGS, None),
     )
@@ -111,10 +113,18 @@ async def _shown(request: Request, name: str, told: str) -> Response:
 
 
 async def _all(request: Request) -> dict[str, Any]:
-    hub = hub_of(request)
+    hub, asked = hub_of(request), request.query_params
+    words = asked.get("q", "")[:100].lower().split()
     views = await hub.agents.views()
+    found = [one for one in views if has_words(f"{one.agent.name} {one.agent.description}", words)]
+    of_kinds = {kind: [one for one in found if one.agent.kind == kind] for kind in _KINDS}
+    page = page_of(of_kinds["connector"], lambda one: (0.0, one.agent.name), asked.get("after", ""))
     return {
-        "views": {kind: [one for one in views if one.agent.kind == kind] for kind in _KINDS},
+        "views": {**of_kinds, "connector": page.shown},
+        "page": page,
+        "query": " ".join(words),
+        "has_workers": any(one.agent.kind == "worker" for one in views),
+        "few": _FEW,
         "connectors": await _connectors(hub),
         "default_model": (await hub.models.choose()).name,
         "address_of": address_of,
@@ -122,6 +132,7 @@ async def _all(request: Request) -> dict[str, Any]:
     }
 
 
+_FEW = 40  # connectors that are shown to choose from; of more the server is asked
 _KINDS = ("assistant", "worker", "connector")
 
 
@@ -132,6 +143,7 @@ async def _one(request: Request, name: str) -> dict[str, Any]:
     return {
         "view": view,
         "address": address_of(agent),
+        "few": _FEW,
         "connectors": await _connectors(hub),
         "fields": await _fields(hub, agent),
         "default_model": (await hub.models.choose()).name,
