@@ -52,7 +52,7 @@ async def test_an_admin_sees_what_led_to_an_approval_and_may_read_the_run(
         await expect(page.get_by_role("region", name="Runs")).to_contain_text("eve")
         await page.goto(console.url + "/users")
         row = page.get_by_role("region", name="Users").locator("tr", has_text="eve")
-        await expect(row).to_contain_text("just now")
+        await expect(row.locator("time")).to_have_count(1)  # else: never
         await expect(page.locator("main")).not_to_contain_text("usr_")
 
         # Its figures are written when it ends: until then they are those of its steps.
