@@ -103,9 +103,9 @@ async def call_tool(
 
 
 def reply_of(output: ToolOutput, tool: str, work: WorkContext) -> ToolReply:
-    call_id = output.metadata.request_id
+    call_id, warnings = output.metadata.request_id, output.metadata.warnings
     if output.error is not None:
-        return replace(failed(output.error), call_id=call_id, cost=output.metadata.cost)
+        return replace(failed(output.error), call_id=call_id, cost=output.metadata.cost, warnings=warnings)
     contexts = contexts_of(output, tool, work)
     content = _shortened(output)
     digest = digest_of(content) if contexts else None  # names of sources are new each time
@@ -115,7 +115,12 @@ def reply_of(output: ToolOutput, tool: str, work: WorkContext) -> ToolReply:
         sources = [{"id": one.id, "uri": one.uri, "about": one.excerpt[:80]} for one in contexts]
         content = {"sources": sources, "result": content}
     return ToolReply(
-        content=content, call_id=call_id, contexts=contexts, digest=digest, cost=output.metadata.cost
+        content=content,
+        call_id=call_id,
+        contexts=contexts,
+        digest=digest,
+        cost=output.metadata.cost,
+        warnings=warnings,
     )
 
 

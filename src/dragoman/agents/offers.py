@@ -67,6 +67,7 @@ class ToolReply:
     calls: int = 0  # of tools, made inside it by code
     cost: float = 0.0  # in dollars, of the tools that it called
     call_id: str | None = None  # of the road, where the call took it
+    warnings: tuple[str, ...] = ()  # of the call: what hooks decided, what was read otherwise than written
     contexts: tuple[CitedContext, ...] = ()
     media: tuple[Mapping[str, Any], ...] = ()  # pictures and sounds, kept for people: handle, type and size
     is_own_words: bool = (

@@ -153,6 +153,8 @@ def _below(kind: str, details: Facts) -> Iterator[tuple[str, str]]:
             yield "sent", plain(brief(details.get("arguments") or {}), _PREVIEW)
             if (preview := details.get("preview")) is not None:
                 yield "came back", plain(brief(preview), _PREVIEW)
+            for text in details.get("warnings") or ():
+                yield "note", plain(text, _PREVIEW)
             if details.get("tokens_saved"):
                 yield "saved", f"{details['tokens_saved']:,} tokens"
         case "note":

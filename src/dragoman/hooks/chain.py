@@ -35,7 +35,9 @@ class HookReport:
         elif verdict.refuse is not None or verdict.ask is not None:
             self.trail.append(f"{name}: {'refused' if verdict.refuse is not None else 'asked'}")
         elif verdict.arguments is not None or verdict.output is not None:
-            self.trail.append(f"{name}: changed the {'arguments' if verdict.output is None else 'result'}")
+            changed = f"{name}: changed the {'arguments' if verdict.output is None else 'result'}"
+            self.trail.append(changed)
+            self.told += [] if verdict.notes else [changed]
 
 
 class _Fault(Exception):

@@ -191,6 +191,8 @@ def dump_reply(told: ToolReply) -> dict[str, Any]:
         facts["cost"] = told.cost
     if told.call_id:
         facts["call_id"] = told.call_id
+    if told.warnings:
+        facts["warnings"] = [*told.warnings]
     if told.media:
         facts["media"] = [dict(one) for one in told.media]
     if told.contexts:
@@ -202,6 +204,7 @@ def load_reply(content: Mapping[str, Any]) -> ToolReply:
     facts = dict(content)
     facts["contexts"] = tuple(CitedContext(**one) for one in facts.get("contexts", ()))
     facts["media"] = tuple(facts.get("media", ()))
+    facts["warnings"] = tuple(facts.get("warnings", ()))
     return ToolReply(**facts)
 
 

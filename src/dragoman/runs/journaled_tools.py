@@ -242,6 +242,7 @@ class JournaledTools(AbstractToolset[WorkContext]):
                 "duration_ms": None if milliseconds is None else round(milliseconds, 1),
                 "preview": self._previews.result(_for_people(told)),
                 "call_id": told.call_id,
+                **({"warnings": [*told.warnings]} if told.warnings else {}),
                 **({"media": [dict(one) for one in told.media]} if told.media else {}),
             },
         )
