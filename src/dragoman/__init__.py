@@ -113,8 +113,8 @@ if TYPE_CHECKING:
     from dragoman.hooks.protocol import Verdict as Verdict
     from dragoman.hub.agents import Agents as Agents
     from dragoman.hub.agents import AgentView as AgentView
-    from dragoman.hub.approvals import Approvals as Approvals
     from dragoman.hub.approvals import ApprovalContext as ApprovalContext
+    from dragoman.hub.approvals import Approvals as Approvals
     from dragoman.hub.approvals import ApprovalView as ApprovalView
     from dragoman.hub.attachments import Attachment as Attachment
     from dragoman.hub.audit import Audit as Audit
