@@ -198,6 +198,8 @@ async def with_people(home: Path) -> None:
                 id=slug, workspace="many", owner="", slug=slug, configuration=configuration, enabled=False
             )
             await store.connectors.add(connector, ())
+    async with Hub(Settings(home=home)):
+        pass  # each connector has an agent now, as it would have had from its beginning
 
 
 def main() -> None:
