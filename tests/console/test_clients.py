@@ -7,7 +7,7 @@ import pytest
 from playwright.async_api import expect
 
 from console.browsing import NARROW, OpenConsole
-from logins.client_flow import CALLBACK, Client
+from logins.client_flow import CALLBACK, Client, asked
 from servers.processes import stdio
 
 pytestmark = pytest.mark.anyio
@@ -49,6 +49,11 @@ async def test_a_person_chooses_what_a_client_may_use_and_takes_it_back(
         await expect(row).to_contain_text("mail")
         await expect(row).to_contain_text("read only")
         await console.picture(clients, "clients")
+        await clients.get_by_role("button", name="Replace it").click()
+        await clients.locator("#ask").get_by_role("button", name="Replace").click()
+        made = (await asked(console.live, "GET", "/oauth/jwks")).value["keys"][0]["kid"]
+        await expect(clients.get_by_text(f"The key {made} signs from now on")).to_be_visible()
+        assert "mcp_mail_echo" in await client.tools(), "what was signed before is good until it ends"
 
         # On a narrow screen what can be done with a client is in reach.
         await clients.set_viewport_size({"width": NARROW[0], "height": NARROW[1]})

@@ -99,6 +99,14 @@ async def revoke(request: Request) -> Response:
     return pages_of(request).part(request, "clients/list.html", told=told, **facts)
 
 
+async def rotate(request: Request) -> Response:
+    """The hub asks who may: who does not operate it is refused there."""
+    await filled(request)
+    key = await hub_of(request).clients.rotate()
+    told = f"The key {key} signs from now on. What was signed before is good until it ends."
+    return pages_of(request).part(request, "clients/list.html", told=told, **await _facts(request))
+
+
 # Parts
 
 
@@ -165,6 +173,7 @@ routes = [
     Route(AUTHORIZE, ask),
     Route(AUTHORIZE, answer, methods=["POST"]),
     Route("/clients", show_all),
+    Route("/clients/-/rotate", rotate, methods=["POST"]),
     Route("/clients/{client}/settings", show),
     Route("/clients/{client}/settings", save, methods=["POST"]),
     Route("/clients/{client}/revoke", revoke, methods=["POST"]),
