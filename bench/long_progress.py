@@ -4,9 +4,7 @@ One server tells how far it is, the other says nothing. Both eras, all four call
 servers are programs of the tests. Written down is the longest silence that the client heard.
 """
 
-import argparse
 import asyncio
-import json
 import sys
 import tempfile
 import time
@@ -20,18 +18,14 @@ sys.path[:0] = [
     str(Path(__file__).parent.parent / "tests/mcp_endpoint"),
 ]
 
+import lab  # noqa: E402
 from doors import open_door  # noqa: E402 # pyright: ignore
 from servers.processes import stdio  # noqa: E402 # pyright: ignore
 
 LONGEST_SILENCE = 10.0
 
 
-async def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--minutes", type=float, default=5.0)
-    parser.add_argument("--json", action="store_true")
-    asked = parser.parse_args()
-    seconds = asked.minutes * 60
+async def measure(seconds: float) -> lab.Report:
     async with AsyncExitStack() as stack:
         home = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         door = await stack.enter_async_context(open_door(home))
@@ -44,13 +38,21 @@ async def main() -> int:
                 for tool in ("mcp_raw_steps", "mcp_raw_sleep")
             )
         )
-    is_good = all(row["answered"] and row["silence"] <= LONGEST_SILENCE for row in rows)
-    if asked.json:
-        print(json.dumps({"minutes": asked.minutes, "rows": rows, "passed": is_good}))
-    else:
-        for row in rows:
-            print(row)
-    return 0 if is_good else 1
+    report = lab.Report("long_progress")
+    report.table(
+        f"One call of {seconds:.0f} s, waited for by the official client",
+        ["era", "server", "took s", "times heard of", "longest silence s"],
+        [[row["era"], row["server"], row["seconds"], row["heard"], row["silence"]] for row in rows],
+    )
+    answered = sum(row["answered"] for row in rows)
+    report.verdict("every call is answered", f"{answered} of {len(rows)}", met=answered == len(rows))
+    silence = max(row["silence"] for row in rows)
+    report.verdict(
+        f"a client hears of its call every {LONGEST_SILENCE:.0f} s",
+        f"{silence:.1f} s",
+        met=silence <= LONGEST_SILENCE,
+    )
+    return report
 
 
 async def waited(door: Any, mode: str, tool: str, seconds: float) -> dict[str, Any]:
@@ -60,7 +62,8 @@ async def waited(door: Any, mode: str, tool: str, seconds: float) -> dict[str, A
     async def hears(progress: float, total: float | None, message: str | None) -> None:
         heard.append(time.monotonic())
 
-    steps = {"count": max(1, round(seconds / 5)), "seconds": 5.0}
+    step = min(5.0, seconds / 2)
+    steps = {"count": round(seconds / step), "seconds": step}
     arguments: dict[str, Any] = steps if tool.endswith("steps") else {"seconds": seconds}
     async with door.client(mode=mode, read_timeout_seconds=seconds * 2) as client:
         result = await client.call_tool(tool, arguments, progress_callback=hears)
@@ -76,5 +79,10 @@ async def waited(door: Any, mode: str, tool: str, seconds: float) -> dict[str, A
     }
 
 
+def main() -> None:
+    given = lab.options(__doc__ or "", seconds=(300, "seconds that each call takes"))
+    asyncio.run(measure(30 if given.quick else given.seconds)).show(as_json=given.json)
+
+
 if __name__ == "__main__":
-    raise SystemExit(asyncio.run(main()))
+    main()
