@@ -68,6 +68,12 @@ class FollowedServersShape(Shape):
     followed: list[FollowedServerShape]
 
 
+class CommonServersShape(Shape):
+    """`groups` has the servers of each group, which are added by their `name` like those of the registry."""
+
+    groups: dict[str, list[RegistryServerShape]]
+
+
 class ActionServerShape(Shape):
     name: str
     slug: str
@@ -111,6 +117,15 @@ async def list_followed(hub: TheHub) -> Response:
     return json_response(
         {"followed": [FollowedServerShape.of(one) for one in await hub.discovery.followed()]}
     )
+
+
+@routes.get("/common", responses={200: {"model": CommonServersShape}})
+async def list_common_servers(hub: TheHub) -> Response:
+    """Servers that many people add, and what each asks for. No registry is asked."""
+    groups = {
+        group: [server_view(one) for one in servers] for group, servers in hub.discovery.common().items()
+    }
+    return json_response({"groups": groups})
 
 
 @routes.get("/{name:path}", responses={200: {"model": RegistryServerShape}})

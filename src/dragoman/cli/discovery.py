@@ -20,6 +20,9 @@ def discover(
     followed: Annotated[
         bool, typer.Option("--followed", help="What is known of the namespaces that the app follows.")
     ] = False,
+    common: Annotated[
+        bool, typer.Option("--common", help="Servers that many people add; asks no registry.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Search the registry of MCP servers. Shows the exact command or address; nothing runs.
@@ -28,9 +31,14 @@ def discover(
     dragoman discover github
     dragoman connectors add --from-registry io.github.owner/server
     dragoman discover --followed
+    dragoman discover --common
+    dragoman connectors add --from-registry common/time
     """
     if followed:
         request(as_json, _show_followed, "GET", path_of("discover", "followed"))
+        return
+    if common:
+        request(as_json, _show_common, "GET", path_of("discover", "common"))
         return
 
     def show(screen: Screen, page: Mapping[str, Any]) -> None:
@@ -62,6 +70,12 @@ def _show_followed(screen: Screen, answer: Mapping[str, Any]) -> None:
             screen.show(f"  [dim]✗ {plain(one['why'], 140)}[/]")
     if not answer["followed"]:
         screen.note("nothing was found: DRAGOMAN_REGISTRY_FOLLOW names the namespaces that are followed")
+
+
+def _show_common(screen: Screen, answer: Mapping[str, Any]) -> None:
+    for offers in answer["groups"].values():
+        for offer in offers:
+            _show_offer(screen, offer)
 
 
 @dataclass(frozen=True, kw_only=True)

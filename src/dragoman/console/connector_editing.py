@@ -27,6 +27,8 @@ async def show_new(request: Request) -> Response:
         groups=groups_of(None),
         ways=WAYS,
         is_new=True,
+        common=hub_of(request).discovery.common(),
+        shows_common="by" not in request.query_params,
     )
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dragoman.discovery import InstallMethod, RegistryPage, RegistryServer
+from dragoman.discovery import InstallMethod, RegistryPage, RegistryServer, find_common, list_common
 from dragoman.errors import Conflict, Denied, InvalidConfig
 from dragoman.hub.bound import BoundService
 from dragoman.hub.connectors import Connectors, ConnectorView
@@ -24,6 +24,10 @@ class Discovery(BoundService):
         """Whether a registry may be asked, and added from."""
         return self._runtime.settings.discovery
 
+    def common(self) -> Mapping[str, Sequence[RegistryServer]]:
+        """Servers that many people add, by group. They come with Dragoman: no registry is asked."""
+        return list_common()
+
     async def search(self, words: str = "", *, cursor: str | None = None, limit: int = 30) -> RegistryPage:
         """Servers whose names hold these words, a page at a time."""
         self._check()
@@ -31,6 +35,8 @@ class Discovery(BoundService):
 
     async def get(self, name: str) -> RegistryServer:
         """One offer with the exact command or URL of every way, and the inputs that each asks for."""
+        if common := find_common(name):
+            return common
         self._check()
         return await self._runtime.mcp_registry.get(name)
 
