@@ -48,8 +48,9 @@ def commands_in(file: Path) -> Iterator[tuple[int, str]]:
             text = node.value
         else:
             continue
-        # What is no hint: the purpose of the master key, and the names of the store's locks.
+        # What is no hint: the purpose of the master key, the names of the store's locks, code to be pasted.
         is_name = file.parent.name == "store" or text == "dragoman secret 1"
+        is_name |= file.name == "call_snippets.py"
         if re.search(r"\bdragoman [a-z]", text) and not is_name:
             yield node.lineno, text
 
