@@ -18,7 +18,7 @@ from servers.processes import HttpProcess
 pytestmark = pytest.mark.anyio
 UPSTREAM = pytest.mark.parametrize("upstream", ["2025", "2026"])
 ERAS = pytest.mark.parametrize("era", ["2025", "2026"])
-ALL = {"toolsListChanged": True, "promptsListChanged": True, "resourcesListChanged": True}
+ALL: dict[str, Any] = {"toolsListChanged": True, "promptsListChanged": True, "resourcesListChanged": True}
 
 
 @asynccontextmanager

@@ -47,8 +47,9 @@ async def show_form(request: Request) -> Response:
     kind = KINDS.get(provider.kind if provider else asked.get("kind", ""))
     if kind is None:
         raise InvalidArguments("there is no such kind of provider")
-    given = {**await facts(request), "kind": kind, "provider": provider}
-    return pages_of(request).part(request, "settings/model_form.html", **given)
+    return pages_of(request).part(
+        request, "settings/model_form.html", **await facts(request), kind=kind, provider=provider
+    )
 
 
 async def save(request: Request) -> Response:
