@@ -217,7 +217,7 @@ async def test_what_is_streamed_and_swapped_is_text_too(open_console: OpenConsol
         await page.get_by_role("button", name="Show what would happen").click()
         await expect(page.get_by_role("region", name="What would happen")).to_be_visible()
         found += await traces(page)
-        await page.get_by_role("button", name="Search").click()
+        await page.get_by_role("button", name="Search", exact=True).click()
         await page.locator(".transfer-offer").first.wait_for()
         found += await traces(page)
         await page.get_by_label("or the text of one").fill(ALL)

@@ -38,6 +38,8 @@ META = {
 }
 _FAULTS_OF_SERVERS = (502, 503, 504)
 _WORD = re.compile(f"{MARK.pattern}|{ID.pattern}")
+# What an admin may read of those of their workspace: runs, and what led to an approval.
+_OVERSEEN = re.compile(r"GET /(?:api/runs\b|runs\b|approvals\b)")
 # Calls cost the most: a run, a result to keep, a question that nobody answers in time.
 _MCP = {"tools/list": 6, "resources/list": 3, "prompts/list": 3, "session": 6, "tools/call": 4}
 _CALLED = [*TOOLS, "mcp_own_whoami", "mcp_own_fail", *["mcp_team_whoami"] * 4]
@@ -92,6 +94,8 @@ class Watch:
         for word in set(_WORD.findall(text)) - set(_WORD.findall(where)):
             if tenant.may_see(word):
                 self.own[door, tenant.number] += 1
+            elif _OVERSEEN.match(where) and self._is_led_by(tenant, word):
+                continue
             elif MARK.fullmatch(word) or (self._is_beyond(tenant, word) and not _is_told_again(word, where)):
                 self.leaks.append(f"{where}: {word} seen by tenant {tenant.number} ({tenant.role})")
 
@@ -112,6 +116,11 @@ class Watch:
         address = request.path.partition("?")[0]
         if is_done and any(self._is_beyond(tenant, word) for word in ID.findall(address)):
             self.leaks.append(f"{request} → {status}: reached by tenant {tenant.number} ({tenant.role})")
+
+    def _is_led_by(self, tenant: Tenant, mark: str) -> bool:
+        """Whether it is of a member of the workspace that they are admin of: whose runs they may read."""
+        members = (one for one in self.town.tenants if one.workspace == tenant.workspace)
+        return tenant.role == "admin" and any(mark == one.private for one in members)
 
     def _is_beyond(self, tenant: Tenant, word: str) -> bool:
         owner = self.town.owner_of(word)
