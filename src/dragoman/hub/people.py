@@ -227,7 +227,7 @@ class People(BoundService):
         self, user: str | None = None, workspace: str | None = None
     ) -> AsyncGenerator[tuple[str, Mapping[str, Any]]]:
         """All that is kept of somebody, row by row with the name of its table: one's own, or anybody's for
-        who runs the installation. Threads of members are not for their admin to read.
+        who runs the installation. An admin reads the runs of members (`hub.runs.oversee`), not all of this.
 
         Secrets are named and not told; what was asked of them to approve is opened.
         """
