@@ -140,7 +140,7 @@ def removals() -> list[list[str]]:
 
 
 def test_nothing_is_removed_without_a_yes_where_nobody_can_be_asked(dragoman: Command) -> None:
-    assert len(removals()) == 8
+    assert len(removals()) == 9
     assert dragoman("connectors", "add", "x", *raw()).code == 0
     for words in removals():
         for form in ([], ["--json"]):

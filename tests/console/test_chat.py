@@ -59,7 +59,7 @@ async def test_a_whole_exchange_with_the_offline_model(open_console: OpenConsole
         await console.hub.connectors.add("email", **sample("email", tmp_path))
         page = await console.page("/chat", permissions=["clipboard-read", "clipboard-write"])
         await expect(page.get_by_text("No language model is set")).to_be_visible()
-        await expect(page.get_by_text("OPENAI_API_KEY")).to_be_visible()
+        await expect(page.get_by_role("link", name="Give a provider its key")).to_be_visible()
         await write(page, "check my 2 latest emails")
 
         turn = last_turn(page)
