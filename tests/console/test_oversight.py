@@ -83,6 +83,7 @@ async def test_resources_and_prompts_of_a_server_are_read_in_its_tabs(
         await console.picture(page, "connector_resources")
         await page.get_by_role("navigation", name="books").get_by_role("link", name="Prompts").click()
         form = offered.locator("form").first
+        await expect(form.get_by_role("textbox").first).to_be_visible()
         for field in await form.get_by_role("textbox").all():
             await field.fill("<b>bold</b>")
         await form.get_by_role("button", name="Show").click()
