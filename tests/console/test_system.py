@@ -199,7 +199,7 @@ async def test_the_registry_is_searched_and_shows_the_exact_command(
     ):
         page = await console.page("/transfer")
         await page.get_by_label("What should it do?").fill("files")
-        await page.get_by_role("button", name="Search").click()
+        await page.get_by_role("button", name="Search", exact=True).click()
         offer = page.locator(".transfer-offer")
         await expect(offer).to_contain_text("Reads <script>files</script>")
         await offer.get_by_role("button").click()
@@ -274,11 +274,11 @@ async def test_the_operator_makes_and_removes_workspaces(open_console: OpenConso
 
 async def _peopled(page: Page) -> None:
     """Users, keys and limits of a workspace that is not the operator's own."""
-    await page.locator("#side").get_by_role("link", name="API keys").click()
+    await page.locator("#side").get_by_role("link", name="Users").click()
     await page.get_by_role("navigation", name="Workspaces").get_by_role("link", name="acme").click()
     await page.get_by_label("New user").fill("zoe")
     await page.get_by_role("button", name="Add", exact=True).click()
-    await page.get_by_role("link", name="zoe").click()
+    await page.get_by_role("link", name="zoe", exact=True).click()
     await expect(page.locator("header.top p").first).to_contain_text("member of acme")
     await page.get_by_label("Capabilities").fill("mcp_email greet")
     await page.get_by_label("Calls an hour").fill("50")
@@ -288,6 +288,9 @@ async def _peopled(page: Page) -> None:
     await expect(page.get_by_label("Capabilities")).to_have_value("greet mcp_email")
     await expect(page.get_by_label("Calls an hour")).to_have_value("50")
     await page.get_by_role("link", name="All users").click()
+    await expect(page.get_by_role("region", name="Users")).to_contain_text("zoe")
+    await page.locator("#side").get_by_role("link", name="API keys").click()
+    await page.get_by_role("navigation", name="Workspaces").get_by_role("link", name="acme").click()
     await page.get_by_label("Name", exact=True).fill("of-zoe")
     await expect(page.get_by_label("For", exact=True).get_by_role("option")).to_have_text(["zoe"])
     await page.get_by_label("For", exact=True).select_option("zoe")
