@@ -11,7 +11,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 
 from dragoman import Hub
-from servers.hubs import open_hub
+from servers.hubs import open_hub, until
 from servers.samples import SERVERS, sample, sample_program
 
 pytestmark = pytest.mark.anyio
@@ -47,6 +47,7 @@ async def test_what_is_posted_outlives_a_kill_and_a_restart(tmp_path: Path) -> N
             one for one in psutil.Process().children() if str(SERVERS / "chat_server.py") in one.cmdline()
         ]
         os.kill(server.pid, signal.SIGKILL)
+        await until(lambda: not server.is_running() or server.status() == psutil.STATUS_ZOMBIE)
         after_kill = await called(hub, "read_messages", channel="alerts", limit=1)
         second = await called(hub, "post_message", channel="general", text="Solved.")
     async with open_hub(tmp_path / "home") as hub:
