@@ -65,6 +65,21 @@ async def test_an_admin_sees_what_led_to_an_approval_and_may_read_the_run(
         for path in ("/runs?user=*", "/runs?user=ada"):
             await page.goto(console.url + path)
             await expect(page.get_by_role("heading", name="There is no user")).to_be_visible()
+        # A key that was not made to look after others does not, whoever has it.
+        reader = await console.add_user("cleo", role="admin", scopes=("read",))
+        page = await console.page("/runs?user=*", key=reader)
+        await expect(page.get_by_role("heading", name="There is no user")).to_be_visible()
+        await page.goto(f"{console.url}/runs/{posted.run.id}")
+        await expect(page.get_by_role("heading", name="There is no run")).to_be_visible()
+        bearer = {"Authorization": f"Bearer {reader}"}
+        listed = await page.request.get(f"{console.url}/api/runs?user=*", headers=bearer)
+        assert (listed.status, (await listed.json())["code"]) == (404, "not_found")
+        one = await page.request.get(f"{console.url}/api/runs/{posted.run.id}/timeline", headers=bearer)
+        assert one.status == 404
+        bearer = {"Authorization": f"Bearer {ada}"}
+        one = await page.request.get(f"{console.url}/api/runs/{posted.run.id}/timeline", headers=bearer)
+        assert one.status == 200
+
         other = await eve.messages.post("hello")
         page = await console.page(f"/runs/{other.run.id}", key=await console.add_user("bob"))
         await expect(page.get_by_role("heading", name="There is no run")).to_be_visible()

@@ -22,8 +22,10 @@ from dragoman.api.run_shapes import (
     runs_view,
     timeline_view,
 )
+from dragoman.hub.runs import unknown_user
 from dragoman.run import RunStatus
 from dragoman.web.encoding import json_response
+from dragoman.web.guard import CREDENTIAL, Credential
 from dragoman.web.problems import InvalidRequest
 from dragoman.web.shape import Shape
 
@@ -54,6 +56,7 @@ class ThumbShape(Shape):
 
 @routes.get("/runs", responses={200: {"model": RunsShape}})
 async def list_runs(
+    request: Request,
     hub: TheHub,
     thread: Name = None,
     agent: Name = None,
@@ -66,7 +69,9 @@ async def list_runs(
     ] = None,
     limit: Annotated[int, Query(ge=1, le=500)] = 50,
 ) -> Response:
-    """One's own, newest first; long texts are cut here."""
+    """One's own, newest first; long texts are cut here. Those of others take a key with the scope `admin`."""
+    if user is not None and not _may_oversee(request):
+        raise unknown_user(user)
     runs = await hub.runs.list(
         thread=thread,
         agent=agent,
@@ -87,15 +92,23 @@ async def get_run(run: str, hub: TheHub) -> Response:
 
 
 @routes.get("/runs/{run}/timeline", responses={200: {"model": TimelineShape}})
-async def get_timeline(run: str, hub: TheHub) -> Response:
+async def get_timeline(request: Request, run: str, hub: TheHub) -> Response:
     """What was offered, asked, called, planned and answered, with tokens, cost, times and errors.
 
     Kinds of steps: started, resumed, offered, model, retry, plan, call, question, approval, message, note,
     notice, run, finished. Arguments and results are previews without secrets. What a call started is nested
     in it.
-    An admin may read those of others in the workspace; that they looked is in the audit trail.
+    An admin, with a key that has the scope `admin`, may read those of others in the workspace; that they
+    looked is in the audit trail.
     """
-    return json_response(timeline_view(await hub.runs.oversee(run)))
+    found = await (hub.runs.oversee(run) if _may_oversee(request) else hub.runs.timeline(run))
+    return json_response(timeline_view(found))
+
+
+def _may_oversee(request: Request) -> bool:
+    """Whether the key was made to look after others; whether its user may is the hub's to say."""
+    credential: Credential | None = request.scope.get(CREDENTIAL)
+    return credential is not None and "admin" in credential.admission.scopes
 
 
 @routes.get("/runs/{run}/prompts", responses={200: {"model": SentPromptsShape}})

@@ -10,9 +10,11 @@ from starlette.routing import Route
 
 from dragoman.agent import ASSISTANT
 from dragoman.console.pages import hub_of, is_part, pages_of
+from dragoman.console.session_rights import has_scope
 from dragoman.console.submitted_form import filled
 from dragoman.console.waterfall import entry_of, waterfall_of
 from dragoman.errors import InvalidArguments, NotFound
+from dragoman.hub.runs import unknown_user
 from dragoman.run import Run, RunEvent, RunStatus, RunUsage
 
 if TYPE_CHECKING:
@@ -75,7 +77,7 @@ async def show_prompts(request: Request) -> Response:
 async def show_step(request: Request) -> Response:
     """What stands behind one bar: what went in, what came out, what it took."""
     hub, step = hub_of(request), request.path_params["step"]
-    timeline = await hub.runs.oversee(request.path_params["run"])
+    timeline = await _timeline(request)
     found = entry_of(timeline, step)
     if found is None:
         raise NotFound("there is no such step in this run", hint="load the page again")
@@ -143,6 +145,8 @@ async def _listed(request: Request) -> dict[str, Any]:
     if status is not None and status not in _STATUSES:
         raise InvalidArguments(f"{status[:40]!r} is no status of a run", hint="choose one of the list")
     chosen = {name: asked.get(name, "") for name in ("q", "status", "agent", "thread", "children", "user")}
+    if chosen["user"] and not has_scope(request, "admin"):
+        raise unknown_user(chosen["user"])
     runs = await hub_of(request).runs.list(
         status=status,
         agent=chosen["agent"] or None,
@@ -166,9 +170,15 @@ async def _listed(request: Request) -> dict[str, Any]:
     }
 
 
+async def _timeline(request: Request) -> "Timeline":
+    """Of one's own run; of another's for who may look after others, by a key that was made for it."""
+    runs, run = hub_of(request).runs, request.path_params["run"]
+    return await (runs.oversee(run) if has_scope(request, "admin") else runs.timeline(run))
+
+
 async def _one(request: Request) -> dict[str, Any]:
     hub = hub_of(request)
-    timeline = await hub.runs.oversee(request.path_params["run"])
+    timeline = await _timeline(request)
     run = timeline.run
     is_whole = request.query_params.get("wait") == "whole"
     is_own = run.user == hub.caller.user

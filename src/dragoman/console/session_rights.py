@@ -51,10 +51,14 @@ def _scopes(method: str, path: str) -> tuple[KeyScope, ...]:
     )
 
 
+def has_scope(request: Request, scope: KeyScope) -> bool:
+    session = find_session(request)
+    return session is not None and scope in session.admission.scopes
+
+
 def check_scope(request: Request, scope: KeyScope) -> None:
     """`Denied` says which one is missing. Whether the user may do it is the hub's to say."""
-    session = find_session(request)
-    if session is None or scope not in session.admission.scopes:
+    if not has_scope(request, scope):
         raise Denied(
             f"this needs a key with the scope {scope!r}",
             hint="sign in with one that has it; whoever manages keys can make one on the page API keys",

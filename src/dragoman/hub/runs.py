@@ -88,7 +88,7 @@ class Runs(BoundService):
             for one in await self._runtime.store.people.users(caller.workspace):
                 if user in (one.id, one.name):
                     return one.id
-        raise NotFound(f"there is no user {str(user)[:80]!r}", hint="admins see the users of their workspace")
+        raise unknown_user(user)
 
     async def oversee(self, run: str) -> "Timeline":
         """The same as `timeline`, also of a run of somebody else for an admin: to read, and no more.
@@ -324,6 +324,12 @@ async def read_timeline(runtime: "Runtime", found: Run) -> "Timeline":
 
     # In a thread: it may be the first that needs pydantic-ai, and a journal may be long.
     return await asyncio.to_thread(read)
+
+
+def unknown_user(user: str | None) -> NotFound:
+    """For who does not look after others, and for keys that were not made for it."""
+    hint = "admins see the users of their workspace, with a key that has the scope admin"
+    return NotFound(f"there is no user {str(user)[:80]!r}", hint=hint)
 
 
 def _oversees(caller: Caller) -> bool:
