@@ -16,7 +16,7 @@ BOB = Caller(workspace="acme", user="bob")
 
 
 class CountedPeople:
-    """The store's people, each reading of a user counted and held until `go`."""
+    """The store's people, each reading counted and held until `go`."""
 
     def __init__(self, store: Store) -> None:
         self._people = store.people
@@ -32,7 +32,9 @@ class CountedPeople:
 
     async def find_workspace(self, workspace: str) -> Workspace | None:
         self.workspaces += 1
-        return await self._people.find_workspace(workspace)
+        found = await self._people.find_workspace(workspace)
+        await self.go.wait()
+        return found
 
 
 @pytest.fixture
@@ -87,3 +89,20 @@ async def test_who_goes_away_leaves_the_others_their_answer(people: CountedPeopl
     assert first.cancelled()
     assert second.result().user.name == "Ada"
     assert people.users == 1
+
+
+async def test_a_workspace_is_read_once_until_it_changes(people: CountedPeople) -> None:
+    directory = Directory(people)  # pyright: ignore[reportArgumentType]
+    assert [await directory.model_of("acme") for _ in range(3)] == [None] * 3
+    await directory.hooks_of("acme")
+    assert people.workspaces == 1
+    directory.forget("acme")
+    people.go.clear()
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(directory.model_of("acme"))
+        while people.workspaces < 2:
+            await asyncio.sleep(0)
+        directory.forget("acme")  # while it is read: what was read counts for nobody else
+        people.go.set()
+    await directory.model_of("acme")
+    assert people.workspaces == 3

@@ -61,6 +61,7 @@ class Directory:
         self._rows = rows
         self._limits = limits
         self._people: dict[tuple[str, str], tuple[float, Person]] = {}
+        self._workspaces: dict[str, tuple[float, Workspace]] = {}
         self._changes = 0
         # Fifty callers at once, every `FRESH` seconds, would otherwise read the same person fifty times.
         self._recorded = SingleFlight[tuple[str, str], Person | None]()
@@ -98,21 +99,23 @@ class Directory:
 
     async def hooks_of(self, workspace: str) -> tuple[str, ...]:
         """The rules of hooks that a workspace has."""
-        return (await self._workspace(workspace)).hooks
+        return (await self._known_workspace(workspace)).hooks
 
     async def model_of(self, workspace: str) -> str | None:
         """The language model that a workspace chose."""
-        return (await self._workspace(workspace)).model
+        return (await self._known_workspace(workspace)).model
 
     def forget(self, workspace: str, user: str | None = None) -> None:
         """Something of them changed: the next question asks the store."""
         self._change()
+        self._workspaces.pop(workspace, None)
         for key in [key for key in self._people if key[0] == workspace and user in (None, key[1])]:
             del self._people[key]
 
     def forget_all(self) -> None:
         self._change()
         self._people.clear()
+        self._workspaces.clear()
 
     def _change(self) -> None:
         self._changes += 1
@@ -157,8 +160,20 @@ class Directory:
         above = self._limits.narrowed_by(place.limits).narrowed_by(found.limits)
         return Person(place, found, above.narrowed_by(found.preferences.limits))
 
+    async def _known_workspace(self, workspace: str) -> Workspace:
+        known = self._workspaces.get(workspace)
+        if known is not None and monotonic() - known[0] < FRESH:
+            return known[1]
+        return await self._workspace(workspace)
+
     async def _workspace(self, workspace: str) -> Workspace:
-        return await self._rows.find_workspace(workspace) or Workspace(id=workspace, name=workspace)
+        changes, now = self._changes, monotonic()
+        found = await self._rows.find_workspace(workspace) or Workspace(id=workspace, name=workspace)
+        if changes == self._changes:  # else it may be older than what was forgotten meanwhile
+            if len(self._workspaces) >= _MOST:
+                self._workspaces.clear()
+            self._workspaces[workspace] = (now, found)
+        return found
 
 
 async def make_local(rows: PeopleStore) -> None:

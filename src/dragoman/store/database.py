@@ -16,6 +16,7 @@ from typing import Any, TypeVar, cast
 from sqlalchemy import Connection, Executable, RowMapping, Table, event, func, select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+from sqlalchemy.util import greenlet_spawn
 
 from dragoman.store.clock import Clock, DatabaseClock
 from dragoman.store.columns import from_json, to_json
@@ -26,6 +27,7 @@ from dragoman.store.sqlite_cursor import BEGIN, make_lean
 NOTED = "dragoman.noted"
 LONGEST_PAUSE = timedelta(seconds=3)  # between two statements of a transaction; less than a lease
 Method = TypeVar("Method", bound=Callable[..., Any])
+Answer = TypeVar("Answer")
 Facts = Mapping[str, Any]
 _CHECKPOINTS = 100
 _LIMIT_STATEMENTS = f"SET statement_timeout = {int(LONGEST_STATEMENT * 1000)}"
@@ -109,22 +111,28 @@ class Database:
     # One statement each
 
     async def rows(self, query: Executable, facts: Facts | None = None) -> Sequence[RowMapping]:
-        async with self.read() as connection:
-            return (await connection.execute(query, facts)).mappings().all()
+        return await self._asked(lambda connection: connection.execute(query, facts).mappings().all())
 
     async def row(self, query: Executable, facts: Facts | None = None) -> RowMapping | None:
         """The first; None when there is none."""
-        async with self.read() as connection:
-            return (await connection.execute(query, facts)).mappings().first()
+        return await self._asked(lambda connection: connection.execute(query, facts).mappings().first())
 
     async def scalars(self, query: Executable) -> Sequence[Any]:
         """The first column of every row."""
-        async with self.read() as connection:
-            return (await connection.scalars(query)).all()
+        return await self._asked(lambda connection: connection.scalars(query).all())
 
     async def scalar(self, query: Executable) -> Any:
-        async with self.read() as connection:
-            return await connection.scalar(query)
+        return await self._asked(lambda connection: connection.scalar(query))
+
+    async def _asked(self, ask: Callable[[Connection], Answer]) -> Answer:
+        """As in `read`, with one change of context: those of `AsyncConnection` are half a read."""
+
+        def asked() -> Answer:
+            with self._reading.sync_engine.connect() as connection:
+                return ask(connection)
+
+        with translated(self.location):
+            return await greenlet_spawn(asked)
 
     async def execute(self, statement: Executable, facts: Facts | Sequence[Facts] | None = None) -> int:
         """A transaction of its own; how many rows it changed."""
