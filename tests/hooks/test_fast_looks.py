@@ -1,8 +1,11 @@
 """No rule is skipped for speed: what the fast look finds is what a slow one does, on any text."""
 
 import re
-from collections.abc import Sequence
-from typing import cast
+import tomllib
+from collections.abc import Iterator, Sequence
+from importlib.resources import files
+from re import _parser as sre  # pyright: ignore
+from typing import Any, cast
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -62,6 +65,62 @@ def test_every_rule_about_injections_is_tried_where_its_words_stand(text: str) -
             for one in (fast, slow)
         ]
         assert found[0] == found[1]
+
+
+ENDED = [rule for place in ("results", "definitions") for rule in _rules(place).rules if rule.ends]
+# What each of them may find, with a blank where anything may stand between its words.
+SPOKEN = [
+    st.from_regex(
+        re.sub(r"\[\^\.\\n\]\{0,\d+\}", " ", rule.pattern.pattern).replace("\\b", ""), fullmatch=True
+    )
+    for rule in ENDED
+]
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.data(), TEXTS)
+def test_a_rule_that_looks_no_further_than_the_sentence_finds_all_that_is_there(
+    data: st.DataObject, text: str
+) -> None:
+    for rule, spoken in zip(ENDED, SPOKEN, strict=True):
+        lower = f"{text} {data.draw(spoken)} {text}".lower()
+        words = [(at, word) for word in rule.words for at in range(len(lower)) if lower.startswith(word, at)]
+        every = [one.span() for one in rule.pattern.finditer(lower)]
+        assert [one.span() for one in rule.matches(lower, [at for at, _ in words], frozenset())] == every
+        for start, end in every:
+            assert not set(rule.ends) & set(lower[start:end])
+            assert any(start <= at and at + len(word) <= end for at, word in words), lower[start:end]
+
+
+def test_all_that_is_none_of_a_tool_s_business_has_a_word_that_its_rule_looks_for() -> None:
+    table = tomllib.loads(files("dragoman.hooks").joinpath("injection_patterns.toml").read_text("utf-8"))
+    fragment = table["fragments"]["conversation"]
+    rule = next(one for one in table["anywhere"] if "{conversation}" in one["patterns"][0])
+    phrases = list(_spelled(sre.parse(fragment)))
+    assert len(phrases) > 200
+    assert [one for one in phrases if not any(word in one for word in rule["words"])] == []
+
+
+def _spelled(tree: Any) -> Iterator[str]:
+    """All that a pattern without endless repetition stands for."""
+    if not len(tree):
+        yield ""
+        return
+    kind, what = tree[0]
+    match str(kind):
+        case "LITERAL":
+            heads = [chr(what)]
+        case "IN":
+            heads = [chr(letter) for _, letter in what]
+        case "BRANCH":
+            heads = [one for branch in what[1] for one in _spelled(branch)]
+        case "SUBPATTERN":
+            heads = list(_spelled(what[3]))
+        case _:
+            assert (str(kind), what[:2]) == ("MAX_REPEAT", (0, 1))
+            heads = ["", *_spelled(what[2])]
+    for rest in list(_spelled(tree[1:])):
+        yield from (head + rest for head in heads)
 
 
 @settings(deadline=None, max_examples=150)

@@ -55,7 +55,8 @@ class CallHooks:
     async def before(self) -> Json:
         """The arguments as they may be sent."""
         arguments = await self._chain.before(self._call, self.report)
-        self._call = replace(self._call, arguments=arguments)
+        if arguments is not self._call.arguments:
+            self._call = replace(self._call, arguments=arguments)
         return arguments
 
     async def after(self, raw: RawResult) -> RawResult:

@@ -88,6 +88,11 @@ class _Step:
         is_own = method is not None and getattr(method, "__func__", None) is not getattr(Hook, moment)
         return method if is_own and self.rule.is_at(moment) else None
 
+    def awaited(self, moment: Moment) -> Callable[..., Any] | None:
+        """The same as a coroutine function: what is none runs in a thread of its own."""
+        method = self.at(moment)
+        return method if method is None or iscoroutinefunction(method) else partial(asyncio.to_thread, method)
+
 
 class _Begun:
     """A hook that has begun to answer. Most need not wait for anything and are done: a clock would cost more
@@ -99,9 +104,7 @@ class _Begun:
     def __init__(self, method: Callable[..., Any], shown: tuple[Any, ...]) -> None:
         self.answer: Any = None
         self.is_done = False
-        is_coroutine = iscoroutinefunction(method)
-        answer: Any = method(*shown) if is_coroutine else asyncio.to_thread(method, *shown)
-        self._steps: Any = answer.__await__()
+        self._steps: Any = method(*shown).__await__()
         try:
             self._waited: Any = next(self._steps)
         except StopIteration as ended:
@@ -125,8 +128,8 @@ class _Begun:
 class HookChain:
     def __init__(self, hooks: Sequence[tuple[HookRule, Hook]]) -> None:
         steps = [_Step(rule, hook) for rule, hook in hooks]
-        self._before = [(step, method) for step in steps if (method := step.at("before")) is not None]
-        self._after = [(step, method) for step in steps if (method := step.at("after")) is not None]
+        self._before = [(step, method) for step in steps if (method := step.awaited("before")) is not None]
+        self._after = [(step, method) for step in steps if (method := step.awaited("after")) is not None]
         self._listed = [(step, method) for step in steps if (method := step.at("listed")) is not None]
 
     @property
@@ -190,7 +193,7 @@ class HookChain:
         held: dict[str, str] = {}
         for step, method in self._listed:
             try:
-                found = await step.decided(method, connector, tools)
+                found = await step.decided(step.awaited("listed") or method, connector, tools)
             except _Fault as fault:
                 found = fault
             _hold(held, step, found, connector, tools)

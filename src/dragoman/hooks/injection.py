@@ -24,7 +24,7 @@ from dragoman.tool import ToolDefinition
 from dragoman.word_finder import RunFinder, WordFinder
 
 _BASE64 = re.compile(r"\b[A-Za-z0-9+/]{40,}={0,2}(?![\w+/=])")
-_NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
+_ASCII = bytes(range(128))
 _UNSEEN = re.compile(r"[\u00ad\u180e\u200b-\u200f\u2060-\u2064\ufeff]")
 # All that a rule with `unseen` looks for is one of these.
 _HIDDEN = re.compile(
@@ -96,7 +96,7 @@ class _Rule:
     """Looked for around its `words` only, where one of `also` stands anywhere.
 
     `needs` must stand in the words that were found. `of_unseen`: plain letters cannot be it.
-    `is_foreign`: the tool that it names must be another's.
+    `is_foreign`: the tool that it names must be another's. `ends` are letters that nothing it finds has.
     """
 
     what: str
@@ -106,15 +106,30 @@ class _Rule:
     needs: re.Pattern[str] | None
     of_unseen: bool
     is_foreign: bool
+    ends: str
 
     def matches(self, text: str, places: Sequence[int], known: frozenset[str]) -> Iterator[re.Match[str]]:
-        for start, end in _windows(places) if self.words else [(0, len(text))]:
+        for start, end in self._windows(text, places) if self.words else [(0, len(text))]:
             for match in self.pattern.finditer(text, start, end):
                 if self.needs is not None and not self.needs.search(match[0]):
                     continue
                 if self.is_foreign and (match["tool"] is None or match["tool"] in known):
                     continue
                 yield match
+
+    def _windows(self, text: str, places: Sequence[int]) -> Iterator[tuple[int, int]]:
+        """All around its words that what it finds can be in."""
+        for low, high in _windows(places):
+            if not self.ends:
+                yield low, high
+                continue
+            done = low
+            for place in sorted(places):
+                if done <= place < high:
+                    start = max(done, *(text.rfind(one, done, place) + 1 for one in self.ends))
+                    ends = [at for one in self.ends if (at := text.find(one, place, high)) >= 0]
+                    done = min(ends, default=high - 1) + 1  # what ends it may be looked at
+                    yield start, done
 
 
 class _Rules:
@@ -158,7 +173,9 @@ def _windows(places: Sequence[int]) -> list[tuple[int, int]]:
 
 def _odd(text: str) -> str:
     """Its letters that are not ASCII: few, where what is looked for in them is rare."""
-    return "" if text.isascii() else "".join(_NOT_ASCII.findall(text))
+    if text.isascii():
+        return ""
+    return text.encode("utf-8", "surrogatepass").translate(None, _ASCII).decode("utf-8", "surrogatepass")
 
 
 def _plain(text: str) -> str:
@@ -188,7 +205,10 @@ def _rules(place: str) -> _Rules:
             needs = compiled(rule["needs"]) if "needs" in rule else None
             words, also = tuple(rule["words"]), tuple(rule.get("also", ()))
             is_unseen = rule.get("unseen", False)
-            rules.append(_Rule(rule["what"], words, also, compiled(pattern), needs, is_unseen, is_foreign))
+            ends = rule.get("ends", "")
+            rules.append(
+                _Rule(rule["what"], words, also, compiled(pattern), needs, is_unseen, is_foreign, ends)
+            )
     return _Rules(rules)
 
 

@@ -78,30 +78,33 @@ class PatternHook(Hook):
 
     async def _searched(self, value: Json) -> "_Search | None":
         search = _Search(self._scanner)
-        for text in _long_texts(value):
-            await search.look_through(text)
         search.masked = search.walked(value)
+        if search.long:
+            for text in search.long:
+                await search.look_through(text)
+            search.found.clear()
+            search.masked = search.walked(value)
         return search if search.found else None
 
 
 @dataclass(slots=True)
 class _Search:
     """`known` has what became of texts that were looked at: many tools give the same as content and as
-    structure.
+    structure. `long` has those that `walked` passed over, for they take long: they are looked through apart.
     """
 
     scanner: Scanner
     found: Counter[str] = field(default_factory=Counter[str])
     masked: Any = None
     known: dict[str, tuple[str, list[str]]] = field(default_factory=dict[str, tuple[str, list[str]]])
+    long: dict[str, None] = field(default_factory=dict[str, None])
 
     def told(self) -> str:
         return ", ".join(f"{count} × {what}" if count > 1 else what for what, count in self.found.items())
 
     async def look_through(self, text: str) -> None:
         """A long text, while others have their turn."""
-        if text not in self.known:
-            self._note(text, [found async for found in self._pieces(text)])
+        self._note(text, [found async for found in self._pieces(text)])
 
     def walked(self, value: Any) -> Any:
         """The same with everything that was found hidden."""
@@ -129,6 +132,9 @@ class _Search:
         if len(text) < _SHORTEST or text in _OURS:
             return text
         if text not in self.known:
+            if len(text) > _PIECE:
+                self.long[text] = None
+                return text
             self._note(text, self.scanner.find(text))
         masked, found = self.known[text]
         if found:
@@ -154,21 +160,6 @@ class _Search:
                 return
             start = max(start + _PIECE, after)
             await asyncio.sleep(0)
-
-
-def _long_texts(value: Any) -> Iterator[str]:
-    """Those that take long, of all that `walked` looks at."""
-    if isinstance(value, str):
-        if len(value) > _PIECE:
-            yield value
-    elif isinstance(value, Mapping):
-        for key, one in cast("Mapping[str, Any]", value).items():
-            yield from _long_texts(key)
-            if not (key in _BINARY and _is_binary(one)):
-                yield from _long_texts(one)
-    elif isinstance(value, list | tuple):
-        for one in cast("Sequence[Any]", value):
-            yield from _long_texts(one)
 
 
 def _masked(text: str, found: Sequence[Found]) -> str:
