@@ -918,8 +918,17 @@ class Configuration(_Frozen):
     @classmethod
     def checked(cls, facts: Mapping[str, Any]) -> "Configuration":
         """A configuration from what a person wrote, or `InvalidConfig` that names each field at fault."""
+        return cls._validated(facts, "forbid")
+
+    @classmethod
+    def stored(cls, facts: Mapping[str, Any]) -> "Configuration":
+        """One from the store, where a later version may have written fields that are not known here."""
+        return cls._validated(facts, "ignore")
+
+    @classmethod
+    def _validated(cls, facts: Mapping[str, Any], extra: Literal["ignore", "forbid"]) -> "Configuration":
         try:
-            return cls.model_validate(dict(facts))
+            return cls.model_validate(dict(facts), extra=extra)
         except ValidationError as error:
             problems = "; ".join(
                 _problem(item) for item in error.errors(include_url=False, include_input=False)

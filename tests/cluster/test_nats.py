@@ -5,6 +5,7 @@ import json
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -192,6 +193,28 @@ async def test_who_leaves_before_the_server_has_answered_ends_no_connection(tmp_
             await asyncio.wait([leaving])
         await client.flush(timeout=int(patient(5)))
         assert lost == []
+        await client.close()
+
+
+async def test_who_is_told_to_end_in_the_moment_of_the_answer_ends(tmp_path: Path) -> None:
+    """Else a stream whose reader left is followed for ever."""
+    async with NatsServer(tmp_path) as nats:
+        client = NatsClient()
+        await client.connect(nats.url)
+        inside: Any = client
+        flushing = asyncio.create_task(client.flush())
+        while not inside._pongs:
+            await asyncio.sleep(0)
+        inside._pongs[0].set_result(True)
+        flushing.cancel()
+        await client.subscribe("silent")
+        asking = asyncio.create_task(client.request("silent", b"", timeout=patient(30)))
+        while not inside._resp_map:
+            await asyncio.sleep(0)
+        inside._resp_map.popitem()[1].set_result(None)
+        asking.cancel()
+        await asyncio.wait([flushing, asking])
+        assert (flushing.cancelled(), asking.cancelled()) == (True, True)
         await client.close()
 
 

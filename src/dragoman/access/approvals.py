@@ -20,6 +20,7 @@ from dragoman.errors import ApprovalPending, ApprovalRefused, InputRequired, Lim
 from dragoman.events import Event, EventKind, Events
 from dragoman.identity.directory import Directory
 from dragoman.scope import Caller
+from dragoman.store.later_fields import known_to
 from dragoman.store.protocols import ApprovalStore
 from dragoman.store.records import Answer, Approval, ApprovalStatus, CallBinding
 from dragoman.tool import (
@@ -73,8 +74,8 @@ class RequestedCall:
     def opened(cls, sealer: Sealer, approval: Approval) -> "RequestedCall":
         binding = approval.binding
         facts = opened_facts(sealer, approval.arguments, binding.workspace, binding.user, approval.id)
-        marks = Annotations(**facts.pop("annotations"))
-        return cls(**facts, annotations=marks)
+        marks = known_to(Annotations, facts["annotations"])
+        return known_to(cls, {**facts, "annotations": marks})
 
 
 def opened_facts(

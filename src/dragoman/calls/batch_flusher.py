@@ -126,7 +126,8 @@ class BatchFlusher(ABC, Generic[Item]):
         while not self._closing.is_set():
             await self._something.wait()
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._plenty.wait(), _EVERY)
+                async with asyncio.timeout(_EVERY):
+                    await self._plenty.wait()
             await self.flush()
             if self._waiting or self.has_rest:
                 # The store failed, or calls ended while it wrote: they wait no longer than others.

@@ -144,7 +144,7 @@ def load_events(data: bytes) -> EventBatch:
                 data=cast("dict[str, Any]", content),
                 time=datetime.fromisoformat(time),
             )
-            for run, kind, number, agent, content, time in said["events"]
+            for run, kind, number, agent, content, time, *_ in said["events"]
         ]
         return EventBatch(workspace, root, int(said["after"]), events)
     except (KeyError, TypeError, ValueError) as error:

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 from urllib.parse import unquote
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -27,7 +27,9 @@ LEAVES_WITHIN = 0.5
 _OLDEST = (2, 10)  # of the server
 _JWT, _SEED = "NATS USER JWT", "USER NKEY SEED"
 _SEED_PREFIX = 18 << 3  # of an nkey that is a seed; the seed of a user begins with SU
+_FLUSHED = 2.0  # seconds in which the server has heard what was written
 Heard = Callable[[], Awaitable[None]]
+Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,8 +64,26 @@ class NatsAddress:
         return is_said or bool(self.authorities or self.certificate)
 
 
+async def heeded(work: Awaitable[Answer]) -> Answer:
+    """What is awaited, unless its task is told to end meanwhile: then it ends, also where the library says
+    nothing of it. That waits by `asyncio.wait_for`, which before Python 3.12 loses a cancellation that comes
+    in one moment with the answer, and swallows one while it writes.
+    """
+    task = asyncio.current_task()
+    assert task is not None
+    before = task.cancelling()
+    try:
+        return await work
+    finally:
+        if task.cancelling() > before:
+            raise asyncio.CancelledError
+
+
 class NatsClient(Client):
-    """Sends nothing in the open that was to go by TLS, whatever the server, or who stands between, says."""
+    """Sends nothing in the open that was to go by TLS, whatever the server, or who stands between, says.
+
+    Who waits for it can be cancelled at any moment (`heeded`); all of JetStream goes by `request`.
+    """
 
     needs_tls = False
 
@@ -71,6 +91,15 @@ class NatsClient(Client):
         if self.needs_tls and not self._server_info.get("tls_required"):
             raise ssl.SSLError("the server does not offer TLS")
         return super()._connect_command()
+
+    async def request(self, *args: Any, **options: Any) -> Any:
+        return await heeded(super().request(*args, **options))
+
+    async def flush(self, timeout: Any = _FLUSHED) -> None:
+        await heeded(super().flush(timeout))
+
+    async def _flush_pending(self, force_flush: bool = False) -> Any:
+        return await heeded(super()._flush_pending(force_flush))
 
     async def _process_pong(self) -> None:
         # Who waited for it may have left. The library would take that for a fault of the connection.

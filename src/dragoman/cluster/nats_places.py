@@ -21,6 +21,7 @@ from nats.js.errors import KeyNotFoundError, KeyWrongLastSequenceError
 
 from dragoman.background_tasks import Supervisor
 from dragoman.cluster.messages import Unreadable, dump_lease, dump_place, load_lease, load_place
+from dragoman.cluster.nats_connection import heeded
 from dragoman.cluster.nats_replicas import replicated
 from dragoman.cluster.places import (
     OVER_AFTER,
@@ -408,7 +409,7 @@ class NatsPlaces:
         found: list[Place] = []
         watcher = await self._places.watchall(ignore_deletes=True)
         try:
-            while (entry := await watcher.updates(timeout=5)) is not None:
+            while (entry := await heeded(watcher.updates(timeout=5))) is not None:
                 with suppress(Unreadable):
                     found.append(replace(load_place(entry.value), revision=entry.revision))
         finally:

@@ -41,11 +41,11 @@ class NatsStreams:
                 heard(self._seal.open(message.subject, message.data).message)
 
         subscription = None
-        # While NATS is away nothing is heard, as whoever follows knows: it asks the store.
-        with suppress(*self._faults):
-            subscription = await self._client.subscribe(self._subject(stream), cb=received)
-            await self._client.flush(timeout=2)  # the server knows of it: from now on nothing is missed
         try:
+            # While NATS is away nothing is heard, as whoever follows knows: it asks the store.
+            with suppress(*self._faults):
+                subscription = await self._client.subscribe(self._subject(stream), cb=received)
+                await self._client.flush(timeout=2)  # the server knows of it: from now on nothing is missed
             yield
         finally:
             if subscription is not None:

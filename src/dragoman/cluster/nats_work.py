@@ -21,6 +21,7 @@ from nats.js.api import (
 from nats.js.errors import APIError
 
 from dragoman.cluster.messages import Unreadable, dump_run, load_run
+from dragoman.cluster.nats_connection import heeded
 from dragoman.cluster.work import RunKey, SoughtWork
 from dragoman.telemetry.logs import get_logger
 
@@ -125,11 +126,11 @@ class NatsWork:
                 return None
             if not self.is_made:
                 await self.open()
-            pulled = [*await self._queue.fetch(1, timeout=_PULL)]
+            pulled = [*await heeded(self._queue.fetch(1, timeout=_PULL))]
             more = min(most - 1, pulled[0].metadata.num_pending)
             if more > 0:
                 with suppress(TimeoutError):
-                    pulled += await self._queue.fetch(more, timeout=0.2)
+                    pulled += await heeded(self._queue.fetch(more, timeout=0.2))
         except TimeoutError:
             return []
         except (Error, OSError) as error:

@@ -108,7 +108,8 @@ class LinkPool(ABC, Generic[AnyLink]):
             link.close()
         if self._in_use:
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._is_quiet.wait(), _LAST_CALLS)
+                async with asyncio.timeout(_LAST_CALLS):
+                    await self._is_quiet.wait()
         for task in self._owners.values():
             task.cancel()
         await self._stack.aclose()

@@ -21,6 +21,7 @@ from dragoman.connections.source import (
 from dragoman.connector import Connector
 from dragoman.errors import DragomanError, Internal
 from dragoman.scope import Caller
+from dragoman.store.later_fields import known_to
 from dragoman.tool import Annotations, RawResult, Tool, ToolDefinition
 
 Json = dict[str, Any]
@@ -245,7 +246,7 @@ def load_status(body: Any) -> ConnectionStatus:
     for name in ("next_attempt", "since"):
         facts[name] = datetime.fromisoformat(facts[name]) if facts[name] else None
     facts["stderr"] = tuple(facts["stderr"])
-    return ConnectionStatus(**facts)
+    return known_to(ConnectionStatus, facts)
 
 
 def dump_notice(connector: Connector, identity: str, notice: ServerNotice) -> Json:

@@ -18,6 +18,7 @@ from pydantic_ai.messages import (
 from dragoman.agents.offers import CitedContext, ToolReply
 from dragoman.agents.prices import cost_of
 from dragoman.run import RunUsage, Step
+from dragoman.store.later_fields import known_to
 
 SAVED = "tokens_saved"
 """In the metadata of an answer: what its request did not have to send."""
@@ -202,10 +203,10 @@ def dump_reply(told: ToolReply) -> dict[str, Any]:
 
 def load_reply(content: Mapping[str, Any]) -> ToolReply:
     facts = dict(content)
-    facts["contexts"] = tuple(CitedContext(**one) for one in facts.get("contexts", ()))
+    facts["contexts"] = tuple(known_to(CitedContext, one) for one in facts.get("contexts", ()))
     facts["media"] = tuple(facts.get("media", ()))
     facts["warnings"] = tuple(facts.get("warnings", ()))
-    return ToolReply(**facts)
+    return known_to(ToolReply, facts)
 
 
 def usage_of(response: ModelResponse, model: str) -> RunUsage:

@@ -8,6 +8,7 @@ from sqlalchemy import RowMapping, func, select
 from dragoman.bundle import Bundle, BundleEntry
 from dragoman.store import tables
 from dragoman.store.database import SqlAggregate
+from dragoman.store.later_fields import KeptDocument, with_later
 from dragoman.store.revised_rows import NEW, put_row, remove_rows
 
 _rows = tables.bundles
@@ -43,16 +44,30 @@ class SqlBundles(SqlAggregate):
 
 def _row(bundle: Bundle) -> dict[str, Any]:
     facts: dict[str, Any] = {column.name: getattr(bundle, column.name) for column in _rows.c}
-    facts["tools"] = [entry.written() for entry in bundle.tools]
+    facts["tools"] = KeptDocument(
+        [entry.written() for entry in bundle.tools], lambda stored: _entries(bundle, stored)
+    )
     facts["resources"] = [*bundle.resources]
     facts["hooks"] = [*bundle.hooks]
     facts["capabilities"] = None if bundle.capabilities is None else sorted(bundle.capabilities)
     return facts
 
 
+def _entries(bundle: Bundle, stored: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    before = {_entry(facts).key: facts for facts in stored}
+    return [
+        with_later(entry.written(), BundleEntry, before.get(entry.key, entry.written()))
+        for entry in bundle.tools
+    ]
+
+
+def _entry(facts: dict[str, Any]) -> BundleEntry:
+    return BundleEntry.model_validate(facts, extra="ignore")
+
+
 def _bundle(row: RowMapping) -> Bundle:
     facts: dict[str, Any] = dict(row)
-    facts["tools"] = tuple(BundleEntry.model_validate(one) for one in cast("list[Any]", facts["tools"]))
+    facts["tools"] = tuple(map(_entry, cast("list[dict[str, Any]]", facts["tools"])))
     facts["resources"] = tuple(facts["resources"])
     facts["hooks"] = tuple(facts["hooks"])
     words: list[str] | None = facts["capabilities"]

@@ -17,6 +17,7 @@ from dragoman.scope import APP
 from dragoman.store import tables
 from dragoman.store.changes import change_of, note
 from dragoman.store.database import SqlAggregate
+from dragoman.store.later_fields import KeptDocument, known_to, with_later
 from dragoman.store.records import AuthorizationFlow, SealedSecret, ToolVersion
 from dragoman.store.revised_rows import NEW, outdated, put_row, remove_rows
 from dragoman.telemetry.metrics import ConnectorCounters
@@ -142,7 +143,7 @@ class SqlConnectors(SqlAggregate):
             configuration = await connection.scalar(stored)
             if configuration is None:
                 raise NotFound(f"the connector {connector.slug!r} is gone")
-            if secrets and connector.configuration.leads_elsewhere(Configuration.checked(configuration)):
+            if secrets and connector.configuration.leads_elsewhere(Configuration.stored(configuration)):
                 raise Conflict(
                     f"the connector {connector.slug!r} leads somewhere else since a moment ago",
                     hint="look at it, and give the secret again if it is meant for that",
@@ -341,17 +342,19 @@ class SqlConnectors(SqlAggregate):
 
 
 def _row(connector: Connector) -> dict[str, Any]:
+    # Only what somebody set: better defaults of a later Dragoman reach old connectors too.
+    configuration = connector.configuration.model_dump(mode="json", exclude_unset=True)
+    if connector.configuration.command:
+        # But this, always: a program of before there were boxes goes on as it did.
+        configuration["sandbox"] = connector.configuration.sandbox
     return {
         "id": connector.id,
         "workspace": connector.workspace,
         "owner": connector.owner,
         "slug": connector.slug,
-        # Only what somebody set: better defaults of a later Dragoman reach old connectors too.
-        "configuration": {
-            **connector.configuration.model_dump(mode="json", exclude_unset=True),
-            # But this, always: a program of before there were boxes goes on as it did.
-            **({"sandbox": connector.configuration.sandbox} if connector.configuration.command else {}),
-        },
+        "configuration": KeptDocument(
+            configuration, lambda stored: with_later(configuration, Configuration, stored)
+        ),
         "description": connector.description,
         "aliases": list(connector.aliases),
         "enabled": connector.enabled,
@@ -368,7 +371,7 @@ def _row(connector: Connector) -> dict[str, Any]:
 def _connector(row: RowMapping) -> Connector:
     facts = dict(row)
     before = {"sandbox": "none"} if facts["configuration"].get("command") else {}
-    facts["configuration"] = Configuration.checked({**before, **facts["configuration"]})
+    facts["configuration"] = Configuration.stored({**before, **facts["configuration"]})
     facts["aliases"] = tuple(facts["aliases"])
     return Connector(**facts)
 
@@ -464,5 +467,5 @@ def _document(definition: ToolDefinition) -> dict[str, Any]:
 
 def _definition(document: Mapping[str, Any]) -> ToolDefinition:
     facts = dict(document)
-    facts["annotations"] = Annotations(**facts["annotations"])
-    return ToolDefinition(**facts)
+    facts["annotations"] = known_to(Annotations, facts["annotations"])
+    return known_to(ToolDefinition, facts)

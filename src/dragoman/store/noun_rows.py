@@ -13,6 +13,7 @@ from typing import Any, TypeVar, cast, get_origin, get_type_hints
 from sqlalchemy import RowMapping, Table
 
 from dragoman.setting import people_set, type_of
+from dragoman.store.later_fields import kept_facts
 
 Noun = TypeVar("Noun")
 _SETTINGS = "settings"
@@ -25,9 +26,11 @@ def row_of(noun: object, table: Table) -> dict[str, Any]:
     for name in _hints(type(noun)):
         value = getattr(noun, name)
         if name in table.c:
-            row[name] = _plain(value)
+            plain, kind = _plain(value), cast("type[Any]", type(value))
+            row[name] = kept_facts(kind, plain) if dataclasses.is_dataclass(kind) else plain
         elif described[name].is_chosen(value) if name in described else value is not None:
             row[_SETTINGS][name] = value.isoformat() if isinstance(value, datetime) else _plain(value)
+    row[_SETTINGS] = kept_facts(type(noun), row[_SETTINGS])
     return row
 
 
@@ -60,7 +63,8 @@ def _restored(hint: Any, value: Any) -> Any:
         return (get_origin(hint) or tuple)(cast("list[Any]", value))
     if isinstance(value, dict) and dataclasses.is_dataclass(hint):
         inner, facts = _hints(cast("type", hint)), cast("dict[str, Any]", value)
-        return cast("Any", hint)(**{name: _restored(inner[name], one) for name, one in facts.items()})
+        known = {name: _restored(inner[name], one) for name, one in facts.items() if name in inner}
+        return cast("Any", hint)(**known)
     if hint in (datetime, datetime | None) and isinstance(value, str):
         return datetime.fromisoformat(value)
     return cast("Any", value)

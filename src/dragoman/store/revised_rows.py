@@ -13,6 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from dragoman.errors import NotFound, Outdated
 from dragoman.store.changes import change_of, note
 from dragoman.store.database import Database
+from dragoman.store.later_fields import KeptDocument
 from dragoman.store.tables import Told
 
 NEW = 0
@@ -33,7 +34,8 @@ async def put_row(
     `Outdated` when somebody else wrote it meanwhile, `NotFound` when somebody removed it.
     """
     if read == NEW:
-        await connection.execute(insert(table), [{**row, "revision": row.get("revision") or 1}])
+        values = {name: _document(value) for name, value in row.items()}
+        await connection.execute(insert(table), [{**values, "revision": row.get("revision") or 1}])
         await note(database, connection, change_of(table, row, "added"))
         return
     stored = await _locked(connection, table, row)
@@ -41,7 +43,11 @@ async def put_row(
         raise NotFound("it was removed meanwhile", hint="look again at what there is")
     if stored["revision"] != read:
         raise outdated()
-    values = {name: value for name, value in row.items() if name not in apart}
+    values = {
+        name: value.beside(stored[name]) if isinstance(value, KeptDocument) else value
+        for name, value in row.items()
+        if name not in apart
+    }
     await connection.execute(update(table).where(_is(table, row)).values({**values, "revision": read + 1}))
     details = {"changed": sorted(_changed(stored, values))}
     await note(database, connection, change_of(table, row, "updated", details))
@@ -57,6 +63,10 @@ async def remove_rows(
     changes = [change_of(table, row, "removed", name) for row, name in zip(rows, names, strict=True)]
     await note(database, connection, *changes)
     return len(rows)
+
+
+def _document(value: Any) -> Any:
+    return value.document if isinstance(value, KeptDocument) else value
 
 
 def outdated() -> Outdated:

@@ -11,6 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from dragoman.run import Run, RunError, RunLimits, RunUsage
 from dragoman.store import tables
+from dragoman.store.later_fields import known_to
 
 _runs = tables.runs
 _steps = tables.run_steps
@@ -39,8 +40,8 @@ def row_of(run: Run) -> dict[str, Any]:
 def run_of(row: RowMapping) -> Run:
     facts = dict(row)
     facts["error"] = RunError.from_facts(facts["error"])
-    facts["limits"] = RunLimits(**facts["limits"])
-    facts["usage"] = RunUsage(**facts["usage"])
+    facts["limits"] = known_to(RunLimits, facts["limits"])
+    facts["usage"] = known_to(RunUsage, facts["usage"])
     facts["grants"] = tuple(frozenset(grant) for grant in facts["grants"])
     return Run(**facts)
 
