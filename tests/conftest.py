@@ -14,42 +14,16 @@ import psycopg
 import pytest
 import structlog
 from hypothesis import HealthCheck, settings
-from xdist.scheduler import LoadScopeScheduling, Scheduling  # pyright: ignore[reportMissingTypeStubs]
+from xdist.scheduler import Scheduling  # pyright: ignore[reportMissingTypeStubs]
 
 from cli.command_line import Command, Outcome
 from migrated import migrate, put_sqlite
 from patience import patient
+from scheduling import ByTestOrModule
 
 # How fast a generated example runs says how busy the machine is, nothing else.
 settings.register_profile("dragoman", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("dragoman")
-
-# Modules whose tests share what is started or downloaded once: one worker takes all of them.
-TOGETHER = (
-    "tests/agents/test_offline.py",
-    "tests/cluster/test_any_node.py",
-    "tests/cluster/test_sessions_anywhere.py",
-    "tests/conformance/",
-    "tests/console/test_accessibility.py",
-    "tests/console/test_newcomer.py",
-    "tests/contract/",
-    "tests/docs/",
-    "tests/examples/test_programs.py",
-    "tests/logins/test_attacks.py",
-    "tests/logins/test_bad_input.py",
-    "tests/logins/test_published_clients.py",
-    "tests/mcp_endpoint/test_real_clients.py",
-    "tests/packages/",
-    "tests/real/",
-    "tests/test_readme.py",
-)
-
-
-class ByTestOrModule(LoadScopeScheduling):
-    """A worker takes the next test as soon as it is free."""
-
-    def _split_scope(self, nodeid: str) -> str:
-        return nodeid.partition("::")[0] if nodeid.startswith(TOGETHER) else nodeid
 
 
 @pytest.hookimpl(optionalhook=True)

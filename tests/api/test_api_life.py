@@ -13,7 +13,7 @@ from dragoman.api import Api
 from dragoman.settings import Settings
 from dragoman.web.encoding import encode
 from patience import deadline
-from servers.hubs import QUICK, until
+from servers.hubs import QUICK, spoil_store, until
 from servers.processes import stdio
 
 pytestmark = pytest.mark.anyio
@@ -186,12 +186,7 @@ async def test_metrics_are_in_the_format_of_prometheus(tmp_path: Path) -> None:
 async def test_ready_says_no_while_the_store_does_not_answer(tmp_path: Path) -> None:
     async with open_service(tmp_path) as live:
         assert (await live.ask("GET", "/ready")).value == {"status": "ready"}
-        database = tmp_path / "dragoman.db"
-        # The shared memory too: else a connection may answer from what it has read before.
-        for name in ("dragoman.db", "dragoman.db-wal", "dragoman.db-shm"):
-            path = database.with_name(name)
-            if path.exists():
-                path.write_bytes(b"this is no database " * 2000)
+        spoil_store(tmp_path)
         reply = await live.ask("GET", "/ready", Authorization="")
         assert (reply.status, reply.value["code"]) == (503, "store_unavailable")
         assert (await live.ask("GET", "/health")).status == 200

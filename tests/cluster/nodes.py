@@ -1,8 +1,8 @@
 """Nodes as tests need them."""
 
 from base64 import b64decode, b64encode
-from collections.abc import AsyncGenerator
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncGenerator, Generator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -60,6 +60,18 @@ async def open_hubs(
         ]
 
 
+@contextmanager
+def patient_leases() -> Generator[None]:
+    """A busy machine may stop this process for longer than a lease is.
+
+    All nodes must be in it: two that know different lengths could hold one place.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("dragoman.cluster.places.HELD_FOR", patient(HELD_FOR))
+        patch.setattr("dragoman.cluster.nats_places.OVER_AFTER", patient(OVER_AFTER))
+        yield
+
+
 class Nodes:
     """The nodes of one installation. `holder` has the connection of a connector, `others` have not."""
 
@@ -100,11 +112,7 @@ async def open_nodes(
     folder: Path, database_url: str, count: int = 2, **settings: Any
 ) -> AsyncGenerator[Nodes]:
     async with AsyncExitStack() as stack:
-        # A busy machine may stop this process for longer than a lease is. All nodes are in it: two that know
-        # different lengths could hold one place.
-        patch = stack.enter_context(pytest.MonkeyPatch.context())
-        patch.setattr("dragoman.cluster.places.HELD_FOR", patient(HELD_FOR))
-        patch.setattr("dragoman.cluster.nats_places.OVER_AFTER", patient(OVER_AFTER))
+        stack.enter_context(patient_leases())
         nats = await stack.enter_async_context(NatsServer(folder / "nats"))
         hubs = await stack.enter_async_context(open_hubs(folder, database_url, nats, count=count, **settings))
         for hub in hubs:

@@ -3,6 +3,7 @@
 Whatever a browser complains of (errors, policy, a request that leaves this machine) is collected.
 """
 
+import os
 import re
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
@@ -23,6 +24,8 @@ FLAGS = (
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync",
 )  # fmt: skip
+# Four pictures of a page take as long as the page; no test looks at them.
+PICTURES_WANTED = os.environ.get("TEST_PICTURES") == "1"
 PICTURES = Path(__file__).parents[2] / "build" / "console"
 WIDE, NARROW = (1280, 800), (390, 800)
 SCOPES = ("read", "call", "manage", "approve", "admin")
@@ -73,7 +76,9 @@ class Console:
         return [one for one in self.complaints if not any(known.search(one) for known in self._forgiven)]
 
     async def picture(self, page: Page, name: str) -> None:
-        """How it looks at both widths, light and dark, for a person to see; the page is as before then."""
+        """How it looks at both widths, light and dark, for a person to see (TEST_PICTURES=1)."""
+        if not PICTURES_WANTED:
+            return
         PICTURES.mkdir(parents=True, exist_ok=True)
         before = page.viewport_size
         for width, height in (WIDE, NARROW):

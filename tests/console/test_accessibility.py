@@ -1,4 +1,7 @@
-"""axe on every page with content, light and dark: nothing of WCAG 2.1 A or AA is amiss."""
+"""Every page with content: none is too wide, and axe finds nothing of WCAG 2.1 A or AA amiss, light and dark.
+
+With TEST_PICTURES=1 each is also a picture in `build/screens`, at both widths, for a person to look at.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -7,11 +10,16 @@ import pytest
 from playwright.async_api import Page
 
 from conformance import node_tools
-from console.browsing import NARROW, WIDE, OpenConsole
+from console.browsing import NARROW, PICTURES_WANTED, WIDE, OpenConsole
 from console.furnished import SETTINGS, furnished
 
 pytestmark = pytest.mark.anyio
+SCREENS = Path(__file__).parents[2] / "build" / "screens"
 TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]
+# The scheme changes colours alone, so that the other rules have nothing new to find in the second one.
+OF_COLOURS = ["color-contrast", "link-in-text-block"]
+# Nothing may be wider than the page: what is wide scrolls inside.
+_WIDER = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 
 
 @pytest.fixture(scope="module")
@@ -22,26 +30,37 @@ def axe() -> str:
     return (tools.folder / "node_modules" / "axe-core" / "axe.min.js").read_text()
 
 
-async def findings(page: Page, axe: str) -> list[str]:
-    """Evaluated by the debugger and not by the page, whose policy allows no such script."""
-    await page.evaluate(axe)
-    options = {"runOnly": {"type": "tag", "values": TAGS}, "resultTypes": ["violations"]}
-    answer: Any = await page.evaluate("options => axe.run(document, options)", options)
-    return [
-        f"{one['id']}: {node['target'][0]} {node['failureSummary'][:200]} {node['html'][:150]}"
-        for one in answer["violations"]
-        for node in one["nodes"]
-    ]
-
-
 async def looked_at(page: Page, axe: str, name: str, size: tuple[int, int] = WIDE) -> list[str]:
     """Light and dark."""
-    found: list[str] = []
+    # Evaluated by the debugger and not by the page, whose policy allows no such script.
+    await page.evaluate(axe)
     await page.set_viewport_size({"width": size[0], "height": size[1]})
+    found: list[str] = []
     for scheme in ("light", "dark"):
         await page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
-        found += [f"{name} {scheme} {size[0]}: {one}" for one in await findings(page, axe)]
+        every = scheme == "light"
+        rules = {"type": "tag", "values": TAGS} if every else {"type": "rule", "values": OF_COLOURS}
+        options = {"runOnly": rules, "resultTypes": ["violations"]}
+        answer: Any = await page.evaluate("options => axe.run(document, options)", options)
+        found += [
+            f"{name} {scheme} {size[0]}: {one['id']}: {node['target'][0]} {node['failureSummary'][:200]} "
+            f"{node['html'][:150]}"
+            for one in answer["violations"]
+            for node in one["nodes"]
+        ]
     return found
+
+
+async def too_wide(page: Page, name: str) -> list[str]:
+    wider: list[str] = []
+    for width, height in (WIDE, NARROW):
+        await page.set_viewport_size({"width": width, "height": height})
+        if over := await page.evaluate(_WIDER):
+            wider.append(f"{name} at {width}: {over} px too wide")
+        for scheme in ("light", "dark") if PICTURES_WANTED else ():
+            await page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+            await page.screenshot(path=SCREENS / f"{name}_{width}_{scheme}.png", full_page=True)
+    return wider
 
 
 async def opened_fully(page: Page) -> None:
@@ -53,21 +72,30 @@ async def opened_fully(page: Page) -> None:
 
 
 @pytest.mark.timeout(300)
-async def test_no_page_keeps_anybody_out(open_console: OpenConsole, tmp_path: Path, axe: str) -> None:
+async def test_no_page_is_too_wide_or_keeps_anybody_out(
+    open_console: OpenConsole, tmp_path: Path, axe: str
+) -> None:
+    SCREENS.mkdir(parents=True, exist_ok=True)
     async with open_console(tmp_path / "home", **SETTINGS) as console:
         console.forgive("404")  # the page of faults is one of them
         async with furnished(console, tmp_path) as pages:
             found: list[str] = []
-            context = await console.context()
+            # One tab for all: what it has compiled it need not compile again.
+            page = await console.page()
             for name, path in pages.items():
-                page = await context.new_page()
                 await page.goto(console.url + path)
-                await opened_fully(page)
                 if name == "log":
                     await console.hub.call("plan_trip", {"city": "Atlantis"})
                     await page.wait_for_selector("#log-lines tr")
+                elif name == "settings_installation":
+                    await page.wait_for_selector("#models table")
+                    await page.wait_for_selector("#rollout table")
+                found += await too_wide(page, name)
+                await opened_fully(page)
                 found += await looked_at(page, axe, name)
-                await page.close()
+            await page.context.clear_cookies()
+            await page.goto(console.url + "/sign-in")
+            found += await too_wide(page, "sign_in")
             assert not found, "\n".join(found)
 
 

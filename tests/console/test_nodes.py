@@ -1,13 +1,14 @@
 """The page of nodes: for who runs several processes, who lives and who holds what."""
 
 import sys
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
 from playwright.async_api import expect
 
 from cluster.nats_server import NatsServer
-from cluster.nodes import KEY, open_hubs
+from cluster.nodes import KEY, open_hubs, patient_leases
 from console.browsing import OpenConsole
 
 STDIO = str(Path(__file__).parents[1] / "servers" / "stdio_server.py")
@@ -18,7 +19,9 @@ pytestmark = [pytest.mark.anyio, pytest.mark.browser]
 async def test_who_lives_and_holds_what_is_seen_and_moved(
     open_console: OpenConsole, tmp_path: Path, postgres_url: str
 ) -> None:
-    async with NatsServer(tmp_path / "nats") as nats:
+    async with AsyncExitStack() as stack:
+        stack.enter_context(patient_leases())
+        nats = await stack.enter_async_context(NatsServer(tmp_path / "nats"))
         shared = {"key": KEY, "database_url": postgres_url, "cluster_url": (nats.url,)}
         async with open_console(tmp_path / "home", **shared) as console:
             hub = console.hub

@@ -14,6 +14,7 @@ from starlette.responses import Response
 from api.live import Live, open_service
 from console.browsing import OpenConsole
 from dragoman.console.sessions import COOKIE
+from servers.hubs import spoil_store
 from servers.sign_in_server import CLIENT, SignInServer, open_sign_in
 
 pytestmark = pytest.mark.anyio
@@ -343,9 +344,7 @@ async def test_while_the_store_is_away_only_sessions_that_were_seen_open_go_on(t
         session = await sessions.find(request)
         assert session is not None
         await sessions.end(Response(), session)
-        for name in ("dragoman.db", "dragoman.db-wal", "dragoman.db-shm"):
-            if (path := tmp_path / name).exists():
-                path.write_bytes(b"this is no database " * 2000)
+        spoil_store(tmp_path)
         assert await sessions.admission_of(used) is not None
         assert await sessions.admission_of(ended) is None
         assert await sessions.admission_of(unknown) is None

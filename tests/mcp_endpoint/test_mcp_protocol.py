@@ -10,7 +10,7 @@ from doors import LEGACY, META, open_door, subscribed
 from dragoman.mcp_endpoint.sessions import EndpointSessions
 from dragoman.scope import Caller
 from patience import deadline
-from servers.hubs import until
+from servers.hubs import spoil_store, until
 from servers.processes import HttpProcess, stdio
 
 pytestmark = pytest.mark.anyio
@@ -112,9 +112,7 @@ async def test_when_every_session_is_busy_a_new_one_is_refused(tmp_path: Path) -
 
 async def test_while_the_store_is_away_a_client_is_told_so_and_to_try_again(tmp_path: Path) -> None:
     async with open_door(tmp_path) as door:
-        for name in ("dragoman.db", "dragoman.db-wal", "dragoman.db-shm"):
-            if (path := tmp_path / name).exists():
-                path.write_bytes(b"this is no database " * 2000)
+        spoil_store(tmp_path)
         hello = await door.send("POST", "/mcp", request("initialize", params=HELLO))
         elsewhere = {"Mcp_Session_Id": "of-another-process", "MCP_Protocol_Version": LEGACY}
         ping = await door.send("POST", "/mcp", request("ping"), **elsewhere)

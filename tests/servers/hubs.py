@@ -39,6 +39,18 @@ async def open_hub(home: Path, **settings: Any) -> AsyncGenerator[Hub]:
         yield hub
 
 
+def spoil_store(home: Path) -> None:
+    """The SQLite store of an open hub answers nothing any more.
+
+    Written over in place: a file that is cut short under a connection that maps it kills the process.
+    """
+    # The shared memory too: else a connection may answer from what it has read before.
+    for name in ("dragoman.db", "dragoman.db-wal", "dragoman.db-shm"):
+        if (path := home / name).exists():
+            with path.open("r+b") as file:
+                file.write((b"this is no database " * 2000)[: path.stat().st_size])
+
+
 async def listed(hub: Hub) -> list[ConnectorView]:
     """The connectors that lead to a server; the native one is always there."""
     return [view for view in await hub.connectors.list() if view.connector.kind == "mcp"]

@@ -1,0 +1,45 @@
+"""How tests are given to the workers of pytest-xdist."""
+
+from xdist.scheduler import LoadScopeScheduling  # pyright: ignore[reportMissingTypeStubs]
+from xdist.workermanage import WorkerController  # pyright: ignore[reportMissingTypeStubs]
+
+# Modules whose tests share what is started or downloaded once: one worker takes all of them.
+TOGETHER = (
+    "tests/agents/test_offline.py",
+    "tests/cluster/test_any_node.py",
+    "tests/cluster/test_sessions_anywhere.py",
+    "tests/conformance/",
+    "tests/contract/",
+    "tests/docs/",
+    "tests/examples/test_programs.py",
+    "tests/logins/test_attacks.py",
+    "tests/logins/test_bad_input.py",
+    "tests/logins/test_published_clients.py",
+    "tests/mcp_endpoint/test_real_clients.py",
+    "tests/packages/",
+    "tests/real/",
+    "tests/test_readme.py",
+)
+
+
+class ByTestOrModule(LoadScopeScheduling):
+    """A worker takes the next test as soon as it is free."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return nodeid.partition("::")[0] if nodeid.startswith(TOGETHER) else nodeid
+
+    def schedule(self) -> None:
+        super().schedule()
+        # A worker begins when it knows the test after its next: one that replaces another gets two, too.
+        for node in self.nodes:
+            self._reschedule(node)
+
+    def remove_node(self, node: WorkerController) -> str | None:
+        """The test that ended its worker has failed, and is not run again; the others of that worker are."""
+        workload = self.assigned_work.pop(node)
+        left = [name for unit in workload.values() for name, is_done in unit.items() if not is_done]
+        for name in left[1:]:
+            self.workqueue.setdefault(self._split_scope(name), {})[name] = False
+        for other in self.nodes:
+            self._reschedule(other)
+        return left[0] if left else None
